@@ -2,7 +2,7 @@
 -- contains that the reader may see. Where the reader may not see the snapshot that stored a version, its time of capture is
 -- that of the first one that the reader may see. Functions: saw (a snapshot whose publication saw less than the whole tree contains a
 -- version), permitted (no rule takes a capture of a URL away), named (a rule allows it to the reader by name).
--- The LIMIT, which is none, keeps SQLite from moving terms of the reader's condition into the view (its query flattener and its
+-- The LIMIT of barrier.sql, which is none, keeps SQLite from moving terms of the reader's condition into the view (its query flattener and its
 -- push-down leave such a subquery alone): so no term of theirs is ever evaluated for a row that is hidden, where an error or a delay
 -- would tell what is in it.
 CREATE TEMP VIEW metadata AS
@@ -44,4 +44,3 @@ SELECT document.url         AS url,
                   AND (other.seen = '' OR saw(domain.name, other.seq, other.publication, other.seen, document.path,
                                               version.blob, version.stored)))
    AND permitted(document.url, version.captureTime)
- LIMIT -1;

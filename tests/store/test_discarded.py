@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from agent.indexing.fulltext import bring_in_step
 from agent.indexing.recovery import recover
@@ -22,9 +25,12 @@ from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import State
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.index import query
+from webarcfs.archive.index.condition import equalities
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import CommitTag, compact_time
 from webarcfs.client import WebarchiveClient
+from webarcfs.gate import reader_query
 from webarcfs.gate.gate import Gate, Reader, StaffGate
 from webarcfs.gate.visibility import Standing
 
@@ -194,3 +200,63 @@ def test_exports_leave_it_out(tmp_path: Path) -> None:
     archives.add(archive, "a.html/note", b"n")  # the newest is not discarded: it is shown with what users add
     with WebarchiveClient(archive.root) as client:
         assert "note" in client.list(next(meta for meta in client.at(tags[2]) if meta.path.endswith("/a.html")))
+
+
+_VALUES = {
+    "url": (f"{_URL}a.html", f"{_URL}b.html", f"{_URL}{_SECRET}.html", f"{_URL}A.html", f"{_URL}a.html ", "o''clock"),
+    "path": (f"/{DOMAIN}/a.html", f"/{DOMAIN}/{_SECRET}.html", ""),
+    "domain": (DOMAIN, DOMAIN.upper(), "other.example"),
+    "commitTag": (f"2020-01-01T00:00:00@{DOMAIN}", f"2020-01-02T00:00:00@{DOMAIN}", "x"),
+}
+_TERMS_OF_STAFF = st.sampled_from(sorted(_VALUES)).flatmap(
+    lambda column: st.builds(
+        "{} {} '{}'".format, st.sampled_from((column, column.upper())), st.sampled_from(("=", "==", "<>", "LIKE", ">")),
+        st.sampled_from(_VALUES[column]),
+    )
+)  # fmt: skip
+
+
+def test_a_question_of_staff_has_the_same_answer_when_it_is_narrowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows of `column = 'text'` are looked up; whatever else is asked is asked of all rows."""
+    archive, tags = _three(tmp_path)
+    _discard(archive, tags[1])
+    narrowed = reader_query.narrowed(StaffGate(archive))
+    assert narrowed is not None
+    lookups: list[bool] = []
+    narrow = reader_query._narrow
+    monkeypatch.setattr(reader_query, "_narrow", lambda *asked: (lookups.append(True), narrow(*asked)))
+
+    def answer(where: str, prepare: query.Narrowed) -> list[str]:
+        return sorted(str(row) for row in query.ask(archive.database, where, narrowed=prepare))
+
+    @given(st.lists(_TERMS_OF_STAFF, min_size=1, max_size=3), st.sampled_from((" AND ", " and\n", " OR ", " AND NOT ")))
+    @settings(max_examples=150, deadline=None)
+    def same(terms: list[str], joint: str) -> None:
+        where = joint.join(terms)
+        assert answer(where, narrowed) == answer(where, lambda connection, _: narrowed(connection, {}))
+
+    same()
+    assert lookups
+    assert answer(f"url = '{_URL}a.html'", narrowed) != [] == answer(f"url = '{_URL}{_SECRET}.html'", narrowed)
+
+
+def test_a_question_of_staff_reads_the_rows_alone_that_it_names(tmp_path: Path) -> None:
+    """EXPLAIN: by the index of the column, inside the gate. A reader's question does not: its work would tell."""
+    archive, tags = _three(tmp_path)
+    _discard(archive, tags[1])
+
+    def plan(gate: Gate, where: str) -> str:
+        narrowed = reader_query.narrowed(gate)
+        assert narrowed is not None
+        with closing(query.connected(archive.database)) as connection:
+            narrowed(connection, equalities(where))
+            said = connection.execute(f"EXPLAIN QUERY PLAN SELECT url FROM metadata WHERE {where}").fetchall()
+        assert said[0][3] in ("CO-ROUTINE metadata", "MATERIALIZE metadata")
+        return "\n".join(text for *_, text in said)
+
+    for where in (f"url = '{_URL}a.html'", f"path = '/{DOMAIN}/a.html' AND domain = '{DOMAIN}'"):
+        assert "SEARCH main.document USING INDEX" in plan(StaffGate(archive), where)
+        assert plan(Gate(archive, Reader()), where) == plan(Gate(archive, Reader()), "status > 0")
+    assert plan(StaffGate(archive), "url = 'a' OR url = 'b'") == plan(StaffGate(archive), "status > 0")

@@ -20,7 +20,7 @@ from webarcfs.archive.catalogue.record import State
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import query
-from webarcfs.archive.index.condition import Condition
+from webarcfs.archive.index.condition import Condition, equalities
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.gate import reader_query
 from webarcfs.gate.gate import Gate, Reader
@@ -106,7 +106,7 @@ def _steps(archive: Archive, condition: Condition) -> int:
         return 0
 
     with closing(query.connected(archive.database)) as connection:
-        narrowed(connection)
+        narrowed(connection, equalities(condition.where))
         connection.set_progress_handler(count, 1)
         try:
             connection.execute(query._statement("metadata/ask", condition)).fetchall()
@@ -179,7 +179,7 @@ def test_the_gate_is_innermost_in_each_form(tmp_path: Path, condition: Condition
         rest = statement.partition("FROM metadata")[2]
         statement = f"{columns}{rest}"
     with closing(query.connected(archive.database)) as connection:
-        narrowed(connection)
+        narrowed(connection, equalities(condition.where))
 
         def inner(text: str) -> tuple[list[str], list[str]]:
             rows = connection.execute(f"EXPLAIN QUERY PLAN {text}").fetchall()

@@ -12,6 +12,7 @@ from typing import Any
 
 from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.index import held_versions
+from webarcfs.archive.index.condition import COLUMNS
 from webarcfs.archive.index.query import Narrowed
 from webarcfs.archive.model.metadata import parse_time
 from webarcfs.gate.access_rules import Access, AccessRule
@@ -20,10 +21,20 @@ from webarcfs.gate.visibility import Saw, Snapshot, Standing, Version
 
 #: Answers of the rules that are remembered.
 _REMEMBERED = 65_536
+#: The term of the view for a column whose value is given.
+_TERMS = {
+    "url": "gate/equal_url",
+    "path": "gate/equal_path",
+    "domain": "gate/equal_domain",
+    "commitTag": "gate/equal_commitTag",
+}
 
 
 def narrowed(gate: Gate) -> Narrowed | None:
     """Return what narrows a query to the gate's reader; None where nothing is hidden from it.
+
+    A question of staff is asked only of the rows that have the values which it names. A reader's is not: the work
+    would tell whether a hidden row has them.
 
     Raises what the gate raises: SettingsError for access rules with faults, Damaged for a catalogue that is.
     """
@@ -51,7 +62,12 @@ def narrowed(gate: Gate) -> Narrowed | None:
             sees[domain] = gate.saw(domain)
         return sees[domain](snapshot, version)
 
-    return lambda connection: show(connection, snapshots, saw, permitted, named)
+    def prepare(connection: sqlite3.Connection, equal: Mapping[str, str]) -> None:
+        show(connection, snapshots, saw, permitted, named)
+        if gate.is_staff and equal:
+            _narrow(connection, equal)
+
+    return prepare
 
 
 def show(
@@ -82,4 +98,13 @@ def show(
                 values = {"domain": domain, "seq": each.seq, "publication": each.publication, "seen": each.seen}
                 closed = int(each.standing is Standing.CLOSED)
                 connection.execute(sql("gate/insert_snapshot"), values | {"closed": closed})
-    connection.execute(sql("gate/view"))
+    connection.execute(sql("gate/view") + sql("gate/barrier"))
+
+
+def _narrow(connection: sqlite3.Connection, equal: Mapping[str, str]) -> None:
+    """Leave out of the view, inside the gate, rows that do not have the values of `equal`, by column."""
+    connection.execute(sql("gate/wanted"))
+    connection.execute(sql("gate/insert_wanted"), {column: equal.get(column) for column in COLUMNS})
+    connection.execute(sql("gate/drop_view"))
+    terms = (sql(_TERMS[column]) for column in equal)
+    connection.execute("".join((sql("gate/view"), *terms, sql("gate/barrier"))))

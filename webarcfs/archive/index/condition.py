@@ -19,6 +19,11 @@ _SLASH = re.compile(r"/|%(?:25)*2[Ff]")
 # The beginning of quoted text; SQLite reads from the first that is never closed to the end of all.
 _OPENS = re.compile(r"""['"`\[]""")
 
+#: The columns whose values a question may be narrowed to before anything else is asked.
+COLUMNS = ("url", "path", "domain", "commitTag")
+_EQUALITY = re.compile(r"\s*([A-Za-z]+)\s*==?\s*'([^']*(?:''[^']*)*)'\s*", re.ASCII)
+_AND = re.compile(r"AND\b", re.IGNORECASE | re.ASCII)
+
 
 @dataclass(frozen=True, slots=True)
 class Condition:
@@ -42,6 +47,25 @@ def parse(text: str) -> Condition:
     if order is None:
         return Condition(text[:end].strip(), "", limit)
     return Condition(text[: order.start()].strip(), text[order.end() : end].strip(), limit)
+
+
+def equalities(where: str) -> dict[str, str]:
+    """Return the text that each of the columns must equal: of terms `column = 'text'` joined by AND.
+
+    Nothing of a condition that has any other term: what is returned holds for each row of the answer.
+    """
+    columns = {each.lower(): each for each in COLUMNS}
+    found: dict[str, str] = {}
+    at = 0
+    while (term := _EQUALITY.match(where, at)) and (column := columns.get(term[1].lower())):
+        found.setdefault(column, term[2].replace("''", "'"))
+        if term.end() == len(where):
+            return found
+        joined = _AND.match(where, term.end())
+        if joined is None:
+            break
+        at = joined.end()
+    return {}
 
 
 def from_name(name: str) -> str:

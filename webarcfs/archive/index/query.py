@@ -13,13 +13,13 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from webarcfs.archive.config.packaged_files import sql
-from webarcfs.archive.index.condition import Condition
+from webarcfs.archive.index.condition import Condition, equalities
 from webarcfs.archive.index.condition_errors import QUOTED, explain, unbalanced
 from webarcfs.archive.index.sqlite_file import SCHEMA_VERSION, STEPS_BETWEEN_LOOKS, as_told_to_readers, rolled_back
 from webarcfs.archive.model.errors import BadCondition, Busy, DatabaseDamaged, NotFound, TookTooLong
@@ -29,11 +29,12 @@ from webarcfs.archive.system import deadline
 #: Most seconds for an answer.
 SECONDS = 30.0
 _VIEW = "metadata"
-_COMES_WITH_THE_VIEW = frozenset({"domain", "snapshot", "document", "version", "reader_snapshot"})
+_COMES_WITH_THE_VIEW = frozenset({"domain", "snapshot", "document", "version", "reader_snapshot", "wanted"})
 #: Functions of a reader's view, for it alone.
 _READERS_FUNCTIONS = frozenset({"saw", "permitted", "named"})
-#: Prepares a connection for a reader: from then on `metadata` is a view of what the reader may see.
-Narrowed = Callable[[sqlite3.Connection], None]
+#: Prepares a connection for a reader: from then on `metadata` is a view of what the reader may see. It may leave out
+#: rows that do not have the values of the mapping, by column.
+Narrowed = Callable[[sqlite3.Connection, Mapping[str, str]], None]
 _SELECT = re.compile(r"\bSELECT\b", re.IGNORECASE)
 _ALLOWED = (
     "abs avg char coalesce count date datetime glob hex ifnull iif instr julianday length like likelihood "
@@ -107,7 +108,7 @@ def _rows(
         _translated(database, condition, seconds),
     ):
         if narrowed is not None:
-            narrowed(connection)
+            narrowed(connection, equalities(condition.where))
         _fence(connection, seconds)
         if narrowed is not None:
             connection.set_authorizer(_allowed_to_readers)

@@ -1,0 +1,2 @@
+-- The end of view.sql, after its further terms.
+ LIMIT -1;

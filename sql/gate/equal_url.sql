@@ -1,0 +1,2 @@
+-- A further term of view.sql.
+   AND document.url = (SELECT wanted.url FROM temp.wanted)

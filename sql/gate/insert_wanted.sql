@@ -1,0 +1,1 @@
+INSERT INTO temp.wanted (url, path, domain, commitTag) VALUES (:url, :path, :domain, :commitTag);
