@@ -18,10 +18,10 @@ import pytest
 from agent.indexing.recovery import recover
 from tests.support import archives
 from tests.support.rooms import Page, Served, digits, published, served
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git import git_command
-from webarcfs.archive.index.captures import CaptureIndex, Span
+from webarcfs.archive.index.captures import CaptureIndex, CaptureRow, Span
 from webarcfs.archive.model.errors import Interrupted, TookTooLong
 from webarcfs.archive.model.metadata import CET
 from webarcfs.archive.system import deadline
@@ -149,14 +149,27 @@ def test_a_client_that_goes_ends_the_work_for_it(
 def test_costly_requests_keep_no_others_waiting(
     room: tuple[Served, Answering], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "SECONDS", 5.0)
+    """While costly ones have all threads that they may have, and more of them wait, others are answered."""
+    monkeypatch.setattr(limits, "SECONDS", 600.0)
+    go_on = threading.Event()
+    rows = CaptureIndex.below
+
+    def held_back(index: CaptureIndex, span: Span, *, backwards: bool = False) -> Iterator[CaptureRow]:
+        assert go_on.wait(PATIENCE)
+        return rows(index, span, backwards=backwards)
+
+    monkeypatch.setattr(CaptureIndex, "below", held_back)
     served_room, answering = room
     with ThreadPoolExecutor(8) as clients:
-        asked = [clients.submit(served_room.get, COSTLY[0]) for _ in range(8)]
-        until(lambda: answering.at_work == limits.COSTLY_THREADS, within=10, every=0.01)
-        assert served_room.get("/about").status == 200
-        assert not any(each.done() for each in asked)
-        assert {each.result().status for each in asked} == {503}
+        try:
+            asked = [clients.submit(served_room.get, f"/cdx?url={DOMAIN}/*&limit=1") for _ in range(8)]
+            until(lambda: answering.at_work == limits.COSTLY_THREADS, every=0.01)
+            for _ in range(2 * limits.THREADS):
+                assert served_room.get("/about").status == 200
+            assert not any(each.done() for each in asked)
+        finally:
+            go_on.set()
+        assert {each.result().status for each in asked} == {200}
 
 
 def test_a_long_answer_in_pieces_is_cut_when_all_its_work_took_too_long(
