@@ -121,6 +121,7 @@ def test_a_folder_of_years(home: Path) -> None:
     for year in (2021, 2019, 2020):
         made = warcs.response("http://years.example/a", b"as of %d" % year, f"{year}-06-01T00:00:00Z")
         (home / "collection" / f"{9999 - year}.warc.gz").write_bytes(gzipped([made]))
-    (take,) = commands("--pause")
+    look, take = commands("--pause")
+    assert run(home, look).code == 0 and list(Archive(home / "webarc").domains()) == []
     done = run(home, take)
     assert (done.code, [line[:4] for line in done.out.splitlines()]) == (0, ["2019", "2020", "2021"])

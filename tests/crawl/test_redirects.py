@@ -420,7 +420,7 @@ def test_an_older_import_puts_its_redirects_in_between(archive: Archive, tmp_pat
     assert is_sound(archive)
 
 
-def test_of_several_captures_in_an_import_a_page_counts_before_a_redirect(archive: Archive, tmp_path: Path) -> None:
+def test_of_several_captures_in_an_import_each_counts_until_the_next(archive: Archive, tmp_path: Path) -> None:
     page, login = f"http://{HOST}/page", f"http://{HOST}/login"
     records = [
         warcs.response(page, b"the page", "2020-01-01T00:00:00Z"),
@@ -430,9 +430,11 @@ def test_of_several_captures_in_an_import_a_page_counts_before_a_redirect(archiv
     ]
     records.append(moved(f"{page}?{'x' * 3_000}", page, "2020-01-01T00:00:00Z"))  # too long to be kept
     imported(archive, warcs.write(tmp_path / "1.warc", records), name="x")
-    assert lines(archive, HOST) == {login: (302, page)}
-    assert read(archive, HOST, "page") == b"the page"
-    assert times(archive, HOST) == {login: "2020-01-01T00:00:07Z"}
+    assert lines(archive, HOST) == {page: (301, login), login: (302, page)}
+    assert arcs(archive, HOST) == set()
+    (first, _) = sorted(store(archive, HOST).refs("refs/crawls/").items())
+    assert read(archive, HOST, "page", first[1]) == b"the page"
+    assert times(archive, HOST) == {page: "2020-01-01T00:00:05Z", login: "2020-01-01T00:00:07Z"}
     assert is_sound(archive)
 
 
