@@ -360,6 +360,47 @@ def test_the_time_of_an_answer_does_not_tell_hidden_from_absent(tmp_path: Path) 
             assert time.monotonic() - asked >= limits.ABSENT_STEP_SECONDS
 
 
+#: Type → the type as which it is shown; None: it is a download.
+_SHOWN_TYPES = {
+    "application/pdf": None, "multipart/related": None, "message/rfc822": None, "application/x-mimearchive": None,
+    "application/x-shockwave-flash": None, "application/internet-shortcut": None, "application/x-unknown": None,
+    "application/zip": None, "audio/mpegurl": None, "text/vnd.wap.wml": None, "application/octet-stream": None,
+    "text/plain": "text/plain", "image/png": "image/png", "video/mp4": "video/mp4", "text/css": "text/css",
+    "application/json": "text/plain", "application/geo+json": "text/plain", "application/javascript": "text/plain",
+}  # fmt: skip
+
+
+def test_what_is_not_rewritten_and_may_have_links_is_a_download(tmp_path: Path) -> None:
+    made = archives.make_archive(tmp_path)
+    pages = {f"{HOME}{number}": Page(b"%PDF http://live.test/", kind) for number, kind in enumerate(_SHOWN_TYPES)}
+    published(made, DOMAIN, pages, FIRST)
+    recover(made)
+    with served(made) as room:
+        for url, (kind, shown) in zip(pages, _SHOWN_TYPES.items(), strict=True):
+            frame = LexborHTMLParser(room.get(f"/web/{AT[0]}/{url}").body)
+            assert (frame.css_first("iframe") is None) is (shown is None), kind
+            for modifier in ("mp_", "fr_", "if_", "oe_", "im_"):
+                answer = room.get(f"/web/{AT[0]}{modifier}/{url}")
+                assert answer.headers["content-type"].partition(";")[0] == (shown or kind)
+                assert answer.headers.get("content-disposition") == (None if shown else "attachment"), kind
+                assert answer.headers["content-security-policy"].startswith("sandbox allow-downloads;") or shown
+                assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_frame_of_a_page_has_a_small_notice_in_place_of_what_is_not_there(room: Served) -> None:
+    for modifier in ("fr_", "if_", "oe_"):
+        answer = room.get(f"/web/{AT[0]}{modifier}/{HOME}nothing.html", {"Accept-Language": "de"}, replay=True)
+        assert answer.status == 404
+        notice = LexborHTMLParser(answer.body)
+        assert notice.css("a, link, img, form, header, footer, nav") == []
+        assert [node.text() for node in notice.css("main > *")] == [
+            "Nicht in dieser Momentaufnahme",
+            f"{HOME}nothing.html",
+        ]
+    whole = room.get(f"/web/{AT[0]}/{HOME}nothing.html")
+    assert LexborHTMLParser(whole.body).css_first("footer") is not None
+
+
 def test_the_archive_may_change_under_the_room(tmp_path: Path) -> None:
     made = archives.make_archive(tmp_path)
     published(made, DOMAIN, {HOME: Page(b"<p>one")}, TIMES[0])

@@ -187,6 +187,14 @@ class MissingPage:
 
 
 @dataclass(frozen=True, slots=True)
+class InnerNotice:
+    """What a frame of an archived page shows in place of a page that is not shown. `heading` is a msgid."""
+
+    heading: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
 class ErrorPage:
     """Any other answer that is no page: HTTP status, a heading and a text (msgids), and details as text."""
 

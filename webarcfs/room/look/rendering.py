@@ -48,6 +48,7 @@ _TEMPLATES: Mapping[type, str] = {
     memento_views.FramePage: "frame.html",
     memento_views.NoticePage: "notice.html",
     memento_views.MissingPage: "missing.html",
+    memento_views.InnerNotice: "inner_notice.html",
     memento_views.ErrorPage: "error.html",
     views.AboutPage: "about.html",
 }

@@ -37,7 +37,7 @@ def answer(visit: Visit, asked: Replay) -> Response:
         return redirect(visit, elsewhere, asked.url)
     capture = located.state.capture
     if capture is None or located.seq is None:
-        return missing(visit, located)
+        return missing(visit, located, asked.modifier)
     if capture.is_redirect:
         return led_on(visit, located, capture, asked.modifier)
     return _body(visit, located, capture, asked.modifier)
@@ -96,7 +96,7 @@ def redirect(visit: Visit, place: str, url: str) -> Response:
 def led_on(visit: Visit, located: Located, capture: VisibleCapture, modifier: Modifier) -> Response:
     """Return an archived redirect, which leads on within the archive; one that leads to no end is no answer."""
     if located.is_loop:
-        return missing(visit, located)
+        return missing(visit, located, modifier)
     target, mark, fragment = capture.target.partition("#")
     domain = domain_of(target)
     seq = states.state_in_record(visit.services, domain, located.domain, located.seq or capture.since)

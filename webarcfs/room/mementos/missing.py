@@ -14,7 +14,7 @@ from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.gate.visibility import Blocked, Closed
 from webarcfs.gate.visible_captures import State
 from webarcfs.room.look.language import moment
-from webarcfs.room.memento_views import ErrorPage, MissingPage
+from webarcfs.room.memento_views import ErrorPage, InnerNotice, MissingPage
 from webarcfs.room.pages import notices, rows
 from webarcfs.room.pages.calendar import variants
 from webarcfs.room.replay import states
@@ -28,8 +28,25 @@ from webarcfs.room.wayback.timestamps import digits_of
 _REFUSED = {"X-Archive-Wayback-Runtime-Error": "AdministrativeAccessControlException: it may not be shown"}
 
 
-def missing(visit: Visit, located: Located) -> Response:
+#: What frames of archived pages ask for: there is no place for a page of the room.
+_INNER = frozenset({Modifier.INNER_FRAME, Modifier.IFRAME, Modifier.OBJECT})
+
+
+def missing(visit: Visit, located: Located, modifier: Modifier = Modifier.FRAME) -> Response:
     """Return the answer about a URL that a state does not show: 403 closed, 451 blocked, else 404."""
+    return _inner(visit, located) if modifier in _INNER else _whole(visit, located)
+
+
+def _inner(visit: Visit, located: Located) -> Response:
+    """Return the same answer as a small notice: its heading, and the URL."""
+    if isinstance(located.state.answer, Closed):
+        return visit.page(InnerNotice("This is closed", located.url), 403, _REFUSED)
+    if isinstance(located.state.answer, Blocked):
+        return visit.page(InnerNotice("Not available for legal reasons", located.url), 451, _REFUSED)
+    return visit.page(InnerNotice("Not in this snapshot", located.url), 404)
+
+
+def _whole(visit: Visit, located: Located) -> Response:
     answer = located.state.answer
     place = located.domain, located.state.closed or located.state.seq
     if isinstance(answer, Closed):
