@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import time
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -27,9 +28,11 @@ def _history(archive: Archive, site: Site) -> list[str]:
     fill(site)
     tags = list(crawl(archive, site.url(), name="x").tags)
     site.add_html("/a", "Changed.")
+    time.sleep(1.1)  # captures of one second share an address
     tags += crawl(archive, site.url(), name="x").tags
     for path in ("/a", "/b", "/old"):
         site.add_nasty(path, reset())
+    time.sleep(1.1)
     tags += crawl(archive, site.url(), name="x").tags
     return tags
 

@@ -206,7 +206,8 @@ def test_what_a_publication_saw_has_its_redirects_alone(archive: Archive, led: S
     assert saw == {"home": {led.url("/old")}, "other": {led.url("/other")}}
     before = count_stored(archive, led.host)
     crawl(archive, led.url("/other"), name="other", depth=0)
-    assert count_stored(archive, led.host) == before + 2  # the commit, and when it met them
+    # The commit, and when it met them, unless that is as long after its begin as the last time.
+    assert count_stored(archive, led.host) - before in (1, 2)
     assert is_sound(archive)
 
 
