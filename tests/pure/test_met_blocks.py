@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webarcfs.archive.model.errors import DatabaseDamaged
-from webarcfs.archive.model.met_blocks import SIZE, Block, blocks_of, met_in
+from webarcfs.archive.model.met_blocks import SIZE, Block, blocks_of, met_at, unpacked
 from webarcfs.archive.model.met_list import Met
 
 pytestmark = pytest.mark.pure
@@ -23,7 +23,7 @@ def test_what_is_packed_is_found(met: dict[int, Met], chance: object) -> None:
     assert packed.keys() == {number // SIZE for number in met}
     for number in range(4 * SIZE + 1) if len(met) < 3 else [*met, 1, SIZE, 4 * SIZE]:
         block = packed.get(number // SIZE)
-        assert (met_in(block, number) if block is not None else None) == met.get(number)
+        assert (met_at(block.base, unpacked(block), number) if block is not None else None) == met.get(number)
 
 
 def test_a_row_of_a_thousand_urls_is_small() -> None:
@@ -35,4 +35,4 @@ def test_a_row_of_a_thousand_urls_is_small() -> None:
 @given(st.binary(max_size=100))
 def test_other_bytes_are_damage(raw: bytes) -> None:
     with pytest.raises(DatabaseDamaged):
-        met_in(Block(0, 0, raw), 1)
+        unpacked(Block(0, 0, raw))

@@ -8,21 +8,18 @@ row's `base`: all first bytes, then all second ones, and so on.
 
 from __future__ import annotations
 
-import sys
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from webarcfs.archive.model.errors import DatabaseDamaged
-from webarcfs.archive.model.met_list import Met
+from webarcfs.archive.model.errors import Damaged, DatabaseDamaged
+from webarcfs.archive.model.met_list import NOT_MET, WIDTH, Met, inflated, planes
 
 #: URLs of a block.
 SIZE: Final = 1024
-_NOT_MET: Final = 0xFF
-_WIDTH: Final = 5
-_BYTES: Final = SIZE * (_WIDTH + 1)
+_BYTES: Final = SIZE * (WIDTH + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +38,7 @@ def blocks_of(met: Iterable[tuple[int, Met]]) -> Iterator[Block]:
     for number, each in met:
         block, place = divmod(number, SIZE)
         if block not in spellings:
-            spellings[block] = bytearray([_NOT_MET]) * SIZE
+            spellings[block] = bytearray([NOT_MET]) * SIZE
             times[block] = array("q", bytes(8 * SIZE))
         spellings[block][place] = each.spelling
         times[block][place] = each.time
@@ -51,34 +48,22 @@ def blocks_of(met: Iterable[tuple[int, Met]]) -> Iterator[Block]:
 
 def _packed(number: int, spellings: bytearray, times: array[int]) -> Block:
     pairs = list(zip(times, spellings, strict=True))
-    base = min(time for time, spelling in pairs if spelling != _NOT_MET)
-    counted = array("Q", [time - base if spelling != _NOT_MET else 0 for time, spelling in pairs])
-    if sys.byteorder == "little":
-        counted.byteswap()  # the highest byte first
-    raw = counted.tobytes()
-    return Block(number, base, zlib.compress(b"".join([spellings, *(raw[at::8] for at in range(8 - _WIDTH, 8))])))
-
-
-def met_in(block: Block, number: int) -> Met | None:
-    """Return what a row says of the URL with an id of its block. Raises DatabaseDamaged."""
-    return met_at(block.base, unpacked(block), number)
+    base = min(time for time, spelling in pairs if spelling != NOT_MET)
+    counted = array("Q", [time - base if spelling != NOT_MET else 0 for time, spelling in pairs])
+    return Block(number, base, zlib.compress(spellings + planes(counted)))
 
 
 def unpacked(block: Block) -> bytes:
     """Return the bytes of a row, for `met_at`. Raises DatabaseDamaged."""
-    unpacker = zlib.decompressobj()
     try:
-        raw = unpacker.decompress(block.times, _BYTES + 1)
-    except zlib.error as error:
-        raise DatabaseDamaged(f"webarc.db has a row of times that cannot be unpacked: {error}") from None
-    if len(raw) != _BYTES:
-        raise DatabaseDamaged("webarc.db has a row of times that is not whole")
-    return raw
+        return inflated(block.times, _BYTES)
+    except Damaged as error:
+        raise DatabaseDamaged(f"webarc.db: {error}; webarc-agent recover makes it anew") from None
 
 
 def met_at(base: int, raw: bytes, number: int) -> Met | None:
     """Return what the unpacked bytes of a row say of the URL with an id of its block."""
     place = number % SIZE
-    if raw[place] == _NOT_MET:
+    if raw[place] == NOT_MET:
         return None
     return Met(base + int.from_bytes(raw[place + SIZE :: SIZE]), raw[place])

@@ -31,16 +31,16 @@ _FORM: Final = b"webarcfs-met-1"
 _LINE = re.compile(rb"%s (-?\d{1,12}) (\d{1,8}) ([0-9a-f]{16}) (\d{1,8}) ([0-9a-f]{16})\n" % _FORM)
 _LONGEST_LINE: Final = 100
 #: Bytes of a number: half of their values are enough for the years 1 to 9999.
-_WIDTH: Final = 5
+WIDTH: Final = 5
 _DIGITS: Final = 16
 #: The first and last second of the years 1 to 9999, but for a day at each end: CET is not UTC.
 _FIRST, _LAST = -62135596800 + 86400, 253402300799 - 86400
 #: The spelling of what was not met.
-_NOT_MET: Final = 0xFF
+NOT_MET: Final = 0xFF
 #: Bits of a spelling: the URL has http, not https; its last segment is written as `index.html`, not left empty.
 HTTP: Final = 1
 INDEX: Final = 2
-_SPELLINGS: Final = bytes({_NOT_MET, *range(HTTP + INDEX + 1)})
+_SPELLINGS: Final = bytes({NOT_MET, *range(HTTP + INDEX + 1)})
 
 
 class Met(NamedTuple):
@@ -63,7 +63,7 @@ class MetColumn:
 
     def __iter__(self) -> Iterator[Met | None]:
         for time, spelling in zip(self.times, self.spellings, strict=True):
-            yield None if spelling == _NOT_MET else Met(time, spelling)
+            yield None if spelling == NOT_MET else Met(time, spelling)
 
     def along(self, names: Iterable[str]) -> Iterator[tuple[str, Met | None]]:
         """Yield each name with its number. Raises Damaged at the end, or before it, if the list is of other names."""
@@ -95,7 +95,7 @@ class ColumnWriter:
         """Add a name with what was met of it."""
         self._digest.add(name)
         self._column.times.append(0 if met is None else met.time)
-        self._column.spellings.append(_NOT_MET if met is None else met.spelling)
+        self._column.spellings.append(NOT_MET if met is None else met.spelling)
 
     def column(self) -> MetColumn:
         """Return the column."""
@@ -123,9 +123,7 @@ def write(met: MetList) -> bytes:
         time = last if each is None else each.time
         differences.append((time - last) * 2 if time >= last else (last - time) * 2 - 1)
         last = time
-    raw = _highest_first(differences).tobytes()
-    planes = [raw[at::8] for at in range(8 - _WIDTH, 8)]
-    return b"%s %d %s\n" % (_FORM, earliest, told) + zlib.compress(b"".join([spellings, *planes]), 9)
+    return b"%s %d %s\n" % (_FORM, earliest, told) + zlib.compress(spellings + planes(differences), 9)
 
 
 def read(raw: bytes) -> MetList:
@@ -138,7 +136,7 @@ def read(raw: bytes) -> MetList:
     number = sum(counts)
     if number > MOST:
         raise Damaged(f"a list of what a crawl met has {number} numbers; at most {MOST} are read")
-    unpacked = _inflated(raw[match.end() :], number * (_WIDTH + 1))
+    unpacked = inflated(raw[match.end() :], number * (WIDTH + 1))
     spellings = unpacked[:number]
     if spellings.translate(None, _SPELLINGS):
         raise Damaged("a list of what a crawl met has a spelling that no URL has")
@@ -182,7 +180,13 @@ class _Digest:
         return self._digest.hexdigest()[:_DIGITS]
 
 
-def _inflated(packed: bytes, size: int) -> bytes:
+def planes(numbers: array[int]) -> bytes:
+    """Return the last five bytes of each number, the first bytes of all of them first."""
+    raw = _highest_first(array("Q", numbers)).tobytes()
+    return b"".join(raw[at::8] for at in range(8 - WIDTH, 8))
+
+
+def inflated(packed: bytes, size: int) -> bytes:
     """Unpack `size` bytes. Raises Damaged if they are more or less."""
     unpacker = zlib.decompressobj()
     try:
@@ -194,10 +198,10 @@ def _inflated(packed: bytes, size: int) -> bytes:
     return unpacked
 
 
-def _times(planes: bytes, number: int, earliest: int) -> array[int]:
+def _times(packed: bytes, number: int, earliest: int) -> array[int]:
     spread = bytearray(8 * number)
-    for at in range(_WIDTH):
-        spread[8 - _WIDTH + at :: 8] = planes[at * number : (at + 1) * number]
+    for at in range(WIDTH):
+        spread[8 - WIDTH + at :: 8] = packed[at * number : (at + 1) * number]
     differences = array("Q")
     differences.frombytes(spread)
     times, last = array("q"), earliest

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Mapping
 
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config.directory import Archive
@@ -39,11 +40,11 @@ class Discarded:
         with self._lock:
             return self._look()
 
-    def of(self, domain: str) -> frozenset[str]:
-        """Return the commitTags that are discarded of a domain."""
+    def by_domain(self) -> Mapping[str, frozenset[str]]:
+        """Return the commitTags that are discarded, of each domain that has any."""
         with self._lock:
             self._look()
-            return self._domains.get(domain, frozenset())
+            return self._domains
 
     def repository(self, domain: str) -> Repository | None:
         """Return the repository of the other snapshots of a domain; None if there are none.

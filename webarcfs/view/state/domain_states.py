@@ -103,7 +103,9 @@ class DomainStates:
 
     def moved(self) -> set[str]:
         """Return the domains that moved since they were taken over, appeared or disappeared. One thread at a time."""
-        return {name for name, state in self._states.copy().items() if self._has_moved(state)} | self._come_or_gone()
+        discarded = self._discarded.by_domain()  # once: an archive has thousands of domains
+        states = self._states.copy().items()
+        return {name for name, state in states if self._has_moved(state, discarded)} | self._come_or_gone()
 
     def renewed(self, name: str) -> DomainChange:
         """Take a domain over once more, if it was ever read."""
@@ -133,9 +135,9 @@ class DomainStates:
         self._repositories = now, found
         return found ^ known
 
-    def _has_moved(self, state: DomainState) -> bool:
+    def _has_moved(self, state: DomainState, discarded: Mapping[str, frozenset[str]]) -> bool:
         try:
-            return self._signature(state.name) != state.signature
+            return self._signature(state.name, discarded) != state.signature
         except OSError:
             return True
 
@@ -158,11 +160,12 @@ class DomainStates:
 
     def _read(self, name: str) -> DomainState:
         path = self._archive.repository(name)
-        signature = self._signature(name)  # first: a later move is then detected by the next check
+        discarded = self._discarded.by_domain()
+        signature = self._signature(name, discarded)  # first: a later move is then detected by the next check
         store = self._store(name, path, signature)
         with self._shared(name):
             main, crawls = store.head(), store.refs(CRAWLS)
-            shown = self._discarded.repository(name) if self._discarded.of(name) else store
+            shown = self._discarded.repository(name) if name in discarded else store
         newest, origin = main, store
         if shown is not store:
             newest, crawls = (None, {}) if shown is None else (shown.head(), shown.refs(CRAWLS))
@@ -172,9 +175,9 @@ class DomainStates:
         reader = DomainReader(name, store, self._caches, self._overlay, origin)
         return DomainState(name, reader, newest, tags, signature, StateToken(), is_older)
 
-    def _signature(self, name: str) -> Signature:
+    def _signature(self, name: str, discarded: Mapping[str, frozenset[str]]) -> Signature:
         """Return a value that changes when main moves, or when something of the domain is discarded or restored."""
-        return (*_signature(self._archive.repository(name)), self._discarded.of(name))
+        return (*_signature(self._archive.repository(name)), discarded.get(name))
 
     def _store(self, name: str, path: Path, signature: Signature) -> Repository:
         old = self._states.get(name)
