@@ -102,17 +102,10 @@ def run(
         with folders.opened_index(folder) as index, failures_noted(keeper):
             _note_request(index, fresh, request)
             keeper.begin(index)
-            job = Job(
-                archive=archive,
-                name=folder.name,
-                folder=folder,
-                frontier=index,
-                publication=publication,
-                profile=profile,
+            job = dataclasses.replace(
+                _job(archive, folder, index, publication, profile, stop, keeper.progress),
                 begun=from_epoch(index.get(facts.BEGUN) or 0),
                 accept_shrink=index.get(facts.ACCEPT_SHRINK) is True,
-                stop=stop or threading.Event(),
-                progress=keeper.progress,
             )
             by_digest = {source.digest: source for source in sources}
             files = [by_digest[digest] for digest in index.get(facts.SOURCES) or ()]
@@ -234,22 +227,35 @@ def tried(
         folder = Path(scratch)
         with folders.opened_index(folder) as index:
             _note_request(index, fresh, request)
-            job = Job(
-                archive=archive,
-                name=folder.name,
-                folder=folder,
-                frontier=index,
-                publication=publication,
-                profile=profile,
-                begun=now(),
-                stop=stop or threading.Event(),
-                progress=progress,
-            )
+            job = _job(archive, folder, index, publication, profile, stop, progress)
             planning = Planning(job, index, fresh)
             if fresh:
                 planning.read()
                 planning.plan()
             return planning.planned()
+
+
+def _job(  # noqa: PLR0917 # a job's parts
+    archive: Archive,
+    folder: Path,
+    index: ImportIndex,
+    publication: Publication,
+    profile: Profile | None,
+    stop: threading.Event | None,
+    progress: Progress,
+) -> Job:
+    """Return a job that begins now."""
+    return Job(
+        archive=archive,
+        name=folder.name,
+        folder=folder,
+        frontier=index,
+        publication=publication,
+        profile=profile,
+        begun=now(),
+        stop=stop or threading.Event(),
+        progress=progress,
+    )
 
 
 # -- the job's folder --------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ number of the bytes, or the name that it was renamed to. It ends with the mount,
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import sys
@@ -62,7 +63,7 @@ class Maker:
 
 
 def main() -> None:
-    """Change until the mount is gone."""
+    """Change until the mount is gone. Raises OSError for any other refusal."""
     folder, manifest, name = sys.argv[1:]
     maker = Maker(Path(folder), os.open(manifest, os.O_WRONLY | os.O_APPEND | os.O_CREAT), name)
     number = 0
@@ -70,8 +71,10 @@ def main() -> None:
         number += 1
         try:
             maker.step(number)
-        except OSError:
-            return
+        except OSError as error:
+            if error.errno in {errno.ENOTCONN, errno.ECONNABORTED}:
+                return
+            raise
 
 
 if __name__ == "__main__":

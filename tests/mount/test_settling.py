@@ -138,6 +138,20 @@ def test_a_name_is_used_again_at_once(arc: Path) -> None:
     assert (arc / "n").read_bytes() == b"last"
 
 
+def test_a_renamed_file_is_written_at_once(arc: Path) -> None:
+    """S-settle-1: the kernel opens the inode that it knows from the old name."""
+    write(arc / "old", b"first")
+    for number in range(40):
+        os.rename(arc / "old", arc / "new")
+        (arc / "new").write_bytes(b"%d" % number)
+        assert (arc / "new").read_bytes() == b"%d" % number
+        os.rename(arc / "new", arc / "old")
+        os.truncate(arc / "old", 0)
+        with open(arc / "old", "r+b") as file:
+            file.write(b"again")
+        assert (arc / "old").read_bytes() == b"again"
+
+
 def test_an_open_file_is_renamed_and_replaced(arc: Path) -> None:
     """S-settle-1, S-settle-5, S-rename-1: onto one's own file, open or closed, written or not."""
     for source_closed in (True, False):

@@ -94,7 +94,7 @@ def show(
     connection.execute(sql("gate/snapshots"))
     for domain, found in snapshots.items():
         for each in found:
-            if each.standing in (Standing.OPEN, Standing.CLOSED):
+            if each.standing.is_told:
                 values = {"domain": domain, "seq": each.seq, "publication": each.publication, "seen": each.seen}
                 closed = int(each.standing is Standing.CLOSED)
                 connection.execute(sql("gate/insert_snapshot"), values | {"closed": closed})

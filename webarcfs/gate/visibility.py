@@ -29,6 +29,11 @@ class Standing(Enum):
     HIDDEN = "hidden"  # as if it were not there
     DISCARDED = "discarded"  # hidden from staff as well
 
+    @property
+    def is_told(self) -> bool:
+        """Whether a reader is told that the snapshot is there."""
+        return self in {Standing.OPEN, Standing.CLOSED}
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
@@ -119,7 +124,7 @@ def may(snapshots: Iterable[Snapshot], version: Version, saw: Saw) -> Open | Clo
 
 def _containing(snapshots: Iterable[Snapshot], version: Version, saw: Saw) -> Iterator[Snapshot]:
     for each in snapshots:
-        is_there = version.first <= each.seq < version.last and each.standing in (Standing.OPEN, Standing.CLOSED)
+        is_there = version.first <= each.seq < version.last and each.standing.is_told
         if is_there and (not each.seen or saw(each, version)):
             yield each
 

@@ -137,6 +137,13 @@ class Inodes(Container[int]):
             known.lookups += 1
         return number
 
+    def rename(self, number: int, node: Node, parent: int, name: str) -> None:
+        """Let an inode, if the kernel knows it, be the node of its new name: the kernel goes on with the same inode."""
+        with self._lock:
+            known = self._known.get(number)
+            if known is not None:
+                known.node, known.parent, known.name = node, parent, name
+
     def forget(self, number: int, lookups: int) -> bool:
         """Subtract `lookups` from the node's count; return True if the kernel no longer knows it."""
         with self._lock:

@@ -96,7 +96,7 @@ class NewNames:
         if new == DATA_XML and isinstance(node, File) and not flags:
             self._rewrite(place, old, node, caller)
             return [source, target]
-        there = _find(above, new_name)
+        there = find(above, new_name)
         if there is not None and flags & NOREPLACE:
             raise Exists(f"{new_name!r} is there")
         if not isinstance(node, File):
@@ -226,10 +226,10 @@ def lookup(folder: Node, name: str) -> Node:
 
 def has(folder: Node, name: str) -> bool:
     """Return whether a name exists."""
-    return _find(folder, name) is not None
+    return find(folder, name) is not None
 
 
-def _find(folder: Node, name: str) -> Node | None:
+def find(folder: Node, name: str) -> Node | None:
     """Return the node of a name, or None."""
     try:
         return lookup(folder, name)

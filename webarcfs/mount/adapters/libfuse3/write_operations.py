@@ -23,14 +23,15 @@ from webarcfs.mount.adapters.libfuse3.operations import Operations
 from webarcfs.mount.adapters.libfuse3.refused_requests import Subject
 from webarcfs.mount.adapters.libfuse3.workers import DeferredReply, Workers
 from webarcfs.mount.kernel import protocol
-from webarcfs.mount.kernel.inode_table import Inodes
+from webarcfs.mount.kernel.inode_table import Inodes, nodeid
 from webarcfs.mount.lifetime.service import Additions
-from webarcfs.mount.writing.addition_names import ParentAndName
+from webarcfs.mount.writing.addition_names import ParentAndName, find
 from webarcfs.mount.writing.draft import DraftFile
 from webarcfs.mount.writing.open_files import Opened
 from webarcfs.mount.writing.writer import Writer
 from webarcfs.view.caller import Caller
 from webarcfs.view.node import Folder, Node
+from webarcfs.view.tree.files import StoredFile
 from webarcfs.view.tree.root import Tree
 
 
@@ -106,10 +107,18 @@ class WritingOperations(Operations):
         writer = self._writer
 
         def work() -> Callable[[], None]:
+            renamed = find(*source)
             changed = writer.names.rename(source, target, flags, caller)
+            self._follow(renamed, find(*target), new_parent, target[1])
             return lambda: self._tell(changed)
 
         return self._workers.rename(work)
+
+    def _follow(self, renamed: Node | None, there: Node | None, parent: int, name: str) -> None:
+        """Let the kernel's inode of a renamed version be the version of the new name: it may open it at once."""
+        match renamed, there:
+            case StoredFile(), StoredFile() if renamed.version.blob == there.version.blob:
+                self._inodes.rename(nodeid(renamed), there, parent, name)
 
     def _tell(self, changed: list[ParentAndName]) -> None:
         for folder, name in changed:
