@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 import time
@@ -14,6 +15,7 @@ import pytest
 from tests.crawl.test_met_exports import exported, fill
 from tests.support.crawls import crawl
 from tests.support.nasty import reset
+from tests.support.readercommand import webarc
 from tests.support.rooms import Served, served
 from tests.support.site import Site
 from webarcfs.archive.config.directory import Archive
@@ -87,3 +89,21 @@ def test_without_its_list_a_crawl_has_no_such_line(archive: Archive, site: Site)
         database.execute("DELETE FROM met")
     with served(archive) as room:
         assert [row[3] for row in lines(room, site.url("/b"))] == ["text/html"]
+
+
+def test_log_has_a_line_for_each_capture(archive: Archive, site: Site, history: list[str]) -> None:
+    """And none for what a crawl only carried over; times are in UTC."""
+
+    def logged(path: str, *more: str) -> list[str]:
+        answer = webarc("log", site.url(path), "--archive", str(archive.root), *more)
+        assert answer.returncode == 0, answer.stderr
+        return answer.stdout.splitlines()
+
+    with served(archive) as room:
+        for path in ("/", "/a", "/b", "/old"):
+            rows = [json.loads(line) for line in logged(path, "--json")]
+            told = {(re.sub(r"\D", "", row["captured"]), row["what"] == "met") for row in rows}
+            assert told == {(time, mime == "warc/revisit") for time, _, _, mime in lines(room, site.url(path))}
+    assert [line.split()[:2] for line in logged("/b")] == [[history[1], "unchanged"], [history[0], "added"]]
+    archive.database.unlink()
+    assert [line.split()[1] for line in logged("/b")] == ["added"]

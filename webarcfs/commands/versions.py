@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict
+from collections.abc import Collection, Iterable, Iterator
 from operator import itemgetter
 from typing import Any
 
 import click
 
 from webarcfs.archive.history import redirect_lists, versions
-from webarcfs.archive.model.errors import NotFound, UsageError
-from webarcfs.archive.model.metadata import OK
+from webarcfs.archive.index.captures import CaptureIndex
+from webarcfs.archive.model.errors import NotFound, UsageError, WebarcError
+from webarcfs.archive.model.met_list import spelled
+from webarcfs.archive.model.metadata import CET, OK, CommitTag, format_utc, from_epoch
 from webarcfs.archive.model.url import both_schemes
 from webarcfs.commands.place import Place, place_options
-from webarcfs.commands.targets import document, tag
+from webarcfs.commands.targets import Target, document, tag
+from webarcfs.gate.visibility import Open
 
 
 @click.command()
@@ -25,8 +28,9 @@ from webarcfs.commands.targets import document, tag
 def log(document_: str, *, place: Place, as_json: bool) -> None:
     """Show what each snapshot did to a document, newest first.
 
-    It was added, changed, removed, or extended by users. A status other than 200 is shown: 404, an error page. Of a
-    document named by its URL, redirects are shown, too, of http and https.
+    It was added, changed, removed, extended by users, or met unchanged. The time of the server's answer is in UTC. A
+    status other than 200 is shown: 404, an error page. Of a document named by its URL, redirects are shown, too, of
+    http and https.
 
     \b
     Examples:
@@ -34,29 +38,61 @@ def log(document_: str, *, place: Place, as_json: bool) -> None:
       webarc log --mount ~/web ~/web/www.example.org/index.html
     """
     target = document(place, document_)
-    found = [(step.tag, *_told(step)) for step in versions.steps(target.store, target.domain, target.arc)]
+    shown = {tag for tag, _ in versions.snapshots(target.store, target.domain)}
+    found = [(step.tag, *_told(step, shown)) for step in versions.steps(target.store, target.domain, target.arc)]
     urls = both_schemes(target.url) if target.url else ()
-    found += [(tag, *_told_of_redirect(each)) for tag, each in redirect_lists.steps(target.store, target.domain, urls)]
+    led = redirect_lists.steps(target.store, target.domain, urls)
+    found += [(tag, *_told_of_redirect(each, is_whole=place.gate is None)) for tag, each in led]
     if not found:
         raise NotFound(f"no snapshot has /{target.domain}/{target.arc}")
+    try:
+        found += _met_again(place, target, urls, shown)
+    except WebarcError as error:
+        click.echo(f"webarc: what crawls met unchanged is not listed: {error}", err=True)
     for when, fields, text in sorted(found, key=itemgetter(0), reverse=True):
         click.echo(json.dumps({"tag": str(when), **fields}) if as_json else f"{when}  {text}")
 
 
-def _told(step: versions.Step) -> tuple[dict[str, Any], str]:
-    """Return a document's change as fields, and as text."""
+def _told(step: versions.Step, shown: Collection[CommitTag]) -> tuple[dict[str, Any], str]:
+    """Return a document's change as fields, and as text. The time of a crawl that is not shown is not told."""
     files = f"  + {', '.join(step.files)}" if step.files else ""
     status = f"  ({step.status})" if step.status != OK else ""
-    return asdict(step) | {"tag": str(step.tag)}, f"{step.what:10} {step.size:>12,} bytes{status}{files}"
+    captured = format_utc(step.captured) if step.captured is not None and step.stored in shown else ""
+    fields = {"what": step.what, "size": step.size, "files": step.files, "status": step.status, "captured": captured}
+    when = f"  captured {captured}" if captured and step.what != "extended" else ""
+    return fields, f"{step.what:10} {step.size:>12,} bytes{status}{when}{files}"
 
 
-def _told_of_redirect(change: redirect_lists.RedirectChange) -> tuple[dict[str, Any], str]:
-    """Return the change of a redirect as fields, and as text."""
+def _met_again(
+    place: Place, target: Target, urls: Iterable[str], shown: Collection[CommitTag]
+) -> Iterator[tuple[CommitTag, dict[str, Any], str]]:
+    """Yield when crawls of snapshots that are shown met the document, or redirects of the URLs, unchanged."""
+    path = f"/{target.domain}/{target.arc}"
+    with CaptureIndex(place.archive.database) as index:
+        rows, redirects = index.at(path)
+        for name, captures in ((path, rows), *((url, [each for each in redirects if each.url == url]) for url in urls)):
+            for seq, met in index.met(target.domain, name):
+                tag = CommitTag(from_epoch(seq).astimezone(CET), target.domain)
+                row = next((each for each in captures if each.first <= seq < each.last), None)
+                if row is None or tag not in shown:
+                    continue
+                url = row.url if row.target else spelled(row.url, met.spelling)
+                time = from_epoch(met.time)
+                if place.gate is not None and not isinstance(place.gate.with_rules(Open(seq), url, time), Open):
+                    continue
+                captured = format_utc(time)
+                yield tag, {"what": "met", "url": url, "captured": captured}, f"unchanged  captured {captured}  {url}"
+
+
+def _told_of_redirect(change: redirect_lists.RedirectChange, *, is_whole: bool) -> tuple[dict[str, Any], str]:
+    """Return the change of a redirect as fields, and as text. Its time may be that of a hidden crawl."""
     if change.new is None:
         return {"what": "redirect-ended", "url": change.url}, f"no longer redirected: {change.url}"
     status, target = change.new.status, change.new.target
-    fields = {"what": "redirected", "url": change.url, "status": status, "target": target}
-    return fields, f"redirected ({status}) {change.url} -> {target}"
+    captured = format_utc(change.new.time) if is_whole else ""
+    fields = {"what": "redirected", "url": change.url, "status": status, "target": target, "captured": captured}
+    when = f"  captured {captured}" if captured else ""
+    return fields, f"redirected ({status}) {change.url} -> {target}{when}"
 
 
 @click.command()

@@ -20,9 +20,9 @@ from lxml import etree
 
 import webarcfs
 from webarcfs.archive.model.errors import Damaged
-from webarcfs.archive.model.metadata import now
+from webarcfs.archive.model.metadata import format_utc, now
 from webarcfs.exchange import warc
-from webarcfs.exchange.records import date_of, record_id
+from webarcfs.exchange.records import record_id
 from webarcfs.exchange.selection import Exported, Selection
 from webarcfs.exchange.summary import Progress, Stop, Summary
 
@@ -139,7 +139,7 @@ def _capture(each: Exported) -> list[_Row]:
     return [
         _event(record_id("capture", str(each.tag), each.tree)),
         ("eventType", "capture"),
-        ("eventDateTime", date_of(each.tag.crawl_time)),
+        ("eventDateTime", format_utc(each.tag.crawl_time)),
         ("eventDetailInformation", [("eventDetail", ", ".join(words))]),
         ("eventOutcomeInformation", [("eventOutcome", "complete" if message.complete else "incomplete")]),
         _agent("executing program"),
@@ -150,9 +150,9 @@ def _capture(each: Exported) -> list[_Row]:
 def _made(selection: Selection, names: list[str], when: datetime) -> list[_Row]:
     detail = f"{len(selection)} snapshots written as WARC files; {webarcfs.__name__} {webarcfs.__version__}"
     return [
-        _event(record_id("export", selection.digest, date_of(when))),
+        _event(record_id("export", selection.digest, format_utc(when))),
         ("eventType", "exporting"),
-        ("eventDateTime", date_of(when)),
+        ("eventDateTime", format_utc(when)),
         ("eventDetailInformation", [("eventDetail", detail)]),
         ("eventOutcomeInformation", [("eventOutcome", "success")]),
         _agent("executing program"),

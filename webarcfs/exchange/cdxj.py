@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import IO, Final
 
 from webarcfs.archive.model.errors import Damaged, Interrupted
-from webarcfs.archive.model.metadata import OK, RESOURCE
+from webarcfs.archive.model.metadata import OK, RESOURCE, format_utc
 from webarcfs.archive.system.sorting import Sorter
 from webarcfs.exchange.bodies import sha1
 from webarcfs.exchange.cdx_key import cdx_key
 from webarcfs.exchange.growing import Growing, fill
-from webarcfs.exchange.records import Record, date_of
+from webarcfs.exchange.records import Record
 from webarcfs.exchange.selection import Selection
 from webarcfs.exchange.summary import Progress, Stop, Summary
 from webarcfs.exchange.warc import SELECTION, file_name
@@ -80,7 +80,7 @@ class _Capture:
     @classmethod
     def of(cls, record: Record) -> _Capture:
         mime = _REVISIT if record.kind == "revisit" else record.mime
-        return cls(record.uri, date_of(record.date), mime, str(record.status), sha1(record.payload))
+        return cls(record.uri, format_utc(record.date), mime, str(record.status), sha1(record.payload))
 
 
 def _line(capture: _Capture) -> bytes:

@@ -21,7 +21,7 @@ from webarcfs.archive.model import met_list
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS
 from webarcfs.archive.model.errors import Damaged, InvalidDocument
 from webarcfs.archive.model.met_list import Met, MetList, spelled
-from webarcfs.archive.model.metadata import RESOURCE, MetaData, from_epoch, utc
+from webarcfs.archive.model.metadata import RESOURCE, MetaData, format_utc, from_epoch
 from webarcfs.exchange.bodies import NOTHING, Body, PayloadDigests, digest_of, opened, sha1
 from webarcfs.exchange.documents import Document, Files, ListedRedirect, Unit, data_of
 from webarcfs.exchange.selection import Exported
@@ -205,7 +205,7 @@ class SnapshotRecords:
             first = self._revisit(document, meta, met, payload, named)
         else:
             fields = (_CARRIED, ("Webarcfs-URL", meta.url), *named)
-            told = [("carried", meta.url), ("captured", date_of(meta.capture_time))]
+            told = [("carried", meta.url), ("captured", format_utc(meta.capture_time))]
             first = self._carried(document.path, told, fields)
         yield first
         yield from self._since(document, meta, first)
@@ -367,11 +367,6 @@ def record_id(*of: str) -> str:
     return uuid.uuid5(_NAMESPACE, name.decode("latin-1")).urn
 
 
-def date_of(time: datetime) -> str:
-    """Return a time as WARC-Date."""
-    return f"{utc(time).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
-
-
 def fields_block(lines: list[tuple[str, str]]) -> bytes:
     """Return a block of named fields."""
     return "".join(f"{name}: {value}\r\n" for name, value in lines).encode()
@@ -391,7 +386,7 @@ def _refers_to(url: str, time: datetime) -> tuple[tuple[str, str], ...]:
     return (
         ("WARC-Profile", _PROFILE),
         ("WARC-Refers-To-Target-URI", url),
-        ("WARC-Refers-To-Date", date_of(time)),
+        ("WARC-Refers-To-Date", format_utc(time)),
     )
 
 

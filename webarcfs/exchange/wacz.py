@@ -21,11 +21,11 @@ import webarcfs
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Damaged, Interrupted, InvalidDocument
-from webarcfs.archive.model.metadata import MetaData, utc
+from webarcfs.archive.model.metadata import MetaData, format_utc, utc
 from webarcfs.exchange import cdxj, warc
 from webarcfs.exchange.documents import documents
 from webarcfs.exchange.growing import Growing, fill
-from webarcfs.exchange.records import Record, date_of, record_id
+from webarcfs.exchange.records import Record, record_id
 from webarcfs.exchange.selection import Selection
 from webarcfs.exchange.summary import Progress, Stop, Summary
 
@@ -133,7 +133,7 @@ class _Rest:
             "profile": "data-package",
             "wacz_version": VERSION,
             "software": f"webarcfs/{webarcfs.__version__}",
-            "created": date_of(self._selection.newest.crawl_time),
+            "created": format_utc(self._selection.newest.crawl_time),
             "title": self._selection.name,
             "resources": [part.as_fields() for part in (archive, index, found, pages)],
         }
@@ -161,7 +161,7 @@ class _Rest:
                 meta = _page(each.store.read, found.data_xml) if found.is_whole else None
                 before = (found.before or {}).get(DATA_XML)
                 if meta is not None and (before is None or _page(each.store.read, before) != meta):
-                    when = date_of(meta.capture_time)
+                    when = format_utc(meta.capture_time)
                     page = {"id": record_id("page", str(each.tag), meta.url, when)[-36:], "url": meta.url, "ts": when}
                     yield _json(page | ({"title": meta.title} if meta.title else {})) + b"\n"
         self._progress("pages", known, known)

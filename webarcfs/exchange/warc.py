@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Final
 
 import webarcfs
+from webarcfs.archive.model.metadata import format_utc
 from webarcfs.exchange.growing import Growing, Stream, fill
-from webarcfs.exchange.records import FIELDS_TYPE, Record, date_of, fields_block, record_id
+from webarcfs.exchange.records import FIELDS_TYPE, Record, fields_block, record_id
 from webarcfs.exchange.selection import Selection
 from webarcfs.exchange.summary import Progress, Stop, Summary
 
@@ -112,5 +113,5 @@ def _head(record: Record) -> bytes:
     size = len(record.head) + record.body.size
     return (
         f"WARC/1.1\r\nWARC-Type: {record.kind}\r\nWARC-Record-ID: <{record.id}>\r\n{target}"
-        f"WARC-Date: {date_of(record.date)}\r\n{fields}Content-Type: {record.type}\r\nContent-Length: {size}\r\n\r\n"
+        f"WARC-Date: {format_utc(record.date)}\r\n{fields}Content-Type: {record.type}\r\nContent-Length: {size}\r\n\r\n"
     ).encode()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from webarcfs.archive.document.data_xml import metadata
 from webarcfs.archive.git.objects import Entry
@@ -33,7 +34,8 @@ class Step:
     """A document's change in a snapshot: `what` is added, changed, removed or extended (data nodes, users' files).
 
     `size` is the new size of the data file in bytes; 0 if it was removed. `files` are the new additions. `status` is
-    HTTP's of the new version.
+    HTTP's of the new version. `stored` is the snapshot whose crawl stored the version, `captured` the time of the
+    server's answer.
     """
 
     tag: CommitTag
@@ -41,6 +43,8 @@ class Step:
     size: int
     files: tuple[str, ...] = ()
     status: int = OK
+    stored: CommitTag | None = None
+    captured: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +107,15 @@ def _step(store: Repository, tag: CommitTag, before: Mapping[str, Entry], after:
     size = store.size(new.oid) if new is not None else 0
     came = tuple(sorted(name for name in after.keys() - before.keys() if not is_reserved(name)))
     was, now = _described(store, before), _described(store, after)
-    status = now.status if now is not None else OK
+    told = () if now is None else (now.status, now.commit_tag, now.capture_time)
     if before and not after:
         return Step(tag, "removed", 0)
     if after and not before:
-        return Step(tag, "added", size, came, status)
+        return Step(tag, "added", size, came, *told)
     if (was and was.commit_tag) != (now and now.commit_tag) or old != new:
-        return Step(tag, "changed", size, came, status)
+        return Step(tag, "changed", size, came, *told)
     if came or before.get(DATA_XML) != after.get(DATA_XML):
-        return Step(tag, "extended", size, came, status)
+        return Step(tag, "extended", size, came, *told)
     return None
 
 

@@ -74,6 +74,11 @@ def utc(time: datetime) -> datetime:
     return time.astimezone(UTC)
 
 
+def format_utc(time: datetime) -> str:
+    """Return `yyyy-mm-ddThh:mm:ssZ`: the form of WARC-Date."""
+    return f"{utc(time).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class CommitTag:
     """`<crawlTime>@<domain>`: names one snapshot of one domain (specification §2)."""

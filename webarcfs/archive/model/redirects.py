@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from webarcfs.archive.model.errors import Damaged, UrlRefused
-from webarcfs.archive.model.metadata import utc
+from webarcfs.archive.model.metadata import format_utc
 from webarcfs.archive.model.url import canonical, joined
 
 #: The folder of the lists, in the root of a domain's tree.
@@ -54,8 +54,7 @@ class Redirect:
         return without_fragment(self.target) == self.url
 
     def __str__(self) -> str:
-        stamp = utc(self.time).replace(tzinfo=None).isoformat(timespec="seconds")
-        return f"{self.url}\t{self.status}\t{self.target}\t{stamp}Z"
+        return f"{self.url}\t{self.status}\t{self.target}\t{format_utc(self.time)}"
 
 
 def place_of(url: str) -> str:
