@@ -34,7 +34,7 @@ def main() -> None:
         replay_listen=replay_address(sys.argv[2], listen, Engine.BUILT_IN),
         origin=os.environ.get("STUB_ORIGIN", ""),
         replay_origin=os.environ.get("STUB_REPLAY_ORIGIN", ""),
-        hosts=("archive.example",),
+        hosts=tuple(os.environ.get("STUB_HOSTS", "archive.example").split()),
         workers=int(os.environ.get("STUB_WORKERS", "2")),
         access_log=os.environ.get("STUB_LOG", ""),
     )

@@ -42,6 +42,7 @@ def port(request: pytest.FixtureRequest) -> Iterator[int]:
     if shutil.which(request.param, path="/usr/sbin:/usr/bin") is None:
         pytest.skip(f"there is no {request.param}")
     origins = {"STUB_ORIGIN": "https://archive.example.org", "STUB_REPLAY_ORIGIN": "https://replay.example.org"}
+    origins["STUB_HOSTS"] = ""
     with tempfile.TemporaryDirectory(prefix="webarc-proxy-") as name:
         folder = Path(name)
         folder.chmod(0o755)  # the proxy is another user

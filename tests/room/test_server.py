@@ -470,11 +470,25 @@ def test_an_address_in_use_is_refused_and_a_unix_socket_of_a_dead_server_is_not(
 
 
 def _ask_unix(path: Path) -> dict[str, Any]:
+    said: dict[str, Any] = json.loads(_answer_unix(path, "localhost")[2])
+    return said
+
+
+def _answer_unix(path: Path, host: str) -> tuple[bytes, bytes, bytes]:
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(path))
-        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        said: dict[str, Any] = json.loads(client.makefile("rb").read().partition(b"\r\n\r\n")[2])
-        return said
+        client.sendall(b"GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % host.encode())
+        return client.makefile("rb").read().partition(b"\r\n\r\n")
+
+
+def test_on_a_unix_socket_the_proxy_decides_about_names_unless_some_are_given(tmp_path: Path) -> None:
+    for hosts, is_answered in (("", True), ("archive.example", False)):
+        path, origin = tmp_path / f"room{hosts}", "https://archive.example.org"
+        with served(tmp_path, f"unix:{path}", "same", STUB_ORIGIN=origin, STUB_HOSTS=hosts):
+            assert _answer_unix(path, "archive.example.org")[0].startswith(b"HTTP/1.1 200 ")
+            assert _answer_unix(path, "room.invalid")[0].startswith(
+                b"HTTP/1.1 200 " if is_answered else b"HTTP/1.1 421 "
+            )
 
 
 def test_systemd_is_told_and_may_hand_over_the_sockets(tmp_path: Path) -> None:

@@ -173,7 +173,7 @@ class Served:
         connection._validate_path = lambda _: None  # type: ignore[attr-defined] # broken paths are part of the tests
         connection._encode_request = lambda request: request.encode("latin-1")  # type: ignore[attr-defined]
         try:
-            connection.putrequest(method, text, skip_accept_encoding=True)
+            connection.putrequest(method, text, skip_host="Host" in (headers or {}), skip_accept_encoding=True)
             for name, value in (headers or {}).items():
                 connection.putheader(name, value)
             connection.endheaders()

@@ -120,15 +120,22 @@ async def _serve(order: WorkerOrder, apps: RoomApps, log: AccessLog) -> None:
 def _listeners(order: WorkerOrder, apps: RoomApps, log: AccessLog) -> Iterator[tuple[ASGIApp, int]]:
     """Yield each app, within what all requests pass through, and the descriptor of its socket."""
     room = order.room
-    names = host_names(room.origin, hosts=room.hosts)
+    names = _names(order.room_socket, room.origin, room.hosts)
     yield _within(apps.room, room_headers(room.replay_origin), log, "room", names), order.room_socket
     if order.replay_socket is not None:
         assert apps.replay is not None, "the app was made for one origin"
-        names = host_names(room.replay_origin, hosts=room.hosts)
+        names = _names(order.replay_socket, room.replay_origin, room.hosts)
         yield _within(apps.replay, shared_headers(), log, "replay", names), order.replay_socket
     if order.source_socket is not None:
         assert apps.source is not None, "the app was made for another engine"
         yield apps.source, order.source_socket
+
+
+def _names(descriptor: int, origin: str, hosts: tuple[str, ...]) -> frozenset[str]:
+    """Return the names of a listener. On a unix socket, unless some are given, it is the proxy that knows names."""
+    with socket.socket(fileno=os.dup(descriptor)) as listener:
+        is_local = listener.family == socket.AF_UNIX
+    return frozenset() if is_local and not hosts else host_names(origin, hosts=hosts)
 
 
 def _within(app: ASGIApp, headers: dict[str, str], log: AccessLog, name: str, names: frozenset[str]) -> ASGIApp:
