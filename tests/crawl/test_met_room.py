@@ -60,6 +60,14 @@ def test_cdx_names_the_captures_that_an_export_has(archive: Archive, site: Site,
         rows = lines(room, site.url(), "&matchType=prefix")
     assert len(rows) == len(captures) == 9, "five that were stored, three and one that were met"
     assert {(time, url, mime == "warc/revisit") for time, url, _, mime in rows} == captures
+    done = webarc("export", "--format", "cdxj", "--archive", str(archive.root), str(tmp_path / "index.cdxj"))
+    assert done.returncode == 0, done.stderr
+    told = [line.split(" ", 2) for line in (tmp_path / "index.cdxj").read_text("utf-8").splitlines() if line[0] != "!"]
+    fields = [(time, json.loads(rest)) for _, time, rest in told]
+    assert {(time, each["url"], each.get("mime") == "warc/revisit") for time, each in fields} == captures
+    assert {
+        (time, each["url"], each["digest"].removeprefix("sha1:")) for time, each in fields if each["status"] == "200"
+    } <= {(time, url, digest) for time, url, digest, _ in rows}
 
 
 @pytest.mark.usefixtures("history")
