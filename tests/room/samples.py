@@ -269,6 +269,8 @@ _FRAME = FramePage(
     raw=f"{REPLAY}/web/20050802020000id_/{_PAGE}",
     search="/search?from=a",
     record=row(),
+    goes_on=Link(f"/web/20050802020000/{_PAGE}/on", f"{_PAGE}/on"),
+    alone=f"{REPLAY}/web/20050802020000mp_/{_PAGE}",
     has_scripts=True,
     runs_scripts=False,
     is_unreleased=True,

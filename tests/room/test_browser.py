@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext
+from pypdfium2 import PdfDocument
 from selectolax.lexbor import LexborHTMLParser
 
 from agent.indexing import fulltext
@@ -136,6 +137,25 @@ def clicked(world: World, context: BrowserContext) -> None:
         assert "Record" in tab.locator("footer").inner_text()
         been.add(target)
     tab.close()
+
+
+def test_a_page_alone_is_printed_whole(world: World, browser: Browser) -> None:
+    """And the frame says in print how."""
+    url = max((each for each in world.urls if "python.test" in each), key=lambda each: len(world.bodies[each]))
+    context = browser.new_context(java_script_enabled=False)
+    tab = context.new_page()
+    tab.goto(frame_of(world, url))
+    alone = tab.locator("#archived-alone").get_attribute("href")
+    assert alone is not None
+    for media in ("print", "screen"):
+        tab.emulate_media(media=media)
+        assert tab.locator(".printed").is_visible() is (media == "print")
+    tab.goto(alone)
+    printed = PdfDocument(tab.pdf())
+    context.close()
+    words = "".join(page.get_textpage().get_text_range() for page in printed).split()
+    body = LexborHTMLParser(world.bodies[url]).body
+    assert len(printed) > 3 and body is not None and set(body.text().split()[-20:]) <= set(words)
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with JavaScript", "without JavaScript"])

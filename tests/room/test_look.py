@@ -80,7 +80,7 @@ def test_pages_have_no_styles_and_scripts_of_their_own(name: str) -> None:
 
 
 #: Links to archived bytes.
-_OF_REPLAY = ("archived-raw", "archived-download")
+_OF_REPLAY = ("archived-raw", "archived-download", "archived-alone")
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)

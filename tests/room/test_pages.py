@@ -160,6 +160,32 @@ def test_the_frame_has_its_head_and_foot(room: Served) -> None:
     assert iframe.attributes["sandbox"] == "allow-forms allow-downloads allow-top-navigation-by-user-activation"
 
 
+@pytest.mark.parametrize(
+    ("head", "body", "leads"),
+    [
+        (b"", b'<meta http-equiv=refresh content="0;url=/on">', "on"),
+        (b"", b"<base href=/b/><META HTTP-EQUIV=Refresh CONTENT=' 5 , on'>", "b/on"),
+        (b"Refresh: 0;URL=on\r\n", b"<p>x", "on"),
+        (b"Refresh: 0; url='/a'\r\n", b"<meta http-equiv=refresh content='0;url=b'>", "a"),
+        (b"", b'<meta http-equiv=refresh content="30">', None),
+        (b"", b'<meta http-equiv=refresh content="30;url=/">', None),
+        (b"", b'<meta http-equiv=refresh content="0;url=javascript:alert(1)">', None),
+        (b"Refresh: 300\r\n", b"<p>x", None),
+    ],
+)
+def test_a_frame_says_where_a_page_goes_on(tmp_path: Path, head: bytes, body: bytes, leads: str | None) -> None:
+    """In a frame without scripts browsers stay on it, and it may show nothing else."""
+    made = archives.make_archive(tmp_path)
+    sent = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n" + head + b"\r\n"
+    published(made, DOMAIN, {HOME: Page(body, head=sent)}, FIRST)
+    recover(made)
+    with served(made) as found:
+        answer = found.get(f"/web/{digits(FIRST)}/{HOME}")
+    links = LexborHTMLParser(answer.body).css(".goes-on")
+    wanted = set() if leads is None else {(f"/web/{digits(FIRST)}/{HOME}{leads}", f"{HOME}{leads}")}
+    assert {(each.attributes["href"], each.text()) for each in links} == wanted
+
+
 def test_a_record_has_its_fields_and_figures_and_leads_on(room: Served) -> None:
     found = tree(room, f"/snapshot/{RECORDS[1]}")
     text = found.css_first("main").text()  # type: ignore[union-attr] # it is there

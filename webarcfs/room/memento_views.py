@@ -118,8 +118,9 @@ class FramePage:
     """`/web/<digits>/<url>`: the frame around an archived page. `source` is the URL of the page itself, for the iframe.
 
     `date` is the snapshot's time, `captured` that of the server's answer, which an earlier snapshot stored if it
-    `is_unchanged`, `furthest` the largest distance in days
-    between the snapshot and what the page embeds; None if it is not known.
+    `is_unchanged`, `furthest` the largest distance in days between the snapshot and what the page embeds; None if it is
+    not known. `goes_on`: where browsers would go on from the page by themselves. `alone` is the page without a frame,
+    as it is printed; empty where that is not to be had.
     """
 
     url: str
@@ -141,6 +142,8 @@ class FramePage:
     record: SnapshotRow | None
     has_scripts: bool
     runs_scripts: bool
+    goes_on: Link | None = None
+    alone: str = ""
     is_unreleased: bool = False
     reason_against: str = ""  # why the document is a download, in words of `replay.showing.Reason`
     size: int = 0

@@ -53,7 +53,7 @@ class Shared:
     )
     #: Domain, snapshot, and what was hidden → counts of it.
     counts: Cache[object, object] = field(default_factory=lambda: Cache(limits.COUNTS))
-    distances: Cache[object, int | None] = field(default_factory=lambda: Cache(limits.DISTANCES))
+    distances: Cache[object, tuple[int | None, str]] = field(default_factory=lambda: Cache(limits.DISTANCES))
     _settings: _KnownSettings = field(default_factory=lambda: _KnownSettings())  # noqa: PLW0108 # it is defined below
 
     def repository(self, domain: str) -> Repository:

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.model.url import domain_of
+from webarcfs.content.htmlurls import REFRESH
 from webarcfs.content.outlinks import bare
 from webarcfs.content.rewriting import assembly
 from webarcfs.content.rewriting.references import Rewritten, Use
@@ -63,6 +64,7 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
     is_page = is_of_pywb or not visit.origins.runs_scripts
     digits = digits_of(seq if located.named is None else located.named)
     source = visit.token + replay_path(digits, Modifier.PAGE if is_page else Modifier.OBJECT, url)
+    furthest, goes_on = _within(visit, located, seq, capture)
     changed = next((each for each in reversed(shown) if each.seq < seq and _differs(each.capture, capture)), None)
     return FramePage(
         url=url,
@@ -72,7 +74,8 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
         date=from_epoch(seq),
         captured=from_epoch(_first_captured(capture, history)),
         is_unchanged=capture.is_revisit or seq > max(capture.since, capture.captured),
-        furthest=_furthest(visit, located, seq, capture),
+        furthest=furthest,
+        goes_on=None if not goes_on or is_of_pywb else Link(replay_path(digits, Modifier.FRAME, goes_on), goes_on),
         previous=_version(url, before.seq if before else None),
         following=_version(url, after.seq if after else None),
         first=_version(url, shown[0].seq if shown and shown[0].seq < seq else None),
@@ -80,6 +83,7 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
         calendar=calendar_path(url),
         differences="" if changed is None else diff_path(changed.seq, seq, url),
         raw=f"{visit.origins.replay}{visit.token}{replay_path(digits, Modifier.AS_SENT, url)}",
+        alone="" if visit.origins.runs_scripts else f"{visit.origins.replay}{source}",
         search=f"/search?{urlencode({'from': head.id})}" if head is not None and services.has_search else "",
         record=None if head is None else rows.snapshot_row(services, head),
         has_scripts=has_scripts(services, located.domain, capture),
@@ -106,20 +110,22 @@ def _version(url: str, seq: int | None) -> Link | None:
     return Link(replay_path(digits_of(seq), Modifier.FRAME, url), from_epoch(seq).isoformat())
 
 
-def _furthest(visit: Visit, located: Located, seq: int, capture: VisibleCapture) -> int | None:
+def _within(visit: Visit, located: Located, seq: int, capture: VisibleCapture) -> tuple[int | None, str]:
     """Return the largest distance in days between a snapshot and what a page embeds; None: it embeds nothing known.
 
+    With it comes the URL to which a browser would go on from the page by itself, if there is one: in the frame, where
+    no scripts run, browsers stay (HTML, "sandboxed automatic features").
     Only so many references are looked up; the answer is kept as long as the archive stays as it is.
     """
     services = visit.services
     reading = reading_of(capture.mime_type, Modifier.PAGE)
     if reading is None or capture.size > limits.REWRITTEN_BYTES:
-        return None
-    key = (capture.blob, located.url, seq, services.gate.reader, services.gate.state)
+        return None, ""
+    key = (capture.blob, capture.head, located.url, seq, services.gate.reader, services.gate.state)
     return services.shared.distances.get(key, lambda: _measured(visit, located, seq, capture))
 
 
-def _measured(visit: Visit, located: Located, seq: int, capture: VisibleCapture) -> int | None:
+def _measured(visit: Visit, located: Located, seq: int, capture: VisibleCapture) -> tuple[int | None, str]:
     services = visit.services
     body = services.shared.body(located.domain, capture.blob)
     head = head_of(services, located.domain, capture)
@@ -130,15 +136,20 @@ def _measured(visit: Visit, located: Located, seq: int, capture: VisibleCapture)
     base = resolver(located.url, charset)(bare(references.base)) if references.base else None
     resolve = resolver(base or located.url, charset)
     embedded: dict[str, None] = {}
+    led = REFRESH.match("" if head is None else head.get("refresh"))
+    goes_on = (led and resolver(located.url, charset)(next(filter(None, led.groups()), ""))) or ""
 
     def collect(use: Use, raw: str) -> Rewritten | None:
+        nonlocal goes_on
+        if use is Use.REFRESH and not goes_on:
+            goes_on = resolve(bare(raw)) or ""
         if use in _SHOWN and len(embedded) < limits.EMBEDDED and (url := resolve(bare(raw))):
             embedded[url] = None
         return None
 
     assembly.rewritten(body, references, collect)
     days = [abs(time - seq) // _DAY for url in embedded if (time := _time_of(visit, located, seq, url)) is not None]
-    return max(days, default=None)
+    return max(days, default=None), "" if goes_on == located.url else goes_on
 
 
 def _time_of(visit: Visit, located: Located, seq: int, url: str) -> int | None:
