@@ -1,9 +1,10 @@
-"""200 files of one host over eight years, imported in one command: each version is found at its own time."""
+"""Files of one host over eight years, imported in one command: each version is found at its own time."""
 
 from __future__ import annotations
 
 import io
 import itertools
+import os
 import random
 from collections import defaultdict
 from collections.abc import Iterator
@@ -30,7 +31,9 @@ from webarcfs.room.wayback.memento import http_date
 pytestmark = [pytest.mark.crawl, pytest.mark.timeout(1800)]
 
 HOST = "www.example.org"
-FILES, PAGES = 200, 6
+#: The soak has 200.
+FILES, PAGES = int(os.environ.get("YEARS_FILES", "40")), 6
+DAYS = 8 * 365
 #: URL → its versions: when it was captured first, and its body.
 Versions = dict[str, list[tuple[datetime, bytes]]]
 
@@ -41,7 +44,7 @@ def written(folder: Path) -> Versions:
     folder.mkdir()
     captures: dict[str, list[tuple[datetime, bytes]]] = defaultdict(list)
     for number in range(FILES):
-        begun = datetime(2015, 1, 1, tzinfo=UTC) + timedelta(days=number * 14.6, seconds=dice.randrange(40_000))
+        begun = datetime(2015, 1, 1, tzinfo=UTC) + timedelta(days=number * DAYS / FILES, seconds=dice.randrange(40_000))
         crawl = [(f"p{page}.html", begun + timedelta(seconds=page), dice.randrange(4)) for page in range(PAGES)]
         crawl += [(f"p{page}.html", begun + timedelta(seconds=60 + page), 9) for page in range(2) if number % 20 == 7]
         dice.shuffle(crawl)

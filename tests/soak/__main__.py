@@ -92,6 +92,11 @@ SOAKS: dict[str, Soak] = {
         ("-m", "pytest", "--timeout=36000", "tests/crawl/test_twins.py", "-k", "each_url"),
         {"TWIN_HISTORIES": "1000"},
     ),
+    "eight-years": Soak(
+        "200 WARCs of one host over eight years, imported as a folder, exported and imported again",
+        ("-m", "pytest", "--timeout=7200", "tests/exchange/test_eight_years.py"),
+        {"YEARS_FILES": "200"},
+    ),
     "kill": Soak(
         "kill -9 of a crawl at each point and amid each stage; the next one finishes it",
         ("-m", "pytest", "tests/kill/test_kill.py"),
