@@ -132,13 +132,13 @@ SOURCES: Fact[list[str]] = Fact("sources")
 COMPLETE: Fact[bool] = Fact("complete")
 #: Whether an import may remove most of a domain: jobs.importjob.
 ACCEPT_SHRINK: Fact[bool] = Fact("accept_shrink")
-#: The result of a file of an import, by its batch: jobs.importjob.
+#: The result of a file of an import, by its batch: jobs.importplan.
 FILE_READ: FactAbout[FileRead] = FactAbout("file")
 #: The options of an import by which captures become crawls and snapshots: jobs.importjob.
 GROUPING: Fact[GroupingFact] = Fact("grouping")
-#: The lines on versions that an import could not keep; absent until the import is planned: jobs.importjob.
+#: The lines on versions that an import could not keep; absent until the import is planned: jobs.importplan.
 PLANNED: Fact[list[str]] = Fact("planned")
-#: Whether an import takes known files again: importing.plan.again.
+#: Whether an import takes known files again: jobs.importjob.
 AGAIN: Fact[bool] = Fact("again")
 #: The URLs that a crawl of an import saw in its earlier snapshots, once it is filled: jobs.cutpublishing.
 FILLED: Fact[list[str]] = Fact("filled")
