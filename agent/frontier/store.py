@@ -14,11 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlite_utils import Database as SqliteDatabase
-
 from agent.frontier.facts import Fact, Value
 from agent.frontier.rows import FoundCapture, FoundUrl, FrontierUrl, Meeting, StoredCrawl, StoredCut, UrlOutcome
 from webarcfs.archive.config.packaged_files import sql
+from webarcfs.archive.index.sqlite_library import Database as SqliteDatabase
 from webarcfs.archive.model.errors import Damaged, WebarcError
 from webarcfs.archive.model.redirects import LONGEST_TARGET
 

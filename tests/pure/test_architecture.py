@@ -84,7 +84,7 @@ ONLY = {
         "webarcfs.archive.index.sqlite_file",
         "agent.frontier.store",
     },
-    "sqlite_utils": {"webarcfs.archive.index.database", "agent.frontier.store"},
+    "sqlite_utils": {"webarcfs.archive.index.sqlite_library"},
     "lxml": {
         "webarcfs.exchange.bagit",
         "webarcfs.content.visible_lines",

@@ -26,18 +26,11 @@ from webarcfs.archive.model.errors import Forbidden, NotFound, SettingsError
 from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch
 from webarcfs.archive.model.redirects import Redirect, write_list
 from webarcfs.archive.model.surt import surt
-from webarcfs.archive.system.temporary_folders import TemporaryFolder, remove_left
+from webarcfs.archive.system.temporary_folders import OF_READERS, TemporaryFolder
 from webarcfs.gate import layers
 from webarcfs.gate.access_rules import Access, hosts, plain_key
 from webarcfs.gate.gate import Gate
 from webarcfs.gate.visibility import Snapshot, Standing
-
-_PREFIX = "webarcfs-reader-"
-
-
-def remove_those_left() -> None:
-    """Remove the repositories that killed processes of this user left."""
-    remove_left(_PREFIX)
 
 
 class ReaderRepositories:
@@ -77,7 +70,7 @@ class ReaderRepositories:
             store = Repository(self.gate.archive.repository(domain))
         else:
             if self._folder is None:
-                self._folder = TemporaryFolder(_PREFIX)
+                self._folder = TemporaryFolder(OF_READERS)
             store = view.made(Path(tempfile.mkdtemp(dir=self._folder.path)) / f"{domain}.git")
         self._made[domain] = view.fingerprint, store
         return store

@@ -12,10 +12,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from sqlite_utils import Database as SqliteDatabase
-
 from webarcfs.archive.config.packaged_files import sql
 from webarcfs.archive.index.sqlite_file import SCHEMA_VERSION, SqliteFile
+from webarcfs.archive.index.sqlite_library import Database as SqliteDatabase
 from webarcfs.archive.model.arc_paths import arc_path
 from webarcfs.archive.model.commit_message import Message
 from webarcfs.archive.model.errors import Damaged

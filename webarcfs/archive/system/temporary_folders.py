@@ -14,6 +14,8 @@ from pathlib import Path
 
 from webarcfs.archive.system import locks
 
+#: Begins the names of those with the repositories that are made for readers.
+OF_READERS = "webarcfs-reader-"
 _LOCK = "lock"
 
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.errors import Interrupted, NotFound, WebarcError
-from webarcfs.gate.gate import StaffGate
-from webarcfs.gate.reader_repositories import ReaderRepositories
+
+if TYPE_CHECKING:  # most mounts need none of it, and start sooner
+    from webarcfs.gate.gate import StaffGate
+    from webarcfs.gate.reader_repositories import ReaderRepositories
 
 #: Repositories that are kept for nodes of older states, when there is a newer one.
 _KEPT = 4
@@ -30,7 +33,7 @@ class Discarded:
         self._archive = archive
         self._lock = threading.Lock()
         self._catalogue = Catalogue(archive)
-        self._repositories = ReaderRepositories(StaffGate(archive), keep=_KEPT)
+        self._repositories: ReaderRepositories | None = None
         self._is_closed = False
         self._ids: frozenset[str] = frozenset()
         self._domains: dict[str, frozenset[str]] = {}
@@ -54,6 +57,11 @@ class Discarded:
         with self._lock:
             if self._is_closed:
                 raise Interrupted("the mount ends")
+            if self._repositories is None:
+                from webarcfs.gate.gate import StaffGate  # noqa: PLC0415 # as above
+                from webarcfs.gate.reader_repositories import ReaderRepositories  # noqa: PLC0415 # as above
+
+                self._repositories = ReaderRepositories(StaffGate(self._archive), keep=_KEPT)
             try:
                 return self._repositories.open(domain)
             except NotFound:
@@ -63,11 +71,16 @@ class Discarded:
         """Remove the repositories; none is made any more."""
         with self._lock:
             self._is_closed = True
-            self._repositories.close()
+            if self._repositories is not None:
+                self._repositories.close()
 
     def gate(self) -> StaffGate | None:
         """Return a gate for one thread; None where nothing is discarded."""
-        return StaffGate(self._archive) if self.ids() else None
+        if not self.ids():
+            return None
+        from webarcfs.gate.gate import StaffGate  # noqa: PLC0415 # as above
+
+        return StaffGate(self._archive)
 
     def _look(self) -> frozenset[str]:
         try:

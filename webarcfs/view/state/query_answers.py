@@ -31,7 +31,6 @@ from webarcfs.archive.model.errors import (
     TooMany,
     WebarcError,
 )
-from webarcfs.gate import reader_query
 from webarcfs.view.state.discarded import Discarded
 
 #: Most hits of an answer.
@@ -182,7 +181,11 @@ class Queries:
 
     def _narrowed(self) -> query.Narrowed | None:
         gate = self._discarded.gate()
-        return None if gate is None else reader_query.narrowed(gate)
+        if gate is None:
+            return None
+        from webarcfs.gate import reader_query  # noqa: PLC0415 # most mounts need none of it, and start sooner
+
+        return reader_query.narrowed(gate)
 
     def _found(self, condition: Condition) -> Hits:
         most = ROWS + 1 if condition.limit is None else min(condition.limit, ROWS + 1)

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CommitTag
-from webarcfs.gate.reader_repositories import remove_those_left
+from webarcfs.archive.system.temporary_folders import OF_READERS, remove_left
 from webarcfs.view.node import Node
 from webarcfs.view.state.discarded import Discarded
 from webarcfs.view.state.domain_states import DomainChange, DomainState, DomainStates
@@ -72,7 +72,7 @@ class View:
 
     def start(self, listener: ViewListener | None = None) -> None:
         """Show the publications so far, and watch for later ones, which `listener` receives."""
-        remove_those_left()
+        remove_left(OF_READERS)
         self.refresh()
         self.listener = listener
         self._watcher.start()
