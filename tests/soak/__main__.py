@@ -142,6 +142,11 @@ SOAKS: dict[str, Soak] = {
         ("-m", "pytest", "--timeout=3000", "-s", "tests/room/test_browser.py", "tests/room/test_pywb.py"),
         {"ROOM_PAGES": "50", "ROOM_LINKED": "50", "PYWB_HOSTILE": "400", "ROOM_HOSTILE": "400"},
     ),
+    "costly": Soak(
+        "eight of each costly question at once to an archive of a million captures; others are answered, none works on",
+        ("-m", "pytest", "--timeout=7200", "-s", "tests/room/test_deadlines.py", "-k", "eight_costly"),
+        {"COSTLY_DOCUMENTS": "100000"},
+    ),
     "clicks": Soak(
         "500 hostile documents of all types, each link clicked in the room and in an exported folder; none leads out",
         ("-m", "pytest", "--timeout=7200", "-s", "tests/room/test_clicks.py"),
