@@ -19,8 +19,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
+from pypdfium2 import PdfDocument
 
 from tests.mount.conftest import Desk, Mounter, _folder
 from tests.mount.test_durability import fill
@@ -636,6 +638,10 @@ TOOLS = {
         "printf 'a\\n' > n; vim.tiny -u NONE -es -c 'set backupcopy=no' -c 's/a/b/' -c wq n",
         {"n": b"b\n"},
     ),
+    "emacs": (
+        "printf 'a\n' > n; emacs -Q --batch n --eval '(dotimes (i 2) (insert \"b\") (save-buffer))'",
+        {"n": b"bba\n"},  # below the folder of temporary files it makes no backup
+    ),
 }  # fmt: skip
 
 
@@ -657,6 +663,50 @@ def test_archivers(arc: Path) -> None:
     assert names(arc) == ["a.zip", "out"]
     shown = subprocess.run(["unzip", "-l", "a.zip"], cwd=arc, capture_output=True, text=True, timeout=60, check=True)
     assert " m\n" in shown.stdout and " n\n" not in shown.stdout
+
+
+def test_an_office_exports_a_document_twice(arc: Path, tmp_path: Path) -> None:
+    """S-tools-4, S-settle-8: LibreOffice makes `lu….tmp` and a lock beside it, and writes over what it exported."""
+    source = tmp_path / "page.txt"
+    profile = f"-env:UserInstallation={(tmp_path / 'profile').as_uri()}"
+    for text, kind in (("one", "pdf"), ("two words", "pdf"), ("three", "odt"), ("four", "odt")):
+        source.write_text(text, "utf-8")
+        done = run("soffice", profile, "--headless", "--convert-to", kind, "--outdir", arc, source)
+        assert done.returncode == 0 and f"page.{kind}" in names(arc), done
+    assert names(arc) == ["page.odt", "page.pdf"]
+    with PdfDocument((arc / "page.pdf").read_bytes()) as document:
+        assert document[0].get_textpage().get_text_range().strip() == "two words"
+    with ZipFile(arc / "page.odt") as package:
+        assert b"four" in package.read("content.xml")
+
+
+@pytest.mark.parametrize("end", ["time", "unmount", "kill", "crawl"])
+def test_a_lock_never_settles(archive: Archive, mount: Mounter, end: str) -> None:
+    """S-settle-8: after its time, with the mount, where it was killed, and with a crawl that replaces the ARC."""
+    lock, store = ".~lock.x.odt#", archives.store_of(archive)
+    settle(archive, 0.5 if end == "time" else 3600)
+    tag = archives.publish(archive, pages={"a.html": b"page"})
+    mounted = mount(archive)
+    folder = mounted / f"{DOMAIN}/a.html"
+    for name in (lock, "n"):
+        write(folder / name, b"1")
+    assert error_of(lambda: os.rename(folder / "n", folder / ".~lock.y#")) == errno.EPERM
+    if end == "time":
+        eventually(lambda: names(folder) == ["n"], PATIENCE)
+    elif end == "kill":
+        os.kill(mounted.pid, signal.SIGKILL)
+        mounted.clear()
+        mounted = mount(archive)
+    elif end == "crawl":
+        head = store.head()
+        assert head is not None
+        changes = archives.arc(store, archives.metadata(DOMAIN, "a.html", _later(tag)), "a.html", b"new")
+        with Turnstile(archive.lock(DOMAIN)).exclusive():
+            fold_in(archive, store, DOMAIN, following=store.edit(head.tree, changes))
+        assert in_git(archive) == {"n": b"1"}
+    assert run(UMOUNT, mounted.point).returncode == 0
+    assert in_git(archive) == {"n": b"1"}
+    assert list(archive.journal.iterdir()) == []
 
 
 PROGRAM = """

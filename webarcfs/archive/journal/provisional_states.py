@@ -7,13 +7,17 @@ from dataclasses import replace
 
 from webarcfs.archive.journal.log_format import LogRecord
 from webarcfs.archive.model.addition import AddFile, AddNodes, ArcVersion, Move, Removal
+from webarcfs.archive.model.name_rules import is_lock
 
 #: A provisional file: the ARC, and the path in it.
 FileKey = tuple[ArcVersion, str]
 
 
 def last_states(records: Iterable[LogRecord]) -> list[LogRecord]:
-    """Return for each file that is left its last state, under its last name, in the order of their numbers."""
+    """Return for each file that is left its last state, under its last name, in the order of their numbers.
+
+    Locks are left out: nobody keeps them.
+    """
     states: dict[FileKey, LogRecord] = {}
     for record in records:
         addition = record.addition
@@ -29,7 +33,8 @@ def last_states(records: Iterable[LogRecord]) -> list[LogRecord]:
                 states.pop((addition.place, addition.path), None)
             case AddNodes():
                 pass  # a document is never provisional
-    return sorted(states.values(), key=lambda record: record.number)
+    kept = (record for (_, path), record in states.items() if not is_lock(path.rpartition("/")[2]))
+    return sorted(kept, key=lambda record: record.number)
 
 
 def renamed(record: LogRecord, path: str) -> LogRecord:

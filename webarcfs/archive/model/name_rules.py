@@ -33,12 +33,22 @@ def check(folder: str, name: str) -> None:
         raise NotPermitted(f"{name!r} is a name that ARCs keep for themselves")
 
 
-def check_file(name: str) -> None:
+# LibreOffice exports nothing where it cannot make its lock.
+_LOCK = re.compile(r"\.~lock\..*#", re.DOTALL)
+
+
+def is_lock(name: str) -> bool:
+    """Return whether a file of this name is never kept: a lock, with which a program says that it is at work."""
+    return _LOCK.fullmatch(name) is not None
+
+
+def check_file(name: str, *, is_provisional: bool = False) -> None:
     """Raise NotPermitted for a name that editors give only to temporary files.
 
-    An addition stays for ever (/Ar-1.1/), so its user could never remove it. A folder may have such a name.
+    An addition stays for ever (/Ar-1.1/), so its user could never remove it. A folder may have such a name; so may a
+    lock while it is provisional.
     """
-    if _LEFT_BEHIND.fullmatch(name):
+    if _LEFT_BEHIND.fullmatch(name) and not (is_provisional and is_lock(name)):
         raise NotPermitted(
             f"{name!r} is what an editor leaves behind, and nothing is removed here; edit a copy elsewhere"
         )

@@ -18,6 +18,7 @@ from webarcfs.archive.journal.provisional_journal import ProvisionalJournal
 from webarcfs.archive.journal.provisional_states import FileKey
 from webarcfs.archive.model.addition import AddFile
 from webarcfs.archive.model.errors import Exists, NotFound, NotPermitted, Stale
+from webarcfs.archive.model.name_rules import is_lock
 from webarcfs.archive.system.locks import Turnstile
 from webarcfs.mount.writing.confirm import Confirmable, Lock
 from webarcfs.mount.writing.preconditions import LockedHead
@@ -45,8 +46,8 @@ class SettlingFile(Confirmable):
         self._opened = opened
         self._state: AddFile | None = None
         self._body = StoredBody(0, b"")
-        #: Whether it is over: it is final, or cannot be.
-        self.is_over = False
+        #: Whether it is over: it is final, or cannot be, and then it is gone.
+        self.is_over = self.is_gone = False
 
     @property
     def key(self) -> Hashable:
@@ -61,7 +62,7 @@ class SettlingFile(Confirmable):
     def prepare(self) -> bool:
         """Open its bytes. Raises OSError."""
         self._state = self._journal.state((self.place, self.path))
-        if self._state is None:
+        if self._state is None or is_lock(self.path.rpartition("/")[2]):
             self._let_go()
             return False
         try:
@@ -95,7 +96,7 @@ class SettlingFile(Confirmable):
 
     def _let_go(self) -> None:
         self._overlay.withdrawn(self.place, self.path)
-        self.is_over = True
+        self.is_over = self.is_gone = True
 
 
 class Settler(threading.Thread):
@@ -161,6 +162,9 @@ class Settler(threading.Thread):
         over = [file for file in files if file.is_over]
         with Turnstile(self._view.archive.lock(keys[0][0].domain)).shared():  # a publication may be reading them
             self._journal.remove([(file.place, file.path) for file in over])
+        for file in over:
+            if file.is_gone:
+                self._writer.tell_of(file.place, file.path)
         if len(over) < len(files):
             self._not_before = time.monotonic() + AGAIN
         return sum(outcome is True for outcome in outcomes)

@@ -80,7 +80,7 @@ class Writer:
         if isinstance(folder, SchemaFolder) and not has(folder, name):
             return self._create_schema(folder, name, maker)
         place, path = self.names.free(folder, name)
-        name_rules.check_file(name)
+        name_rules.check_file(name, is_provisional=self._provisional is not None)
         draft = Draft(place, path, maker, folder.attrs().mtime, self._journal.draft)
         draft.provisional = self._provisional is not None
         node = DraftFile(draft)
@@ -251,7 +251,7 @@ class Writer:
             closed = True
         # Also after a refusal: the kernel caches a file, or the written size of data.xml.
         if closed or (error is not None and (isinstance(draft, DocumentBuffer) or not draft.blob)):
-            self._tell(draft.place, draft.path)
+            self.tell_of(draft.place, draft.path)
         return error
 
     def release_at_once(self, opened: Opened) -> bool:
@@ -286,7 +286,7 @@ class Writer:
                 draft.hide()
                 self.tell(draft.folder, draft.path)
             elif last and isinstance(draft, Draft) and self.files.closed(draft):
-                self._tell(draft.place, draft.path)
+                self.tell_of(draft.place, draft.path)
             draft.let_go()
 
     def sync_folder(self, folder: Node, done: Done) -> None:
@@ -322,8 +322,8 @@ class Writer:
             self.tell(draft.folder, draft.path)
         return None
 
-    def _tell(self, place: ArcVersion, path: str) -> None:
-        """Make the kernel drop its entry of a name."""
+    def tell_of(self, place: ArcVersion, path: str) -> None:
+        """Make the kernel drop its entry of a name in an ARC."""
         folder, _, name = path.rpartition("/")
         try:
             node = self._folder(place, f"{place.arc}/{folder}".rstrip("/"))
