@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -41,6 +42,8 @@ from webarcfs.archive.system.locks import Turnstile
 pytestmark = pytest.mark.mount
 
 SETTLES = "user.webarc.settles"
+#: Rounds of changes; the soak has 1,000.
+ROUNDS = int(os.environ.get("CHANGE_ROUNDS", "20"))
 LARGE = bytes(range(256)) * 4096 * 5
 OWN = {"data.html", "data.xml", "headers.http"}
 
@@ -152,6 +155,27 @@ def test_a_renamed_file_is_written_at_once(arc: Path) -> None:
         with open(arc / "old", "r+b") as file:
             file.write(b"again")
         assert (arc / "old").read_bytes() == b"again"
+
+
+def test_changes_follow_each_other_at_once(arc: Path) -> None:
+    """S-settle-1: whatever the mount still does for the change before; several files at a time."""
+
+    def change(name: str) -> None:
+        path, other = arc / name, arc / f"{name}-other"
+        for number in range(ROUNDS):
+            path.write_bytes(b"abc" if number % 5 else LARGE)
+            os.truncate(path, 2)
+            path.write_bytes(b"again")
+            with open(path, "ab") as file:
+                file.write(b"x")
+            os.rename(path, other)
+            other.write_bytes(b"other")
+            os.rename(other, path)
+            assert path.read_bytes() == b"other"
+
+    with ThreadPoolExecutor(6) as makers:
+        for done in [makers.submit(change, f"n{number}") for number in range(6)]:
+            done.result()
 
 
 def test_an_open_file_is_renamed_and_replaced(arc: Path) -> None:

@@ -55,6 +55,11 @@ SOAKS: dict[str, Soak] = {
         ("-m", "pytest", "--timeout=7200", "tests/crash/test_minute.py"),
         {"MINUTE_KILLS": "100"},
     ),
+    "changes": Soak(
+        "six makers write, cut, append and rename a thousand times, one change at once after the other",
+        ("-m", "pytest", "--timeout=7200", "tests/mount/test_settling.py", "-k", "follow_each_other"),
+        {"CHANGE_ROUNDS": "1000"},
+    ),
     "crash": Soak(
         "fifty kill -9 of a mount, on each binding, while tools write; what close confirmed is there",
         ("-m", "pytest", "--timeout=7200", "tests/crash/test_crash.py"),

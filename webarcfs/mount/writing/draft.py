@@ -51,6 +51,8 @@ class Draft:
         #: Its st_ino: that of the version that its maker opened again; programs compare it (vim). 0: one of its own.
         self.ino = 0
         self.lock = threading.RLock()
+        #: Held for moments only: no look at the size waits for the disk, nor finds the descriptor of another file.
+        self._descriptor = threading.RLock()
         self.handles = 1
         #: Whether it differs from what was last confirmed; also True for a new, empty file.
         self.dirty = True
@@ -96,7 +98,8 @@ class Draft:
 
     @property
     def size(self) -> int:
-        return os.fstat(self._fd).st_size if self._users else self._size
+        with self._descriptor:
+            return os.fstat(self._fd).st_size if self._users else self._size
 
     def read(self, offset: int, size: int) -> bytes:
         return os.pread(self._fd, size, offset)
@@ -166,7 +169,7 @@ class Draft:
 
     def let_go(self) -> None:
         """Remove a user; the last one closes the file."""
-        with self.lock:
+        with self.lock, self._descriptor:
             self._size = self.size
             self._users -= 1
             if not self._users:

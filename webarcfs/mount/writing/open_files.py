@@ -81,7 +81,7 @@ class OpenFiles:
             case _:
                 return None
         draft = self.drafts.get(key)
-        if draft is None:
+        if draft is None or (draft.maker.uid == caller.uid and not self._hold(draft)):
             with self._reviving:
                 draft = self.drafts.get(key) or self._revived(key, mtime, caller)
         if draft is None or draft.maker.uid != caller.uid:
@@ -89,6 +89,17 @@ class OpenFiles:
         with draft.lock:
             self.show(draft)
         return DraftFile(draft)
+
+    def _hold(self, draft: Draft) -> bool:
+        """Keep a draft: its last handle may be released before the kernel opens it. Return False if it is over."""
+        with draft.lock:
+            if self.drafts.get((draft.place, draft.path)) is not draft:
+                return False
+            if draft not in self._kept:
+                draft.hold()
+                draft.handles += 1
+                self._kept[draft] = Opened(draft), time.monotonic() + KEPT
+            return True
 
     def _revived(self, key: FileKey, mtime: int, caller: Caller) -> Draft | None:
         """Make a draft of a provisional file of the caller's."""
@@ -148,6 +159,8 @@ class OpenFiles:
         if draft.removed or self.drafts.get((draft.place, draft.path), draft) is not draft:  # a successor has the name
             return False
         with draft.lock:
+            if draft.handles:  # it was opened meanwhile
+                return False
             hidden = self.hide(draft)
             self.drafts.pop((draft.place, draft.path), None)
         self._overlay.makers.closed(draft.place, draft.path, is_empty=not draft.blob_size)
