@@ -30,7 +30,7 @@ COMPILE := gcc libc6-dev python3-dev
 unexport PYTHONDONTWRITEBYTECODE
 
 # How many files of tests run at a time: many wait for servers and pauses more than for a processor.
-JOBS ?= 4
+JOBS ?= 6
 
 # Further words for pytest, as in `make test ARGS="-k robots"`, or for the benchmarks.
 ARGS ?=
