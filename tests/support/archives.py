@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from webarcfs.archive.commit.commit_additions import fold_in
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
@@ -61,26 +62,36 @@ def publish(
     created: datetime = CREATED,
     extra: Mapping[str, bytes] | None = None,
     to_feed: bool = True,
+    beside_mounts: bool = False,
 ) -> CommitTag:
     """Publish a crawl: ARC path inside the domain → body, None to remove the ARC; returns its commitTag.
 
     `extra` are further files by path, as if users had added them. Without `crawl_time` it is a second after the last.
+    `beside_mounts`: as the agent does it, additions that wait are committed right before.
     """
     store = store_of(archive, domain)
     head = store.head()
     last = head.message.tag.crawl_time if head else FIRST - timedelta(seconds=1)
     tag = CommitTag(crawl_time or last + timedelta(seconds=1), domain)
-    base = head.tree if head else store.write_tree([])
-    changes: dict[str, str | None] = {}
-    for path, body in (pages or {}).items():
-        changes |= dict.fromkeys(own_files(store, base, path))
-        if body is not None:
-            changes |= arc(store, metadata(domain, path, tag, created), path, body)
-    changes |= {path: store.write_blob(body) for path, body in (extra or {}).items()}
-    tree = store.edit(base, changes)
+
+    def state() -> str:
+        now = store.head()
+        base = now.tree if now else store.write_tree([])
+        changes: dict[str, str | None] = {}
+        for path, body in (pages or {}).items():
+            changes |= dict.fromkeys(own_files(store, base, path))
+            if body is not None:
+                changes |= arc(store, metadata(domain, path, tag, created), path, body)
+        changes |= {path: store.write_blob(body) for path, body in (extra or {}).items()}
+        return store.edit(base, changes)
+
+    tree = state()
     number = sum(1 for _ in Feed(archive.changes).lines()) + 1
     message = str(CrawlMessage(tag, "test", True, number))
     with Turnstile(archive.lock(domain)).exclusive():
+        if beside_mounts:
+            fold_in(archive, store, domain, following=tree)
+            tree = state()
         commit(store, tree, message, tag, new_tag=True)
         if to_feed:
             Feed(archive.changes).append(tag)

@@ -144,7 +144,7 @@ class Run:
             body = body + str(self.count).encode()
         self.told[-1] += f" {arc} {body!r}"
         with locks.exclusive(self.archive.committing_lock(DOMAIN)):
-            tag = archives.publish(self.archive, pages={arc: body})
+            tag = archives.publish(self.archive, pages={arc: body}, beside_mounts=True)
         changes = self.mounted / ".changes"
         eventually(lambda: str(tag) in changes.read_text("ascii"), 60)
         self.model.crawl({arc: body})
