@@ -162,6 +162,7 @@ class OpenFiles:
             if draft.handles:  # it was opened meanwhile
                 return False
             hidden = self.hide(draft)
+            # Before it is no draft any more: whoever finds none opens it again, if it is closed.
+            self._overlay.makers.closed(draft.place, draft.path, is_empty=not draft.blob_size)
             self.drafts.pop((draft.place, draft.path), None)
-        self._overlay.makers.closed(draft.place, draft.path, is_empty=not draft.blob_size)
         return hidden
