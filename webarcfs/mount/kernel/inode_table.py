@@ -67,13 +67,14 @@ class LazyFile:
 class _Known:
     """A node, its lookup count and last known place; of a folder, also the entries that the kernel received."""
 
-    __slots__ = ("lookups", "name", "node", "parent", "told")
+    __slots__ = ("lookups", "name", "node", "parent", "told", "turn")
 
     def __init__(self, node: Node | LazyFile, parent: int, name: str) -> None:
         self.node = node
         self.parent = parent
         self.name = name
         self.lookups = 0
+        self.turn = 0
         self.told: dict[str, ListedEntry] | None = None
 
 
@@ -84,7 +85,7 @@ class Inodes(Container[int]):
         self._lock = threading.Lock()
         self._known: dict[int, _Known] = {nodeid(root): _Known(root, nodeid(root), "")}
         self._root = nodeid(root)
-        self._remembered = 0
+        self._remembered = self._turn = 0
         self._most_told = limits.inodes() // limits.OF_AN_ARC
 
     def __contains__(self, number: object) -> bool:
@@ -135,14 +136,17 @@ class Inodes(Container[int]):
             else:
                 known.node, known.parent, known.name = node, parent, name
             known.lookups += 1
+            self._turn += 1
+            known.turn = self._turn
         return number
 
-    def rename(self, number: int, node: Node, parent: int, name: str) -> None:
-        """Let an inode, if the kernel knows it, be the node of its new name: the kernel goes on with the same inode."""
+    def rename(self, old: tuple[int, str], node: Node, new: tuple[int, str]) -> None:
+        """Let the inode that the kernel found last under a name be the node of its new name: it goes on with that."""
         with self._lock:
-            known = self._known.get(number)
-            if known is not None:
-                known.node, known.parent, known.name = node, parent, name
+            known = [each for each in self._known.values() if (each.parent, each.name) == old]
+            last = max(known, key=lambda each: each.turn, default=None)
+            if last is not None and not isinstance(last.node, Folder):
+                last.node, (last.parent, last.name) = node, new
 
     def forget(self, number: int, lookups: int) -> bool:
         """Subtract `lookups` from the node's count; return True if the kernel no longer knows it."""

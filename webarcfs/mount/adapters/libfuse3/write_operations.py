@@ -31,8 +31,7 @@ from webarcfs.mount.writing.open_files import Opened
 from webarcfs.mount.writing.writer import Writer
 from webarcfs.view.caller import Caller
 from webarcfs.view.node import Folder, Node
-from webarcfs.view.tree.files import StoredFile, version_ino
-from webarcfs.view.tree.folders import StoredFolder
+from webarcfs.view.tree.files import StoredFile
 from webarcfs.view.tree.root import Tree
 
 
@@ -109,28 +108,12 @@ class WritingOperations(Operations):
 
         def work() -> Callable[[], None]:
             changed = writer.names.rename(source, target, flags, caller)
-            self._follow(source, find(*target), new_parent, target[1])
+            there = find(*target)
+            if isinstance(there, StoredFile | DraftFile):  # the kernel may open it at once
+                self._inodes.rename((parent, source[1]), there, (new_parent, target[1]))
             return lambda: self._tell(changed)
 
         return self._workers.rename(work)
-
-    def _follow(self, source: ParentAndName, there: Node | None, parent: int, name: str) -> None:
-        """Let the kernel's inode of a renamed version mean the file of the new name: it may open it at once.
-
-        Whether the kernel knows the version or the draft is not known here: a close may still be under way.
-        """
-        folder, old = source
-        if not isinstance(folder, StoredFolder) or folder.place is None:
-            return
-        match there:
-            case StoredFile():
-                blob, mtime = there.version.blob, there.version.mtime
-            case DraftFile() if there.draft.blob:
-                blob, mtime = there.draft.blob, there.draft.mtime
-            case _:
-                return
-        path = "/".join(filter(None, (folder.place.arc, folder.inner, old)))
-        self._inodes.rename(version_ino(folder.place.domain, path, blob, mtime), there, parent, name)
 
     def _tell(self, changed: list[ParentAndName]) -> None:
         for folder, name in changed:
