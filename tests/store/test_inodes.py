@@ -85,6 +85,30 @@ def test_what_the_kernel_knows_is_counted(archive: Archive, view: View) -> None:
     assert mounted.lookup("nothing") == 0
 
 
+def test_the_inode_that_was_found_last_under_a_name_is_renamed(archive: Archive, view: View) -> None:
+    """S-settle-1: the kernel goes on with it, whatever version it is; nothing is kept of other folders."""
+    archives.publish(archive, pages={"index.html": b"1"})
+    archives.add(archive, "index.html/n", b"n")
+    mounted = Mounted(archive, view)
+    inodes, folder = mounted.inodes, mounted.lookup(f"{DOMAIN}/index.html")
+    number = mounted.lookup(f"{DOMAIN}/index.html/n")
+    other, page = mounted.lookup(f"{DOMAIN}/index.html/headers.http"), mounted.lookup(f"{DOMAIN}/index.html/data.html")
+    inodes.rename((folder, "n"), inodes.node(other), (folder, "m"))
+    assert inodes.node(number) != inodes.node(other)
+    inodes.follow(folder)
+    inodes.add(inodes.node(page), folder, "n")
+    inodes.add(inodes.node(number), folder, "n")
+    inodes.rename((folder, "n"), inodes.node(other), (folder, "m"))
+    assert inodes.node(number) == inodes.node(other) != inodes.node(page)
+    assert inodes.path(number).endswith("/index.html/m") and inodes.path(page).endswith("/index.html/n")
+    inodes.rename((folder, "m"), inodes.node(page), (folder, "n"))
+    assert inodes.node(number) == inodes.node(page)
+    mounted.operations.forget(number, 3)
+    assert number not in inodes
+    inodes.rename((folder, "n"), inodes.node(other), (folder, "m"))
+    assert inodes.node(page) != inodes.node(other)
+
+
 def test_what_fails_of_a_look_keeps_nothing_else_from_the_kernel(
     archive: Archive, view: View, monkeypatch: pytest.MonkeyPatch
 ) -> None:

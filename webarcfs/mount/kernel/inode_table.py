@@ -65,17 +65,20 @@ class LazyFile:
 
 
 class _Known:
-    """A node, its lookup count and last known place; of a folder, also the entries that the kernel received."""
+    """A node, its lookup count and last known place; of a folder, also the entries that the kernel received.
 
-    __slots__ = ("lookups", "name", "node", "parent", "told", "turn")
+    `children`: of a folder in which files may be renamed, the inode that the kernel found last under each name.
+    """
+
+    __slots__ = ("children", "lookups", "name", "node", "parent", "told")
 
     def __init__(self, node: Node | LazyFile, parent: int, name: str) -> None:
         self.node = node
         self.parent = parent
         self.name = name
         self.lookups = 0
-        self.turn = 0
         self.told: dict[str, ListedEntry] | None = None
+        self.children: dict[str, int] | None = None
 
 
 class Inodes(Container[int]):
@@ -85,7 +88,7 @@ class Inodes(Container[int]):
         self._lock = threading.Lock()
         self._known: dict[int, _Known] = {nodeid(root): _Known(root, nodeid(root), "")}
         self._root = nodeid(root)
-        self._remembered = self._turn = 0
+        self._remembered = 0
         self._most_told = limits.inodes() // limits.OF_AN_ARC
 
     def __contains__(self, number: object) -> bool:
@@ -136,17 +139,32 @@ class Inodes(Container[int]):
             else:
                 known.node, known.parent, known.name = node, parent, name
             known.lookups += 1
-            self._turn += 1
-            known.turn = self._turn
+            above = self._known.get(parent)
+            if above is not None and above.children is not None:
+                above.children[name] = number
         return number
 
-    def rename(self, old: tuple[int, str], node: Node, new: tuple[int, str]) -> None:
-        """Let the inode that the kernel found last under a name be the node of its new name: it goes on with that."""
+    def follow(self, folder: int) -> None:
+        """Remember from now on which inode the kernel finds under each name of a folder, for `rename`."""
         with self._lock:
-            known = [each for each in self._known.values() if (each.parent, each.name) == old]
-            last = max(known, key=lambda each: each.turn, default=None)
-            if last is not None and not isinstance(last.node, Folder):
-                last.node, (last.parent, last.name) = node, new
+            known = self._known.get(folder)
+            if known is not None and known.children is None:
+                known.children = {}
+
+    def rename(self, old: tuple[int, str], node: Node, new: tuple[int, str]) -> None:
+        """Let the inode that the kernel found last under a name be the node of its new name: it goes on with that.
+
+        A name is that of a folder and in it; both folders are followed.
+        """
+        with self._lock:
+            source, target = self._known.get(old[0]), self._known.get(new[0])
+            number = source.children.pop(old[1], None) if source is not None and source.children else None
+            known = self._known.get(number) if number is not None else None
+            if number is None or known is None:
+                return
+            known.node, (known.parent, known.name) = node, new
+            if target is not None and target.children is not None:
+                target.children[new[1]] = number
 
     def forget(self, number: int, lookups: int) -> bool:
         """Subtract `lookups` from the node's count; return True if the kernel no longer knows it."""
@@ -159,6 +177,9 @@ class Inodes(Container[int]):
                 return False
             del self._known[number]
             self._remembered -= len(known.told or ())
+            above = self._known.get(known.parent)
+            if above is not None and above.children is not None and above.children.get(known.name) == number:
+                del above.children[known.name]
             return True
 
     @property

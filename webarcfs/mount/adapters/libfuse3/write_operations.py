@@ -62,6 +62,7 @@ class WritingOperations(Operations):
     def create(self, caller: Caller, parent: int, name: bytes, _mode: int, _fi: Any) -> bytes:
         text = os.fsdecode(name)
         opened, node = self._writer.create(self._known(parent, name), text, caller)
+        self._inodes.follow(parent)
         return self._entry(node, parent, text) + protocol.opened(self._keep(opened), protocol.KEEP_CACHE)
 
     def create_undone(self, reply: bytes) -> None:
@@ -74,6 +75,7 @@ class WritingOperations(Operations):
             return super().mknod(caller, parent, name, mode, device)
         text, writer = os.fsdecode(name), self._writer
         opened, node = writer.make(self._known(parent, name), text, caller)
+        self._inodes.follow(parent)
 
         def close() -> None:
             try:
@@ -110,6 +112,7 @@ class WritingOperations(Operations):
             changed = writer.names.rename(source, target, flags, caller)
             there = find(*target)
             if isinstance(there, StoredFile | DraftFile):  # the kernel may open it at once
+                self._inodes.follow(new_parent)
                 self._inodes.rename((parent, source[1]), there, (new_parent, target[1]))
             return lambda: self._tell(changed)
 
