@@ -33,7 +33,7 @@ def last_states(records: Iterable[LogRecord]) -> list[LogRecord]:
                 states.pop((addition.place, addition.path), None)
             case AddNodes():
                 pass  # a document is never provisional
-    kept = (record for (_, path), record in states.items() if not is_lock(path.rpartition("/")[2]))
+    kept = (record for (_, path), record in states.items() if not is_lock(path))
     return sorted(kept, key=lambda record: record.number)
 
 

@@ -13,10 +13,14 @@ from webarcfs.archive.model.errors import NameTooLong, NotPermitted
 LONGEST_NAME = 255
 #: Depth of folders inside an ARC: programs that walk them recursively (such as git) need as many levels.
 DEEPEST = 64
+# LibreOffice exports nothing where it cannot make its lock.
+_LOCK = re.compile(r"\.~lock\..*#", re.DOTALL)
 # Temporary files beside an edited one, which a program removes again, but no user of an archive can: swap files of vim,
 # and the file by which it tests a folder; those of `sed -i` and `perl -i`; SQLite's journal; LibreOffice's locks, which
 # name a user and a host; Emacs' locks and the copies that it saves by itself.
-_LEFT_BEHIND = re.compile(r"\..*\.sw[a-z]|4913|(?:sed|XX)[A-Za-z0-9]{6}|.*-journal|\.~lock\..*#|\.#.*|#.*#", re.DOTALL)
+_LEFT_BEHIND = re.compile(
+    rf"\..*\.sw[a-z]|4913|(?:sed|XX)[A-Za-z0-9]{{6}}|.*-journal|{_LOCK.pattern}|\.#.*|#.*#", re.DOTALL
+)
 
 
 def check(folder: str, name: str) -> None:
@@ -33,13 +37,9 @@ def check(folder: str, name: str) -> None:
         raise NotPermitted(f"{name!r} is a name that ARCs keep for themselves")
 
 
-# LibreOffice exports nothing where it cannot make its lock.
-_LOCK = re.compile(r"\.~lock\..*#", re.DOTALL)
-
-
-def is_lock(name: str) -> bool:
-    """Return whether a file of this name is never kept: a lock, with which a program says that it is at work."""
-    return _LOCK.fullmatch(name) is not None
+def is_lock(path: str) -> bool:
+    """Return whether a file is never kept: a lock, with which a program says that it is at work."""
+    return _LOCK.fullmatch(path.rpartition("/")[2]) is not None
 
 
 def check_file(name: str, *, is_provisional: bool = False) -> None:

@@ -62,7 +62,7 @@ class SettlingFile(Confirmable):
     def prepare(self) -> bool:
         """Open its bytes. Raises OSError."""
         self._state = self._journal.state((self.place, self.path))
-        if self._state is None or is_lock(self.path.rpartition("/")[2]):
+        if self._state is None or is_lock(self.path):
             self._let_go()
             return False
         try:
