@@ -46,7 +46,7 @@ def log(document_: str, *, place: Place, as_json: bool) -> None:
     if not found:
         raise NotFound(f"no snapshot has /{target.domain}/{target.arc}")
     try:
-        found += _met_again(place, target, urls, shown)
+        found += list(_met_again(place, target, urls, shown))  # all of it, or none
     except WebarcError as error:
         click.echo(f"webarc: what crawls met unchanged is not listed: {error}", err=True)
     for when, fields, text in sorted(found, key=itemgetter(0), reverse=True):

@@ -107,15 +107,15 @@ def _step(store: Repository, tag: CommitTag, before: Mapping[str, Entry], after:
     size = store.size(new.oid) if new is not None else 0
     came = tuple(sorted(name for name in after.keys() - before.keys() if not is_reserved(name)))
     was, now = _described(store, before), _described(store, after)
-    told = () if now is None else (now.status, now.commit_tag, now.capture_time)
+    version = () if now is None else (now.status, now.commit_tag, now.capture_time)
     if before and not after:
         return Step(tag, "removed", 0)
     if after and not before:
-        return Step(tag, "added", size, came, *told)
+        return Step(tag, "added", size, came, *version)
     if (was and was.commit_tag) != (now and now.commit_tag) or old != new:
-        return Step(tag, "changed", size, came, *told)
+        return Step(tag, "changed", size, came, *version)
     if came or before.get(DATA_XML) != after.get(DATA_XML):
-        return Step(tag, "extended", size, came, *told)
+        return Step(tag, "extended", size, came, *version)
     return None
 
 

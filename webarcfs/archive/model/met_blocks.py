@@ -58,7 +58,7 @@ def unpacked(block: Block) -> bytes:
     try:
         return inflated(block.times, _BYTES)
     except Damaged as error:
-        raise DatabaseDamaged(f"webarc.db: {error}; webarc-agent recover makes it anew") from None
+        raise DatabaseDamaged(f"webarc.db: {error}; webarc-agent recover rebuilds it") from None
 
 
 def met_at(base: int, raw: bytes, number: int) -> Met | None:
