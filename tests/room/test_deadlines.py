@@ -110,6 +110,7 @@ def test_eight_costly_requests_at_once_leave_no_thread_at_work(
     served_room, answering = room
     with ThreadPoolExecutor(8) as clients:
         asked = [clients.submit(served_room.get, path) for _ in range(8)]
+        until(lambda: answering.at_work > 0 or all(each.done() for each in asked), within=5, every=0.001)
         begun = time.perf_counter()
         assert served_room.get("/about").status == 200
         print(f"/about after {time.perf_counter() - begun:.3f} s, beside eight of {path}")
