@@ -663,7 +663,7 @@ TOOLS = {
         {"n": b"b\n"},
     ),
     "emacs": (
-        "printf 'a\n' > n; emacs -Q --batch n --eval '(dotimes (i 2) (insert \"b\") (save-buffer))'",
+        "printf 'a\\n' > n; emacs -Q --batch n --eval '(dotimes (i 2) (insert \"b\") (save-buffer))'",
         {"n": b"bba\n"},  # below the folder of temporary files it makes no backup
     ),
 }  # fmt: skip

@@ -29,6 +29,7 @@ pytestmark = pytest.mark.store
 
 #: Questions that are asked, and pairs whose times are compared; the soak has 1,000 and 200. With few pairs only a
 #: large difference tells.
+_FEW = 100
 _QUESTIONS = int(os.environ.get("READER_QUESTIONS", "100"))
 _PAIRS = int(os.environ.get("READER_PAIRS", "10"))
 _BOMB = "abs(-9223372036854775807-1)"
@@ -131,9 +132,6 @@ def test_many_questions_learn_nothing(tmp_path: Path) -> None:
         assert _steps(with_word, condition) == _steps(without, condition), condition
         outcomes.add((word, type(told)))
     assert ("0002", tuple) in outcomes and ("0002", list) in outcomes  # of a document that is shown, they learn
-
-
-_FEW = 100
 
 
 def test_time_tells_nothing(tmp_path: Path) -> None:

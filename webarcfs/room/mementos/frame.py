@@ -64,7 +64,7 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
     is_page = is_of_pywb or not visit.origins.runs_scripts
     digits = digits_of(seq if located.named is None else located.named)
     source = visit.token + replay_path(digits, Modifier.PAGE if is_page else Modifier.OBJECT, url)
-    furthest, goes_on = _within(visit, located, seq, capture)
+    furthest, goes_on = _contents(visit, located, seq, capture)
     changed = next((each for each in reversed(shown) if each.seq < seq and _differs(each.capture, capture)), None)
     return FramePage(
         url=url,
@@ -110,7 +110,7 @@ def _version(url: str, seq: int | None) -> Link | None:
     return Link(replay_path(digits_of(seq), Modifier.FRAME, url), from_epoch(seq).isoformat())
 
 
-def _within(visit: Visit, located: Located, seq: int, capture: VisibleCapture) -> tuple[int | None, str]:
+def _contents(visit: Visit, located: Located, seq: int, capture: VisibleCapture) -> tuple[int | None, str]:
     """Return the largest distance in days between a snapshot and what a page embeds; None: it embeds nothing known.
 
     With it comes the URL to which a browser would go on from the page by itself, if there is one: in the frame, where
@@ -136,8 +136,8 @@ def _measured(visit: Visit, located: Located, seq: int, capture: VisibleCapture)
     base = resolver(located.url, charset)(bare(references.base)) if references.base else None
     resolve = resolver(base or located.url, charset)
     embedded: dict[str, None] = {}
-    led = REFRESH.match("" if head is None else head.get("refresh"))
-    goes_on = (led and resolver(located.url, charset)(next(filter(None, led.groups()), ""))) or ""
+    refresh = REFRESH.match("" if head is None else head.get("refresh"))
+    goes_on = (refresh and resolver(located.url, charset)(next(filter(None, refresh.groups()), ""))) or ""
 
     def collect(use: Use, raw: str) -> Rewritten | None:
         nonlocal goes_on
