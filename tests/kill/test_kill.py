@@ -20,6 +20,7 @@ from tests.support.generated import Generated
 from tests.support.mounts import Mounted
 from tests.support.nasty import slow
 from tests.support.site import Site, page
+from tests.support.waiting import until
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS, INCOMING, MAIN, SEEN, Repository
 from webarcfs.archive.history import versions
@@ -188,7 +189,8 @@ def test_kill_while_wget_fetches(archive: Archive, site: Site) -> None:
     job = next(archive.jobs.iterdir())
     whole = {each.url for path in job.glob("*.warc") for each in jobwarc.responses(path)}
     assert len(whole) > 5
-    assert subprocess.run(["pgrep", "-f", str(job)], check=False, capture_output=True).stdout == b""
+    wget = ["pgrep", "-f", str(job)]  # its answer would take longer
+    until(lambda: subprocess.run(wget, check=False, capture_output=True).stdout == b"", within=3, every=0.05)
     site.clear_log()
 
     assert agent(archive, site).returncode == 0

@@ -65,28 +65,31 @@ def archive_of(folder: Path) -> Archive:
     return archive
 
 
-def _commands(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    yield path, command
+def _helps(command: click.Command, name: str, above: click.Context | None = None) -> Iterator[str]:
+    settings = {**command.context_settings, "terminal_width": 100, "max_content_width": 100}
+    context = click.Context(command, above, name, **settings)
+    yield f"## {context.command_path}\n\n{command.get_help(context)}\n"
     if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            below = command.get_command(context, name)
+        for word in command.list_commands(context):
+            below = command.get_command(context, word)
             if below is not None and not below.hidden:
-                yield from _commands(below, (*path, name))
+                yield from _helps(below, word, context)
 
 
 def helps(_: Path) -> str:
-    """--help of each command."""
-    roots = {
-        "webarc": reader_cli, "webarc-agent": agent_cli, "mount.webarcfs": mount_cli.mount,
-        "umount.webarcfs": mount_cli.umount,
+    """--help of each command, by another process: click keeps what was asked first."""
+    script = "from tests.support.surfaces import print_helps; print_helps()"
+    return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+
+
+def print_helps() -> None:
+    """Print them."""
+    commands = {
+        "webarc": reader_cli, "webarc-agent": agent_cli,
+        "mount.webarcfs": mount_cli.mount, "umount.webarcfs": mount_cli.umount,
     }  # fmt: skip
-    texts = []
-    for root, start in roots.items():
-        for path, command in _commands(start, (root,)):
-            context = click.Context(command, info_name=" ".join(path), terminal_width=100, max_content_width=100)
-            texts.append(f"## {' '.join(path)}\n\n{command.get_help(context)}\n")
-    return "\n".join(texts)
+    for name, command in commands.items():
+        print("\n".join(_helps(command, name)))
 
 
 def manuals(folder: Path) -> str:
