@@ -1,4 +1,4 @@
-"""`python -m tests.mount.stuck ARCHIVE MOUNTPOINT`: a mount with the one fault that the keeper is for.
+"""`python -m tests.mount.stuck CONNECTIONS ARCHIVE MOUNTPOINT`: a mount with the one fault that the keeper is for.
 
 Whoever looks up `slow` in its root waits for ever, holding the folder's lock; and a thread of the mount waits inside
 the kernel for that lock. Says `stuck` on stdout when both do. Without the keeper nothing would end them, not even
@@ -11,11 +11,12 @@ import os
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from webarcfs.mount.adapters.libfuse3 import operations
 from webarcfs.mount.adapters.libfuse3 import session as loop
-from webarcfs.mount.process import cli
+from webarcfs.mount.process import cli, mountpoint
 
 asked = threading.Event()
 lookup = operations.Operations.lookup
@@ -55,7 +56,8 @@ def _waits(thread: str) -> bool:
 def main(arguments: list[str]) -> Any:
     operations.Operations.lookup = slow_lookup  # type: ignore[method-assign]
     loop.KernelCaches = Caches  # type: ignore[misc]
-    return cli.main(["-f", "-o", "binding=libfuse3", *arguments])
+    mountpoint.CONNECTIONS = Path(arguments[0])
+    return cli.main(["-f", "-o", "binding=libfuse3", *arguments[1:]])
 
 
 if __name__ == "__main__":

@@ -187,9 +187,9 @@ def fusectl() -> None:
 class Stuck:
     """A mount that hangs, and a process that waits for it."""
 
-    def __init__(self, archive: Archive, point: Path) -> None:
+    def __init__(self, archive: Archive, point: Path, connections: Path = mountpoint.CONNECTIONS) -> None:
         self.point = point
-        command = [sys.executable, "-m", "tests.mount.stuck", str(archive.root), str(point)]
+        command = [sys.executable, "-m", "tests.mount.stuck", str(connections), str(archive.root), str(point)]
         self.mount = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         eventually(lambda: mountpoint.mounted(point) == mountpoint.TYPE or self.mount.poll() is not None, PATIENCE)
         eventually((point / PAGE).exists, PATIENCE)
@@ -222,6 +222,34 @@ def test_killed_while_it_waits_in_the_kernel(stuck: Stuck) -> None:
     stuck.mount.kill()
     assert stuck.reader.wait(PATIENCE) == 1
     stuck.mount.wait(PATIENCE)
+
+
+@as_root
+def test_killed_while_it_waits_in_the_kernel_without_fusectl(filled: Archive, folder: Path) -> None:
+    """S-crash-2: root's keeper needs none; what is mounted is stale then, as it is with fusectl."""
+    (folder / "mnt").mkdir()
+    stuck = Stuck(filled, folder / "mnt", connections=folder / "none")
+    try:
+        stuck.mount.kill()
+        assert stuck.reader.wait(PATIENCE) == 1
+        stuck.mount.wait(PATIENCE)
+    finally:
+        stuck.clear()
+
+
+@as_root
+def test_a_mount_that_hangs_is_ended_by_root_without_fusectl(
+    filled: Archive, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S-umount-2"""
+    (folder / "mnt").mkdir()
+    stuck = Stuck(filled, folder / "mnt", connections=folder / "none")
+    try:
+        monkeypatch.setattr(mountpoint, "CONNECTIONS", folder / "none")
+        mountpoint.abort(stuck.point)
+        assert stuck.reader.wait(PATIENCE) == 1
+    finally:
+        stuck.clear()
 
 
 @as_root

@@ -3,7 +3,8 @@
 Two tasks need another process. A mount that root started runs as the archive's owner and may not unmount any more. And
 a mount may be killed while one of its threads waits inside the kernel: to invalidate a name that a reader has locked,
 while that reader waits for the mount. The kernel cannot end that thread, so it does not close /dev/fuse, and all of
-them wait for ever, unless another process aborts the connection.
+them wait for ever, unless another process aborts the connection. Where fusectl is not mounted, root alone can do that,
+by a forced unmount.
 The process is forked before any thread starts. It holds only its end of a socket, /dev/null and the handle of that
 abort (which identifies this connection for good, whatever is mounted later), and ends after the mount's process.
 """
@@ -14,6 +15,7 @@ import contextlib
 import os
 import signal
 import socket
+import time
 from pathlib import Path
 
 from webarcfs.archive.model.errors import MountFailed, WebarcError
@@ -22,6 +24,8 @@ from webarcfs.mount.process import mountpoint
 
 #: Seconds between two checks of the mount's process. Its socket closes with it, but not if a thread is stuck.
 LOOK_EVERY = 1.0
+#: Seconds that the threads of a killed process may take to end, one after the other.
+ENDING = 0.2
 _MOUNTED, _UNMOUNT, _DONE, _FAILED = b"m", b"u", b"d", b"f"
 
 
@@ -38,7 +42,7 @@ class Watchdog:
         its.close()
 
     def mounted(self) -> bool:
-        """Report that the mount exists; return whether the keeper can abort the connection (needs fusectl)."""
+        """Report that the mount exists; return whether the keeper can abort the connection (by fusectl, or as root)."""
         return self._ask(_MOUNTED)
 
     def unmount(self) -> bool:
@@ -63,7 +67,7 @@ def _keep(point: Path, parent: int, fd: int) -> None:
     """Run the keeper's process."""
     try:
         _let_go(fd)
-        abort = -1
+        abort, connection = -1, None
         with socket.socket(fileno=3) as master:
             master.settimeout(LOOK_EVERY)
             while (asked := _next(master, parent)) is not None:
@@ -71,12 +75,14 @@ def _keep(point: Path, parent: int, fd: int) -> None:
                 if asked == _UNMOUNT:
                     done = _unmounted(point)
                 elif asked == _MOUNTED:
-                    abort = _handle(point)
-                    done = abort >= 0
+                    abort, connection = _handle(point), mountpoint.connection(point)
+                    done = abort >= 0 or os.geteuid() == 0
                 with contextlib.suppress(OSError):
                     master.sendall(_DONE if done else _FAILED)
         if abort >= 0:
             os.write(abort, b"1")  # no effect if the connection has ended
+        elif connection is not None and _is_stuck(parent) and mountpoint.connection(point) == connection:
+            mountpoint.force(point)
     except OSError:
         pass
     finally:
@@ -116,6 +122,12 @@ def _handle(point: Path) -> int:
         return os.open(mountpoint.abort_file(point), os.O_WRONLY)
     except (OSError, MountFailed):
         return -1
+
+
+def _is_stuck(parent: int) -> bool:
+    """Return whether the kernel could not end the mount's process; one that has ended is no parent any more."""
+    time.sleep(ENDING)
+    return os.getppid() == parent and not lives(parent)
 
 
 def _unmounted(point: Path) -> bool:

@@ -98,11 +98,33 @@ def abort_file(point: Path) -> Path:
 
 def abort(point: Path) -> None:
     """Abort the connection of a mount that hangs: every waiting process gets an error. Raises MountFailed."""
+    if os.geteuid() == 0 and not has_fusectl() and connection(point) is not None:
+        force(point)
+        return
     file = abort_file(point)
     try:
         file.write_bytes(b"1")
     except OSError as error:
         raise MountFailed(f"{point} cannot be aborted: {error.strerror}; do it as the user who mounted it") from None
+
+
+def has_fusectl() -> bool:
+    """Return whether the kernel's folder of FUSE connections is mounted."""
+    return os.path.ismount(CONNECTIONS)
+
+
+def connection(point: Path) -> str | None:
+    """Return the number of the connection of the topmost mount on `point`; None if that is none of FUSE."""
+    found = _found(point)
+    return found[1] if found is not None and found[0].startswith("fuse") else None
+
+
+def force(point: Path) -> None:
+    """Abort a connection by a forced unmount, as root may without fusectl (umount2(2), MNT_FORCE).
+
+    A mount that processes wait in stays, as busy, and is stale then; one that nobody uses is unmounted.
+    """
+    subprocess.run(["umount", "--internal-only", "--force", "--", str(point)], capture_output=True, check=False)
 
 
 def _found(point: Path) -> tuple[str, str] | None:

@@ -142,7 +142,9 @@ class Server:
             if loader.form().damaged:
                 _log.warning("running %s; `python -m webarcfs.native.build` mends that", loader.form())
             if not can_abort:
-                _log.info("fusectl is not mounted: a mount that is killed at a bad moment may leave processes hanging")
+                _log.info(
+                    "without root and fusectl, a mount that is killed at a bad moment may leave processes hanging"
+                )
             if self._additions is not None:
                 self._additions.start(tell)
             notes = self._additions.notes if self._additions is not None else show_left(self._view)
