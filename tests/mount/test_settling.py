@@ -201,6 +201,51 @@ def test_an_open_file_is_renamed_and_replaced(arc: Path) -> None:
             os.remove(arc / "target")
 
 
+@pytest.mark.parametrize("target", ["none", "closed", "open"])
+@pytest.mark.parametrize("confirmed", ["by a copy's close", "by a cut of its name"])
+def test_a_handle_goes_on_after_its_file_was_confirmed_and_renamed(arc: Path, confirmed: str, target: str) -> None:
+    """S-settle-5: its size and its bytes are what is written through it, by whatever name it is found."""
+    replaced = os.open(arc / "three", os.O_CREAT | os.O_EXCL | os.O_WRONLY) if target != "none" else -1
+    if target == "closed":
+        os.close(replaced)
+    with open(arc / "one", "xb", buffering=0) as file, open(arc / "one", "ab", buffering=0) as other:
+        file.write(b"12")
+        os.close(os.dup(file.fileno()))
+        if confirmed == "by a cut of its name":
+            os.truncate(arc / "one", 0)
+        os.rename(arc / "one", arc / "three")
+        file.truncate(5)
+        assert [os.fstat(each.fileno()).st_size for each in (file, other)] == [5, 5]
+        other.write(b"end")
+        assert os.stat(arc / "three").st_size == 8
+        assert len((arc / "three").read_bytes()) == 8
+    if target == "open":
+        os.close(replaced)
+    assert len((arc / "three").read_bytes()) == 8
+    os.remove(arc / "three")
+
+
+@pytest.mark.only("libfuse3")  # the other one finds attributes by a name
+def test_a_handle_goes_on_after_its_file_went_for_an_equal_one(archive: Archive, mount: Mounter) -> None:
+    """S-settle-5, S-rename-1: onto a final file with the same bytes; the handle has none of that file's attributes."""
+    settle(archive, 3600)
+    archives.publish(archive, pages={"a.html": b"page"})
+    mounted = mount(archive)
+    write(mounted / f"{DOMAIN}/a.html/three", b"12")
+    assert run(UMOUNT, mounted.point).returncode == 0
+    arc = mount(archive) / f"{DOMAIN}/a.html"
+    with open(arc / "one", "xb", buffering=0) as file, open(arc / "one", "ab", buffering=0) as other:
+        file.write(b"12")
+        os.close(os.dup(file.fileno()))
+        os.rename(arc / "one", arc / "three")
+        file.truncate(5)
+        assert [os.fstat(each.fileno()).st_size for each in (file, other)] == [5, 5]
+        assert (arc / "three").read_bytes() == b"12"
+        other.write(b"end")
+        assert [os.fstat(each.fileno()).st_size for each in (file, other)] == [8, 8]
+    assert names(arc) == ["three"] and (arc / "three").read_bytes() == b"12"
+
+
 def test_folders_are_removed_by_their_maker(arc: Path) -> None:
     """S-settle-1"""
     os.makedirs(arc / "d/e")

@@ -116,6 +116,11 @@ class Node:
         return False
 
     @property
+    def is_open(self) -> bool:
+        """Whether handles of it are open that ask for its attributes, and not for those of its name."""
+        return False
+
+    @property
     @abstractmethod
     def ino(self) -> int:
         """The inode number of this version, the same in every mount, at any time."""

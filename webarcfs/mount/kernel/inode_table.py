@@ -154,7 +154,8 @@ class Inodes(Container[int]):
     def rename(self, old: tuple[int, str], node: Node, new: tuple[int, str]) -> None:
         """Let the inode that the kernel found last under a name be the node of its new name: it goes on with that.
 
-        A name is that of a folder and in it; both folders are followed.
+        A name is that of a folder and in it; both folders are followed. What is open stays the node of its handles: the
+        kernel asks for their attributes by inode.
         """
         with self._lock:
             source, target = self._known.get(old[0]), self._known.get(new[0])
@@ -162,7 +163,9 @@ class Inodes(Container[int]):
             known = self._known.get(number) if number is not None else None
             if number is None or known is None:
                 return
-            known.node, (known.parent, known.name) = node, new
+            if not isinstance(known.node, Node) or not known.node.is_open:
+                known.node = node
+            known.parent, known.name = new
             if target is not None and target.children is not None:
                 target.children[new[1]] = number
 

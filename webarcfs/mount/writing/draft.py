@@ -97,6 +97,11 @@ class Draft:
         return not (self.gone or self.removed)
 
     @property
+    def is_open(self) -> bool:
+        """Whether a handle is open, for writing or reading."""
+        return self._users > 0
+
+    @property
     def size(self) -> int:
         with self._descriptor:
             return os.fstat(self._fd).st_size if self._users else self._size
@@ -228,6 +233,10 @@ class DraftFile(File):
 
     draft: Draft
     attrs_cacheable = False
+
+    @property
+    def is_open(self) -> bool:
+        return self.draft.is_open
 
     @property
     def ino(self) -> int:
