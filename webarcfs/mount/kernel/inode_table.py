@@ -68,15 +68,17 @@ class _Known:
     """A node, its lookup count and last known place; of a folder, also the entries that the kernel received.
 
     `children`: of a folder in which files may be renamed, the inode that the kernel found last under each name.
+    `is_nameless`: the name under which the kernel knows it means another node by now.
     """
 
-    __slots__ = ("children", "lookups", "name", "node", "parent", "told")
+    __slots__ = ("children", "is_nameless", "lookups", "name", "node", "parent", "told")
 
     def __init__(self, node: Node | LazyFile, parent: int, name: str) -> None:
         self.node = node
         self.parent = parent
         self.name = name
         self.lookups = 0
+        self.is_nameless = False
         self.told: dict[str, ListedEntry] | None = None
         self.children: dict[str, int] | None = None
 
@@ -109,6 +111,16 @@ class Inodes(Container[int]):
             node = known.node = node.now()
         return node
 
+    def named(self, number: int) -> Node:
+        """Return the current node of an inode that the kernel found by a name, as `node`.
+
+        Raises LookAgain where that name means another node by now: the kernel then looks the name up.
+        """
+        known = self._known.get(number)
+        if known is not None and known.is_nameless:
+            raise LookAgain(f"{known.name} is another file by now")
+        return self.node(number)
+
     def path(self, number: int) -> str:
         """Return the path by which an inode was found last, as far as the folders above are known."""
         names: list[str] = []
@@ -137,7 +149,7 @@ class Inodes(Container[int]):
             if known is None:
                 known = self._known[number] = _Known(node, parent, name)
             else:
-                known.node, known.parent, known.name = node, parent, name
+                known.node, known.parent, known.name, known.is_nameless = node, parent, name, False
             known.lookups += 1
             above = self._known.get(parent)
             if above is not None and above.children is not None:
@@ -155,7 +167,7 @@ class Inodes(Container[int]):
         """Let the inode that the kernel found last under a name be the node of its new name: it goes on with that.
 
         A name is that of a folder and in it; both folders are followed. What is open stays the node of its handles: the
-        kernel asks for their attributes by inode.
+        kernel asks for their attributes by inode. `named` refuses it then, until the kernel has looked the name up.
         """
         with self._lock:
             source, target = self._known.get(old[0]), self._known.get(new[0])
@@ -165,6 +177,7 @@ class Inodes(Container[int]):
                 return
             if not isinstance(known.node, Node) or not known.node.is_open:
                 known.node = node
+            known.is_nameless = known.node != node
             known.parent, known.name = new
             if target is not None and target.children is not None:
                 target.children[new[1]] = number

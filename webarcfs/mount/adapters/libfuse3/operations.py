@@ -141,7 +141,7 @@ class Operations:
     # -- contents ----------------------------------------------------------------------------------------------------
 
     def open(self, _caller: Caller, inode: int, fi: Any) -> bytes | int | DeferredReply:
-        node = self._inodes.node(inode)
+        node = self._inodes.named(inode)
         if (fi.contents.flags & os.O_ACCMODE) != os.O_RDONLY or fi.contents.flags & os.O_TRUNC:
             raise node.refusal()
         if not isinstance(node, File):

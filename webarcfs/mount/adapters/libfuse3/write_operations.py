@@ -124,8 +124,8 @@ class WritingOperations(Operations):
                 self._writer.tell(folder, name)
 
     def setattr(self, caller: Caller, inode: int, attr: int, to_set: int, fi: Any) -> bytes:
-        node = self._inodes.node(inode)
         opened = self._opened.get(fi.contents.fh) if fi else None
+        node = self._inodes.named(inode) if opened is None else self._inodes.node(inode)
         if to_set & library.SET_SIZE:
             size = library.size_of_stat(attr)
             if opened is not None:
@@ -185,7 +185,7 @@ class WritingOperations(Operations):
         flags = fi.contents.flags
         if flags & os.O_ACCMODE == os.O_RDONLY and not flags & os.O_TRUNC:
             return super().open(caller, inode, fi)
-        node = self._inodes.node(inode)
+        node = self._inodes.named(inode)
         if flags & os.O_ACCMODE == os.O_RDONLY:
             raise node.refusal()
         if not isinstance(node, DraftFile):
