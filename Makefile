@@ -74,7 +74,7 @@ soak: install test-packages compiled pywb ## The long tests: many seeds, kills a
 	@$(BIN)/python -m tests.soak $(ARGS)
 
 compiled: install compile-packages ## Compile the modules that a mount runs most, if they have changed since; a minute
-	@$(BIN)/python -m webarcfs.native.build
+	@$(BIN)/python -m webarcfs.compiled.build
 
 install: $(VENV)/.installed ## Debian's packages and the virtual environment, as far as they are missing
 

@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any
 
 from agent.filters import mime
-from agent.pipeline.document import Document
+from agent.pipeline.domain_run import Document
 from webarcfs.archive.config.settings import Profile
 from webarcfs.archive.model.errors import SettingsError
 

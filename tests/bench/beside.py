@@ -153,7 +153,7 @@ def _checkout(folder: Path, commit: str) -> Checkout:
         raise SystemExit(f"there is no commit {commit}")
     made = Checkout(folder)
     # Commits from before there were folders have it at another place.
-    builder = "webarcfs.native.build" if (folder / "webarcfs/native").is_dir() else "webarcfs.compiling"
+    builder = "webarcfs.compiled.build" if (folder / "webarcfs/compiled").is_dir() else "webarcfs.compiling"
     subprocess.run([sys.executable, "-m", builder], cwd=folder, env=made.environment, check=True)
     return made
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.sources import MODULES, ROOT, arrows, folder_of, imports, tree
 from webarcfs.archive.model.errors import WebarcError
-from webarcfs.native import loader
+from webarcfs.compiled import loader
 
 pytestmark = pytest.mark.pure
 
@@ -26,32 +26,32 @@ ORDER = (
     "webarcfs.content.extractors",
     "webarcfs.content.rewriting",
     "webarcfs.warc",
-    "webarcfs.gate",
-    "webarcfs.exchange",
-    "webarcfs.exchange.static",
+    "webarcfs.access",
+    "webarcfs.export",
+    "webarcfs.export",
     "webarcfs.search",
     "webarcfs.room",
-    "webarcfs.room.wayback",
     "webarcfs.room.replay",
-    "webarcfs.room.pywb",
-    "webarcfs.room.look",
+    "webarcfs.room.replay",
+    "webarcfs.room.replay",
+    "webarcfs.room.theme",
     "webarcfs.room.pages",
-    "webarcfs.room.mementos",
+    "webarcfs.room.pages",
     "webarcfs.room.server",
-    "webarcfs.native",
-    "webarcfs.view",
-    "webarcfs.view.state",
-    "webarcfs.view.tree",
+    "webarcfs.compiled",
+    "webarcfs.vfs",
+    "webarcfs.vfs",
+    "webarcfs.vfs",
     "webarcfs.mount",
     "webarcfs.mount.writing",
-    "webarcfs.mount.lifetime",
+    "webarcfs.mount.writing",
     "webarcfs.mount.kernel",
     "webarcfs.mount.adapters",
     "webarcfs.mount.adapters.libfuse3",
-    "webarcfs.mount.adapters.fusepy",
+    "webarcfs.mount.adapters",
     "webarcfs.mount.process",
     "webarcfs.client",
-    "webarcfs.terminal",
+    "webarcfs.commands",
     "webarcfs.commands",
     *(
         f"agent.{name}"
@@ -68,141 +68,134 @@ ORDER = (
 )  # fmt: skip
 #: Module outside → our modules that may import it.
 ONLY = {
-    "pygit2": {"webarcfs.archive.git.objects", "webarcfs.archive.git.repository", "webarcfs.content.line_differences"},
+    "pygit2": {"webarcfs.archive.git.objects", "webarcfs.archive.git.repository", "webarcfs.content.visible_lines"},
     "sqlite3": {
         "webarcfs.archive.index.query",
         "webarcfs.archive.index.database",
-        "webarcfs.archive.index.held_versions",
         "webarcfs.archive.index.captures",
-        "webarcfs.archive.index.fulltext_source",
-        "webarcfs.gate.reader_query",
-        "webarcfs.archive.index.links_query",
-        "webarcfs.archive.index.links_database",
-        "webarcfs.archive.index.links_ids",
+        "webarcfs.access.reader_stores",
+        "webarcfs.archive.index.links",
         "webarcfs.archive.index.sqlite_file",
-        "agent.frontier.store",
+        "agent.crawl.frontier",
     },
     "sqlite_utils": {"webarcfs.archive.index.sqlite_library"},
     "lxml": {
-        "webarcfs.exchange.bagit",
+        "webarcfs.export.bagit",
         "webarcfs.content.visible_lines",
-        "webarcfs.exchange.static.drawings",
-        "webarcfs.room.pages.atom",
+        "webarcfs.export.static_pages",
+        "webarcfs.room.pages.about",
         "webarcfs.archive.document.data_xml",
         "webarcfs.archive.document.data_nodes",
-        "webarcfs.archive.document.node_parser",
         "webarcfs.archive.document.schemas",
         "webarcfs.archive.catalogue.record_xml",
-        "webarcfs.archive.catalogue.dublin_core",
         "webarcfs.content.markup",
         "webarcfs.content.outlinks",
         "webarcfs.content.text",
-        "webarcfs.content.extractors.office",
-        "webarcfs.content.extractors.plain",
+        "webarcfs.content.extractors.text_formats",
     },
-    "fuse": {f"webarcfs.mount.adapters.fusepy.{name}" for name in ("operations", "session", "write_operations")},
+    "fuse": {f"webarcfs.mount.adapters.{name}" for name in ("operations", "session", "write_operations")},
     "ctypes": {
         "webarcfs.mount.adapters.binding",
-        "webarcfs.view.limits",
+        "webarcfs.vfs.content",
         "webarcfs.mount.adapters.libfuse3.library",
         "webarcfs.mount.process.mountpoint",
-        "agent.system.tracing",
+        "agent.crawl.wgetpool",
     },
     "warcio": set(),
     "uvicorn": {"webarcfs.room.server.connections"},
-    "httpx": {"webarcfs.room.pywb.proxy"},
-    "jinja2": {"webarcfs.room.look.rendering"},
-    "re2": {"webarcfs.room.wayback.cdx_row"},
-    "babel": {"webarcfs.room.look.language"},
-    "itsdangerous": {"webarcfs.room.replay.reader_token", "agent.desk.login.sessions", "agent.desk.login.tokens"},
-    "argon2": {"agent.desk.login.passwords"},
+    "httpx": {"webarcfs.room.replay.pywb_proxy"},
+    "jinja2": {"webarcfs.room.theme.rendering"},
+    "re2": {"webarcfs.room.replay.cdx_question"},
+    "babel": {"webarcfs.room.theme.language"},
+    "itsdangerous": {"webarcfs.room.replay.replay_url", "agent.desk.login"},
+    "argon2": {"agent.desk.login"},
     "tantivy": {f"webarcfs.search.{name}" for name in ("index", "translation", "visible", "searching", "suggestions")},
     "pypdfium2": {"webarcfs.content.extractors.pdf"},
-    "striprtf": {"webarcfs.content.extractors.plain"},
+    "striprtf": {"webarcfs.content.extractors.text_formats"},
     "py3langid": {"webarcfs.content.extractors.extracting"},
-    "bagit": {"webarcfs.exchange.bagit"},
+    "bagit": {"webarcfs.export.bagit"},
     "zstandard": {"webarcfs.warc.zstdstream", "webarcfs.warc.decoding"},
-    "tomlkit": {"webarcfs.archive.config.toml_file"},
-    "protego": {"agent.policy.robotstxt"},
+    "tomlkit": {"webarcfs.archive.config.settings_files"},
+    "protego": {"agent.crawl.robots"},
     "magic": {"webarcfs.content.mimetype"},
     "xtractmime": {"webarcfs.content.mimetype"},
-    "matplotlib": {"webarcfs.terminal.picture"},
-    "mypyc": {"webarcfs.native.mypyc_build"},
-    "setuptools": {"webarcfs.native.mypyc_build"},
+    "matplotlib": {"webarcfs.commands.output"},
+    "mypyc": {"webarcfs.compiled.mypyc_build"},
+    "setuptools": {"webarcfs.compiled.mypyc_build"},
 }
 #: The core of an archive: nothing in it may know the mount, the crawler or their libraries.
 ARCHIVE_NEVER = {"fuse", "warcio", "protego", "magic", "click", "rich"}
 #: Program → our modules that may start it.
 PROGRAMS = {
     # The register of programs asks for their versions; vocabulary has a word for wget.
-    "git": {"webarcfs.archive.git.git_command", "agent.acts.registers"},
-    "tidy": {"agent.converting.tidy", "agent.acts.registers"},
-    "wget": {"agent.capture.wgetcommand", "agent.policy.vocabulary", "agent.acts.registers"},
+    "git": {"webarcfs.archive.git.git_command", "agent.operations.registers"},
+    "tidy": {"agent.steps.converting", "agent.operations.registers"},
+    "wget": {"agent.crawl.wget", "agent.crawl.vocabulary", "agent.operations.registers"},
 }
 #: Pure modules: they read and write nothing and start nothing (errors and unpickling aside).
 PURE = (
-    "webarcfs.archive.model.url",
+    "webarcfs.archive.model.urls",
     "webarcfs.archive.model.arc_paths",
     "webarcfs.archive.model.metadata",
-    "webarcfs.archive.model.commit_message",
-    "webarcfs.archive.index.condition_errors",
-    "webarcfs.archive.index.condition",
-    "webarcfs.archive.config.interval",
-    "webarcfs.archive.git.tree_lines",
+    "webarcfs.archive.model.metadata",
+    "webarcfs.archive.index.conditions",
+    "webarcfs.archive.index.conditions",
+    "webarcfs.archive.config.validators",
+    "webarcfs.archive.git.tree_stream",
     "webarcfs.archive.git.tree_stream",
     "webarcfs.archive.config.validators",
     "webarcfs.archive.document.data_nodes",
-    "webarcfs.archive.document.node_parser",
-    "webarcfs.archive.document.node_rules",
+    "webarcfs.archive.document.data_nodes",
+    "webarcfs.archive.document.data_nodes",
     "webarcfs.archive.model.errors",
-    "webarcfs.archive.model.addition",
-    "webarcfs.archive.commit.batches",
-    "webarcfs.archive.commit.pacing",
-    "webarcfs.archive.journal.log_format",
-    "webarcfs.archive.journal.provisional_states",
-    "webarcfs.archive.index.links_words",
-    "webarcfs.content.anchors",
+    "webarcfs.archive.model.additions",
+    "webarcfs.archive.additions.commit_additions",
+    "webarcfs.archive.additions.commit_additions",
+    "webarcfs.archive.additions.journal_log",
+    "webarcfs.archive.additions.journal_log",
+    "webarcfs.archive.index.links",
+    "webarcfs.content.outlinks",
     "webarcfs.content.extractors.extracted",
-    "webarcfs.content.extractors.html_text",
+    "webarcfs.content.extractors.text_formats",
     "webarcfs.search.words",
     "webarcfs.search.query_language",
-    "webarcfs.search.snippets",
-    "webarcfs.search.kinds",
-    "webarcfs.search.indexed_document",
-    "agent.policy.scope",
-    "agent.policy.traps",
-    "agent.policy.politeness",
-    "agent.frontier.retries",
-    "agent.importing.crawls.cutting",
-    "agent.importing.crawls.grouping",
-    "agent.importing.crawls.naming",
-    "agent.jobfolder.names",
+    "webarcfs.search.searching",
+    "webarcfs.search.words",
+    "webarcfs.search.words",
+    "agent.crawl.scope",
+    "agent.crawl.scope",
+    "agent.crawl.politeness",
+    "agent.crawl.politeness",
+    "agent.importing.crawls",
+    "agent.importing.crawls",
+    "agent.importing.crawls",
+    "agent.crawl.job_folder",
     "agent.reports.tables",
-    "webarcfs.content.htmlurls",
+    "webarcfs.content.html_urls",
     "webarcfs.content.outlinks",
     "webarcfs.content.markup",
-    "webarcfs.content.tokens",
-    "agent.policy.robotstxt",
+    "webarcfs.content.markup",
+    "agent.crawl.robots",
     "webarcfs.content.rewriting.assembly",
-    "webarcfs.content.rewriting.attribute_table",
+    "webarcfs.content.rewriting.html_references",
     "webarcfs.content.rewriting.css_references",
     "webarcfs.content.rewriting.data_urls",
     "webarcfs.content.rewriting.html_references",
-    "webarcfs.content.rewriting.inert_types",
-    "webarcfs.content.rewriting.xml_references",
-    "webarcfs.room.wayback.timestamps",
-    "webarcfs.room.wayback.replay_url",
-    "webarcfs.room.wayback.cdx_question",
-    "webarcfs.room.wayback.cdx_row",
-    "webarcfs.room.wayback.timemap",
-    "webarcfs.room.wayback.www_host",
+    "webarcfs.content.rewriting.data_urls",
+    "webarcfs.content.rewriting.html_references",
+    "webarcfs.room.replay.replay_url",
+    "webarcfs.room.replay.replay_url",
+    "webarcfs.room.replay.cdx_question",
+    "webarcfs.room.replay.cdx_question",
+    "webarcfs.room.replay.memento",
+    "webarcfs.room.replay.cdx_question",
     "webarcfs.room.replay.headers",
-    "webarcfs.room.replay.showing",
-    "webarcfs.room.replay.targets",
+    "webarcfs.room.replay.headers",
+    "webarcfs.room.replay.rewriting",
     "webarcfs.room.views",
-    "webarcfs.room.memento_views",
-    "webarcfs.room.look.pictures",
-    "webarcfs.room.look.links",
+    "webarcfs.room.views",
+    "webarcfs.room.theme.rendering",
+    "webarcfs.room.theme.rendering",
 )
 IMPURE = {"os", "subprocess", "socket", "sqlite3", "pygit2", "shutil", "tempfile", "threading", "pathlib"}
 #: Functions whose first argument is the name of a statement in sql/.
@@ -218,7 +211,7 @@ _OF_ONE_MODULE = {
     "Bomb": "webarcfs.warc.decoding",
     "TooBig": "webarcfs.warc.decoding",
     "Unreadable": "webarcfs.content.extractors.extracted",
-    "_TakesLong": "agent.capture.resultreader",
+    "_TakesLong": "agent.crawl.resultreader",
 }
 #: What there is of such libraries that looks at its arguments alone, as getaddrinfo does for addresses in figures.
 _OF_VALUES = {"os.fsdecode", "os.fsencode", "os.statvfs_result", "socket.AI_NUMERICHOST", "socket.getaddrinfo"}
@@ -268,7 +261,7 @@ def test_imports_point_one_way() -> None:
             or (inside(module, "webarcfs.archive") and inside(name, "webarcfs.mount"))
             or (inside(module, "webarcfs.archive") and name.partition(".")[0] in ARCHIVE_NEVER)
             or (inside(module, "agent") and inside(name, "webarcfs.mount"))
-            or (inside(module, "agent.stages") and inside(name, "agent.stages"))  # a stage knows no other
+            or (inside(module, "agent.jobs") and inside(name, "agent.jobs"))  # a stage knows no other
             or (name.endswith("cli") and not module.endswith("__main__"))
             or inside(name, "tests")
         )
@@ -299,7 +292,7 @@ def test_what_is_compiled_is_not_imported_before_its_form_is_chosen() -> None:
     while more:
         early |= more
         more = {name for module in more for name in imports(module) if name in MODULES} - early
-    assert early == {"webarcfs.mount.process.program", "webarcfs.native.loader"}
+    assert early == {"webarcfs.mount.process.program", "webarcfs.compiled.loader"}
 
 
 def test_each_library_has_its_place() -> None:
@@ -308,7 +301,7 @@ def test_each_library_has_its_place() -> None:
 
 
 def test_each_program_is_started_in_its_place() -> None:
-    """Only the store runs git, only `agent/capture/wgetpool.py` runs wget."""
+    """Only the store runs git, only `agent/crawl/wgetpool.py` runs wget."""
     wrong = []
     for module in MODULES:
         for node in ast.walk(tree(module)):
@@ -332,9 +325,9 @@ def test_only_the_store_and_what_writes_for_it_use_git() -> None:
 
 
 def test_one_module_runs_wget() -> None:
-    users = {module for module in MODULES if "agent.capture.wgetcommand" in imports(module)}
+    users = {module for module in MODULES if "agent.crawl.wget" in imports(module)}
     starters = {module for module in users if "subprocess" in imports(module)}
-    assert starters == {"agent.capture.wgetpool"}
+    assert starters == {"agent.crawl.wgetpool"}
 
 
 #: Modules that say of themselves that they are pure, with no "but" behind it.
@@ -375,7 +368,7 @@ def test_every_statement_is_used_and_every_used_one_is_there() -> None:
 def test_a_statement_of_the_frontier_is_called_as_its_method() -> None:
     """But for those that set it up, and where a method needs two."""
     (frontier,) = (
-        node for node in tree("agent.frontier.store").body if isinstance(node, ast.ClassDef) and node.name == "Frontier"
+        node for node in tree("agent.crawl.frontier").body if isinstance(node, ast.ClassDef) and node.name == "Frontier"
     )
     methods = {node.name for node in frontier.body if isinstance(node, ast.FunctionDef)}
     files = {path.stem for path in (ROOT / "sql" / "frontier").glob("*.sql")}

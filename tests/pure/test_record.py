@@ -11,12 +11,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from agent.catalogue import counting
-from agent.catalogue.counting import Count
+from agent.catalogue import recording
+from agent.catalogue.recording import Count
 from webarcfs.archive.catalogue import record_xml
-from webarcfs.archive.catalogue.fields import BY_NUMBER, FIELDS, Edit, Kind, step_of
-from webarcfs.archive.catalogue.record import Attachment, Event, Occasion, Part, Record, State, Value
-from webarcfs.archive.model import name_rules
+from webarcfs.archive.catalogue.record import (
+    BY_NUMBER,
+    FIELDS,
+    Attachment,
+    Edit,
+    Event,
+    Kind,
+    Occasion,
+    Part,
+    Record,
+    State,
+    Value,
+    step_of,
+)
+from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.errors import InvalidDocument, NameTooLong, NotPermitted
 from webarcfs.archive.model.metadata import CET, CommitTag
 
@@ -46,7 +58,7 @@ _NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size
 
 def _is_name(text: str) -> bool:
     try:
-        name_rules.check_attachment(text)
+        arc_paths.check_attachment(text)
     except (NotPermitted, NameTooLong):
         return False
     return True
@@ -150,7 +162,7 @@ def test_a_commit_tag_that_is_none_is_refused() -> None:
 
 @given(st.dictionaries(st.sampled_from(["html", "png", "(none)", "tar.gz"]), st.integers(1, 10**6)))
 def test_counts_are_read_as_they_were_written(extensions: dict[str, int]) -> None:
-    assert counting.parsed(counting.written(extensions)) == extensions
+    assert recording.parsed(recording.written(extensions)) == extensions
 
 
 def test_counts_are_added() -> None:

@@ -7,8 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from webarcfs.archive.catalogue.fields import BY_NUMBER, FIELDS
-from webarcfs.archive.catalogue.record import Part, Record, State
+from webarcfs.archive.catalogue.record import BY_NUMBER, FIELDS, Part, Record, State
 from webarcfs.archive.catalogue.workflow import RIGHTS, RULES, Decision, Right, Role, decided, edited, may_edit
 from webarcfs.archive.model.errors import Forbidden, UsageError
 from webarcfs.archive.model.metadata import CET, CommitTag

@@ -2,5 +2,5 @@
 
 Public: `session.serve`. The only folder that knows ctypes and libfuse 3. Its request threads, workers and close
 batches are described in `session`, `workers` and `close_batches`. Imports mount/kernel, mount/writing,
-mount/adapters, view/.
+mount/adapters, vfs/.
 """
