@@ -1,14 +1,6 @@
 """The commands of `webarc-agent`, one module each; `COMMANDS` lists them. A command is imported when it is called.
 
-Public: `COMMANDS`. Imports every other folder.
-
-Commands by which a person controls what the agent does: `job`, `publication`.
-
-Public: one command a module, listed in `agent.commands`. Imports every folder but upkeep and importing.
-
-The commands about records: shown, edited, decided about, taken from step to step; the registers.
-
-Public: `steps.record`, `registers.register`. Imports commands (what is shared), steps, catalogue, service.
+Public: `COMMANDS`.
 """
 
 from __future__ import annotations

@@ -306,35 +306,35 @@ class CutOutcome(TypedDict):
     filter_errors: dict[str, FilterFailure]
 
 
-#: The start of the job, in seconds since the epoch: jobfolder.folders.
+#: The start of the job, in seconds since the epoch: crawl.job_folder.
 BEGUN: Fact[float] = Fact("begun")
 #: The end of fetching; absent until then: jobs.crawljob.
 CAPTURED: Fact[CaptureEnd] = Fact("captured")
-#: The number of the last order that the job took: jobfolder.orderbook.
+#: The number of the last order that the job took: crawl.job_orders.
 ORDERS: Fact[int] = Fact("orders")
-#: Why the job waits for an order; None if it does not: jobfolder.orderbook.
+#: Why the job waits for an order; None if it does not: crawl.job_orders.
 HELD: Fact[Held | None] = Fact("held")
-#: The seconds for which the job was paused, over all pauses: jobfolder.orderbook.
+#: The seconds for which the job was paused, over all pauses: crawl.job_orders.
 HELD_SECONDS: Fact[float] = Fact("held_seconds")
-#: The deadline that a person gave, in seconds since the epoch: jobfolder.orderbook.
+#: The deadline that a person gave, in seconds since the epoch: crawl.job_orders.
 DEADLINE: Fact[float] = Fact("deadline")
-#: Hosts that a person had left out: jobfolder.orderbook.
+#: Hosts that a person had left out: crawl.job_orders.
 LEFT_OUT: Fact[list[str]] = Fact("left_out")
-#: Whether a person ended the fetching: jobfolder.orderbook.
+#: Whether a person ended the fetching: crawl.job_orders.
 STOPPED: Fact[bool] = Fact("stopped")
-#: Whether a person discarded the job: jobfolder.orderbook.
+#: Whether a person discarded the job: crawl.job_orders.
 DISCARDED: Fact[bool] = Fact("discarded")
-#: The archive's counter when fetching began: pipeline.overlap.
+#: The archive's counter when fetching began: pipeline.domain_run.
 COUNTER: Fact[int] = Fact("counter")
-#: Whether fetching had ended before the publishing process started: pipeline.overlap.
+#: Whether fetching had ended before the publishing process started: pipeline.domain_run.
 WAITED: Fact[bool] = Fact("waited")
-#: The hosts that redirects of start URLs led to: frontier.discovery.
+#: The hosts that redirects of start URLs led to: crawl.discovery.
 HOSTS: Fact[list[str]] = Fact("hosts")
-#: The domains whose servers were given up: capture.disposition.
+#: The domains whose servers were given up: crawl.disposition.
 SERVERS_DOWN: Fact[list[str]] = Fact("down")
-#: The last page whose links could not be read: capture.disposition.
+#: The last page whose links could not be read: crawl.disposition.
 LINKS_UNREAD: Fact[str] = Fact("links_unread")
-#: Filter → its failures: stages.filter.
+#: Filter → its failures: jobs.stages.
 FILTER_ERRORS: Fact[dict[str, FilterFailure]] = Fact("filter_errors")
 #: Step → its seconds, over all processes of the job: reports.report.
 SECONDS: Fact[dict[str, float]] = Fact("seconds")
@@ -348,15 +348,15 @@ SOURCES: Fact[list[str]] = Fact("sources")
 COMPLETE: Fact[bool] = Fact("complete")
 #: Whether an import may remove most of a domain: jobs.importjob.
 ACCEPT_SHRINK: Fact[bool] = Fact("accept_shrink")
-#: The result of a file of an import, by its batch: jobs.importplan.
+#: The result of a file of an import, by its batch: jobs.importjob.
 FILE_READ: FactAbout[FileRead] = FactAbout("file")
 #: The options of an import by which captures become crawls and snapshots: jobs.importjob.
 GROUPING: Fact[GroupingFact] = Fact("grouping")
-#: The lines on versions that an import could not keep; absent until the import is planned: jobs.importplan.
+#: The lines on versions that an import could not keep; absent until the import is planned: jobs.importjob.
 PLANNED: Fact[list[str]] = Fact("planned")
 #: Whether an import takes known files again: jobs.importjob.
 AGAIN: Fact[bool] = Fact("again")
-#: The URLs that a crawl of an import saw in its earlier snapshots, once it is filled: jobs.cutpublishing.
+#: The URLs that a crawl of an import saw in its earlier snapshots, once it is filled: jobs.importjob.
 FILLED: Fact[list[str]] = Fact("filled")
 
 

@@ -1,9 +1,10 @@
 """Reads the results of batches in a second process, so that a crawl uses two cores: one parses pages, one decides.
 
 The two processes exchange marshalled tuples: several times cheaper than pickle, and they run no code. The reading
-process keeps no state. It writes only the position of the response that it is reading (resultreader.py). It ends when its
-input ends, however its parent died. It sends the results of a batch once all are read, so that the job never waits for
-a page to be parsed. Small batches are read in the job's own process while that is fast: a small crawl starts no other.
+process keeps no state. It writes only the position of the response that it is reading (resultreader.py). It ends when
+its input ends, however its parent died. It sends the results of a batch once all are read, so that the job never waits
+for a page to be parsed. Small batches are read in the job's own process while that is fast: a small crawl starts no
+other.
 
 A response whose parsing kills the process, also by the kernel's time limit, is tried once more, then read without its
 links.

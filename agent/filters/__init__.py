@@ -5,7 +5,7 @@ module of this package (`mime`), `package.module:function`, or a file, `/path/to
 second parameter `settings`: the content of `filters/<module>.toml` (/Fi-2/), converted by the module's function
 `settings` if it has one.
 
-Public: `chain`, and `Document` for the annotations of filters. Imports pipeline, and of webarcfs archive.
+Public: `chain`, and `Document` for the annotations of filters.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reads foreign files into a job: adds each capture to its index, and writes responses to archive into the spool.
 
-Revisit records wait until all files are read (`import_captures.py`). A response counts if its request was a GET. The request
-may precede or directly follow the response, so each response is held until the next record has been read.
+Revisit records wait until all files are read (`import_captures.py`). A response counts if its request was a GET. The
+request may precede or directly follow the response, so each response is held until the next record has been read.
 
 Whether a body ends as its kind does: proof that it is whole where its Content-Length says that more should come.
 

@@ -1,71 +1,26 @@
 """Imports point one way, and each outside tool has its one place (/Db-2/)."""
 
 import ast
+import os
 import re
+import subprocess
+import sys
+import tomllib
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 
-from tests.support.sources import MODULES, ROOT, arrows, folder_of, imports, tree
+from tests.support.sources import MODULES, ROOT, folder_of, imports, tree
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.compiled import loader
 
 pytestmark = pytest.mark.pure
 
-#: Each folder may import those before it, and itself.
-ORDER = (
-    "webarcfs",
-    *(
-        f"webarcfs.archive.{name}"
-        for name in (
-            "model", "system", "config", "git", "document", "index", "journal", "history", "catalogue", "commit",
-            "repair",
-        )
-    ),
-    "webarcfs.content",
-    "webarcfs.content.extractors",
-    "webarcfs.content.rewriting",
-    "webarcfs.warc",
-    "webarcfs.access",
-    "webarcfs.export",
-    "webarcfs.export",
-    "webarcfs.search",
-    "webarcfs.room",
-    "webarcfs.room.replay",
-    "webarcfs.room.replay",
-    "webarcfs.room.replay",
-    "webarcfs.room.theme",
-    "webarcfs.room.pages",
-    "webarcfs.room.pages",
-    "webarcfs.room.server",
-    "webarcfs.compiled",
-    "webarcfs.vfs",
-    "webarcfs.vfs",
-    "webarcfs.vfs",
-    "webarcfs.mount",
-    "webarcfs.mount.writing",
-    "webarcfs.mount.writing",
-    "webarcfs.mount.kernel",
-    "webarcfs.mount.adapters",
-    "webarcfs.mount.adapters.libfuse3",
-    "webarcfs.mount.adapters",
-    "webarcfs.mount.process",
-    "webarcfs.client",
-    "webarcfs.commands",
-    "webarcfs.commands",
-    *(
-        f"agent.{name}"
-        for name in (
-            "system", "policy", "frontier", "jobfolder", "capture", "importing.crawls", "importing",
-            "importing.plan", "importing.exported", "pipeline", "filters", "indexing", "stages", "reports",
-            "converting", "catalogue", "jobs", "upkeep", "steps", "service",
-            "acts", "desk", "desk.login", "desk.shared", "desk.look", "desk.pages", "desk.office", "desk.preview",
-            "desk.server",
-            "commands", "commands.control", "commands.records",
-        )
-    ),
-    "agent",
-)  # fmt: skip
+#: The folders that hold modules.
+FOLDERS = sorted({folder_of(module) for module in MODULES if folder_of(module) != module})
+#: Folders of folders whose own layers no contract divides: the subfolder stands below the rest.
+FLAT = {"webarcfs.content", "webarcfs.mount.adapters"}
 #: Module outside → our modules that may import it.
 ONLY = {
     "pygit2": {"webarcfs.archive.git.objects", "webarcfs.archive.git.repository", "webarcfs.content.visible_lines"},
@@ -93,7 +48,7 @@ ONLY = {
         "webarcfs.content.text",
         "webarcfs.content.extractors.text_formats",
     },
-    "fuse": {f"webarcfs.mount.adapters.{name}" for name in ("operations", "session", "write_operations")},
+    "fuse": {"webarcfs.mount.adapters.fusepy_adapter"},
     "ctypes": {
         "webarcfs.mount.adapters.binding",
         "webarcfs.vfs.content",
@@ -109,7 +64,7 @@ ONLY = {
     "babel": {"webarcfs.room.theme.language"},
     "itsdangerous": {"webarcfs.room.replay.replay_url", "agent.desk.login"},
     "argon2": {"agent.desk.login"},
-    "tantivy": {f"webarcfs.search.{name}" for name in ("index", "translation", "visible", "searching", "suggestions")},
+    "tantivy": {f"webarcfs.search.{name}" for name in ("index", "translation", "searching")},
     "pypdfium2": {"webarcfs.content.extractors.pdf"},
     "striprtf": {"webarcfs.content.extractors.text_formats"},
     "py3langid": {"webarcfs.content.extractors.extracting"},
@@ -137,65 +92,46 @@ PURE = (
     "webarcfs.archive.model.urls",
     "webarcfs.archive.model.arc_paths",
     "webarcfs.archive.model.metadata",
-    "webarcfs.archive.model.metadata",
-    "webarcfs.archive.index.conditions",
     "webarcfs.archive.index.conditions",
     "webarcfs.archive.config.validators",
     "webarcfs.archive.git.tree_stream",
-    "webarcfs.archive.git.tree_stream",
-    "webarcfs.archive.config.validators",
-    "webarcfs.archive.document.data_nodes",
-    "webarcfs.archive.document.data_nodes",
     "webarcfs.archive.document.data_nodes",
     "webarcfs.archive.model.errors",
     "webarcfs.archive.model.additions",
-    "webarcfs.archive.additions.commit_additions",
-    "webarcfs.archive.additions.commit_additions",
-    "webarcfs.archive.additions.journal_log",
-    "webarcfs.archive.additions.journal_log",
-    "webarcfs.archive.index.links",
     "webarcfs.content.outlinks",
     "webarcfs.content.extractors.extracted",
     "webarcfs.content.extractors.text_formats",
     "webarcfs.search.words",
     "webarcfs.search.query_language",
     "webarcfs.search.searching",
-    "webarcfs.search.words",
-    "webarcfs.search.words",
-    "agent.crawl.scope",
     "agent.crawl.scope",
     "agent.crawl.politeness",
-    "agent.crawl.politeness",
     "agent.importing.crawls",
-    "agent.importing.crawls",
-    "agent.importing.crawls",
-    "agent.crawl.job_folder",
     "agent.reports.tables",
     "webarcfs.content.html_urls",
-    "webarcfs.content.outlinks",
-    "webarcfs.content.markup",
     "webarcfs.content.markup",
     "agent.crawl.robots",
     "webarcfs.content.rewriting.assembly",
     "webarcfs.content.rewriting.html_references",
     "webarcfs.content.rewriting.css_references",
     "webarcfs.content.rewriting.data_urls",
-    "webarcfs.content.rewriting.html_references",
-    "webarcfs.content.rewriting.data_urls",
-    "webarcfs.content.rewriting.html_references",
     "webarcfs.room.replay.replay_url",
-    "webarcfs.room.replay.replay_url",
-    "webarcfs.room.replay.cdx_question",
     "webarcfs.room.replay.cdx_question",
     "webarcfs.room.replay.memento",
-    "webarcfs.room.replay.cdx_question",
-    "webarcfs.room.replay.headers",
     "webarcfs.room.replay.headers",
     "webarcfs.room.replay.rewriting",
     "webarcfs.room.views",
-    "webarcfs.room.views",
-    "webarcfs.room.theme.rendering",
-    "webarcfs.room.theme.rendering",
+)
+#: Pure parts of modules that have others, too.
+PURE_PARTS = (
+    ("agent.crawl.job_folder", "names"),
+    ("webarcfs.archive.additions.commit_additions", "batches"),
+    ("webarcfs.archive.additions.commit_additions", "pacing"),
+    ("webarcfs.archive.additions.journal_log", "log format"),
+    ("webarcfs.archive.additions.journal_log", "provisional states"),
+    ("webarcfs.archive.index.links", "links words"),
+    ("webarcfs.room.theme.rendering", "links"),
+    ("webarcfs.room.theme.rendering", "pictures"),
 )
 IMPURE = {"os", "subprocess", "socket", "sqlite3", "pygit2", "shutil", "tempfile", "threading", "pathlib"}
 #: Functions whose first argument is the name of a statement in sql/.
@@ -235,54 +171,44 @@ def inside(name: str, package: str) -> bool:
     return name == package or name.startswith(f"{package}.")
 
 
-def test_every_folder_has_its_place_and_imports_those_before_it() -> None:
-    holding = {folder_of(module) for module in MODULES if folder_of(module) != module}
-    assert holding <= set(ORDER)
-    wrong = {
-        f"{module} -> {name}"
-        for (start, end), ends in arrows().items()
-        if start in ORDER and end in ORDER and ORDER.index(end) > ORDER.index(start)
-        for module, name in ends
-    }
-    assert wrong == set()
+def test_imports_point_one_way() -> None:
+    """The contracts of pyproject.toml: layers of folders, and no circle, of folders or of modules."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from importlinter.cli import lint_imports_command as run; run()", "--no-cache"],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def test_each_folder_of_the_tree_is_in_a_contract() -> None:
+    """A folder without a place in the layers could import anything."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
+    containers = {name for contract in contracts for name in contract.get("containers", ())}
+    nested = {folder.rpartition(".")[0] for folder in FOLDERS} - {""}
+    assert nested - containers <= FLAT
 
 
 def test_a_folder_says_what_it_is_for() -> None:
-    docstrings = {
-        folder: ast.get_docstring(tree(folder)) or "" for folder in ORDER if folder not in ("webarcfs", "agent")
-    }
-    assert [folder for folder, text in docstrings.items() if "Public:" not in text or "Imports" not in text] == []
+    docstrings = {folder: ast.get_docstring(tree(folder)) or "" for folder in FOLDERS if "." in folder}
+    assert [folder for folder, text in docstrings.items() if "Public:" not in text] == []
 
 
-def test_imports_point_one_way() -> None:
+def test_what_no_layer_says() -> None:
     def is_wrong(module: str, name: str) -> bool:
         return (
-            (inside(module, "webarcfs") and inside(name, "agent"))
-            or (inside(module, "webarcfs.archive") and inside(name, "webarcfs.mount"))
-            or (inside(module, "webarcfs.archive") and name.partition(".")[0] in ARCHIVE_NEVER)
+            (inside(module, "webarcfs.archive") and name.partition(".")[0] in ARCHIVE_NEVER)
             or (inside(module, "agent") and inside(name, "webarcfs.mount"))
-            or (inside(module, "agent.jobs") and inside(name, "agent.jobs"))  # a stage knows no other
             or (name.endswith("cli") and not module.endswith("__main__"))
             or inside(name, "tests")
+            or inside(name, "tools")
         )
 
     wrong = [f"{module} imports {name}" for module in MODULES for name in imports(module) if is_wrong(module, name)]
     assert wrong == []
-
-
-def test_no_module_imports_itself_through_others() -> None:
-    graph = {module: {name for name in imports(module) if name in MODULES} for module in MODULES}
-    done: set[str] = set()
-
-    def visit(module: str, above: tuple[str, ...]) -> None:
-        assert module not in above, " → ".join((*above, module))
-        if module not in done:
-            for name in sorted(graph[module]):
-                visit(name, (*above, module))
-            done.add(module)
-
-    for module in graph:
-        visit(module, ())
 
 
 def test_what_is_compiled_is_not_imported_before_its_form_is_chosen() -> None:
@@ -315,19 +241,31 @@ def test_each_program_is_started_in_its_place() -> None:
 
 
 def test_only_the_store_and_what_writes_for_it_use_git() -> None:
-    users = {module for module in MODULES if "webarcfs.archive.git.git_command" in imports(module)}
-    in_git = ("fast_import", "objects", "pack_writer", "repository", "transfer")
-    in_repair = ("repacking", "repository_files")
+    running = {"run", "copy_blob", "environment", "fail"}
+    users = {module for module in MODULES if names_of(module, "webarcfs.archive.git.git_command") & running}
     assert users == {
-        *(f"webarcfs.archive.git.{name}" for name in in_git),
-        *(f"webarcfs.archive.repair.{name}" for name in in_repair),
+        *(f"webarcfs.archive.git.{name}" for name in ("objects", "repository", "writing")),
+        *(f"webarcfs.archive.repair.{name}" for name in ("mending", "repacking")),
     }
 
 
 def test_one_module_runs_wget() -> None:
-    users = {module for module in MODULES if "agent.crawl.wget" in imports(module)}
-    starters = {module for module in users if "subprocess" in imports(module)}
-    assert starters == {"agent.crawl.wgetpool"}
+    users = {module for module in MODULES if "command" in names_of(module, "agent.crawl.wget")}
+    assert {module for module in users if "subprocess" in imports(module)} == {"agent.crawl.wgetpool"}
+
+
+def names_of(module: str, used: str) -> set[str]:
+    """The names of one module that another one uses, however it imports them."""
+    folder, _, stem = used.rpartition(".")
+    names, aliases = set(), set()
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.ImportFrom) and node.module == used:
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module == folder:
+            aliases |= {alias.asname or alias.name for alias in node.names if alias.name == stem}
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in aliases:
+            names.add(node.attr)
+    return names
 
 
 #: Modules that say of themselves that they are pure, with no "but" behind it.
@@ -341,14 +279,45 @@ def test_schemas_are_compiled_in_one_place() -> None:
 
 
 def test_pure_modules_touch_nothing() -> None:
-    used = set()
-    for module in {*PURE, *_SAY_PURE}:
-        for node in ast.walk(tree(module)):
-            if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] in IMPURE:
-                used |= {(module, f"{node.module}.{alias.name}") for alias in node.names}
-            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in IMPURE:
-                used.add((module, ast.unparse(node)))
-    assert {(module, name) for module, name in used if name not in _OF_VALUES} == set()
+    used = {
+        (module, name) for module in {*PURE, *_SAY_PURE} for name in impure_names(module, 1, sys.maxsize, imports=True)
+    }
+    assert used == set()
+
+
+def test_pure_parts_touch_nothing() -> None:
+    """What a module has below a heading `# == …, pure ==`, up to the next one."""
+    parts = {(module, part): lines for module in MODULES for part, lines in pure_parts(module)}
+    assert set(PURE_PARTS) <= set(parts)
+    assert {(*part, name) for part, lines in parts.items() for name in impure_names(part[0], *lines)} == set()
+
+
+def pure_parts(module: str) -> Iterator[tuple[str, tuple[int, int]]]:
+    """The parts of a module that say that they are pure, with their first and last lines."""
+    lines = MODULES[module].read_text("utf-8").splitlines()
+    headings = [(number, line) for number, line in enumerate(lines, 1) if line.startswith("# == ")]
+    for (start, line), (end, _) in pairwise([*headings, (len(lines) + 1, "")]):
+        if pure := re.fullmatch(r"# == (.+), pure =+", line):
+            yield pure[1], (start, end - 1)
+
+
+def impure_names(module: str, first: int, last: int, *, imports: bool = False) -> Iterator[str]:
+    """The names by which the lines of a module could touch what is outside of it."""
+    bound: dict[str, str] = {}
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.ImportFrom) and str(node.module).partition(".")[0] in IMPURE:
+            bound |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    if imports:
+        yield from set(bound.values()) - _OF_VALUES
+    for node in ast.walk(tree(module)):
+        if first <= getattr(node, "lineno", 0) <= last:
+            name = ""
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in IMPURE:
+                name = ast.unparse(node)
+            elif isinstance(node, ast.Name):
+                name = bound.get(node.id, "")
+            if name and name not in _OF_VALUES:
+                yield name
 
 
 def test_sql_is_in_files() -> None:

@@ -42,9 +42,9 @@ def test_a_control_group_may_leave_less_than_the_machine_has(tmp_path: Path) -> 
 def test_a_process_that_is_limited_takes_less() -> None:
     """`ulimit -v`: in a process of its own, since what is lowered is not raised again."""
     code = (
-        "import resource; from webarcfs.vfs import limits; resource.setrlimit(resource.RLIMIT_AS, (1 << 31, 1 << 31))"
+        "import resource; from webarcfs.vfs import content; resource.setrlimit(resource.RLIMIT_AS, (1 << 31, 1 << 31))"
     )
-    command = [sys.executable, "-c", f"{code}; print(limits.memory())"]
+    command = [sys.executable, "-c", f"{code}; print(content.memory())"]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == str(1 << 31)
 
 

@@ -84,8 +84,9 @@ def test_every_word_of_the_table_is_written() -> None:
     used = {
         node.attr
         for module in MODULES
-        if module != "agent.crawl.vocabulary"
-        for node in ast.walk(tree(module))
+        for top in tree(module).body
+        if module != "agent.crawl.vocabulary" or isinstance(top, ast.FunctionDef)  # its tables write none
+        for node in ast.walk(top)
         if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("Reason", "Result", "Figure", "BodyFault")
     }
     assert {word.name for word in IN_CRAWL_LOG} - used == set()

@@ -1,9 +1,9 @@
 """The compiled form of the modules that a mount runs most: their list, its place, preferring it to the sources.
 
-`python -m webarcfs.compiled.build` makes it (`make compiled`), by mypyc, from the same sources. The name of its folder is
-a digest of all sources of the package: other sources have another folder, so it can be missing, but never stale. Only
-the process of a mount uses it. If it is missing or damaged, the sources run as they are. Knows nothing of mypyc but the
-name of its library; needs the standard library alone. Its only state is the result of `use`.
+`python -m webarcfs.compiled.build` makes it (`make compiled`), by mypyc, from the same sources. The name of its folder
+is a digest of all sources of the package: other sources have another folder, so it can be missing, but never stale.
+Only the process of a mount uses it. If it is missing or damaged, the sources run as they are. Knows nothing of mypyc
+but the name of its library; needs the standard library alone. Its only state is the result of `use`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Without warcio, which stops at the first broken record and returns the part of a cut one as if it were complete: here a
 record counts if its block has its declared length and digest, and another record or the end of the file follows it.
-`foreign_files.py` has the form of ARC files.
+The form of ARC files stands beside it.
 
 The form of ARC files, which crawlers wrote before WARC: the Internet Archive's versions 1 and 2.
 

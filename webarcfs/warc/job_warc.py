@@ -1,7 +1,7 @@
-"""Reads the WARCs of a job: consecutive plain records, as wget and `job_warc.py` write them.
+"""Reads the WARCs of a job: consecutive plain records, as wget and the writer below write them.
 
-Own code, since a library's parsing of record heads was a quarter of a whole crawl of 10,000 pages. `foreign_files.py` reads
-foreign WARC files.
+Own code, since a library's parsing of record heads was a quarter of a whole crawl of 10,000 pages. `foreign_files.py`
+reads foreign WARC files.
 
 The WARC of an import's job: the responses of foreign files to be archived, in the one form that `unpack` reads.
 

@@ -1,8 +1,9 @@
 """Commits the additions that the logs of all mounts hold for a domain, each exactly once.
 
 The commit that main moves to records the progress of each log, so after a crash every addition is either committed and
-recorded, or neither. The refs in refs/additions (waiting_additions.py) are updated afterwards. Objects are made before the
-domain's lock is taken, which is held for moving main only. Locks, in this order: committing, the domain's; none inside.
+recorded, or neither. The refs in refs/additions (waiting_additions.py) are updated afterwards. Objects are made before
+the domain's lock is taken, which is held for moving main only. Locks, in this order: committing, the domain's; none
+inside.
 
 Groups pending additions into commits: one for each author, as far as their order allows.
 

@@ -10,7 +10,7 @@ Caches the results of functions of small bytes, within bounds of memory. Otherwi
 The data nodes of one addition are checked as they are written and as a whole, claimed, merged and committed, by several
 threads; each step can use the results of those before.
 
-Rules for data nodes that users add (/Xm-3.1/, /Xm-5/), for data_nodes.py.
+Rules for data nodes that users add (/Xm-3.1/, /Xm-5/), which the parser applies.
 
 Reads data.xml, or data nodes alone, as a stream of events: within bounds, in constant memory, against rules.
 

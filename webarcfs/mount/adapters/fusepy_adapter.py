@@ -4,7 +4,7 @@ libfuse calls from threads of its own, several at once. This API has one inode p
 pages of an old and a new version of a file: files are therefore opened with direct I/O, and neither names nor
 attributes are cached. The handle of an open file keeps its node, and with it its version.
 
-The fusepy adapter's operations of a mount that accepts additions; fusepy_adapter.py has those that read.
+Its operations of a mount that accepts additions stand behind those that read.
 
 libfuse calls from any number of its own threads, and the kernel caches nothing that needs invalidation: so a close
 simply waits for the journal, where the low-level adapter replies later.

@@ -4,9 +4,10 @@ Checked per ARC: a crawl that left an ARC alone does not affect its writers. Saf
 
 The thread that puts confirmed additions into git, many in one commit.
 
-It commits each domain when that is due (commit_additions.py), at once for an fsync of a folder, and the rest at the end. It never
-notifies the kernel: a committed addition looks the same as before. A failed commit is repeated; the journal keeps the
-additions meanwhile. What others removed from the journal before it was in git is written again, or reported as lost.
+It commits each domain when that is due (commit_additions.py), at once for an fsync of a folder, and the rest at the
+end. It never notifies the kernel: a committed addition looks the same as before. A failed commit is repeated; the
+journal keeps the additions meanwhile. What others removed from the journal before it was in git is written again, or
+reported as lost.
 
 Confirms additions of one domain in the journal, all that wait in one batch.
 

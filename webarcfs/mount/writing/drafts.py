@@ -313,7 +313,7 @@ class Reading:
 
 
 class DocumentBuffer:
-    """The private buffer of one handle, with the methods of a draft (drafts.py)."""
+    """The private buffer of one handle, with the methods of a draft."""
 
     path = DATA_XML
     #: It is never confirmed as a file.

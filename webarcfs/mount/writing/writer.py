@@ -1,8 +1,8 @@
 """Writing, for every adapter: new files in current ARCs from create to last close, and data.xml (/Ar-1/, /Ar-10/).
 
 `confirm` and `release` wait for the journal, and `tell` (the adapter's) for the kernel, so the threads that call them
-take no requests (operations.py). All other methods return at once. Locks as in confirmation.py; no lock is held during a
-notification of the kernel.
+take no requests (operations.py). All other methods return at once. Locks as in confirmation.py; no lock is held during
+a notification of the kernel.
 """
 
 from __future__ import annotations

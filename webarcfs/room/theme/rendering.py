@@ -66,7 +66,7 @@ def origin_of(url: str) -> str:
     return f"{found.scheme}://{found.netloc}" if found.scheme in ("http", "https") and found.netloc else ""
 
 
-# == pictures =========================================================================================================
+# == pictures, pure ===================================================================================================
 
 
 #: Parts of a strip that have a colour of their own; what is more is one part, the rest.

@@ -1,8 +1,8 @@
 """The low-level adapter's operations of a mount that accepts additions; operations.py has those that read.
 
-A worker (operations.py) answers a close, when the journal has the file and the kernel has dropped the name: the kernel's
-next lookup finds the new version. Until then the name means the draft, an inode of its own. If a copy of the handle
-(dup) goes on writing, the name means the draft again; so until the last release the kernel caches no name of the
+A worker (operations.py) answers a close, when the journal has the file and the kernel has dropped the name: the
+kernel's next lookup finds the new version. Until then the name means the draft, an inode of its own. If a copy of the
+handle (dup) goes on writing, the name means the draft again; so until the last release the kernel caches no name of the
 version, and asks.
 
 Confirms closes and fsyncs that arrive together in one batch (confirmation.py), one thread for each domain.
