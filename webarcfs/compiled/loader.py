@@ -28,22 +28,14 @@ MODULES = (
     "webarcfs.vfs.node",
     "webarcfs.mount.kernel.inode_table",
     "webarcfs.vfs.folders",
-    "webarcfs.vfs.folders",
     "webarcfs.vfs.root",
-    "webarcfs.mount.kernel.inode_table",
     "webarcfs.mount.adapters.libfuse3.session",
-    "webarcfs.mount.kernel.readdir",
     "webarcfs.mount.kernel.readdir",
     "webarcfs.mount.adapters.libfuse3.operations",
     "webarcfs.mount.adapters.libfuse3.write_operations",
     "webarcfs.vfs.overlay",
-    "webarcfs.vfs.overlay",
     "webarcfs.vfs.domain_states",
-    "webarcfs.vfs.domain_states",
-    "webarcfs.vfs.root",
-    "webarcfs.mount.adapters.libfuse3.session",
     "webarcfs.vfs.view",
-    "webarcfs.mount.kernel.readdir",
 )
 
 #: Environment variable that makes the sources run as they are.

@@ -25,7 +25,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import OWN, Part
@@ -216,13 +216,23 @@ LONGEST = 4096
 _NUMBER = re.compile(r"[0-9]{6}")
 
 
-@dataclass(frozen=True)
 class QueryFolder(Folder):
     """`.query`: lists no names, and contains a folder for every condition that SQLite accepts."""
 
-    queries: Queries
     names_cacheable: ClassVar[bool] = False
     attrs_cacheable: ClassVar[bool] = False
+
+    def __init__(self, queries: Queries) -> None:
+        self.queries: Final = queries
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, QueryFolder) and self._all() == other._all()
+
+    def __hash__(self) -> int:
+        return hash(self._all())
+
+    def _all(self) -> tuple[object, ...]:
+        return type(self), self.queries
 
     @property
     def old(self) -> bool:
@@ -258,7 +268,6 @@ class QueryFolder(Folder):
         return name, _open_quote(name)
 
 
-@dataclass(frozen=True)
 class SearchFolder(QueryFolder):
     """`.search`: lists no names, and contains a folder for every search; a slash in one is written `%2F`."""
 
@@ -270,14 +279,18 @@ class SearchFolder(QueryFolder):
         return name, ""
 
 
-@dataclass(frozen=True)
 class Beginning(QueryFolder):
     """`.query/path LIKE '`: the beginning of a condition, up to a slash inside quotes. Its listing is empty, and logs
     that the condition is incomplete.
     """
 
-    begun: str
-    quote: str
+    def __init__(self, queries: Queries, begun: str, quote: str) -> None:
+        super().__init__(queries)
+        self.begun: Final = begun
+        self.quote: Final = quote
+
+    def _all(self) -> tuple[object, ...]:
+        return *super()._all(), self.begun, self.quote
 
     @property
     def ino(self) -> int:
