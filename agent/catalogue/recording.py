@@ -37,7 +37,7 @@ from agent.crawl.wget import BatchFiles, command
 from agent.indexing import fulltext
 from webarcfs.archive.catalogue import formats
 from webarcfs.archive.catalogue.catalogue import Capture, Catalogue, captures
-from webarcfs.archive.catalogue.record import OWN, Occasion, Part, Record, State, Value
+from webarcfs.archive.catalogue.record import OWN, FieldNumber, Occasion, Part, Record, State, Value
 from webarcfs.archive.catalogue.workflow import HELD, ORDER, Step, Way, next_by_itself, progress_of
 from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
@@ -204,7 +204,18 @@ _DAY = 86_400
 #: The event of a record that was there before its job: the job has begun, for the person who asked for it.
 BEGUN = "begun"
 #: Fields that are set before the download, by people and for the person who entered the record.
-_TYPED = frozenset({2, 3, 4, 5, 6, 8, 16, 20})
+_TYPED: frozenset[int] = frozenset(
+    {
+        FieldNumber.SIGNATURE,
+        FieldNumber.PROVENANCE,
+        FieldNumber.PROJECT,
+        FieldNumber.OCCASION,
+        FieldNumber.REMARKS,
+        FieldNumber.PERSON,
+        FieldNumber.EXCLUDED_EXTENSIONS,
+        FieldNumber.CRAWLER_REMARKS,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +265,7 @@ def describe_capture(
 def empty(job: str, publication: str, about: Circumstances) -> Record:
     """Return the record of a job that published nothing: a line for people, and no step follows."""
     record = Record(id=job, number=0, publication=publication, state=State.EMPTY, release=about.release or "automatic")
-    return record.with_values({1: job, **about.texts}, SYSTEM, now()).with_event(
+    return record.with_values({FieldNumber.ID: job, **about.texts}, SYSTEM, now()).with_event(
         "captured", SYSTEM, "nothing", State.EMPTY
     )
 
@@ -266,7 +277,9 @@ def into(record: Record, captured: Record) -> Record:
     """
     typed = {number: value for number, value in record.values.items() if number in _TYPED}
     who = next((each.by for each in reversed(record.events) if each.what == BEGUN), SYSTEM)
-    copied = {32: Value(who, SYSTEM, now())} if who != SYSTEM else {}
+    values = {**captured.values, **typed, FieldNumber.ID: Value(record.id, SYSTEM, now())}
+    if who != SYSTEM:
+        values[FieldNumber.COPY_PERSON] = Value(who, SYSTEM, now())
     return replace(
         captured,
         id=record.id,
@@ -276,7 +289,7 @@ def into(record: Record, captured: Record) -> Record:
         title=record.title if record.title.text else captured.title,
         language=record.language,
         access=record.access,
-        values=dict(sorted({**captured.values, **typed, **copied, 1: Value(record.id, SYSTEM, now())}.items())),
+        values=dict(sorted(values.items())),
         attachments=record.attachments,
         events=(*record.events, *(replace(each, by=who) for each in captured.events)),
     )
@@ -297,15 +310,17 @@ def _from_git(archive: Archive, capture: Capture) -> dict[int, str]:
     span = format_time(date) if (last - date).total_seconds() <= _DAY else f"{format_time(date)} to {format_time(last)}"
     places = ", ".join(str(archive.repository(domain).relative_to(archive.root)) for domain in domains)
     return {
-        1: capture.job,
-        4: "Internet",
-        5: Occasion.REGULAR,
-        7: span,
-        9: _server(archive, capture.parts[0]),
-        10: places,
-        12: ", ".join(domains),
-        21: "complete" if capture.is_complete else "incomplete",
-        33: ", ".join(f"{archive.content.name}/{part.tag.domain}.git {part.tag.ref}" for part in capture.parts),
+        FieldNumber.ID: capture.job,
+        FieldNumber.PROJECT: "Internet",
+        FieldNumber.OCCASION: Occasion.REGULAR,
+        FieldNumber.DATE: span,
+        FieldNumber.OPERATING_SYSTEM: _server(archive, capture.parts[0]),
+        FieldNumber.PATH: places,
+        FieldNumber.DOMAIN: ", ".join(domains),
+        FieldNumber.STATUS: "complete" if capture.is_complete else "incomplete",
+        FieldNumber.COPY_PATH: ", ".join(
+            f"{archive.content.name}/{part.tag.domain}.git {part.tag.ref}" for part in capture.parts
+        ),
     }
 
 
@@ -317,7 +332,7 @@ def _from_report(archive: Archive, capture: Capture) -> dict[int, str]:
         seconds = int((parse_time(finished) - parse_time(started)).total_seconds())
     except (WebarcError, OSError):
         return {}
-    return {29: f"{seconds} s", 31: finished}
+    return {FieldNumber.DURATION: f"{seconds} s", FieldNumber.COPY_DATE: finished}
 
 
 def counted_fields(archive: Archive, record: Record, before: Record | None) -> dict[int, str]:
@@ -325,7 +340,7 @@ def counted_fields(archive: Archive, record: Record, before: Record | None) -> d
     by_tree = not any(part.seen == OWN for each in (record, before) if each is not None for part in each.parts)
     counted = _count_of(archive, before) if by_tree else None
     count, old = counted if counted is not None else (Count(), {})
-    earlier = count.extensions if by_tree or before is None else parsed(before.text(25))
+    earlier = count.extensions if by_tree or before is None else parsed(before.text(FieldNumber.FILES_BY_EXTENSION))
     parts = {part.tag.domain: part for part in record.parts}
     for domain in sorted(old.keys() | parts.keys()):
         store, part = Repository(archive.repository(domain)), parts.get(domain)
@@ -336,14 +351,14 @@ def counted_fields(archive: Archive, record: Record, before: Record | None) -> d
     new = sorted(count.extensions.keys() - earlier.keys())
     programs = _formats(archive)
     return {
-        22: str(count.bytes),
-        23: str(count.files),
-        24: str(count.folders),
-        25: written(count.extensions) or "none",
-        26: formats.told(programs, count.extensions, by=False),
-        27: formats.told(programs, count.extensions, by=True),
-        28: ", ".join(new) or "none",
-        34: "yes",
+        FieldNumber.BYTES: str(count.bytes),
+        FieldNumber.FILES: str(count.files),
+        FieldNumber.FOLDERS: str(count.folders),
+        FieldNumber.FILES_BY_EXTENSION: written(count.extensions) or "none",
+        FieldNumber.MAKERS: formats.told(programs, count.extensions, by=False),
+        FieldNumber.READERS: formats.told(programs, count.extensions, by=True),
+        FieldNumber.NEW_EXTENSIONS: ", ".join(new) or "none",
+        FieldNumber.COUNTED: "yes",
     }
 
 
@@ -358,13 +373,15 @@ def _formats(archive: Archive) -> dict[str, formats.Format]:
 
 def _count_of(archive: Archive, before: Record | None) -> tuple[Count, dict[str, str]] | None:
     """Return what was counted of the record before, and its trees by domain; None if one of them is gone."""
-    if before is None or not before.text(34):
+    if before is None or not before.text(FieldNumber.COUNTED):
         return None
     trees = {part.tag.domain: tree for part in before.parts if (tree := _tree(archive, part)) is not None}
     if len(trees) < len(before.domains):
         return None
-    size, files, folders = (int(before.text(number) or 0) for number in (22, 23, 24))
-    return Count(size, files, folders, parsed(before.text(25))), trees
+    size, files, folders = (
+        int(before.text(number) or 0) for number in (FieldNumber.BYTES, FieldNumber.FILES, FieldNumber.FOLDERS)
+    )
+    return Count(size, files, folders, parsed(before.text(FieldNumber.FILES_BY_EXTENSION))), trees
 
 
 def _own_tags(store: Repository, publication: str) -> set[CommitTag]:
@@ -383,7 +400,7 @@ def _tree(archive: Archive, part: Part) -> str | None:
 
 def title_of(record: Record) -> str:
     """Return the title of a record that nobody gave one: project, domains and date."""
-    return f"{record.text(4)}: {record.text(12)}, {record.text(7)}"
+    return f"{record.text(FieldNumber.PROJECT)}: {record.text(FieldNumber.DOMAIN)}, {record.text(FieldNumber.DATE)}"
 
 
 def _server(archive: Archive, part: Part) -> str:
@@ -414,16 +431,20 @@ def of_job(job: Job) -> Circumstances:
     """Return the circumstances of a job that has ended. Reads the first WARC in its folder, and webarc.toml."""
     publication, crawl = job.publication, job.settings
     describe = _describe(job, publication)
-    texts = {**wanted(publication, describe), 31: format_time(now()), 32: person_of_process()}
+    texts = {
+        **wanted(publication, describe),
+        FieldNumber.COPY_DATE: format_time(now()),
+        FieldNumber.COPY_PERSON: person_of_process(),
+    }
     if not is_import(job.name):
         texts |= {
             **how(publication, job.instances or crawl.max_instances),
-            11: _software(job.folder),
+            FieldNumber.TOOL: _software(job.folder),
         }
     closed_for = "" if publication.closed_for is None else str(publication.closed_for)
     way = way_of(job.archive, publication, settings_now(job.archive))
     asked = _asked(job)
-    texts |= {5: asked.occasion} if asked is not None and asked.occasion else {}
+    texts |= {FieldNumber.OCCASION: asked.occasion} if asked is not None and asked.occasion else {}
     return Circumstances(
         texts=texts,
         release=Release(publication.release),
@@ -444,10 +465,10 @@ def _asked(job: Job) -> Definition | None:
 def wanted(publication: Publication, describe: DescribeSettings) -> dict[int, str]:
     """Return what settings say of a record: signature, office, project; and the person whose process this is."""
     return {
-        2: describe.signature or publication.name,
-        3: describe.provenance or _host(publication),
-        4: describe.project,
-        8: person_of_process(),
+        FieldNumber.SIGNATURE: describe.signature or publication.name,
+        FieldNumber.PROVENANCE: describe.provenance or _host(publication),
+        FieldNumber.PROJECT: describe.project,
+        FieldNumber.PERSON: person_of_process(),
     }
 
 
@@ -456,13 +477,16 @@ def how(publication: Publication, instances: int) -> dict[int, str]:
     crawl = publication.crawl
     shown = replace(crawl, wget_args=without_secrets(crawl.wget_args))
     return {
-        13: ", ".join((*publication.exclude_hosts, *map(_left_out, publication.exclude))) or "none",
-        14: UNLIMITED_WORD if crawl.depth == UNLIMITED else str(crawl.depth),
-        15: "requisites of pages, on accepted hosts" if crawl.page_requisites else "0",
-        16: ", ".join(crawl.exclude_extensions) or "none",
-        17: f"{crawl.rate_limit} bytes a second" if crawl.rate_limit else "none",
-        18: str(instances),
-        19: shlex.join(command(BatchFiles(Path(), 1), shown, crawl.wait, Path("cookies"), speed=crawl.rate_limit)),
+        FieldNumber.EXCLUDED_DOMAIN: ", ".join((*publication.exclude_hosts, *map(_left_out, publication.exclude)))
+        or "none",
+        FieldNumber.INTERNAL_DEPTH: UNLIMITED_WORD if crawl.depth == UNLIMITED else str(crawl.depth),
+        FieldNumber.EXTERNAL_DEPTH: "requisites of pages, on accepted hosts" if crawl.page_requisites else "0",
+        FieldNumber.EXCLUDED_EXTENSIONS: ", ".join(crawl.exclude_extensions) or "none",
+        FieldNumber.RATE_LIMIT: f"{crawl.rate_limit} bytes a second" if crawl.rate_limit else "none",
+        FieldNumber.PARALLEL_DOWNLOADS: str(instances),
+        FieldNumber.COMMAND_LINE: shlex.join(
+            command(BatchFiles(Path(), 1), shown, crawl.wait, Path("cookies"), speed=crawl.rate_limit)
+        ),
     }
 
 

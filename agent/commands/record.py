@@ -34,7 +34,17 @@ from agent.service import agent_status
 from agent.steps import checking, running
 from webarcfs.archive.catalogue import people, record_xml
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import BY_NUMBER, FIELDS, Edit, Field, Occasion, Record, State, step_of
+from webarcfs.archive.catalogue.record import (
+    BY_NUMBER,
+    FIELDS,
+    Edit,
+    Field,
+    FieldNumber,
+    Occasion,
+    Record,
+    State,
+    step_of,
+)
 from webarcfs.archive.catalogue.workflow import (
     RULES,
     RUNS,
@@ -103,7 +113,7 @@ def list_(archive: str | None, publication: str | None, state: str | None, limit
         table.add_column(column, no_wrap=column != "domains")
     for each in shown:
         whole = "" if each.complete else "incomplete"
-        told = (str(each.number), each.id, each.text(7), ", ".join(each.domains), whole)
+        told = (str(each.number), each.id, each.text(FieldNumber.DATE), ", ".join(each.domains), whole)
         table.add_row(*told, *([_state(place, each, asked)] if decides else []))
     console = Console(highlight=False, soft_wrap=True)
     console.print(table)

@@ -35,7 +35,15 @@ from webarcfs.archive.catalogue import catalogue as catalogue_module
 from webarcfs.archive.catalogue import workflow
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
-from webarcfs.archive.catalogue.record import LARGEST_ATTACHMENT, Attachment, Occasion, Record, State, Value
+from webarcfs.archive.catalogue.record import (
+    LARGEST_ATTACHMENT,
+    Attachment,
+    FieldNumber,
+    Occasion,
+    Record,
+    State,
+    Value,
+)
 from webarcfs.archive.catalogue.workflow import (
     RIGHTS,
     RULES,
@@ -314,7 +322,7 @@ def measure(archive: Archive, record_id: str, taken: Measure, acting: Acting) ->
         found, blob = catalogue.read(record_id)
         must_allow(found, Step.MEASURE, recording.of_record(archive, found), acting)
         words = (taken.kind, taken.description, taken.software, taken.parameters)
-        counted = found.text(37) or found.text(22)
+        counted = found.text(FieldNumber.BYTES_CONVERTED) or found.text(FieldNumber.BYTES)
         size = counted if taken.size is None else str(taken.size)
         texts = (format_time(now()), acting.name, *words, size, taken.remarks)
         values = {74 + place: Value(text, acting.name, now()) for place, text in enumerate(texts) if text}
@@ -363,12 +371,12 @@ def enter(
     texts = {
         **recording.wanted(found, found.describe),
         **recording.how(found, settings.crawl.max_instances),
-        1: name,
-        5: why or Occasion.REGULAR,
-        8: acting.name,
-        10: f"{archive.content.name}/{host}.git",
-        12: host,
-        21: str(State.OPEN),
+        FieldNumber.ID: name,
+        FieldNumber.OCCASION: why or Occasion.REGULAR,
+        FieldNumber.PERSON: acting.name,
+        FieldNumber.PATH: f"{archive.content.name}/{host}.git",
+        FieldNumber.DOMAIN: host,
+        FieldNumber.STATUS: str(State.OPEN),
     }
     made = Record(
         id=name,
@@ -401,7 +409,9 @@ def cancel(archive: Archive, record_id: str, acting: Acting, reason: str = "") -
         found, blob = catalogue.read(record_id)
         must_allow(found, Step.CANCEL, Way(), acting)
         changed = found.with_event(TABLE[Step.CANCEL].event, acting.name, reason, State.CANCELLED)
-        texts = {21: str(State.CANCELLED)} | ({6: "; ".join(filter(None, (found.text(6), reason)))} if reason else {})
+        texts: dict[int, str] = {FieldNumber.STATUS: str(State.CANCELLED)}
+        if reason:
+            texts[FieldNumber.REMARKS] = "; ".join(filter(None, (found.text(FieldNumber.REMARKS), reason)))
         changed = changed.with_values(texts, acting.name, now())
         catalogue.save([changed], acting.name, f"{found.id}: cancelled", expected={found.id: blob})
         stepfolders.done(archive, step_folder(found.id, Step.CAPTURE))

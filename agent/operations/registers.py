@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from agent.catalogue import recording
 from webarcfs import __version__
 from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.record import FieldNumber
 from webarcfs.archive.config.directory import Archive
 
 _SECONDS = 5.0
@@ -40,9 +41,9 @@ def newest_counts(place: Archive) -> Counter[str]:
     counted: Counter[str] = Counter()
     seen: set[str] = set()
     for each in Catalogue(place).records():
-        if each.publication not in seen and each.text(25):
+        if each.publication not in seen and each.text(FieldNumber.FILES_BY_EXTENSION):
             seen.add(each.publication)
-            counted.update(recording.parsed(each.text(25)))
+            counted.update(recording.parsed(each.text(FieldNumber.FILES_BY_EXTENSION)))
     return counted
 
 

@@ -17,7 +17,7 @@ from agent.crawl.vocabulary import LinkKind
 from agent.indexing import fulltext
 from agent.steps import converting, plugin
 from agent.steps.context import Snapshot, StepContext, StepResult
-from webarcfs.archive.catalogue.record import Event, Record, State
+from webarcfs.archive.catalogue.record import Event, FieldNumber, Record, State
 from webarcfs.archive.catalogue.workflow import CHECKING, LOOKED, TABLE, Step, progress_of, with_status
 from webarcfs.archive.config.settings import Publication, ReferencePage
 from webarcfs.archive.index import links
@@ -64,9 +64,9 @@ def check(step: StepContext) -> StepResult:
         rows = [{"check": each.name, "fault": each.fault, "remark": each.remark} for each in (*pages, *others)]
         (folder / REPORT).write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
     failed = [each for each in (*pages, *others) if each.fault]
-    texts = {
-        62: "; ".join(each.told for each in pages),
-        63: "; ".join(each.told for each in others),
+    texts: dict[int, str] = {
+        FieldNumber.CHECKED_PAGES: "; ".join(each.told for each in pages),
+        FieldNumber.OTHER_CHECKS: "; ".join(each.told for each in others),
     }
     remark = f"{len(failed)} of {len(pages) + len(others)} checks failed: {', '.join(each.name for each in failed)}"
     return StepResult(texts, remark if failed else "", waits=any(each.waits for each in pages))
@@ -211,7 +211,7 @@ def waiting(record: Record, publication: Publication) -> list[ReferencePage]:
     """Return the reference pages of a snapshot that a person has to look at."""
     if not progress_of(record).looks_wanted:
         return []
-    told = record.text(62).split(_BETWEEN)
+    told = record.text(FieldNumber.CHECKED_PAGES).split(_BETWEEN)
     pages = pages_in_force(publication, record)
     return [each for each in pages if any(line.startswith(_waits(each)) for line in told)]
 
@@ -221,8 +221,10 @@ def looked(record: Record, page: ReferencePage, wait: Sequence[ReferencePage], p
 
     The person is told by the event: readers see field 62.
     """
-    told = [line for line in record.text(62).split(_BETWEEN) if not line.startswith(_waits(page))]
-    changed = record.with_values({62: _BETWEEN.join([*told, outcome.told])}, person, now())
+    told = [
+        line for line in record.text(FieldNumber.CHECKED_PAGES).split(_BETWEEN) if not line.startswith(_waits(page))
+    ]
+    changed = record.with_values({FieldNumber.CHECKED_PAGES: _BETWEEN.join([*told, outcome.told])}, person, now())
     changed = changed.with_event(LOOKED, person, outcome.told)
     if len(wait) > 1:
         return changed

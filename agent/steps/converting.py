@@ -43,7 +43,7 @@ from xml.parsers import expat
 
 from agent.indexing import extraction
 from agent.steps.context import Clock, StepContext, StepResult, pages_of
-from webarcfs.archive.catalogue.record import Part
+from webarcfs.archive.catalogue.record import FieldNumber, Part
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import ErrorPageMark, LeavingRule
 from webarcfs.archive.git.repository import FORMS, RefUpdate, Repository
@@ -577,7 +577,22 @@ class FormsWriter:
 
 # == converting =======================================================================================================
 
-
+#: The counts of links, in the order in which they are made.
+_OF_LINKS = (
+    FieldNumber.LINKS,
+    FieldNumber.EXTERNAL_LINKS_REPLACED,
+    FieldNumber.EXTERNAL_LINKS,
+    FieldNumber.INTERNAL_LINKS,
+)
+#: What a conversion sets, and what is empty without one.
+_OF_CONVERSION = (
+    FieldNumber.BYTES_CONVERTED,
+    FieldNumber.CONVERTER,
+    FieldNumber.CONVERTER_PARAMETERS,
+    FieldNumber.FILES_CONVERTED,
+    FieldNumber.FILES_NOT_CONVERTED,
+    FieldNumber.CONVERSION_REMARKS,
+)
 XHTML, FACTS = "xhtml", "facts"
 PAGE, SAID, FACTS_FILE = "page.xhtml", "tidy.json", "facts.json"
 #: Names in the report.
@@ -616,16 +631,17 @@ def convert(step: StepContext) -> StepResult:
             if tool is not None:
                 _Xhtml(step, part, tool, counts, report).make()
     found, remark = _links(step)
-    texts = {
+    forms = f"{counts.other_forms} other forms lead to a notice" if counts.other_forms else ""
+    texts: dict[int, str] = {
         **found,
-        35: clock.begun,
-        36: step.person,
-        38: clock.told,
-        43: remark,
-        44: str(counts.errors),
-        46: str(counts.searches),
-        47: f"{counts.other_forms} other forms lead to a notice" if counts.other_forms else "",
-        **(_texts(step, counts, tool) if tool is not None else dict.fromkeys((37, 48, 49, 50, 51, 52), "")),
+        FieldNumber.CONVERSION_DATE: clock.begun,
+        FieldNumber.CONVERSION_PERSON: step.person,
+        FieldNumber.CONVERSION_DURATION: clock.told,
+        FieldNumber.LINK_REMARKS: remark,
+        FieldNumber.ERROR_PAGES: str(counts.errors),
+        FieldNumber.SEARCH_LINKS: str(counts.searches),
+        FieldNumber.SEARCH_LINK_REMARKS: forms,
+        **(_texts(step, counts, tool) if tool is not None else dict.fromkeys(_OF_CONVERSION, "")),
     }
     return StepResult(texts, f"{counts.failed} pages were not converted" if counts.failed else "")
 
@@ -633,14 +649,15 @@ def convert(step: StepContext) -> StepResult:
 def _texts(step: StepContext, counts: _Counts, tool: Converter) -> dict[int, str]:
     said = [f"{counts.fresh} pages were converted now, {counts.warnings} warnings"]
     said += [f"{counts.failed} are listed in {LIST}"] if counts.failed else []
-    whole = step.record.text(22)
+    whole = step.record.text(FieldNumber.BYTES)
     return {
-        37: str(int(whole) - counts.saved) if whole.isdecimal() else "",
-        48: tool.version,
-        49: f"settings {tool.id}" + (f": {'; '.join(tool.own.split(chr(10)))}"[:500] if tool.own.strip() else ""),
-        50: str(counts.converted),
-        51: str(counts.failed),
-        52: "; ".join(said),
+        FieldNumber.BYTES_CONVERTED: str(int(whole) - counts.saved) if whole.isdecimal() else "",
+        FieldNumber.CONVERTER: tool.version,
+        FieldNumber.CONVERTER_PARAMETERS: f"settings {tool.id}"
+        + (f": {'; '.join(tool.own.split(chr(10)))}"[:500] if tool.own.strip() else ""),
+        FieldNumber.FILES_CONVERTED: str(counts.converted),
+        FieldNumber.FILES_NOT_CONVERTED: str(counts.failed),
+        FieldNumber.CONVERSION_REMARKS: "; ".join(said),
     }
 
 
@@ -694,9 +711,9 @@ def _links(step: StepContext) -> tuple[dict[int, str], str]:
             total = [a + b for a, b in zip(total, each, strict=True)]
             mails += found.mails
     except (NotFound, TookTooLong) as error:
-        return dict.fromkeys((39, 40, 41, 42), ""), f"links were not counted: {error}"
+        return dict.fromkeys(_OF_LINKS, ""), f"links were not counted: {error}"
     remark = f"{mails} links to mail addresses lead to a notice, too" if mails else ""
-    return {39 + place: str(number) for place, number in enumerate(total)}, remark
+    return dict(zip(_OF_LINKS, map(str, total), strict=True)), remark
 
 
 def _figures(step: StepContext, part: Part) -> Figures:

@@ -36,7 +36,7 @@ from agent.steps.context import Clock, Progress, StepContext, StepResult
 from agent.steps.converting import convert
 from webarcfs import __version__
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import BY_NUMBER, Occasion, Record, State
+from webarcfs.archive.catalogue.record import BY_NUMBER, FieldNumber, Occasion, Record, State
 from webarcfs.archive.catalogue.workflow import (
     CHECKING,
     TABLE,
@@ -66,16 +66,16 @@ def back_up(step: StepContext) -> StepResult:
     copied = backups.backup(step.archive, target, step.progress, quick=True)
     if copied.failed:
         raise WebarcError("; ".join(copied.failed))
-    texts = {
-        65: clock.begun,
-        66: step.person,
-        67: clock.told,
-        68: str(_bytes(target)),
-        69: f"webarcfs {__version__}, git fetch",
-        70: "--quick: what the backup has already is not read",
-        71: how.medium or "disk",
-        72: str(target.resolve()),
-        73: "; ".join(copied.mended),
+    texts: dict[int, str] = {
+        FieldNumber.BACKUP_DATE: clock.begun,
+        FieldNumber.BACKUP_PERSON: step.person,
+        FieldNumber.BACKUP_DURATION: clock.told,
+        FieldNumber.BACKUP_BYTES: str(_bytes(target)),
+        FieldNumber.BACKUP_SOFTWARE: f"webarcfs {__version__}, git fetch",
+        FieldNumber.BACKUP_PARAMETERS: "--quick: what the backup has already is not read",
+        FieldNumber.MEDIUM: how.medium or "disk",
+        FieldNumber.MEDIUM_URI: str(target.resolve()),
+        FieldNumber.BACKUP_REMARKS: "; ".join(copied.mended),
     }
     return StepResult(texts)
 
@@ -133,7 +133,7 @@ def _begun(archive: Archive, record: Record, publication: Publication, settings:
             profile=settings.profiles.get(publication.profile or ""),
             instances=settings.crawl.max_instances,
             record=record.id,
-            occasion=record.text(5) if record.occasion is Occasion.OCCASION else "",
+            occasion=record.text(FieldNumber.OCCASION) if record.occasion is Occasion.OCCASION else "",
         )
         job_folder.save(folder, asked)
         catalogue = Catalogue(archive)
@@ -165,14 +165,16 @@ def index(step: StepContext) -> StepResult:
     reader = generations.opened(step.archive)
     terms = reader.count_terms()
     missing = sum(1 for _ in textless(step.archive, [part.tag for part in step.record.parts]))
-    texts = {
-        53: clock.begun,
-        54: step.person,
-        55: clock.told,
-        56: f"tantivy {version('tantivy')}",
-        57: f"fields of version {VERSION}; words as written, and stems in {', '.join(sorted(STEMMERS))}",
-        58: str(terms),
-        59: f"{missing} documents of it have no text, or not all of it" if missing else "",
+    texts: dict[int, str] = {
+        FieldNumber.INDEX_DATE: clock.begun,
+        FieldNumber.INDEX_PERSON: step.person,
+        FieldNumber.INDEX_DURATION: clock.told,
+        FieldNumber.INDEXER: f"tantivy {version('tantivy')}",
+        FieldNumber.INDEXER_PARAMETERS: "; ".join(
+            (f"fields of version {VERSION}", f"words as written, and stems in {', '.join(sorted(STEMMERS))}")
+        ),
+        FieldNumber.TERMS: str(terms),
+        FieldNumber.INDEX_REMARKS: f"{missing} documents of it have no text, or not all of it" if missing else "",
     }
     return StepResult(texts)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections import Counter
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +15,7 @@ from lxml import etree
 
 from agent.catalogue import recording
 from agent.catalogue.recording import Count
+from tests.support.sources import MODULES, tree
 from webarcfs.archive.catalogue import record_xml
 from webarcfs.archive.catalogue.record import (
     BY_NUMBER,
@@ -20,6 +23,7 @@ from webarcfs.archive.catalogue.record import (
     Attachment,
     Edit,
     Event,
+    FieldNumber,
     Kind,
     Occasion,
     Part,
@@ -168,3 +172,20 @@ def test_counts_are_read_as_they_were_written(extensions: dict[str, int]) -> Non
 def test_counts_are_added() -> None:
     both = Count(10, 2, 1, {"html": 2}) + Count(-3, 0, 0, {"html": -2, "png": 2})
     assert both == Count(7, 2, 1, {"png": 2})
+
+
+def test_a_field_is_named_as_its_element_in_record_xml() -> None:
+    """A number in the code would say nothing of what it stands for."""
+    elements = {re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", field.name).upper(): field.number for field in FIELDS}
+    assert {field.name: field.value for field in FieldNumber} == elements
+
+
+def test_no_number_of_a_field_stands_in_the_code() -> None:
+    calls = [
+        f"{module}:{node.lineno}"
+        for module in MODULES
+        for node in ast.walk(tree(module))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "text"
+        if node.args and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, int)
+    ]
+    assert calls == []

@@ -41,7 +41,7 @@ from webarcfs.access.access_rules import (
 from webarcfs.access.gate import Gate
 from webarcfs.access.reader_repositories import ReaderRepositories
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import BY_NUMBER, Kind, Occasion, Record, State
+from webarcfs.archive.catalogue.record import BY_NUMBER, FieldNumber, Kind, Occasion, Record, State
 from webarcfs.archive.config.directory import Archive, sql
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import redirect_lists, versions
@@ -447,16 +447,16 @@ def _head(record: Record, date: datetime) -> RecordHead:
         number=record.number,
         publication=intern(record.publication),  # all records of a publication have much in common
         title=intern(record.title.text),
-        signature=intern(record.text(2)),
-        provenance=intern(record.text(3)),
-        project=intern(record.text(4)),
-        domain=intern(record.text(12) or ", ".join(record.domains[:1])),
+        signature=intern(record.text(FieldNumber.SIGNATURE)),
+        provenance=intern(record.text(FieldNumber.PROVENANCE)),
+        project=intern(record.text(FieldNumber.PROJECT)),
+        domain=intern(record.text(FieldNumber.DOMAIN) or ", ".join(record.domains[:1])),
         is_occasion=record.occasion is Occasion.OCCASION,
-        occasion=record.text(5),
+        occasion=record.text(FieldNumber.OCCASION),
         date=date,
         complete=record.complete,
-        documents=_number(record.text(23)),
-        bytes=_number(record.text(22)),
+        documents=_number(record.text(FieldNumber.FILES)),
+        bytes=_number(record.text(FieldNumber.BYTES)),
         tags=tuple(part.tag for part in record.parts),
         released=releases[-1] if releases else date,
         release_number=max(len(releases), 1),

@@ -42,7 +42,16 @@ from agent.service import agent_status
 from agent.steps import checking
 from webarcfs.archive.catalogue import record_xml
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import BY_NAME, BY_NUMBER, FIELDS, LARGEST_ATTACHMENT, Field, Record, State
+from webarcfs.archive.catalogue.record import (
+    BY_NAME,
+    BY_NUMBER,
+    FIELDS,
+    LARGEST_ATTACHMENT,
+    Field,
+    FieldNumber,
+    Record,
+    State,
+)
 from webarcfs.archive.catalogue.workflow import (
     ABOUT,
     ORDER,
@@ -316,7 +325,7 @@ def _is_asked(visit: DeskVisit, record: Record, step: Step) -> bool:
 
 def _shared(visit: DeskVisit, record: Record) -> tuple[int, int] | None:
     """Return how many documents the snapshot shares with others, and how many are its own; None: not counted."""
-    documents = record.text(23)
+    documents = record.text(FieldNumber.FILES)
     if record.state is not State.RELEASED or not documents.isdecimal() or int(documents) > _MOST_COUNTED:
         return None
     if not visit.may(Right.WITHDRAW):
@@ -375,7 +384,7 @@ def _checks(visit: DeskVisit, record: Record) -> Iterator[CheckRow]:
 
 
 def _extensions(record: Record) -> tuple[Slice, ...]:
-    found = sorted(recording.parsed(record.text(25)).items(), key=lambda each: -each[1])
+    found = sorted(recording.parsed(record.text(FieldNumber.FILES_BY_EXTENSION)).items(), key=lambda each: -each[1])
     return tuple(Slice(name, count, 0) for name, count in found[:_SLICES])
 
 

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from webarcfs.archive.catalogue import record_xml
-from webarcfs.archive.catalogue.record import OWN, Event, Occasion, Part, Record, State, publication_of
+from webarcfs.archive.catalogue.record import OWN, Event, FieldNumber, Occasion, Part, Record, State, publication_of
 from webarcfs.archive.catalogue.workflow import HELD, Progress, Step, progress_of
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
@@ -250,14 +250,14 @@ def values_of(record: Record) -> dict[str, Any]:
     return {
         "date": int((record.date or _begun(record)).timestamp()),
         "title": title,
-        "domain": record.text(12) or domains,
+        "domain": record.text(FieldNumber.DOMAIN) or domains,
         "complete": int(record.complete),
         "parts": len(record.parts),
         "occasion": int(record.occasion is Occasion.OCCASION),
-        "reason": record.text(5) if record.occasion is Occasion.OCCASION else "",
+        "reason": record.text(FieldNumber.OCCASION) if record.occasion is Occasion.OCCASION else "",
         "release": record.release,
-        "documents": _number(record.text(23)),
-        "bytes": _number(record.text(22)),
+        "documents": _number(record.text(FieldNumber.FILES)),
+        "bytes": _number(record.text(FieldNumber.BYTES)),
         "waits": int(record.state in HELD),
         "passed": int(progress.passed),
         "progress": _told(progress),

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from enum import Enum, StrEnum
+from enum import Enum, IntEnum, StrEnum
 
 from webarcfs.archive.model.metadata import CommitTag, now
 
@@ -43,6 +43,92 @@ class Edit(Enum):
     NEVER = "never"
     UNTIL_FETCHED = "until fetched"
     ALWAYS = "always"
+
+
+class FieldNumber(IntEnum):
+    """The fields by name: each is called as its element in record.xml, and is its number in the source."""
+
+    ID = 1
+    SIGNATURE = 2
+    PROVENANCE = 3
+    PROJECT = 4
+    OCCASION = 5
+    REMARKS = 6
+    DATE = 7
+    PERSON = 8
+    OPERATING_SYSTEM = 9
+    PATH = 10
+    TOOL = 11
+    DOMAIN = 12
+    EXCLUDED_DOMAIN = 13
+    INTERNAL_DEPTH = 14
+    EXTERNAL_DEPTH = 15
+    EXCLUDED_EXTENSIONS = 16
+    RATE_LIMIT = 17
+    PARALLEL_DOWNLOADS = 18
+    COMMAND_LINE = 19
+    CRAWLER_REMARKS = 20
+    STATUS = 21
+    BYTES = 22
+    FILES = 23
+    FOLDERS = 24
+    FILES_BY_EXTENSION = 25
+    MAKERS = 26
+    READERS = 27
+    NEW_EXTENSIONS = 28
+    DURATION = 29
+    CAPTURE_REMARKS = 30
+    COPY_DATE = 31
+    COPY_PERSON = 32
+    COPY_PATH = 33
+    COUNTED = 34
+    CONVERSION_DATE = 35
+    CONVERSION_PERSON = 36
+    BYTES_CONVERTED = 37
+    CONVERSION_DURATION = 38
+    LINKS = 39
+    EXTERNAL_LINKS_REPLACED = 40
+    EXTERNAL_LINKS = 41
+    INTERNAL_LINKS = 42
+    LINK_REMARKS = 43
+    ERROR_PAGES = 44
+    ERROR_PAGE_REMARKS = 45
+    SEARCH_LINKS = 46
+    SEARCH_LINK_REMARKS = 47
+    CONVERTER = 48
+    CONVERTER_PARAMETERS = 49
+    FILES_CONVERTED = 50
+    FILES_NOT_CONVERTED = 51
+    CONVERSION_REMARKS = 52
+    INDEX_DATE = 53
+    INDEX_PERSON = 54
+    INDEX_DURATION = 55
+    INDEXER = 56
+    INDEXER_PARAMETERS = 57
+    TERMS = 58
+    INDEX_REMARKS = 59
+    RELEASE_DATE = 60
+    RELEASE_PERSON = 61
+    CHECKED_PAGES = 62
+    OTHER_CHECKS = 63
+    RELEASE_REMARKS = 64
+    BACKUP_DATE = 65
+    BACKUP_PERSON = 66
+    BACKUP_DURATION = 67
+    BACKUP_BYTES = 68
+    BACKUP_SOFTWARE = 69
+    BACKUP_PARAMETERS = 70
+    MEDIUM = 71
+    MEDIUM_URI = 72
+    BACKUP_REMARKS = 73
+    MEASURE_DATE = 74
+    MEASURE_PERSON = 75
+    MEASURE_KIND = 76
+    MEASURE_DESCRIPTION = 77
+    MEASURE_SOFTWARE = 78
+    MEASURE_PARAMETERS = 79
+    MEASURE_BYTES = 80
+    MEASURE_REMARKS = 81
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +177,50 @@ class Field:
         return self.group == "8"
 
 
-_UNTIL_FETCHED = frozenset({12, 13, 16})
-_ARCHIVISTS = frozenset({2, 3, 4, 5, 6, 20})
-_PERSONS = frozenset({8, 32, 36, 54, 61, 66, 75})
-_PLACES = frozenset({33, 71, 72})
-_DECISIONS = frozenset({64})
-_DOCUMENTS = frozenset({*range(22, 29), 30, 37, *range(39, 48), 50, 51, 52, 58, 59, 62, 63, 68, 80, 81})
+_UNTIL_FETCHED: frozenset[int] = frozenset(
+    {FieldNumber.DOMAIN, FieldNumber.EXCLUDED_DOMAIN, FieldNumber.EXCLUDED_EXTENSIONS}
+)
+_ARCHIVISTS: frozenset[int] = frozenset(
+    {
+        FieldNumber.SIGNATURE,
+        FieldNumber.PROVENANCE,
+        FieldNumber.PROJECT,
+        FieldNumber.OCCASION,
+        FieldNumber.REMARKS,
+        FieldNumber.CRAWLER_REMARKS,
+    }
+)
+_PERSONS: frozenset[int] = frozenset(
+    {
+        FieldNumber.PERSON,
+        FieldNumber.COPY_PERSON,
+        FieldNumber.CONVERSION_PERSON,
+        FieldNumber.INDEX_PERSON,
+        FieldNumber.RELEASE_PERSON,
+        FieldNumber.BACKUP_PERSON,
+        FieldNumber.MEASURE_PERSON,
+    }
+)
+_PLACES: frozenset[int] = frozenset({FieldNumber.COPY_PATH, FieldNumber.MEDIUM, FieldNumber.MEDIUM_URI})
+_DECISIONS: frozenset[int] = frozenset({FieldNumber.RELEASE_REMARKS})
+_DOCUMENTS: frozenset[int] = frozenset(
+    {
+        *range(FieldNumber.BYTES, FieldNumber.NEW_EXTENSIONS + 1),
+        FieldNumber.CAPTURE_REMARKS,
+        FieldNumber.BYTES_CONVERTED,
+        *range(FieldNumber.LINKS, FieldNumber.SEARCH_LINK_REMARKS + 1),
+        FieldNumber.FILES_CONVERTED,
+        FieldNumber.FILES_NOT_CONVERTED,
+        FieldNumber.CONVERSION_REMARKS,
+        FieldNumber.TERMS,
+        FieldNumber.INDEX_REMARKS,
+        FieldNumber.CHECKED_PAGES,
+        FieldNumber.OTHER_CHECKS,
+        FieldNumber.BACKUP_BYTES,
+        FieldNumber.MEASURE_BYTES,
+        FieldNumber.MEASURE_REMARKS,
+    }
+)
 _S, _R, _O = SetBy.SYSTEM, SetBy.ARCHIVIST, SetBy.OPTION
 
 
@@ -335,7 +459,7 @@ STEPS = {
     "8": "measure",
 }
 #: The fields of group 1 and 3 that the step `count` fills.
-COUNTED = frozenset({22, 23, 24, 25, 26, 27, 28, 34})
+COUNTED: frozenset[int] = frozenset({*range(FieldNumber.BYTES, FieldNumber.NEW_EXTENSIONS + 1), FieldNumber.COUNTED})
 
 BY_NUMBER = {field.number: field for field in FIELDS}
 BY_NAME = {field.name: field for field in FIELDS}
@@ -478,7 +602,9 @@ class Record:
             "complete": "yes" if self.complete else "no",
             "title": self.title.text,
         }
-        return head | {each.name: self.text(each.number) for each in FIELDS if not each.repeats and each.number != 1}
+        return head | {
+            each.name: self.text(each.number) for each in FIELDS if not each.repeats and each.number != FieldNumber.ID
+        }
 
     def text(self, number: int) -> str:
         """Return the text of a field; empty without a value."""

@@ -19,6 +19,7 @@ from webarcfs.archive.catalogue.record import (
     BY_NUMBER,
     Attachment,
     Event,
+    FieldNumber,
     Occasion,
     Part,
     Record,
@@ -216,22 +217,26 @@ def write_dublin_core(record: Record, institution: str = "") -> bytes:
 
 def _elements(record: Record, institution: str) -> list[tuple[str, str]]:
     date = "" if record.date is None else format_time(record.date)
-    extent = f"{record.text(23)} files, {record.text(22)} bytes" if record.text(22) else ""
+    extent = (
+        f"{record.text(FieldNumber.FILES)} files, {record.text(FieldNumber.BYTES)} bytes"
+        if record.text(FieldNumber.BYTES)
+        else ""
+    )
     return [
         ("title", record.title.text or record.id),
-        ("creator", record.text(3)),
-        ("subject", record.text(4)),
-        ("description", record.text(6)),
+        ("creator", record.text(FieldNumber.PROVENANCE)),
+        ("subject", record.text(FieldNumber.PROJECT)),
+        ("description", record.text(FieldNumber.REMARKS)),
         ("publisher", institution),
         ("date", date),
         ("type", "Collection"),
         ("format", extent),
         ("identifier", record.id),
-        ("identifier", record.text(2)),
+        ("identifier", record.text(FieldNumber.SIGNATURE)),
         *(("source", f"http://{domain}/") for domain in record.domains),
         ("language", record.language.text),
         ("relation", record.publication),
-        ("coverage", record.text(12)),
+        ("coverage", record.text(FieldNumber.DOMAIN)),
         ("rights", record.access.text or _access(record)),
     ]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from webarcfs.archive.catalogue.record import BY_NAME, Edit, Event, Field, Record, State, Value
+from webarcfs.archive.catalogue.record import BY_NAME, Edit, Event, Field, FieldNumber, Record, State, Value
 from webarcfs.archive.model.errors import Forbidden, UsageError
 from webarcfs.archive.model.metadata import format_time, now
 
@@ -106,9 +106,11 @@ def decided(record: Record, decision: Decision, person: str, reason: str) -> Rec
     if rule.needs_reason and not reason.strip():
         raise UsageError(f"to {decision} a snapshot needs a reason")
     changed = record.with_event(rule.event, person, reason, _next(record, decision))
-    texts = {60: format_time(now()), 61: person} if decision is Decision.RELEASE else {}
+    texts: dict[int, str] = {}
+    if decision is Decision.RELEASE:
+        texts = {FieldNumber.RELEASE_DATE: format_time(now()), FieldNumber.RELEASE_PERSON: person}
     if reason:
-        texts[64] = f"{rule.event}: {reason}"
+        texts[FieldNumber.RELEASE_REMARKS] = f"{rule.event}: {reason}"
     return changed.with_values(texts, person, now())
 
 
@@ -428,7 +430,7 @@ def with_status(record: Record, by: str, at: datetime) -> Record:
     words = [*(rule.event for rule in TABLE.values()), CHECKING]
     last = next((event.what for event in reversed(record.events) if event.what in words), "")
     whole = "complete" if record.complete else "incomplete" if record.parts else str(record.state)
-    return record.with_values({21: f"{whole}; last step: {last}" if last else whole}, by, at)
+    return record.with_values({FieldNumber.STATUS: f"{whole}; last step: {last}" if last else whole}, by, at)
 
 
 def _position(state: State) -> int:
