@@ -46,7 +46,6 @@ from webarcfs.archive.catalogue.record import (
     step_of,
 )
 from webarcfs.archive.catalogue.workflow import (
-    RULES,
     RUNS,
     TABLE,
     Decision,
@@ -333,7 +332,7 @@ def release(
     if publication is not None:
         until = None if before is None else _time(before)
         waiting = (
-            each for each in catalogue_of(place).records(publication) if each.state in RULES[Decision.RELEASE].starts
+            each for each in catalogue_of(place).records(publication) if each.state in TABLE[Step.RELEASE].starts
         )
         ids = [each.id for each in waiting if until is None or (each.date is not None and each.date < until)]
     for each in ids:
@@ -383,7 +382,7 @@ _decision(
 
 
 def _decide(place: Archive, record_id: str, decision: Decision, reason: str) -> None:
-    acting = people.acting(place, RULES[decision].right)
+    acting = people.acting(place, TABLE[Step(decision)].right)
     found, _ = one(place, catalogue_of(place), record_id)
     changed = records.decide(place, found.id, decision, acting, reason)
     click.echo(f"{found.id}: {changed.state}")

@@ -46,7 +46,6 @@ from webarcfs.archive.catalogue.record import (
 )
 from webarcfs.archive.catalogue.workflow import (
     RIGHTS,
-    RULES,
     TABLE,
     Decision,
     Progress,
@@ -121,8 +120,8 @@ def decide(
         verdict = judged(Step(decision), progress_of(found), way, person=acting.name, reason=reason)
         if not verdict.is_allowed:
             raise StepRefused(f"{found.id}: {verdict.refused}")
-        changed = with_status(workflow.decided(found, decision, acting.name, reason), acting.name, now())
-        catalogue.save([changed], acting.name, f"{found.id}: {RULES[decision].event}", expected={found.id: blob})
+        changed = with_status(workflow.apply_decision(found, decision, acting.name, reason), acting.name, now())
+        catalogue.save([changed], acting.name, f"{found.id}: {TABLE[Step(decision)].event}", expected={found.id: blob})
         ask_next(archive, changed, way)
     return changed
 

@@ -42,7 +42,7 @@ from webarcfs.archive.catalogue.workflow import (
     TABLE,
     Decision,
     Step,
-    decided,
+    apply_decision,
     judged,
     progress_of,
     with_status,
@@ -303,7 +303,7 @@ def _done(how: _How, catalogue: Catalogue, record: Record, asked: AskedStep) -> 
         raise StepRefused(f"{record.id}: {verdict.refused}")
     who = asked.by or SYSTEM
     if asked.step is Step.RELEASE:
-        return _saved(catalogue, record, asked, lambda each: decided(each, Decision.RELEASE, who, ""))
+        return _saved(catalogue, record, asked, lambda each: apply_decision(each, Decision.RELEASE, who, ""))
     context = StepContext(
         archive=how.archive,
         asked=asked,

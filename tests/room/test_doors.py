@@ -25,7 +25,7 @@ from webarcfs.access.access_rules import Access
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import State
-from webarcfs.archive.catalogue.workflow import Decision, decided
+from webarcfs.archive.catalogue.workflow import Decision, apply_decision
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CET
 from webarcfs.room.replay.replay_url import Modifier
@@ -243,7 +243,7 @@ def test_release_withdraw_and_rules_show_in_a_room_that_runs(tmp_path: Path) -> 
         path = f"/web/{TIMES[0]}mp_/{home}"
         assert room.get(path).status == 404
         record, _ = catalogue.read(RECORDS[0])
-        catalogue.save([decided(record, Decision.RELEASE, "test", "")], "test", "release")
+        catalogue.save([apply_decision(record, Decision.RELEASE, "test", "")], "test", "release")
         assert room.get(path).status == 200
         (rule, _) = access_rules.withhold(made, home, "test", "no", access=Access.EXCLUDE)
         assert room.get(path).status == 404

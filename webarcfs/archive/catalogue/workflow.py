@@ -66,62 +66,6 @@ class Decision(StrEnum):
     RESTORE = "restore"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """Where a decision may start, the right that it needs, its event, and whether it needs a reason."""
-
-    right: Right
-    starts: frozenset[State]
-    event: str
-    needs_reason: bool
-
-
-_HELD = frozenset({State.CAPTURED, State.COUNTED, State.CONVERTED, State.INDEXED, State.CHECKED})
-RULES: dict[Decision, Rule] = {
-    Decision.RELEASE: Rule(Right.RELEASE, _HELD, "released", False),
-    Decision.REJECT: Rule(Right.REVIEW, _HELD, "rejected", True),
-    Decision.REOPEN: Rule(Right.REVIEW, frozenset({State.REJECTED}), "reopened", False),
-    Decision.WITHDRAW: Rule(Right.WITHDRAW, frozenset({State.RELEASED}), "withdrawn", True),
-    Decision.DISCARD: Rule(Right.WITHDRAW, _HELD | {State.RELEASED, State.REJECTED}, "discarded", True),
-    Decision.RESTORE: Rule(Right.WITHDRAW, frozenset({State.DISCARDED}), "restored", False),
-}
-
-
-#: The state that a decision leads to; the others lead back to the one before.
-_LEADS = {
-    Decision.RELEASE: State.RELEASED,
-    Decision.REJECT: State.REJECTED,
-    Decision.WITHDRAW: State.CHECKED,
-    Decision.DISCARD: State.DISCARDED,
-}
-
-
-def decided(record: Record, decision: Decision, person: str, reason: str) -> Record:
-    """Return a record after a decision. Raises UsageError in the wrong state, or without a reason where one is due."""
-    rule = RULES[decision]
-    if record.state not in rule.starts:
-        raise UsageError(
-            f"{record.id} is {record.state}; to {decision} it, it must be {' or '.join(sorted(rule.starts))}"
-        )
-    if rule.needs_reason and not reason.strip():
-        raise UsageError(f"to {decision} a snapshot needs a reason")
-    changed = record.with_event(rule.event, person, reason, _next(record, decision))
-    texts: dict[int, str] = {}
-    if decision is Decision.RELEASE:
-        texts = {FieldNumber.RELEASE_DATE: format_time(now()), FieldNumber.RELEASE_PERSON: person}
-    if reason:
-        texts[FieldNumber.RELEASE_REMARKS] = f"{rule.event}: {reason}"
-    return changed.with_values(texts, person, now())
-
-
-def _next(record: Record, decision: Decision) -> State:
-    if decision in _LEADS:
-        return _LEADS[decision]
-    passed_over = {None, State.DISCARDED} | ({State.REJECTED} if decision is Decision.REOPEN else set())
-    states = [event.state for event in record.events if event.state not in passed_over]
-    return next((state for state in reversed(states) if state is not None), State.CAPTURED)
-
-
 #: What can be edited beside the fields.
 ABOUT = ("title", "language", "access")
 
@@ -211,11 +155,6 @@ class StepRule:
     needs_reason: bool = False
 
 
-def _decided(decision: Decision, leads: State | None) -> StepRule:
-    rule = RULES[decision]
-    return StepRule(rule.right, rule.starts, leads, rule.event, rule.needs_reason)
-
-
 #: `new` starts from nothing. The steps of ORDER start where the ones before them that are set up are done.
 TABLE: dict[Step, StepRule] = {
     Step.NEW: StepRule(Right.CAPTURE, frozenset(), State.OPEN, "new"),
@@ -225,12 +164,18 @@ TABLE: dict[Step, StepRule] = {
     Step.CONVERT: StepRule(Right.PROCESS, _FETCHED, State.CONVERTED, "converted"),
     Step.INDEX: StepRule(Right.PROCESS, _FETCHED, State.INDEXED, "indexed"),
     Step.CHECK: StepRule(Right.REVIEW, _FETCHED, State.CHECKED, "checked"),
-    Step.RELEASE: _decided(Decision.RELEASE, State.RELEASED),
-    Step.REJECT: _decided(Decision.REJECT, State.REJECTED),
-    Step.REOPEN: _decided(Decision.REOPEN, None),
-    Step.WITHDRAW: _decided(Decision.WITHDRAW, State.CHECKED),
-    Step.DISCARD: _decided(Decision.DISCARD, State.DISCARDED),
-    Step.RESTORE: _decided(Decision.RESTORE, None),
+    Step.RELEASE: StepRule(Right.RELEASE, HELD, State.RELEASED, "released"),
+    Step.REJECT: StepRule(Right.REVIEW, HELD, State.REJECTED, "rejected", needs_reason=True),
+    Step.REOPEN: StepRule(Right.REVIEW, frozenset({State.REJECTED}), None, "reopened"),
+    Step.WITHDRAW: StepRule(Right.WITHDRAW, frozenset({State.RELEASED}), State.CHECKED, "withdrawn", needs_reason=True),
+    Step.DISCARD: StepRule(
+        Right.WITHDRAW,
+        HELD | {State.RELEASED, State.REJECTED},
+        State.DISCARDED,
+        "discarded",
+        needs_reason=True,
+    ),
+    Step.RESTORE: StepRule(Right.WITHDRAW, frozenset({State.DISCARDED}), None, "restored"),
     Step.BACKUP: StepRule(Right.PROCESS, _FETCHED, None, "backup"),
     Step.MEASURE: StepRule(Right.PROCESS, _FETCHED, None, "measure"),
 }
@@ -286,7 +231,7 @@ def progress_of(record: Record, *, is_locked: bool = False) -> Progress:
     """Return where a record is. What was done before the last capture, or before it went back, counts no more."""
     done = {Step.COUNT}
     wanted, passed, checkers = False, True, set[str]()
-    taken_back = {RULES[each].event for each in (Decision.WITHDRAW, Decision.REJECT, Decision.DISCARD)}
+    taken_back = {TABLE[step].event for step in (Step.WITHDRAW, Step.REJECT, Step.DISCARD)}
     for event in record.events:
         wanted = event.what == CHECKING or (wanted and event.what in (LOOKED, "edited", "backup", "measure"))
         done = _after(done, event)
@@ -346,17 +291,48 @@ def judged(  # noqa: PLR0911 # a reason each
     if step is Step.NEW:
         return Verdict(state=State.OPEN)
     if at.state not in rule.starts:
-        allowed = " or ".join(each for each in State if each in rule.starts)
-        return Verdict(f"it is {at.state}; to {step} it, it must be {allowed}")
+        return Verdict(_out_of_state(step, at.state))
     if at.is_fetching and step in (Step.CANCEL, Step.CAPTURE):
         return Verdict("its capture has begun already")
     if step in ORDER:
         return _processed(step, at, way, again=again)
     if step is Step.RELEASE:
         return _released(at, way, person, reason)
-    if rule.needs_reason and not reason.strip():
-        return Verdict(f"to {step} a snapshot needs a reason")
-    return Verdict(state=rule.leads)
+    missing = _missing_reason(step, reason)
+    return Verdict(missing) if missing else Verdict(state=rule.leads)
+
+
+def _out_of_state(step: Step, state: State) -> str:
+    starts = " or ".join(start for start in State if start in TABLE[step].starts)
+    return f"it is {state}; to {step} it, it must be {starts}"
+
+
+def _missing_reason(step: Step, reason: str) -> str:
+    return f"to {step} a snapshot needs a reason" if TABLE[step].needs_reason and not reason.strip() else ""
+
+
+def apply_decision(record: Record, decision: Decision, person: str, reason: str) -> Record:
+    """Return a record after a decision. Raises UsageError in the wrong state, or without a reason where one is due."""
+    step = Step(decision)
+    rule = TABLE[step]
+    if record.state not in rule.starts:
+        raise UsageError(f"{record.id}: {_out_of_state(step, record.state)}")
+    if missing := _missing_reason(step, reason):
+        raise UsageError(f"{record.id}: {missing}")
+    changed = record.with_event(rule.event, person, reason, rule.leads or _state_before(record, decision))
+    texts: dict[int, str] = {}
+    if decision is Decision.RELEASE:
+        texts = {FieldNumber.RELEASE_DATE: format_time(now()), FieldNumber.RELEASE_PERSON: person}
+    if reason:
+        texts[FieldNumber.RELEASE_REMARKS] = f"{rule.event}: {reason}"
+    return changed.with_values(texts, person, now())
+
+
+def _state_before(record: Record, decision: Decision) -> State:
+    """Return the state to which a decision leads back."""
+    passed_over = {None, State.DISCARDED} | ({State.REJECTED} if decision is Decision.REOPEN else set())
+    states = [event.state for event in record.events if event.state not in passed_over]
+    return next((state for state in reversed(states) if state is not None), State.CAPTURED)
 
 
 def _processed(step: Step, at: Progress, way: Way, *, again: bool) -> Verdict:
