@@ -113,7 +113,7 @@ class OpenedServices(Services):
 
 
 #: The folder of the desk's texts.
-LOCALE = Path(__file__).parent.parent / "look" / "locale"
+LOCALE = Path(__file__).parent / "theme" / "locale"
 _T = TypeVar("_T")
 #: Services that a thread keeps: of staff, and of records that are previewed.
 _SERVICES = 8
