@@ -42,7 +42,7 @@ def msgids() -> set[str]:
 
 def test_each_text_has_its_german_with_the_same_places() -> None:
     german: dict[str, str] = {}
-    for path in (Path(theme.__file__).parent / "locale/de/room.po", HERE / "look/locale/de/desk.po"):
+    for path in (Path(theme.__file__).parent / "locale/de/room.po", HERE / "theme/locale/de/desk.po"):
         with path.open("rb") as file:
             german |= {each.id: str(each.string) for each in read_po(file, "de") if isinstance(each.id, str)}
     wanted = msgids()
