@@ -58,11 +58,12 @@ test: install test-packages compile-packages ## Lint, types and all tests; ARGS=
 	echo "pytest: once more, one at a time, those that failed above; whatever passes now is unsteady, and wants a look"
 	$(BIN)/python -m pytest -v --last-failed --last-failed-no-failures none
 
-lint: install ## ruff (rules and format) and mypy (strict)
-	@echo "ruff check, ruff format --check, mypy: rules, format and types"
+lint: install ## ruff (rules and format), mypy (strict) and import-linter (layers)
+	@echo "ruff check, ruff format --check, mypy, lint-imports: rules, format, types and layers"
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache --no-logo
 
 bench: install test-packages bench-packages compiled pywb ## Measure, and print the ratios
 	@$(BIN)/python -m tests.bench $(ARGS)
@@ -74,7 +75,7 @@ soak: install test-packages compiled pywb ## The long tests: many seeds, kills a
 	@$(BIN)/python -m tests.soak $(ARGS)
 
 compiled: install compile-packages ## Compile the modules that a mount runs most, if they have changed since; a minute
-	@$(BIN)/python -m webarcfs.native.build
+	@$(BIN)/python -m webarcfs.compiled.build
 
 install: $(VENV)/.installed ## Debian's packages and the virtual environment, as far as they are missing
 

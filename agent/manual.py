@@ -16,10 +16,10 @@ from typing import Any
 import click
 
 from agent.commands import COMMANDS
-from agent.policy.vocabulary import IN_CRAWL_LOG
+from agent.crawl.vocabulary import IN_CRAWL_LOG
 from webarcfs import __version__
 from webarcfs.archive.config import settings
-from webarcfs.archive.config.interval import Interval
+from webarcfs.archive.config.validators import Interval
 
 #: Table of webarc.toml → its settings.
 TABLES: Mapping[str, type] = {

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from demo import Terminal, _linger, change, check, interrupted, scratch, serving
 
-from agent.desk.login.passwords import hashed
+from agent.desk.login import hashed
 
 #: Key, name, role.
 PEOPLE = (("anna", "Anna Beispiel", "archivist"), ("adam", "Adam Beispiel", "administrator"))

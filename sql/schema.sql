@@ -88,7 +88,7 @@ CREATE TABLE met (
     block  INTEGER NOT NULL,                -- id / 1024
     seq    INTEGER NOT NULL,                -- the crawl's snapshot
     base   INTEGER NOT NULL,                -- the earliest time, in seconds since 1970
-    times  BLOB NOT NULL,                   -- webarcfs/archive/model/met_blocks.py packs them
+    times  BLOB NOT NULL,                   -- webarcfs/archive/model/url_lists.py packs them
     PRIMARY KEY (domain, kind, block, seq)
 ) WITHOUT ROWID;
 

@@ -1,6 +1,6 @@
 """`python -m tests.structure [FOLDER]`: the folders of webarcfs and agent, their modules, the imports between folders.
 
-FOLDER is another checkout, to compare with. The architecture test holds the order of the folders; this shows it.
+FOLDER is another checkout, to compare with. import-linter holds the order of the folders; this shows it.
 `--arrows` names the modules at both ends of each arrow.
 """
 

@@ -1,5 +1,5 @@
-"""Makes the records of captures: their fields from git and from the job's report, their counts by difference.
+"""Makes the record of each crawl: its fields from git and from the job's report, its counts by difference.
 
-Public: `keeping`, `circumstances`, `describing`, `counting`. Used by jobs, service and commands, by one thread. Imports
-system, jobfolder, capture, and of webarcfs archive and warc.
+Public: `recording` (describes a crawl, and keeps its record), `stepfolders` (the steps that were asked for). Used by
+jobs, the service and commands, by one thread.
 """

@@ -16,15 +16,15 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-from agent.jobfolder.attempts import pause
-from agent.jobfolder.names import step_folder, step_of
-from agent.system import jsonfile
+from agent.crawl.job_folder import step_folder, step_of
+from agent.crawl.job_state import pause
 from webarcfs.archive.catalogue.record import Record
-from webarcfs.archive.catalogue.steps import CHECKING, TABLE, Step
+from webarcfs.archive.catalogue.workflow import CHECKING, TABLE, Step
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Busy, Damaged
 from webarcfs.archive.model.metadata import format_time, now, parse_time
-from webarcfs.archive.system.fsync import sync_folder
+from webarcfs.archive.system import files
+from webarcfs.archive.system.files import sync_folder
 
 _FILE, _FAILED = "definition.json", "failed.json"
 _KIND, _VERSION = "step", 1
@@ -84,7 +84,7 @@ def ask(archive: Archive, record: Record, step: Step, *, by: str = "", again: bo
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
     content = {"version": _VERSION, "kind": _KIND, **dataclasses.asdict(asked)}
-    jsonfile.write(scratch / _FILE, content)
+    files.write(scratch / _FILE, content)
     try:
         scratch.rename(folder)
     except OSError:
@@ -116,7 +116,7 @@ def _place(name: str) -> int:
 def load(archive: Archive, name: str) -> AskedStep | None:
     """Return the step of a folder; None if it is gone. Raises Damaged for another version, or no step."""
     folder = archive.jobs / name
-    content: dict[str, Any] | None = jsonfile.read(folder / _FILE)
+    content: dict[str, Any] | None = files.read(folder / _FILE)
     if content is None:
         return None
     if content.pop("version", None) != _VERSION or content.pop("kind", None) != _KIND:
@@ -141,7 +141,7 @@ def done(archive: Archive, name: str) -> None:
 def failure(archive: Archive, name: str) -> Failure | None:
     """Return the failure of a step; None if it did not fail."""
     try:
-        content = jsonfile.read(archive.jobs / name / _FAILED)
+        content = files.read(archive.jobs / name / _FAILED)
         return None if content is None else Failure(**content)
     except (Damaged, TypeError):
         return None
@@ -153,7 +153,7 @@ def failed(archive: Archive, name: str, reason: str) -> Failure:
     count = 1 if known is None else known.failures + 1
     again = "" if count >= MOST_FAILURES else format_time(now() + pause(count))
     found = Failure(reason, count, again)
-    jsonfile.write(archive.jobs / name / _FAILED, dataclasses.asdict(found))
+    files.write(archive.jobs / name / _FAILED, dataclasses.asdict(found))
     return found
 
 

@@ -1,34 +1,34 @@
 """The commands of `webarc-agent`, one module each; `COMMANDS` lists them. A command is imported when it is called.
 
-Public: `COMMANDS`. Imports every other folder.
+Public: `COMMANDS`.
 """
 
 from __future__ import annotations
 
-from webarcfs.lazy_commands import Commands
+from webarcfs.commands.lazy_commands import Commands
 
 COMMANDS = Commands(
     {
-        "init": "agent.commands.init:init",
+        "init": "agent.commands.archive:init",
         "crawl": "agent.commands.crawl:crawl",
         "import": "agent.commands.import_:import_",
-        "start": "agent.commands.start:start",
-        "stop": "agent.commands.start:stop",
-        "job": "agent.commands.control.job:job",
-        "publication": "agent.commands.control.publication:publication",
-        "status": "agent.commands.status:status",
+        "start": "agent.commands.service:start",
+        "stop": "agent.commands.service:stop",
+        "job": "agent.commands.job:job",
+        "publication": "agent.commands.publication:publication",
+        "status": "agent.commands.service:status",
         "report": "agent.commands.report:report",
-        "record": "agent.commands.records.attachments:record",
-        "register": "agent.commands.records.registers:register",
-        "backup": "agent.commands.backup:backup",
-        "restore": "agent.commands.backup:restore",
+        "record": "agent.commands.record:record",
+        "register": "agent.commands.registers:register",
+        "backup": "agent.commands.archive:backup",
+        "restore": "agent.commands.archive:restore",
         "desk": "agent.commands.desk:desk",
         "withhold": "agent.commands.access:withhold",
         "people": "agent.commands.access:people",
-        "recover": "agent.commands.upkeep:recover",
-        "index": "agent.commands.index:index",
-        "verify": "agent.commands.upkeep:verify",
-        "maintain": "agent.commands.upkeep:maintain",
-        "upgrade": "agent.commands.init:upgrade",
+        "recover": "agent.commands.archive:recover",
+        "index": "agent.commands.archive:index",
+        "verify": "agent.commands.archive:verify",
+        "maintain": "agent.commands.archive:maintain",
+        "upgrade": "agent.commands.archive:upgrade",
     }
 )

@@ -10,16 +10,16 @@ from typing import Any
 
 import click
 
-from agent.acts import withholding
-from agent.acts.withholding import Withheld
 from agent.commands.common import archive_option, opened
+from agent.operations import withholding
+from agent.operations.withholding import Withheld
+from webarcfs.access import access_rules
+from webarcfs.access.access_rules import Access, AccessRule
 from webarcfs.archive.catalogue import people as persons
 from webarcfs.archive.catalogue.people import Person
 from webarcfs.archive.catalogue.workflow import RIGHTS, Right, Role
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.model.metadata import format_time
-from webarcfs.gate import access_file
-from webarcfs.gate.access_rules import Access, AccessRule
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ def withhold(urls: tuple[str, ...], *, archive: str | None, as_list: bool, lift:
         raise UsageError("give URLs, or --list, or --lift ID")
     place = opened(archive)
     if as_list:
-        for rule in access_file.load(place).rules:
+        for rule in access_rules.load(place).rules:
             click.echo(json.dumps(_fields(rule), ensure_ascii=False) if said["as_json"] else _line(rule))
         return
     acting = persons.acting(place, Right.WITHDRAW)
@@ -174,7 +174,7 @@ def password(key: str, archive: str | None) -> None:
     """
     if find_spec("argon2") is None:
         raise UsageError("the desk needs more libraries: pip install 'webarcfs[desk]'")
-    from agent.desk.login.passwords import hashed  # noqa: PLC0415 # of the extra `desk`
+    from agent.desk.login import hashed  # noqa: PLC0415 # of the extra `desk`
 
     if sys.stdin.isatty():
         text = click.prompt("Password", hide_input=True, confirmation_prompt=True, default="", show_default=False)

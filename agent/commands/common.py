@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 import click
 from rich.console import Console
 
-from webarcfs.archive.config import directory, settings_file, validators
+from webarcfs.archive.config import directory, settings_files, validators
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Settings
 from webarcfs.archive.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from agent.jobs.ending import JobOutcome  # its imports are slow, and few commands need them
+    from agent.jobs.publishing import JobOutcome
+
+
+# its imports are slow, and few commands need them
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 # A colon before a digit precedes a port, as in `localhost:8080`, and does not end a scheme.
@@ -42,7 +45,7 @@ def opened(archive: str | None) -> Archive:
 def settings_of(place: Archive) -> Settings:
     """Return the settings of webarc.toml; log a warning if it exists and cannot be read (/Cr-1/)."""
     apart: dict[str, list[str]] = {}
-    settings, warning = settings_file.load(place.settings, apart=apart)
+    settings, warning = settings_files.load(place.settings, apart=apart)
     for fault in (fault for told in apart.values() for fault in told):
         _log.warning("%s; that publication is passed over", fault)
     if warning is not None and place.settings.exists():
@@ -125,11 +128,11 @@ def tell(outcome: JobOutcome, *, judged: bool = True) -> None:
 def follow(place: Archive, record: str, progress: Callable[[str, int, int], None] = lambda *_: None) -> bool:
     """Run the steps that wait for a record, where no agent does; return whether all went well."""
     from agent.catalogue import stepfolders  # noqa: PLC0415 # most commands need none of this
-    from agent.jobfolder.names import step_of  # noqa: PLC0415
-    from agent.service import agentlock  # noqa: PLC0415
+    from agent.crawl.job_folder import step_of  # noqa: PLC0415
+    from agent.service import agent_status  # noqa: PLC0415
 
     waits = any((step_of(each) or ("",))[0] == record for each in stepfolders.waiting(place))
-    if not waits or agentlock.running(place) is not None:
+    if not waits or agent_status.running(place) is not None:
         return True
     from agent.steps import running  # noqa: PLC0415
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from agent.catalogue.keeping import catch_up_records
+from agent.catalogue.recording import catch_up_records
 from agent.commands.common import (
     archive_option,
     console,
@@ -21,17 +21,16 @@ from agent.commands.common import (
     stop_on_signals,
     tell,
 )
+from agent.crawl import job_folder
+from agent.crawl.job_folder import Definition, command_line_name, is_step
 from agent.indexing import recovery
-from agent.jobfolder import definition
-from agent.jobfolder.definition import Definition
-from agent.jobfolder.names import command_line_name, is_step
 from agent.jobs import crawljob
 from webarcfs.archive.catalogue.record import Occasion
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
 from webarcfs.archive.model.errors import Exit, UsageError
-from webarcfs.terminal.progressbar import Display
+from webarcfs.commands.output import Display
 
 _log = logging.getLogger("webarc")
 
@@ -128,7 +127,7 @@ def _configured(settings: Settings, name: str, values: dict[str, Any]) -> Defini
 
 def _resumed(place: Archive, job: str, values: dict[str, Any]) -> Definition:
     """Return the definition of an interrupted job, overridden by the command line. Raises UsageError, Damaged."""
-    asked = None if "/" in job else definition.load(place.jobs / job)
+    asked = None if "/" in job else job_folder.load(place.jobs / job)
     if asked is None:
         names = (path.name for path in place.jobs.iterdir())
         waiting = ", ".join(sorted(each for each in names if not is_step(each))) or "none"

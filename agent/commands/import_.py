@@ -12,20 +12,19 @@ from pathlib import Path
 
 import click
 
-from agent.catalogue.keeping import catch_up_records
+from agent.catalogue.recording import catch_up_records
 from agent.commands.common import archive_option, console, follow, opened, settings_of, stop_on_signals, tell
-from agent.importing import sources
-from agent.importing.crawls.naming import CrawlsBy
-from agent.importing.plan.planned import PlannedImport
-from agent.importing.plan.planning import MOST_CUTS, PAUSE_HOURS, Grouping
+from agent.importing import import_sources
+from agent.importing.crawls import CrawlsBy
+from agent.importing.planning import MOST_CUTS, PAUSE_HOURS, Grouping, PlannedImport
 from agent.indexing import recovery
 from agent.jobs import exportedjob, importjob
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
 from webarcfs.archive.model.errors import Damaged, Exit, Interrupted, UsageError
-from webarcfs.lazy_commands import AbsolutePath
-from webarcfs.terminal.progressbar import Display
+from webarcfs.commands.lazy_commands import AbsolutePath
+from webarcfs.commands.output import Display
 
 _log = logging.getLogger("webarc")
 
@@ -91,7 +90,7 @@ def import_(  # noqa: PLR0917 # click passes them by name
     With --as-exported, each snapshot comes back as it was exported, with its publication, additions and data nodes; one
     whose files are not all there, or were changed, is refused.
     """
-    files = (*files, *(sources.listed(list_) if list_ else ()))
+    files = (*files, *(import_sources.listed(list_) if list_ else ()))
     if not files:
         raise UsageError("FILE or --list is missing: what is to be imported")
     if as_exported and (complete or publication or accept_shrink or is_trial or again):
@@ -108,7 +107,7 @@ def import_(  # noqa: PLR0917 # click passes them by name
     )
     with ExitStack() as stack:
         if as_exported:
-            _as_exported(place, sources.files_of(files, place.log, stack))
+            _as_exported(place, import_sources.files_of(files, place.log, stack))
         else:
             _import(place, settings, _Asked(files, publication, is_trial), request, stack)
 
@@ -124,10 +123,10 @@ class _Asked:
 
 def _import(place: Archive, settings: Settings, asked: _Asked, request: importjob.Request, stack: ExitStack) -> None:
     with Display(console) as display:
-        given = sources.chosen(asked.files, place.log, stack, display)
+        given = import_sources.chosen(asked.files, place.log, stack, display)
         if request.complete and given.faults:  # what is in these would be removed as missing
             raise Damaged("\n".join(given.faults))
-        whose = _publication(settings, asked.publication or sources.name_of(given.sources))
+        whose = _publication(settings, asked.publication or import_sources.name_of(given.sources))
         profile = settings.profiles[whose.profile] if whose.profile else None
         work = importjob.tried if asked.is_trial else importjob.run
         done = work(place, given.sources, whose, profile, request, stop=stop_on_signals(), progress=display)

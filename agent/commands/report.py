@@ -14,17 +14,19 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from agent.acts.records import catalogue_of
 from agent.commands.common import archive_option, opened, settings_of
+from agent.crawl import crawl_log, job_orders, job_state
+from agent.crawl.job_folder import kind_of
+from agent.crawl.job_state import JobState
+from agent.crawl.vocabulary import IN_CRAWL_LOG
 from agent.indexing import fulltext
-from agent.jobfolder import jobstate, orders
-from agent.jobfolder.jobstate import JobState
-from agent.jobfolder.names import kind_of
-from agent.policy.vocabulary import IN_CRAWL_LOG
-from agent.reports import crawllog, storage_tables, tables, waiting
-from agent.reports.shares import shares as site_shares
+from agent.operations.records import catalogue_of
+from agent.reports import report as report_module
+from agent.reports import storage as storage_module
+from agent.reports import tables
 from agent.reports.storage import storage as storage_of
 from agent.reports.tables import Tables
+from agent.reports.tables import shares as site_shares
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged, NotFound, UsageError
 from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch
@@ -109,7 +111,7 @@ def report(
             raise UsageError("--storage is of the whole archive: it goes with --json and --top alone")
         place = opened(archive)
         catalogue_of(place)
-        storage_tables.show(storage_of(place, settings_of(place)), as_json=as_json, top=top)
+        storage_module.show(storage_of(place, settings_of(place)), as_json=as_json, top=top)
         return
     if job is None:
         raise UsageError("name a job, a commitTag or a publication; or ask for --storage")
@@ -126,12 +128,12 @@ def report(
     if shares:
         if as_csv:
             raise UsageError("--shares goes with --json, or is a table")
-        with crawllog.reading(folder) as log:
+        with crawl_log.reading(folder) as log:
             _show_shares(list(site_shares(log, host, live=live).rows(on_server, unlinked)), as_json=as_json)
         return
-    with crawllog.reading(folder) as log:
+    with crawl_log.reading(folder) as log:
         found = tables.tables(log, host, live=live)
-    waits = [(format_time(from_epoch(each["time"])), each["url"]) for each in waiting.read(folder)]
+    waits = [(format_time(from_epoch(each["time"])), each["url"]) for each in report_module.read(folder)]
     if as_json:
         told = {"summary": summary, "tables": list(tables.as_rows(found)), "waiting": waits}
         json.dump(told, sys.stdout, indent=2, ensure_ascii=False)
@@ -154,7 +156,7 @@ def _show_shares(rows: list[tuple[str, int, float]], *, as_json: bool) -> None:
     for column in ("", "documents", "%", ""):
         table.add_column(column, justify="right" if column else "left", no_wrap=True)
     for name, count, share in rows:
-        table.add_row(name, f"{count:,}", f"{share:.1f}", storage_tables.bar(share, 100))
+        table.add_row(name, f"{count:,}", f"{share:.1f}", storage_module.bar(share, 100))
     Console(highlight=False, soft_wrap=True).print(table)
 
 
@@ -162,7 +164,7 @@ def _textless(archive: Archive, tags: list[CommitTag], *, as_json: bool, as_csv:
     """Write the documents without a text, a line each."""
     if not fulltext.installed():
         raise UsageError("texts need more libraries: pip install 'webarcfs[search]'")
-    from agent.indexing.textless import textless  # noqa: PLC0415 # of the extra `search`
+    from agent.indexing.fulltext_run import textless  # noqa: PLC0415 # of the extra `search`
 
     rows = [asdict(each) | {"meaning": SENTENCES[each.fault]} for each in textless(archive, tags)]
     if as_json:
@@ -195,7 +197,7 @@ def find(archive: Archive, name: str) -> tuple[Path, str | None]:
             return folder, name.partition("@")[2]
     for path in sorted(archive.jobs.iterdir(), reverse=True):
         if name in (path.name, kind_of(path.name)):
-            if (path / crawllog.PLAIN).exists():
+            if (path / crawl_log.PLAIN).exists():
                 return path, None
             raise NotFound(f"{name} has no report yet, and nothing was fetched: it is about to begin, or waits")
     last = f"; the last one is {jobs[-1].name}" if jobs else "; there are none yet"
@@ -212,7 +214,7 @@ def _summary(folder: Path) -> dict[str, Any]:
 
 def _summary_so_far(folder: Path) -> dict[str, Any]:
     """Return of an open job what summary.json will have, as far as it is known."""
-    known = jobstate.load(folder) or JobState(job=folder.name, publication=kind_of(folder.name))
+    known = job_state.load(folder) or JobState(job=folder.name, publication=kind_of(folder.name))
     return {
         "job": known.job,
         "publication": known.publication,
@@ -225,7 +227,7 @@ def _summary_so_far(folder: Path) -> dict[str, Any]:
         "latest_end": known.latest_end,
         "bytes": known.bytes,
         "arcs": {},
-        "orders": orders.told(folder),
+        "orders": job_orders.told(folder),
     }
 
 

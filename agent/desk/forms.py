@@ -1,15 +1,111 @@
-"""What a browser sent with a form: its fields, cleaned, and what its token says. Pure."""
+"""What a browser sent with a form: its fields, cleaned, and what its token says. Pure.
+
+The bounds of the desk, beside those of the room's server, which hold for its connections. Pure.
+
+One table, so that an administrator finds them together. Sizes are bytes and times are seconds, where nothing else is
+said.
+
+Ticks in a long list: numbers of snapshots, written short for a URL, as `3,7-12`. Pure.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from io import IOBase
+from typing import Final
 from urllib.parse import parse_qsl
 
-from agent.desk import limits
+from webarcfs.archive.catalogue.record import LARGEST_ATTACHMENT
 from webarcfs.archive.model.errors import UsageError
+
+# == limits, pure =====================================================================================================
+
+
+#: Largest body of a form (413 beyond), and the time in which it must be there (408 beyond).
+BODY_BYTES: Final = 256 * 1024
+BODY_SECONDS: Final = 15.0
+#: The same for the form with a file, of who may attach one: the file is 20 MB at most. It is read as a stream.
+UPLOAD_BYTES: Final = LARGEST_ATTACHMENT + BODY_BYTES
+UPLOAD_SECONDS: Final = 300.0
+#: Bytes of a file that are kept in memory; more go to a temporary file.
+UPLOAD_IN_MEMORY: Final = 1 << 20
+#: Most fields of a form.
+FIELDS: Final = 2_000
+
+#: A session ends when nothing was asked for so long, and in any case after the second time.
+IDLE_SECONDS: Final = 12 * 3600
+LONGEST_SECONDS: Final = 24 * 3600
+#: Most sessions that are open, in all and of a person. One whose cookie never came back goes first, then the one that
+#: was idle longest; in all, it is one of the person who has most.
+SESSIONS: Final = 1_000
+SESSIONS_OF_PERSON: Final = 50
+#: Forms of a session that were sent, of which a second copy is told apart.
+SENT: Final = 5_000
+#: A preview is valid so long.
+PREVIEW_SECONDS: Final = 3600
+
+#: Guesses of passwords within `GUESS_SECONDS`: for a name from an address, from an address, and for a name in all.
+GUESS_SECONDS: Final = 300.0
+GUESSES_OF_BOTH: Final = 5
+GUESSES_OF_ADDRESS: Final = 20
+GUESSES_OF_NAME: Final = 30
+#: Names and addresses that are remembered, each.
+GUESSERS: Final = 10_000
+#: Shortest and longest password, in characters.
+PASSWORD_SHORTEST: Final = 10
+PASSWORD_LONGEST: Final = 500
+
+#: Rows of a page of a list, and of each part of Today.
+ROWS: Final = 50
+TODAY_ROWS: Final = 10
+#: Snapshots that one form may release or change.
+AT_ONCE: Final = 500
+#: Days in which Today tells of what is over: incomplete and empty captures, rules that lapse.
+DAYS: Final = 30
+
+#: Seconds between two looks at the running jobs, for all that watch; and most that watch.
+WATCH_SECONDS: Final = 1.0
+WATCHERS: Final = 500
+#: Seconds after which a watcher hears something, so that a broken connection is noticed.
+WATCH_QUIET: Final = 15.0
+
+
+# == ticks, pure ======================================================================================================
+
+
+def read(text: str) -> frozenset[int]:
+    """Return the numbers that a text names, as many as one form may; what is none is left out."""
+    found: set[int] = set()
+    for each in text[:20_000].split(","):
+        first, dash, last = each.partition("-")
+        if not (_is_number(first) and (not dash or _is_number(last))):
+            continue
+        low, high = int(first), int(last if dash else first)
+        found |= set(range(low, min(high + 1, low + AT_ONCE)))
+        if len(found) >= AT_ONCE:
+            break
+    return frozenset(sorted(found, reverse=True)[:AT_ONCE])
+
+
+def written(numbers: Iterable[int]) -> str:
+    """Return numbers as a short text."""
+    spans: list[list[int]] = []
+    for each in sorted(set(numbers)):
+        if spans and spans[-1][1] == each - 1:
+            spans[-1][1] = each
+        else:
+            spans.append([each, each])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) < 10
+
+
+# == forms, pure ======================================================================================================
+
 
 TOKEN = "token"  # noqa: S105 # the name of a field
 #: Fields that are never shown again, nor kept over a login.
@@ -71,10 +167,10 @@ def parse(body: bytes, kind: str) -> Form:
         raise UsageError("a form of this page was expected")
     try:
         pairs = parse_qsl(
-            body.decode("ascii", "replace"), keep_blank_values=True, max_num_fields=limits.FIELDS, errors="replace"
+            body.decode("ascii", "replace"), keep_blank_values=True, max_num_fields=FIELDS, errors="replace"
         )
     except ValueError:
-        raise UsageError(f"a form has {limits.FIELDS} fields at most") from None
+        raise UsageError(f"a form has {FIELDS} fields at most") from None
     return of_pairs(pairs)
 
 

@@ -1,6 +1,14 @@
 """What the templates of the desk show: values, without any decision left. Pure.
 
 Texts are plain and are escaped by the templates. An `href` or `action` is a path of the desk. Times are CET.
+
+What the templates of the desk show of a snapshot's files: its logs, and what is attached to it. Pure.
+
+What the templates of the desk show of access, people and options: values. Pure.
+
+What the templates show of publications and their trials: values. Pure.
+
+What the templates show of the registers: values. Pure.
 """
 
 from __future__ import annotations
@@ -9,9 +17,48 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from agent.desk.file_views import AttachedFiles
-from webarcfs.room.memento_views import FramePage
-from webarcfs.room.views import ComparePage, Link, Pages, Slice
+from agent.operations.trying import Answer, Trial
+from webarcfs.room.views import ComparePage, FramePage, Link, Pages, Slice
+
+# == file views, pure =================================================================================================
+
+
+@dataclass(frozen=True, slots=True)
+class LogPage:
+    """A log of a snapshot, in pieces."""
+
+    title: str
+    back: Link
+    text: str
+    first: int
+    previous: str
+    following: str
+    raw: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttachmentRow:
+    """A file that is attached to a snapshot."""
+
+    name: str
+    href: str
+    bytes: int
+    at: datetime
+    by: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttachedFiles:
+    """The files of a snapshot, the note that was typed for one that was not taken, and the most bytes of one."""
+
+    rows: tuple[AttachmentRow, ...]
+    note: str
+    most: int
+
+
+# == views, pure ======================================================================================================
+
 
 # -- who asks ----------------------------------------------------------------------------------------------------------
 
@@ -392,3 +439,190 @@ class ReportTable:
     heading: str
     rows: tuple[tuple[str, str, int, float, int], ...]
     left: int = 0
+
+
+# == office views, pure ===============================================================================================
+
+
+@dataclass(frozen=True, slots=True)
+class RuleRow:
+    """A rule of access, about an address in its spellings."""
+
+    id: str
+    addresses: tuple[str, ...]
+    access: str
+    user: str
+    span: str
+    lapses: datetime | None
+    reason: str
+    public_text: str
+    by: str
+    at: str
+    is_soon: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AccessPage:
+    """`/access`: what is withheld, what is closed, what lapses."""
+
+    rules: tuple[RuleRow, ...]
+    closed: tuple[tuple[str, str, int], ...]
+    fields: tuple[FormField, ...]
+    state: str
+    fault: str
+
+
+@dataclass(frozen=True, slots=True)
+class PersonRow:
+    """A person of the archive."""
+
+    key: str
+    name: str
+    role: str
+    unix: str
+    has_password: bool
+    rights: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PeoplePage:
+    """`/people`: who may do what. `chosen` is the key of the person whose form is open, empty for a new one."""
+
+    rows: tuple[PersonRow, ...]
+    fields: tuple[FormField, ...]
+    chosen: str
+    state: str
+    roles: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordPage:
+    """`/password`: one's own password."""
+
+    has_password: bool
+    shortest: int
+
+
+@dataclass(frozen=True, slots=True)
+class FeedPage:
+    """`/feed`: whether the person has an address of the staff's feed; `address` is the one that was made just now."""
+
+    has_feed: bool
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class OptionsPage:
+    """`/options`: the archive's settings. `is_open`: they may be changed here."""
+
+    sets: tuple[FieldSet, ...]
+    state: str
+    is_open: bool
+    file: str
+    fault: str
+
+
+# == publication views, pure ==========================================================================================
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicationLine:
+    """A publication in the list. `count` and `last` are of its snapshots."""
+
+    name: str
+    href: str
+    description: str
+    urls: tuple[str, ...]
+    interval: str
+    next: datetime | None
+    retired: bool
+    is_running: bool
+    count: int
+    last: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class PublicationsPage:
+    """`/publications`."""
+
+    rows: tuple[PublicationLine, ...]
+    pages: Pages
+    query: str
+    faults: tuple[str, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrialPage:
+    """What came of a trial; `runs`: nothing yet. Each of `starts` is a start URL with its redirects."""
+
+    runs: bool
+    fault: str
+    robots: tuple[Answer, ...]
+    starts: tuple[tuple[Answer, ...], ...]
+    would: tuple[str, ...]
+    number: int
+    refused: tuple[tuple[str, int, str], ...]
+    is_good: bool
+
+    @classmethod
+    def of(cls, found: Trial | None, fault: str, sentences: Mapping[str, str]) -> TrialPage:
+        """Return a trial as pages show it; None: it runs, or ended with a fault."""
+        if found is None:
+            return cls(not fault, fault, (), (), (), 0, (), is_good=False)
+        refused = sorted(found.refused.items(), key=lambda each: -each[1])
+        return cls(
+            runs=False,
+            fault="",
+            robots=tuple(found.robots),
+            starts=tuple(tuple(chain) for chain in found.starts),
+            would=tuple(found.would),
+            number=found.number,
+            refused=tuple((word, count, sentences.get(word, "")) for word, count in refused),
+            is_good=found.is_good,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublicationPage:
+    """`/publications/<name>`, and `/publications/+new`. `copy` is what a file of its own would say."""
+
+    name: str
+    description: str
+    sets: tuple[FieldSet, ...]
+    state: str
+    is_open: bool
+    retired: bool
+    place: str
+    copy: str
+    trial: TrialPage | None
+    jobs: tuple[JobCard, ...]
+    snapshots: str
+
+
+# == register views, pure =============================================================================================
+
+
+@dataclass(frozen=True, slots=True)
+class FormatRow:
+    """An extension: how many files the newest captures have of it, and by which programs they are made and read."""
+
+    extension: str
+    documents: int
+    made_by: str
+    read_by: str
+    is_at_risk: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegistersPage:
+    """`/registers`."""
+
+    rows: tuple[FormatRow, ...]
+    at_risk: tuple[FormatRow, ...]
+    types: tuple[tuple[str, str, str], ...]
+    profiles: tuple[tuple[str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...]
+    programs: tuple[tuple[str, str, str, str], ...]
+    of_format: tuple[FormField, ...]
+    of_type: tuple[FormField, ...]
+    fault: str

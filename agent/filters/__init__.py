@@ -5,7 +5,7 @@ module of this package (`mime`), `package.module:function`, or a file, `/path/to
 second parameter `settings`: the content of `filters/<module>.toml` (/Fi-2/), converted by the module's function
 `settings` if it has one.
 
-Public: `chain`, and `Document` for the annotations of filters. Imports pipeline, and of webarcfs archive.
+Public: `chain`, and `Document` for the annotations of filters.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any
 
 from agent.filters import mime
-from agent.pipeline.document import Document
+from agent.pipeline.domain_run import Document
 from webarcfs.archive.config.settings import Profile
 from webarcfs.archive.model.errors import SettingsError
 

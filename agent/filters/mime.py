@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from agent.policy.typerules import wanted
+from agent.crawl.scope import wanted
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.settings import Profile
 

@@ -1,5 +1,7 @@
-"""Files of other crawlers as the capture of a job: opens each format, selects records and resolves revisits.
+"""Files of other crawlers as the crawls of jobs: opens each format, selects records, resolves revisits, plans crawls.
 
-Public: `sources`, `parts`, `warcfile`, `revisits`, `importedfiles`, `captures`. Used by the thread of the job. Imports
-system, policy, frontier, jobfolder, capture, and of webarcfs archive, content, warc.
+Public: every module. `import_sources` and `warcfile` read files into an index; `crawls` decides, purely, which captures
+are one crawl and how many snapshots of a host a crawl needs; `planning` writes the plan before anything is published.
+`exported_records` and `exported_trees` make WARCs of `webarc export` into the same snapshots again; they move no ref.
+Used by the thread of the job.
 """

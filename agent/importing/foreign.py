@@ -1,20 +1,54 @@
-"""What all readers of foreign files give and are given: records, parts of files with records, and where to report."""
+"""What all readers of foreign files give and are given: records, parts of files with records, and where to report.
+
+Collects messages about files: each message once, with its count and its first occurrence.
+"""
 
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import IO, Protocol
 
-from agent.importing.tally import Tally, printable
 from webarcfs.archive.model.errors import WebarcError
-from webarcfs.warc.foreignfile import records, stream_of
+from webarcfs.warc.foreign_files import records_of, stream_of
+
+# == tally ============================================================================================================
+
+
+class Tally:
+    """Messages about files, each with its count and its first occurrence."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._first: dict[tuple[str, str], str] = {}
+
+    def add(self, file: str, what: str, first: str) -> None:
+        """Count a message about `file`; `first` is the position or the record of this occurrence."""
+        self._counts[file, what] += 1
+        self._first.setdefault((file, what), first)
+
+    def lines(self) -> list[str]:
+        """Return one line per message, which can be stored and printed whatever a file says."""
+        lines = (
+            f"{file}: {what}{f', {count} times; the first' if count > 1 else ''}: {self._first[file, what][:200]}"
+            for (file, what), count in self._counts.items()
+        )
+        return [printable(line) for line in lines]
+
+
+def printable(text: str) -> str:
+    """Return a text of a foreign file as one line that can be stored and printed."""
+    return " ".join(text.encode("utf-8", "backslashreplace").decode().splitlines())
+
+
+# == foreign ==========================================================================================================
 
 
 class ForeignRecord(Protocol):
-    """A record of a foreign file, as `webarcfs.warc.tolerant.Record` is one."""
+    """A record of a foreign file, as `webarcfs.warc.foreign_files.Record` is one."""
 
     fields: dict[str, str]
     length: int
@@ -38,7 +72,7 @@ class ForeignRecord(Protocol):
 
 
 class Spool(Protocol):
-    """Where responses to archive are written, as `webarcfs.warc.writer.WarcWriter` is one."""
+    """Where responses to archive are written, as `webarcfs.warc.job_warc.WarcWriter` is one."""
 
     def add(self, url: str, date: datetime, head: bytes, parts: Iterable[bytes]) -> int:
         """Store a response; return its offset."""
@@ -81,7 +115,7 @@ def file_part(file: IO[bytes], size: int, name: str, report: Report, *, before: 
         stream = stream_of(file, size)
     except WebarcError as error:
         raise type(error)(f"{name}: {error}") from None
-    found = records(stream, lambda what, where: report.losses.add(name, what, f"at byte {where}"))
+    found = records_of(stream, lambda what, where: report.losses.add(name, what, f"at byte {where}"))
     return Part(name, found, lambda: before + stream.taken, crawl)
 
 

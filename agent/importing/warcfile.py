@@ -1,7 +1,12 @@
 """Reads foreign files into a job: adds each capture to its index, and writes responses to archive into the spool.
 
-Revisit records wait until all files are read (`revisits.py`). A response counts if its request was a GET. The request
-may precede or directly follow the response, so each response is held until the next record has been read.
+Revisit records wait until all files are read (`import_captures.py`). A response counts if its request was a GET. The
+request may precede or directly follow the response, so each response is held until the next record has been read.
+
+Whether a body ends as its kind does: proof that it is whole where its Content-Length says that more should come.
+
+Writers change bodies (they unpack them, or insert a line) and leave the head as it was; a connection that broke leaves
+the same mark. The end of the body tells one from the other, for kinds that have an end.
 """
 
 from __future__ import annotations
@@ -13,26 +18,68 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from agent.frontier.importindex import ImportIndex
-from agent.frontier.rows import StoredBody, UrlOutcome
-from agent.importing import bodyends
-from agent.importing.captures import Capture, RecordPlace, capture_row, untaken_row
-from agent.importing.crawls.naming import CrawlsBy, crawl_name, is_of_export, part_of
+from agent.crawl import scope
+from agent.crawl.frontier import StoredBody, UrlOutcome
+from agent.crawl.import_index import ImportIndex
+from agent.crawl.vocabulary import (
+    NOT_MODIFIED,
+    PARTIAL_CONTENT,
+    WHOLE,
+    Reason,
+    Status,
+    UrlState,
+    is_error_page,
+    redirect_of,
+)
+from agent.importing.crawls import CrawlsBy, crawl_name, is_of_export, part_of
 from agent.importing.foreign import ForeignRecord, Part, Report, Spool, shown
-from agent.importing.parts import parts_of
-from agent.importing.sources import Source
-from agent.policy import traps
-from agent.policy.fetchstatus import NOT_MODIFIED, PARTIAL_CONTENT, WHOLE, Status, is_error_page, redirect_of
-from agent.policy.vocabulary import Reason, UrlState
+from agent.importing.import_captures import Capture, RecordPlace, capture_row, untaken_row
+from agent.importing.import_sources import Source, parts_of
 from webarcfs.archive.config.settings import CrawlSettings
-from webarcfs.archive.model import redirects
+from webarcfs.archive.model import url_lists
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import UrlRefused
-from webarcfs.archive.model.url import canonical
+from webarcfs.archive.model.urls import canonical
 from webarcfs.content import mimetype
 from webarcfs.warc import http_response
-from webarcfs.warc.decoding import BadBody, Bomb, TooBig, decoded, unknown_codings
-from webarcfs.warc.fields import base32, capture_key, declared_digest, digest_key, nanoseconds_of, parse_date
+from webarcfs.warc.decoding import BadBody, BodyFault, Bomb, TooBig, decoded, unknown_codings
+from webarcfs.warc.http_response import base32, capture_key, declared_digest, digest_key, nanoseconds_of, parse_date
+
+# == bodyends, pure ===================================================================================================
+
+
+#: Bytes of a body's end that are looked at.
+TAIL = 1 << 10
+#: The first bytes of a kind, and what its last bytes contain.
+_KINDS: tuple[tuple[re.Pattern[bytes], re.Pattern[bytes]], ...] = (
+    (re.compile(rb"\x89PNG\r\n\x1a\n"), re.compile(rb"\0\0\0\0IEND\xaeB`\x82\s*\Z")),
+    (re.compile(rb"\xff\xd8\xff"), re.compile(rb"\xff\xd9\s*\Z")),
+    (re.compile(rb"GIF8[79]a"), re.compile(rb"\0;\s*\Z")),
+    (re.compile(rb"%PDF-"), re.compile(rb"%%EOF\s*\Z")),
+    (re.compile(rb"PK\x03\x04"), re.compile(rb"PK\x05\x06(?s:.{18,})\Z")),
+    (re.compile(rb"(?s:.{0,400})<(?i:html|!doctype html|head|body)"), re.compile(rb"(?i:</html\s*>)(?s:.*>)?\s*\Z")),
+    (re.compile(rb"(?s:.{0,400})<(?i:svg)[\s>]"), re.compile(rb"(?i:</svg\s*>)\s*\Z")),
+)  # fmt: skip
+
+
+def ends(start: bytes, tail: bytes) -> bool:
+    """Return whether a body with this start and these last bytes is whole; False if its kind does not tell."""
+    return any(begin.match(start) and end.search(tail) for begin, end in _KINDS)
+
+
+def checked(parts: Iterator[bytes], is_shorter: bool) -> Iterator[bytes]:
+    """Yield a body of another length than its head says. Raises BadBody for one that is shorter, and may be cut off."""
+    start = tail = b""
+    for part in parts:
+        start = start or part[:TAIL]
+        tail = (tail + part)[-TAIL:]
+        yield part
+    if is_shorter and not ends(start, tail):
+        raise BadBody(BodyFault.TRUNCATED)
+
+
+# == warcfile =========================================================================================================
+
 
 _WARCINFO = "warcinfo"
 _LONGEST_WARCINFO = 1 << 16
@@ -202,8 +249,8 @@ class _Reading:
                 self.intake.remarks.add(self.file, "passed over, no URL of the web", str(error))
             return None
         time = parse_date(date)
-        if traps.beyond_all(url) == traps.PATH_DEPTH:
-            what = f"a URL of more than {traps.MOST_SEGMENTS} segments, too deep to keep"
+        if scope.beyond_all(url) == scope.PATH_DEPTH:
+            what = f"a URL of more than {scope.MOST_SEGMENTS} segments, too deep to keep"
             self._lose(what, Reason.PATH_DEPTH)
         elif time is None:
             self._lose("a record without a date that can be", Reason.BAD_DATE)
@@ -274,7 +321,7 @@ class _Reading:
             most = settings.max_file_size
             parts = decoded(body, head, settled.size, uncoded=uncoded, trust_length=False, most=most)
             if is_other_length:
-                parts = bodyends.checked(parts, settled.size < (head.length or 0))
+                parts = checked(parts, settled.size < (head.length or 0))
             position = self.spool.add(capture.url, capture.time, raw, _hashing(parts, plain.update, payload.update))
         except BadBody as error:
             self.spool.drop()
@@ -387,7 +434,7 @@ def _failed(status: Status, note: str) -> UrlOutcome:
 
 def _with_target(settled: UrlOutcome, url: str, head: http_response.Head) -> UrlOutcome:
     """Return the outcome with the target of a redirect; unchanged for another response."""
-    if head.status not in redirects.STATUSES:
+    if head.status not in url_lists.STATUSES:
         return settled
     target, note = redirect_of(url, head.get("location"))
     return replace(settled, target=target, note=note or settled.note)

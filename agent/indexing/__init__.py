@@ -1,5 +1,5 @@
-"""Synchronises derived data with git: webarc.db, links.db, the feed.
+"""Synchronises derived data with git: webarc.db, links.db, the full-text index, the feed.
 
-Public: `recovery` (rebuilds all, or adds what is missing), `linksync`, `metadata`, `links`. Runs after each
-publication, in the agent, and in `webarc-agent recover`. Imports of webarcfs archive and content.
+Public: `recovery` (rebuilds all, or adds what is missing), `links`, `fulltext`. Runs after each publication, in the
+agent, and in `webarc-agent recover`.
 """

@@ -4,6 +4,8 @@ The process reads bodies from git itself, a document a request, and answers in o
 for which it takes too long, has a fault; the next ones go to a new process.
 
 `python -m agent.indexing.extraction` is that process.
+
+Bodies of archived documents, from git, for what reads them: links and texts.
 """
 
 from __future__ import annotations
@@ -16,24 +18,84 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Generic, TypeVar
 
-from agent.indexing import bodies
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.errors import WebarcError
+from webarcfs.content import outlinks
 from webarcfs.content.extractors.extracted import Extracted, Fault
+
+# == bodies ===========================================================================================================
+
+
+_CHUNK = 1 << 20
+_LONGEST_HEAD = 1 << 16
+
+
+@contextmanager
+def opened(store: Repository, blob: str) -> Iterator[BinaryIO]:
+    """Yield a body as a file, of memory or without a name."""
+    if store.size(blob) <= _CHUNK:
+        yield BytesIO(store.read(blob))
+        return
+    with tempfile.TemporaryFile() as file:
+        store.copy(blob, file.fileno())
+        file.seek(0)
+        yield file
+
+
+@contextmanager
+def chunks(store: Repository, blob: str) -> Iterator[Iterable[bytes]]:
+    """Yield the chunks of a body; each iteration begins at its start."""
+    if store.size(blob) <= _CHUNK:
+        yield (store.read(blob),)
+        return
+    with tempfile.TemporaryFile() as file:
+        store.copy(blob, file.fileno())
+
+        yield _Chunks(file.fileno())
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunks:
+    """The chunks of a body in a file; each iteration begins at its start."""
+
+    fd: int
+
+    def __iter__(self) -> Iterator[bytes]:
+        at = 0
+        while at < outlinks.LONGEST_PAGE and (chunk := os.pread(self.fd, _CHUNK, at)):
+            yield chunk
+            at += len(chunk)
+
+
+def content_type(store: Repository, head: str) -> str:
+    """Return the Content-Type in a page's stored head; empty without one."""
+    if not head or store.size(head) > _LONGEST_HEAD:
+        return ""
+    for line in store.read(head).split(b"\n"):
+        name, colon, value = line.partition(b":")
+        if colon and name.strip().lower() == b"content-type":
+            return value.strip().decode("latin-1")
+    return ""
+
+
+# == extraction =======================================================================================================
+
 
 _log = logging.getLogger(__name__)
 #: Bytes of memory, and seconds of the processor and of waiting, that a document may take.
 MEMORY, PROCESSOR, PATIENCE = 3 << 29, 60, 180.0
 #: Requests that are sent ahead.
 _AHEAD = 32
-_LENGTH, _CHUNK = 8, 1 << 16
+_LENGTH, _EXTRACTION_CHUNK = 8, 1 << 16
 T = TypeVar("T")
 
 
@@ -117,7 +179,7 @@ class Extraction(Generic[T]):
             if not select.select([out], [], [], PATIENCE)[0]:
                 process.kill()
                 return b""
-            if not (chunk := os.read(out, _CHUNK)):
+            if not (chunk := os.read(out, _EXTRACTION_CHUNK)):
                 return b""
             self._read += chunk
         data = bytes(self._read[:size])
@@ -177,8 +239,8 @@ def _text_of(store: Repository, request: Request) -> Extracted:
     """Return the text of a body. Raises Damaged if git cannot read it."""
     from webarcfs.content.extractors.extracting import extract  # noqa: PLC0415 # only this process needs them
 
-    with bodies.opened(store, request.blob) as file:
-        return extract(file, request.mime_type, bodies.content_type(store, request.head), request.language)
+    with opened(store, request.blob) as file:
+        return extract(file, request.mime_type, content_type(store, request.head), request.language)
 
 
 def _write(out: BinaryIO, data: bytes) -> None:

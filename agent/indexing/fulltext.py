@@ -12,14 +12,15 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from webarcfs.archive.config import settings_file
+from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.toml_file import write
+from webarcfs.archive.config.settings_files import replace_file
 from webarcfs.archive.model.errors import SettingsError, UsageError
 from webarcfs.archive.system import locks
 
 if TYPE_CHECKING:
     from agent.indexing.fulltext_run import Indexed
+
 
 _log = logging.getLogger(__name__)
 _STATE = "state"
@@ -35,7 +36,7 @@ def installed() -> bool:
 def wanted(archive: Archive) -> bool:
     """Return whether the archive has a full-text index. False for faulty settings, which others report."""
     try:
-        return settings_file.load(archive.settings)[0].index.search and installed()
+        return settings_files.load(archive.settings)[0].index.search and installed()
     except SettingsError:
         return False
 
@@ -71,7 +72,7 @@ def bring_in_step(
         archive.search.mkdir(exist_ok=True)
         state = _feed(archive)
         done = fulltext_run.run(archive, stop, progress, anew=anew)
-        write(archive.search / _STATE, json.dumps(state).encode())
+        replace_file(archive.search / _STATE, json.dumps(state).encode())
         return done
 
 

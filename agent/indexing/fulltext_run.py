@@ -3,26 +3,70 @@
 A snapshot's documents are added in one or more commits, and its mark with the last of them: after a kill, the next run
 goes on where this one committed. A version that a snapshot ended is put again, with the text that the index has. An
 index that cannot be read is made anew.
+
+The documents of a job that have no text in the full-text index, or not all of it, and why.
+
+The documents of the full-text index with the field names of SolrWayback, for Solr.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 from agent.indexing.extraction import Extraction, Request
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.index import fulltext_source
-from webarcfs.archive.index.fulltext_source import SourceSnapshot, SourceVersion
+from webarcfs.archive.index import captures
+from webarcfs.archive.index.captures import SourceSnapshot, SourceVersion
 from webarcfs.archive.model.errors import Busy, Damaged, Interrupted, NotFound
-from webarcfs.content.extractors.extracted import Extracted
+from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.content.extractors.extracted import SENTENCES, Extracted, Fault
 from webarcfs.content.extractors.extracting import has_text
 from webarcfs.search import generations
 from webarcfs.search.index import IndexReader, IndexWriter
-from webarcfs.search.indexed_document import CURRENT, IndexedDocument
+from webarcfs.search.translation import Translator
+from webarcfs.search.words import CURRENT, IndexedDocument, began, faulty, kind_of
+
+# == textless =========================================================================================================
+
+
+@dataclass(frozen=True, slots=True)
+class Textless:
+    """A document without a text, or without all of it."""
+
+    url: str
+    mime_type: str
+    size: int
+    fault: Fault
+
+
+def textless(archive: Archive, tags: Iterable[CommitTag]) -> Iterator[Textless]:
+    """Yield what snapshots brought that cannot be searched by its words, by fault and URL.
+
+    Raises NotFound for a snapshot that is not indexed yet.
+    """
+    reader = generations.opened(archive)
+    make = Translator(reader.schema)
+    known = reader.snapshots()
+    for tag in tags:
+        if str(tag) not in known:
+            raise NotFound(f"{tag} is not indexed yet; the agent does it, or `webarc-agent index`")
+        came = make.term("mark", began(tag.domain, int(tag.crawl_time.timestamp())))
+        for fault in SENTENCES:
+            query = make.all(came, make.term("mark", faulty(fault)))
+            found = reader.documents(query, max(reader.count(query), 1)).plain()
+            for each in sorted(found, key=lambda each: each.url):
+                yield Textless(each.url, each.mime_type, each.size, fault)
+
+
+# == fulltext run =====================================================================================================
+
 
 _log = logging.getLogger(__name__)
 _ANEW = "`webarc-agent index --anew` makes it anew"
@@ -84,8 +128,8 @@ def findings(archive: Archive, *, in_step: bool) -> Iterator[str]:
         yield f"{name}: {error}"
         return
     try:
-        snapshots = fulltext_source.snapshots(archive.database)
-        rows = fulltext_source.count_versions(archive.database)
+        snapshots = captures.snapshots(archive.database)
+        rows = captures.count_versions(archive.database)
     except (Damaged, Busy, NotFound):
         return  # another check reports it
     tags = {each.tag for each in snapshots}
@@ -115,9 +159,9 @@ class _Run:
         """Bring the index in step."""
         by_domain: dict[str, list[SourceSnapshot]] = {}
         with suppress(NotFound):
-            for each in fulltext_source.snapshots(self._archive.database):
+            for each in captures.snapshots(self._archive.database):
                 by_domain.setdefault(each.domain, []).append(each)
-        self._known = sum(fulltext_source.count_versions(self._archive.database).values()) if by_domain else 0
+        self._known = sum(captures.count_versions(self._archive.database).values()) if by_domain else 0
         with IndexWriter(self._folder) as self._writer:
             self._reader = IndexReader(self._folder)
             known = self._without_vanished({each.tag for found in by_domain.values() for each in found})
@@ -150,7 +194,7 @@ class _Run:
         for each in missing:
             at = seqs.index(each.seq) + 1
             touched |= {*seqs[at : at + 1]}
-        versions = fulltext_source.versions(self._archive.database, domain, touched)
+        versions = captures.versions(self._archive.database, domain, touched)
         for version, text in self._extraction.texts(self._wanted(domain, versions)):
             self._put(domain, version, text)
         for each in missing:
@@ -199,3 +243,56 @@ class _Run:
 
 def _until(version: SourceVersion) -> int:
     return CURRENT if version.until == _NEVER else version.until
+
+
+# == fulltext export ==================================================================================================
+
+
+#: Warcindexer's words for kinds that it names otherwise.
+_KINDS = {"table": "excel", "slides": "powerpoint", "style": "css", "script": "javascript"}
+
+
+def documents(archive: Archive) -> Iterator[dict[str, Any]]:
+    """Yield each version in the index as a document of Solr. Raises NotFound without an index."""
+    reader = generations.opened(archive)
+    for version in captures.every_version(archive.database):
+        found = reader.find(version.path, version.since)
+        if found is None:
+            raise NotFound(f"{version.url} is not indexed yet; `webarc-agent index` brings the index in step")
+        yield solr(found)
+
+
+def solr(document: IndexedDocument) -> dict[str, Any]:
+    """Return a document of Solr; fields without a value are left out."""
+    captured = datetime.fromtimestamp(document.captured, UTC)
+    host = urlsplit(document.url).hostname or ""
+    text = document.extracted
+    said = {
+        "id": f"{captured:%Y%m%d%H%M%S}/{document.blob}/{document.url}",
+        "url": document.url,
+        "url_norm": document.url,
+        "url_path": urlsplit(document.url).path,
+        "host": host,
+        "domain": ".".join(host.split(".")[-2:]),
+        "public_suffix": host.rpartition(".")[2],
+        "title": document.title,
+        "content": text.body,
+        "content_type": document.mime_type,
+        "content_type_norm": _KINDS.get(kind_of(document.mime_type), kind_of(document.mime_type)),
+        "content_type_ext": document.extension,
+        "content_length": document.size,
+        "content_text_length": len(text.body),
+        "content_language": text.language,
+        "description": text.description,
+        "crawl_date": f"{captured:%Y-%m-%dT%H:%M:%SZ}",
+        "crawl_year": captured.year,
+        "wayback_date": int(f"{captured:%Y%m%d%H%M%S}"),
+        "status_code": document.status,
+        "hash": document.blob,
+        "collection": document.publication,
+        "record_type": "response",
+        "type": kind_of(document.mime_type),
+        "webarcfs_since": document.since,
+        "webarcfs_until": None if document.until == CURRENT else document.until,
+    }
+    return {name: value for name, value in said.items() if value not in ("", None)}

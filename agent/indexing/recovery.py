@@ -2,6 +2,10 @@
 
 `recover` rebuilds everything and repairs the small files of repositories as far as possible. `catch_up` adds snapshots
 that are missing after a crash between publishing and indexing.
+
+Stage 9, index: adds the changes of a crawl to webarc.db (/Cr-15/). It reads only git, so `recover` does the same.
+
+Only metadata count: a commit that only adds files or data nodes changes no row.
 """
 
 from __future__ import annotations
@@ -11,21 +15,102 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from agent.indexing import linksync
-from agent.indexing.metadata import index
-from webarcfs.archive.commit.commit_additions import replay
+from agent.indexing import links as links_module
+from agent.pipeline.domain_run import TreeReader
+from webarcfs.archive.additions.commit_additions import replay
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git import leftlocks
+from webarcfs.archive.document import data_xml
+from webarcfs.archive.git import git_command
 from webarcfs.archive.git.repository import CRAWLS, Commit, Repository
-from webarcfs.archive.history import sequence
-from webarcfs.archive.history.feed import Feed
-from webarcfs.archive.index.database import Database
+from webarcfs.archive.history import redirect_lists, sequence
+from webarcfs.archive.history.sequence import Feed
+from webarcfs.archive.index.database import Database, DocumentChange, StoredVersion
 from webarcfs.archive.index.sqlite_file import journal, remove
-from webarcfs.archive.model.errors import Damaged, DatabaseDamaged, DatabaseOutdated, WebarcError
-from webarcfs.archive.model.metadata import CommitTag, parse_compact_time
+from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, is_data_file
+from webarcfs.archive.model.errors import Damaged, DatabaseDamaged, DatabaseOutdated, InvalidDocument, WebarcError
+from webarcfs.archive.model.metadata import CommitTag, MetaData, parse_compact_time
+from webarcfs.archive.model.url_lists import Met, Redirect
 from webarcfs.archive.repair.mending import mend
+from webarcfs.export.warc_records import digest_of
+
+# == metadata =========================================================================================================
+
 
 _log = logging.getLogger(__name__)
+
+
+def index(database: Database, store: Repository, commit: Commit) -> None:
+    """Record the snapshot of a crawl's commit, in one transaction. Raises Damaged if a data.xml cannot be read."""
+    changes, redirects = changes_of(store, commit), redirects_of(store, commit)
+    try:
+        database.record(commit.message, changes, redirects, met_of(store, commit))
+    except DatabaseDamaged:
+        raise
+    except Damaged as error:
+        if not commit.message.met:
+            raise
+        # Without its list a snapshot is known all the same; if something else is damaged, this raises again.
+        database.record(commit.message, changes_of(store, commit), redirects_of(store, commit))
+        _log.error("%s: what its crawl met unchanged is not known to webarc.db: %s", commit.message.tag, error)
+
+
+def changes_of(store: Repository, commit: Commit) -> Iterator[DocumentChange]:
+    """Yield the documents whose metadata a commit changed, in order of path."""
+    before = store.commit(commit.parents[0]).tree if commit.parents else None
+    domain, shelf = commit.message.tag.domain, TreeReader(store, commit.tree)
+    for difference in store.differences(before, commit.tree):
+        folder, _, name = difference.path.rpartition("/")
+        if name != DATA_XML:
+            continue
+        path = f"/{domain}/{folder}"
+        old, new = (_metadata(store, blob, path) for blob in (difference.old, difference.new))
+        if old != new:
+            yield DocumentChange(path, None if new is None else _version(store, shelf, folder, new))
+
+
+def met_of(store: Repository, commit: Commit) -> Iterator[tuple[str, Met]]:
+    """Yield what a crawl met unchanged: paths of ARCs (`/<domain>/…`), then URLs of redirects."""
+    found = redirect_lists.of_crawl(store, commit)
+    if found is None:
+        return
+    domain, tree = commit.message.tag.domain, redirect_lists.seen_tree(commit)
+    for arc, met in redirect_lists.met_arcs(store, tree, found):
+        if met is not None:
+            yield f"/{domain}/{arc}", met
+    for url, met in redirect_lists.met_redirects(store, tree, found):
+        if met is not None:
+            yield url, met
+
+
+def redirects_of(store: Repository, commit: Commit) -> Iterator[tuple[str, Redirect | None]]:
+    """Yield URL and new redirect (None: it ended) for each redirect that a commit changed."""
+    before = store.commit(commit.parents[0]).tree if commit.parents else None
+    return ((each.url, each.new) for each in redirect_lists.differences(store, before, commit.tree))
+
+
+def _version(store: Repository, shelf: TreeReader, arc: str, meta: MetaData) -> StoredVersion:
+    """A version as the tables have it. Raises Damaged where the ARC has no body or no headers.http."""
+    entries = (shelf.folder(arc) or {}).values()
+    body = next((each for each in entries if not each.is_tree and is_data_file(each.name)), None)
+    head = next((each for each in entries if not each.is_tree and each.name == HEADERS), None)
+    if body is None or head is None:
+        raise Damaged(f"{meta.path} has no {HEADERS if body else 'body'} ({store.path})")
+    return StoredVersion(meta, body.oid, head.oid, store.size(body.oid), digest_of(store, body.oid))
+
+
+def _metadata(store: Repository, blob: str | None, path: str) -> MetaData | None:
+    if blob is None:
+        return None
+    document = store.read(blob)
+    try:
+        return data_xml.metadata(document)
+    except (InvalidDocument, Damaged) as error:
+        raise Damaged(f"{path}/{DATA_XML} ({blob} in {store.path}): {error}") from None
+
+
+# == recovery =========================================================================================================
+
+
 Progress = Callable[[int, int], None]
 
 
@@ -75,7 +160,7 @@ def recover(archive: Archive, progress: Progress = lambda *_: None) -> Recovered
             remove(archive.database)
         scratch.replace(archive.database)
         lines = Feed(archive.changes).rewrite(snapshot.tag for snapshot in snapshots)
-    links = linksync.rebuild(archive, [(each.domain, each.oid) for each in snapshots], damaged)
+    links = links_module.rebuild(archive, [(each.domain, each.oid) for each in snapshots], damaged)
     for domain in sorted(set(archive.domains()) - damaged) if links is not None else ():
         catch_up_links(archive, domain)  # snapshots published meanwhile
     return Recovered(len(snapshots), versions, lines, tuple(sorted(damaged)), links, mended, left)
@@ -85,7 +170,7 @@ def _mend(archive: Archive) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Repair each repository; return lines on repaired and remaining damage. One failure does not affect the others."""
     done, left = [], []
     for domain in archive.domains():
-        leftlocks.remove(archive.repository(domain))
+        git_command.remove(archive.repository(domain))
         try:
             mended = mend(archive, domain)
         except WebarcError as error:
@@ -109,7 +194,7 @@ def catch_up(archive: Archive, stop: Callable[[], bool] = lambda: False) -> None
         tags: dict[str, set[str]] = {domain: set() for domain in archive.domains()}
         for snapshot in snapshots:
             tags[snapshot.domain].add(str(snapshot.tag))
-        linksync.drop_vanished(archive, tags, damaged)
+        links_module.drop_vanished(archive, tags, damaged)
         in_step = _index_missing(archive, snapshots)
     if in_step:
         for domain in sorted(tags.keys() - damaged):
@@ -145,7 +230,7 @@ def catch_up_links(archive: Archive, domain: str, stop: Callable[[], bool] = lam
             if str(snapshot.tag) not in indexed:
                 yield store.commit(snapshot.oid)
 
-    linksync.add_missing(archive, domain, commits, stop)
+    links_module.add_missing(archive, domain, commits, stop)
 
 
 def _complete_feed(archive: Archive, snapshots: list[IndexedSnapshot], damaged: set[str]) -> None:

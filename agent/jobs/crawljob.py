@@ -7,25 +7,18 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from agent.capture.archivedpages import ArchivedPages
-from agent.capture.disposition import OVER_TIME, Captured
-from agent.capture.loop import capture
+from agent.crawl import job_folder
+from agent.crawl.discovery import Discovery
+from agent.crawl.disposition import OVER_TIME, ArchivedPages, Captured
+from agent.crawl.frontier import BEGUN, CAPTURED, ORDERS, CaptureEnd, Frontier
+from agent.crawl.job_folder import OCCASION, Definition, Job, Progress, StateKeeper
+from agent.crawl.job_orders import OrderBook, stop_on_discard
+from agent.crawl.job_state import Phase
+from agent.crawl.loop import capture
+from agent.crawl.vocabulary import Reason, Status
 from agent.filters import chain
-from agent.frontier import facts
-from agent.frontier.discovery import Discovery
-from agent.frontier.facts import CaptureEnd
-from agent.frontier.store import Frontier
-from agent.jobfolder import definition, folders
-from agent.jobfolder.definition import Definition
-from agent.jobfolder.job import Job, Progress
-from agent.jobfolder.jobstate import Phase
-from agent.jobfolder.names import OCCASION
-from agent.jobfolder.orderbook import OrderBook, stop_on_discard
-from agent.jobfolder.statekeeper import StateKeeper
-from agent.jobs.ending import JobOutcome, failures_noted, finish, publish, until_stopped
-from agent.pipeline import overlap
-from agent.policy.fetchstatus import Status
-from agent.policy.vocabulary import Reason
+from agent.jobs.publishing import JobOutcome, failures_noted, finish, publish, until_stopped
+from agent.pipeline import domain_run
 from agent.reports import report
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Profile, Publication
@@ -63,14 +56,14 @@ def run(
         publication=publication, profile=profile, accept_shrink=accept_shrink, instances=instances, occasion=occasion
     )
     kind = publication.name + (OCCASION if occasion and not shifts else "")
-    with folders.alone(archive, publication.name):
+    with job_folder.alone(archive, publication.name):
         if folder is not None and not folder.is_dir():
             raise NotFound(f"there is no job {folder.name} any more")
-        folder = folder or folders.interrupted(archive, kind)
-        folder = folder or folders.new_folder(archive, kind)
+        folder = folder or job_folder.interrupted(archive, kind)
+        folder = folder or job_folder.new_folder(archive, kind)
         keeper = StateKeeper(folder, publication.name, progress, by_agent=by_agent)
-        with folders.opened(folder) as frontier, failures_noted(keeper):
-            definition.save(folder, asked)
+        with job_folder.opened(folder) as frontier, failures_noted(keeper):
+            job_folder.save(folder, asked)
             keeper.begin(frontier)
             how = {"progress": keeper.progress, "note": keeper.note, "stop": stop or threading.Event()}
             job = _job(archive, folder, frontier, asked, by_agent=by_agent, **how)
@@ -83,7 +76,7 @@ def _run(job: Job, keeper: StateKeeper) -> JobOutcome:
     book.take(at_once=True)
     book.tell()
     if not book.discarded:
-        with stop_on_discard(job, job.frontier.get(facts.ORDERS) or 0):
+        with stop_on_discard(job, job.frontier.get(ORDERS) or 0):
             outcome = until_stopped(job, keeper, lambda: _work(job, keeper, book), _STOPPED)
         if not outcome.interrupted:
             return outcome
@@ -99,7 +92,7 @@ def _job(archive: Archive, folder: Path, frontier: Frontier, asked: Definition, 
         publication=asked.publication,
         profile=asked.profile,
         frontier=frontier,
-        begun=from_epoch(frontier.get(facts.BEGUN) or 0),
+        begun=from_epoch(frontier.get(BEGUN) or 0),
         accept_shrink=asked.accept_shrink,
         instances=asked.instances,
         **how,
@@ -134,11 +127,11 @@ def _discarded(job: Job, keeper: StateKeeper) -> JobOutcome:
 
 def _captured(job: Job, seconds: report.Seconds, book: OrderBook) -> Captured:
     """Run the capture unless it has ended before an interruption; return its end. Raises Interrupted."""
-    known = job.frontier.get(facts.CAPTURED)
+    known = job.frontier.get(CAPTURED)
     if known is not None:
-        overlap.note_wait(job)
+        domain_run.note_wait(job)
         return Captured(**known)
-    overlap.note_begin(job)
+    domain_run.note_begin(job)
     with seconds.of("capture"):
         captured = capture(job, ArchivedPages(job.archive), book)
     if (book.held and captured.reason == book.held) or (job.stop.is_set() and not captured.complete):
@@ -146,7 +139,7 @@ def _captured(job: Job, seconds: report.Seconds, book: OrderBook) -> Captured:
     book.let_go()  # an order to pause came too late
     end: CaptureEnd = {"complete": captured.complete, "reason": captured.reason}
     with job.frontier.changes():
-        job.frontier.set(facts.CAPTURED, end)
+        job.frontier.set(CAPTURED, end)
         seconds.keep()
     return captured
 

@@ -18,27 +18,22 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from agent.catalogue.describing import SYSTEM
-from agent.catalogue.keeping import catch_up_records
-from agent.importing.exported.intake import Intake, drop_empty, in_order
-from agent.importing.exported.records import NamedSnapshot
-from agent.importing.exported.rows import Rows, by_snapshot
-from agent.importing.exported.trees import Built, build, with_met
-from agent.importing.sources import Source, chosen
+from agent.catalogue.recording import SYSTEM, catch_up_records
+from agent.crawl.job_folder import Progress
+from agent.importing.exported_records import NamedSnapshot, Rows, by_snapshot
+from agent.importing.exported_trees import Built, Intake, build, drop_empty, in_order, with_met
+from agent.importing.import_sources import Source, chosen
 from agent.indexing.recovery import catch_up_domain, catch_up_links
-from agent.jobfolder.job import Progress
-from webarcfs.archive.catalogue.captures import captures
-from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.additions.commit_additions import commit_additions, fold_in
+from webarcfs.archive.additions.placement import additions_since
+from webarcfs.archive.catalogue.catalogue import Catalogue, captures
 from webarcfs.archive.catalogue.record import State
-from webarcfs.archive.commit.commit_additions import commit_additions, fold_in
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS, MAIN, PUBLICATIONS, SEEN, Commit, RefUpdate, Repository
 from webarcfs.archive.history import sequence
-from webarcfs.archive.history.merge import additions_since
-from webarcfs.archive.model.commit_message import COMMITTER, AdditionsMessage, CrawlMessage
 from webarcfs.archive.model.errors import Damaged, Interrupted, NotFound, WebarcError
-from webarcfs.archive.model.metadata import CommitTag, parse_compact_time
+from webarcfs.archive.model.metadata import COMMITTER, AdditionsMessage, CommitTag, CrawlMessage, parse_compact_time
 from webarcfs.archive.system import locks
 
 _log = logging.getLogger(__name__)

@@ -2,6 +2,13 @@
 
 All files are read into the job's folder, each in one transaction, and planned, before anything is published. So the
 same command resumes a killed import by the same plan. Files that the archive contains already are not imported again.
+
+Publishes the snapshots of an import one after the other, each through the pipeline of all crawls.
+
+A snapshot has a frontier of its own, which is filled from the import's index, and goes when the index has what became
+of it. A killed import goes on with the first one that has no outcome.
+
+The first half of an import: reads its files, and plans what becomes of them. `--try` ends here.
 """
 
 from __future__ import annotations
@@ -9,38 +16,216 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import shutil
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from agent.capture.wgetcommand import BatchFiles
+from agent.crawl import frontier, job_folder
+from agent.crawl.crawl_log import line
+from agent.crawl.frontier import (
+    FILLED,
+    FILTER_ERRORS,
+    PUBLISHED,
+    CutOutcome,
+    FileRead,
+    FilterFailure,
+    Frontier,
+    StoredCut,
+)
+from agent.crawl.import_index import ImportIndex
+from agent.crawl.job_folder import ImportedCut, Job, Progress, StateKeeper, crawl_of_import, folder_of
+from agent.crawl.job_state import Phase
+from agent.crawl.wget import BatchFiles
 from agent.filters import chain
-from agent.frontier import facts
-from agent.frontier.facts import CutOutcome, FilterFailure
-from agent.frontier.importindex import ImportIndex
-from agent.importing.captures import log_row
-from agent.importing.importedfiles import known_sources
-from agent.importing.plan.planned import PlannedImport
-from agent.importing.plan.planning import Grouping
-from agent.importing.sources import Source, digest_of
-from agent.jobfolder import folders
-from agent.jobfolder.job import Job, Progress
-from agent.jobfolder.jobstate import Phase
-from agent.jobfolder.loglines import line
-from agent.jobfolder.names import crawl_of_import, folder_of
-from agent.jobfolder.statekeeper import StateKeeper
-from agent.jobs.cutpublishing import CutPublishing
-from agent.jobs.ending import JobOutcome, failures_noted, reported, until_stopped
-from agent.jobs.importplan import Planning
-from agent.reports import report, waiting
+from agent.importing.crawls import CrawlsBy
+from agent.importing.foreign import Tally
+from agent.importing.import_captures import Resolving, log_row
+from agent.importing.import_sources import Source, digest_of, known_sources
+from agent.importing.planning import Filling, Grouping, PlannedImport, leave_out_known, plan
+from agent.importing.warcfile import WarcFileImport
+from agent.jobs.publishing import JobOutcome, failures_noted, publish_domain, reported, until_stopped
+from agent.reports import report
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Profile, Publication
 from webarcfs.archive.model.arc_paths import arc_path, split
+from webarcfs.archive.model.errors import Damaged, Interrupted
 from webarcfs.archive.model.metadata import from_epoch, now
+from webarcfs.warc.job_warc import WarcWriter
+
+# == cutpublishing ====================================================================================================
+
+
+@dataclass
+class CutPublishing:
+    """The publication of the snapshots of an import in order of time; `files` are in order of their numbers."""
+
+    job: Job
+    index: ImportIndex
+    files: Sequence[Source]
+    complete: bool
+
+    def crawls(self) -> Iterator[int]:
+        """Publish what is not published yet; yield the number of each crawl whose last snapshot is there."""
+        cuts, ends = self.index.cuts(), self.index.ends_of_sources()
+        crawls = len(self.index.crawls())
+        ended: set[int] = set()
+        for number, cut in enumerate(cuts, 1):
+            if self.job.stop.is_set():
+                raise Interrupted(f"stopped before {cut.domain} was published")
+            ended |= ends.get(cut.begin, set())
+            is_there = _is_there(cut.outcome)
+            if is_there is None:
+                is_there = self._publish(cut, crawls, len(self.files) + 1 + number, ended)
+            if is_there:  # the files that ended before without a snapshot end with this one
+                ended = set()
+            if self.index.is_published(cut.crawl):
+                yield cut.crawl
+
+    def _publish(self, cut: StoredCut, crawls: int, batch: int, ended: set[int]) -> bool:
+        """Publish a snapshot; return whether there was anything. `ended` are the files that no later one has."""
+        with self._filled(cut, batch) as frontier:
+            earlier = frontier.get(FILLED) or []
+            imported = ImportedCut(
+                job=self.job.folder.name,
+                number=cut.number,
+                time=from_epoch(cut.time),
+                sources=self._digests(self.index.sources_of(cut)),
+                ended=self._digests(ended),
+                earlier=tuple(earlier),
+            )
+            name = crawl_of_import(self.job.folder.name, cut.crawl, crawls)
+            job = dataclasses.replace(self.job, name=name, frontier=frontier, cut=imported)
+            seconds: dict[str, float] = {}
+            done = publish_domain(job, cut.domain, self.complete and bool(cut.is_last), seconds)
+            if done is not None:
+                with frontier.changes():
+                    report.keep_domain(frontier, *done)
+            outcome: CutOutcome = {
+                "part": frontier.get(PUBLISHED.of(cut.domain)),
+                "known": False,
+                "seconds": seconds,
+                "filter_errors": frontier.get(FILTER_ERRORS) or {},
+            }
+            with self.index.changes():
+                self.index.set_results(cut, frontier.rows_with_results(), json.dumps(outcome))
+        return outcome["part"] is not None
+
+    @contextmanager
+    def _filled(self, cut: StoredCut, batch: int) -> Iterator[Frontier]:
+        """Open the frontier of a snapshot, with its captures; remove it when the snapshot is published."""
+        path = self.job.folder / f"{batch:06}.db"
+        frontier = Frontier(path)
+        try:
+            if frontier.get(FILLED) is None:
+                filling = Filling(self.index, cut, self.job.folder, batch, self.complete)
+                with frontier.changes():
+                    filling.into(frontier)
+                    frontier.set(FILLED, filling.earlier)
+            yield frontier
+        finally:
+            frontier.close()
+        for left in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+            left.unlink(missing_ok=True)
+        BatchFiles(self.job.folder, batch).warc.unlink(missing_ok=True)
+
+    def _digests(self, numbers: Iterable[int]) -> tuple[str, ...]:
+        return tuple(self.files[number - 1].digest for number in sorted(numbers))
+
+
+def _is_there(outcome: str) -> bool | None:
+    """Return whether a snapshot was published; None if it is not done yet."""
+    return json.loads(outcome)["part"] is not None if outcome else None
+
+
+# == importplan =======================================================================================================
+
+
+#: Of an import that found nothing: how much of its files' names, and how many faults of each, the error has.
+_LONGEST_NAMES, _MOST_REASONS = 300, 3
+
+
+@dataclass
+class Planning:
+    """The reading and planning of the files of an import, which are in order of their numbers."""
+
+    job: Job
+    index: ImportIndex
+    files: Sequence[Source]
+    losses: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+    def planned(self) -> PlannedImport:
+        """Return the plan that was made."""
+        index = self.index
+        hosts = tuple(index.planned_hosts())
+        crawls = tuple(crawl for crawl in index.crawls() if not index.is_known(crawl.number))
+        return PlannedImport(crawls, hosts, tuple(index.untaken()), tuple(self.losses), tuple(self.remarks))
+
+    def read(self) -> None:
+        """Read all files that were not read before; note lost and skipped records. Raises Interrupted."""
+        whole = sum(source.size for source in self.files)
+        before = 0
+        for batch, source in enumerate(self.files, 1):
+            if self.index.get(frontier.FILE_READ.of(batch)) is None:
+                self._read_file(source, batch, (before, whole))
+            before += source.size
+        told = [self.index.get(frontier.FILE_READ.of(batch)) for batch in range(1, len(self.files) + 1)]
+        results = [result for result in told if result is not None]
+        if not any(result["records"] for result in results):
+            shutil.rmtree(self.job.folder, ignore_errors=True)
+            names = ", ".join(source.name for source in self.files)[:_LONGEST_NAMES]
+            why = "; ".join(line for result in results for line in result["losses"][:_MOST_REASONS])
+            raise Damaged(f"{names}: there is no record of a crawl in it{f' ({why})' if why else ''}")
+        self.losses += [line for result in results for line in result["losses"]]
+        self.remarks += [line for result in results for line in result["remarks"]]
+
+    def _read_file(self, source: Source, batch: int, share: tuple[int, int]) -> None:
+        """Read one file, in one transaction; `share` is the number of bytes in the files before it, and in all."""
+        before, whole = share
+
+        def step(taken: int) -> None:
+            self.job.progress("read (bytes)", before + taken, whole)
+            if self.job.stop.is_set():
+                raise Interrupted(f"stopped in {source.name}; what was read of it is forgotten")
+
+        asked = self.index.get(frontier.GROUPING)
+        intake = WarcFileImport(self.index, self.job.settings, CrawlsBy(asked["crawls"] if asked else CrawlsBy.AUTO))
+        with self.index.changes(), WarcWriter(BatchFiles(self.job.folder, batch).warc) as spool:
+            intake.file(source, spool, batch, step)
+            told: FileRead = {
+                "records": intake.records,
+                "losses": intake.losses.lines(),
+                "remarks": intake.remarks.lines(),
+            }
+            self.index.set(frontier.FILE_READ.of(batch), told)
+
+    def plan(self) -> None:
+        """Resolve the revisits, and write the plan, in one transaction, unless that was done before."""
+        asked, lost = self.index.get(frontier.GROUPING), self.index.get(frontier.PLANNED)
+        if lost is None and asked is not None:
+            losses, batch = Tally(), len(self.files) + 1
+            grouping = Grouping(CrawlsBy(asked["crawls"]), asked["pause"], asked["max_cuts"])
+            with self.index.changes(), WarcWriter(BatchFiles(self.job.folder, batch).warc) as spool:
+                if self.index.get(frontier.COMPLETE) is not True:  # what waits is of other crawls, and these have all
+                    reports = report.folders(self.job.archive.reports)
+                    self.index.add_waiting(itertools.chain.from_iterable(map(report.read, reports)))
+                Resolving(self.index, self.job.archive, self.job.folder, spool, batch, losses).resolve()
+                complete = self.index.get(frontier.COMPLETE) is True
+                lost = [*losses.lines(), *plan(self.index, grouping, self.job.folder, complete=complete)]
+                if self.index.get(frontier.AGAIN) is True:
+                    leave_out_known(self.index, self.job.archive)
+                self.index.set(frontier.PLANNED, lost)
+        self.losses += lost or []
+
+
+# == importjob ========================================================================================================
+
 
 #: Of an import that archived nothing: how many reasons are told.
 _MOST_WORDS = 5
@@ -89,7 +274,7 @@ def run(
     contains a record.
     """
     chain(publication.crawl.filters, archive.filters, profile)
-    with folders.alone(archive, publication.name):
+    with job_folder.alone(archive, publication.name):
         name = _job_name(publication, sources)
         folder = _interrupted(archive, name)
         known = known_sources(archive) if folder is None and not request.again else set[str]()
@@ -97,18 +282,18 @@ def run(
         fresh = [source for source in sources if source not in told]
         if not fresh:
             return Imported((), told)
-        folder = folder or folders.new_folder(archive, name)
+        folder = folder or job_folder.new_folder(archive, name)
         keeper = StateKeeper(folder, publication.name, progress)
-        with folders.opened_index(folder) as index, failures_noted(keeper):
+        with job_folder.opened_index(folder) as index, failures_noted(keeper):
             _note_request(index, fresh, request)
             keeper.begin(index)
             job = dataclasses.replace(
                 _job(archive, folder, index, publication, profile, stop, keeper.progress),
-                begun=from_epoch(index.get(facts.BEGUN) or 0),
-                accept_shrink=index.get(facts.ACCEPT_SHRINK) is True,
+                begun=from_epoch(index.get(frontier.BEGUN) or 0),
+                accept_shrink=index.get(frontier.ACCEPT_SHRINK) is True,
             )
             by_digest = {source.digest: source for source in sources}
-            files = [by_digest[digest] for digest in index.get(facts.SOURCES) or ()]
+            files = [by_digest[digest] for digest in index.get(frontier.SOURCES) or ()]
             work = _Import(job, index, keeper, files)
             stopped = until_stopped(job, keeper, work.all, _STOPPED)
         outcomes = (*work.outcomes, *([stopped] if stopped is not None else []))
@@ -150,7 +335,7 @@ class _Import:
         report.remove_job(self.job.folder)
 
     def _is_complete(self) -> bool:
-        return self.index.get(facts.COMPLETE) is True and not self.losses
+        return self.index.get(frontier.COMPLETE) is True and not self.losses
 
     # -- reports -------------------------------------------------------------------------------------------------
 
@@ -160,9 +345,9 @@ class _Import:
         def still_waits(revisit: dict[str, Any]) -> bool:
             return not self.index.has_capture(split(arc_path(revisit["url"]))[0], revisit["url"], revisit["time"])
 
-        for folder in waiting.folders(self.job.archive.reports):
+        for folder in report.folders(self.job.archive.reports):
             if folder_of(folder.name) != self.job.folder.name:
-                waiting.keep(folder, still_waits)
+                report.keep(folder, still_waits)
 
     def _report(self, number: int, crawls: int) -> None:
         """Write the report and the record of a crawl whose snapshots are published."""
@@ -170,7 +355,7 @@ class _Import:
         complete = self._is_complete()
         outcomes: list[CutOutcome] = [json.loads(outcome) for outcome in index.outcomes(number)]
         parts = [outcome["part"] for outcome in outcomes if outcome["part"] is not None]
-        seconds = Counter(index.get(facts.SECONDS) if number == 1 else {})
+        seconds = Counter(index.get(frontier.SECONDS) if number == 1 else {})
         for outcome in outcomes:
             seconds.update(outcome["seconds"])
         last = {part["commit_tag"].partition("@")[2]: part for part in parts}.values()
@@ -225,7 +410,7 @@ def tried(
     fresh = sorted((each for each in sources if not each.is_among(known)), key=lambda each: each.digest)
     with TemporaryDirectory(prefix=".try-", dir=archive.log) as scratch:
         folder = Path(scratch)
-        with folders.opened_index(folder) as index:
+        with job_folder.opened_index(folder) as index:
             _note_request(index, fresh, request)
             job = _job(archive, folder, index, publication, profile, stop, progress)
             planning = Planning(job, index, fresh)
@@ -268,13 +453,13 @@ def _job_name(publication: Publication, sources: Sequence[Source]) -> str:
 
 def _interrupted(archive: Archive, name: str) -> Path | None:
     """Return the folder of this import, if it was interrupted. One that an older version began is dropped."""
-    folder = folders.interrupted(archive, name)
+    folder = job_folder.interrupted(archive, name)
     if folder is None:
         return None
-    with folders.opened_index(folder) as index:
-        is_older = index.get(facts.SOURCES) is not None and index.get(facts.GROUPING) is None
+    with job_folder.opened_index(folder) as index:
+        is_older = index.get(frontier.SOURCES) is not None and index.get(frontier.GROUPING) is None
     if is_older:
-        folders.drop(folder)
+        job_folder.drop(folder)
         return None
     return folder
 
@@ -282,17 +467,17 @@ def _interrupted(archive: Archive, name: str) -> Path | None:
 def _note_request(index: ImportIndex, sources: Sequence[Source], request: Request) -> None:
     """Store the request: its files, and its options. An option given once stays set when the import is resumed."""
     with index.changes():
-        if index.get(facts.SOURCES) is None:
-            index.set(facts.SOURCES, sorted(source.digest for source in sources))
-            grouping: facts.GroupingFact = {
+        if index.get(frontier.SOURCES) is None:
+            index.set(frontier.SOURCES, sorted(source.digest for source in sources))
+            grouping: frontier.GroupingFact = {
                 "crawls": request.grouping.crawls,
                 "pause": request.grouping.pause,
                 "max_cuts": request.grouping.max_cuts,
             }
-            index.set(facts.GROUPING, grouping)
+            index.set(frontier.GROUPING, grouping)
         for fact, said in (
-            (facts.COMPLETE, request.complete),
-            (facts.ACCEPT_SHRINK, request.accept_shrink),
-            (facts.AGAIN, request.again),
+            (frontier.COMPLETE, request.complete),
+            (frontier.ACCEPT_SHRINK, request.accept_shrink),
+            (frontier.AGAIN, request.again),
         ):
             index.set(fact, said or index.get(fact) is True)

@@ -2,35 +2,44 @@
 
 `STAGES` lists its stages in order. Documents pass through all stages one at a time, as through generators, and are not
 unpacked into a tree of files. So memory does not grow with the crawl.
+
+The end of a job: publishes its domains one after the other, then replaces its folder by a report and a record.
+
+Crawls and imports end alike. The frontier records each step, so that a job that is killed here resumes at that step.
 """
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TypeVar
 
-from agent.frontier import facts
+from agent.catalogue.recording import keep_capture
+from agent.crawl import frontier
+from agent.crawl.frontier import PublishedDomain
+from agent.crawl.job_folder import Job, StateKeeper
+from agent.crawl.job_state import JobState, Phase, reason_of
 from agent.indexing.recovery import catch_up_domain, catch_up_links
-from agent.jobfolder.job import Job
-from agent.pipeline.document import Document
-from agent.pipeline.domainrun import DomainRun, TreeReader
-from agent.pipeline.overlap import LaterCrawls, later_crawls
-from agent.stages.compare import compare
-from agent.stages.describe import describe
-from agent.stages.extract import extract
-from agent.stages.filter import filter_
-from agent.stages.normalise import normalise
-from agent.stages.publish import Published, Publisher
-from agent.stages.unpack import unpack
+from agent.jobs.stages import compare, describe, extract, filter_, normalise, unpack
+from agent.pipeline.domain_run import Document, DomainRun, LaterCrawls, TreeReader, later_crawls
+from agent.pipeline.publish import Published, Publisher
+from agent.reports import report
 from webarcfs.archive.git.repository import CRAWLS, PUBLICATIONS, Commit, Repository
 from webarcfs.archive.history import redirect_lists, sequence
 from webarcfs.archive.model.arc_paths import DATA_XML
-from webarcfs.archive.model.errors import Interrupted, NotFound
+from webarcfs.archive.model.errors import Interrupted, NotFound, WebarcError
 from webarcfs.archive.model.metadata import CommitTag, parse_compact_time
 from webarcfs.archive.system import locks
+
+# == publishing =======================================================================================================
+
 
 Stage = Callable[[Iterator[Document], DomainRun], Iterator[Document]]
 
@@ -70,7 +79,7 @@ def publish_domain(
 
 def was_published(job: Job, domain: str) -> bool:
     """Return whether a process of this job has published the domain, and may have been killed after that."""
-    known = job.frontier.get(facts.TAG.of(domain))
+    known = job.frontier.get(frontier.TAG.of(domain))
     if known is None or not job.archive.repository(domain).exists():
         return False
     store = Repository(job.archive.repository(domain))
@@ -122,7 +131,7 @@ def _tag(job: Job, domain: str, store: Repository, later: LaterCrawls) -> Commit
     The time of a snapshot of an import is that of its first capture, and it is inserted between the other crawls; so is
     a crawl that was overtaken by another one while it was interrupted.
     """
-    fact = facts.TAG.of(domain)
+    fact = frontier.TAG.of(domain)
     known = job.frontier.get(fact)
     if known is not None and store.ref(CommitTag.parse(known).ref) is not None:
         tag = CommitTag.parse(known)
@@ -202,3 +211,95 @@ class _Clock:
             if document is None:
                 return
             yield document
+
+
+# == ending ===========================================================================================================
+
+
+_Outcome = TypeVar("_Outcome")
+
+
+@dataclass(frozen=True, slots=True)
+class JobOutcome:
+    """The end of a job. An `interrupted` job stays in `jobs/` for the next run; `warnings` say what is missing, why."""
+
+    job: str
+    interrupted: bool
+    complete: bool
+    warnings: tuple[str, ...]
+    tags: tuple[str, ...]
+    summary: dict[str, object]
+    report: Path | None
+
+
+def until_stopped(job: Job, keeper: StateKeeper, work: Callable[[], _Outcome], how: str) -> _Outcome | JobOutcome:
+    """Return the outcome of `work`. If it raises Interrupted, note that in the item and return `how` as a warning."""
+    try:
+        return work()
+    except Interrupted:
+        keeper.to(Phase.INTERRUPTED, reason=keeper.item.held or "stopped", failures=0)
+        how = f"held ({keeper.item.held}); `webarc-agent job` says how it goes on" if keeper.item.held else how
+        return JobOutcome(job.name, True, False, (how,), (), {}, None)
+
+
+@contextmanager
+def failures_noted(keeper: StateKeeper) -> Iterator[None]:
+    """Write the reason of a failure into the item; the job's folder stays, so that it can be tried again."""
+    try:
+        yield
+    except Exception as error:
+        with contextlib.suppress(OSError, WebarcError):  # the agent reads the error from stderr, and writes it later
+            keeper.failed(reason_of(error, keeper.folder))
+        raise
+
+
+def publish(job: Job, complete: bool, seconds: report.Seconds, *, only_begun: bool = False) -> list[str]:
+    """Publish the job domain by domain; return a line for each incomplete publication. Raises Interrupted.
+
+    `only_begun`: nothing is published; what a killed process of the job had published is put into the index.
+    """
+    for domain in job.frontier.domains():
+        if only_begun and not was_published(job, domain):
+            continue
+        if job.stop.is_set():
+            raise Interrupted(f"stopped before {domain} was published")
+        done = publish_domain(job, domain, complete, seconds.values)
+        if done is not None:
+            with job.frontier.changes():
+                report.keep_domain(job.frontier, *done)
+                seconds.keep()
+    return [f"{part['commit_tag']}: {part['reason']}" for part in report.domains(job.frontier) if part["reason"]]
+
+
+def finish(
+    job: Job, keeper: StateKeeper, seconds: report.Seconds, *, complete: bool, warnings: Sequence[str], state: Phase
+) -> JobOutcome:
+    """Write the report of a published job and the record of its capture, and remove its folder."""
+    parts, account = report.domains(job.frontier), report.account_of(job)
+    item = keeper.ended(state, warnings=tuple(warnings))
+    outcome = reported(job, account, parts, item, seconds=seconds.values, complete=complete)
+    report.remove_job(job.folder)
+    return outcome
+
+
+def reported(
+    job: Job,
+    account: report.Account,
+    parts: Sequence[PublishedDomain],
+    item: JobState,
+    *,
+    seconds: Mapping[str, float],
+    complete: bool,
+) -> JobOutcome:
+    """Write the report of a published job, with its item as it ended, and the record of its capture.
+
+    It is `complete` if the last part of each domain is. `parts` are in order of their domains and times.
+    """
+    last = {CommitTag.parse(part["commit_tag"]).domain: part["complete"] for part in parts}
+    whole = complete and all(last.values())
+    summary = report.summary(job, account, whole, parts, seconds)
+    tags = tuple(part["commit_tag"] for part in parts)
+    item = dataclasses.replace(item, complete=whole, tags=tags, pid=0, ticks=0)
+    path = report.write(job, account, summary, item)
+    keep_capture(job, tags)
+    return JobOutcome(job.name, False, whole, item.warnings, tags, summary, path)

@@ -1,5 +1,4 @@
-"""Shared by the stages: the document, the run on a domain, the removal of ARCs, the order of overlapping crawls.
+"""Shared by the stages: the document, the run on a domain, the removal of ARCs, the lists, the last stage, publish.
 
-Public: every module. Used by the thread of the job. Imports system and jobfolder, and of webarcfs archive, content,
-warc.
+Public: every module. Used by the thread of the job.
 """

@@ -4,18 +4,209 @@ An ARC is removed if the publication's last complete crawl saw it, this crawl di
 on the domain contains it. A crawl that found much less than the last one removes nothing.
 
 An incomplete crawl removes nothing.
+
+The part of a domain's tree that a publication saw: the tree behind refs/publications.
+
+Folders that the publication saw completely are the tree objects of main. So the only publication of a host costs no
+object, and one that saw a part costs the folders above that part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
 
-from agent.pipeline.domainrun import DomainRun, TreeReader
-from agent.pipeline.seentree import SeenTree
-from webarcfs.archive.git.repository import PUBLICATIONS, Repository
+from agent.pipeline.domain_run import DomainRun, TreeReader
+from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.repository import PUBLICATIONS, Commit, Repository
+from webarcfs.archive.git.tree_stream import FILE, FOLDER
 from webarcfs.archive.history.versions import leads_to_arcs
 from webarcfs.archive.model.arc_paths import DATA_XML
+from webarcfs.archive.model.errors import Damaged
+from webarcfs.archive.model.url_lists import REDIRECTS
+from webarcfs.archive.system import files
+
+# == seentree =========================================================================================================
+
+
+_NOTES = "webarc-seen.json"
+_AT_ONCE = 1000
+
+
+def subset(store: Repository, tree: str, arcs: Iterator[tuple[str, bool]], redirects: Entry | None = None) -> str:
+    """Write the tree that contains only these ARCs of `tree`, and the lists of `redirects`; return its id.
+
+    `arcs` yields (path, whether its folder contains folders), children directly after their folder. ARCs that are not
+    in `tree` are ignored.
+    """
+    cursor = _Cursor(arcs)
+    return _subset(store, tree, "", False, cursor, redirects) or store.write_tree([])
+
+
+@dataclass(frozen=True, slots=True)
+class SeenTree:
+    """The part of a tree that a publication saw, and its number of ARCs."""
+
+    tree: str
+    arcs: int
+
+
+def seen_part(
+    store: Repository,
+    publication: str,
+    tree: str,
+    names: Iterable[str],
+    arcs: Callable[[], Iterator[tuple[str, bool]]],
+    *,
+    redirects: Entry | None = None,
+) -> SeenTree:
+    """Return the part of `tree` that `publication` saw: the ARCs `names`, each once, in any order; the rest as above.
+
+    The same ARCs of the same tree give the same part, so the last result is stored in the repository, in a file that
+    may be lost. For an unchanged site no tree is read. `names` in another order only lose this saving.
+    """
+    lists = redirects.oid if redirects is not None else ""
+    digest, count, left = hashlib.sha256(f"{tree}{lists}".encode()), 0, iter(names)
+    while some := list(islice(left, _AT_ONCE)):
+        digest.update(os.fsencode("\0".join(some)) + b"\0")
+        count += len(some)
+    question = digest.hexdigest()
+    notes = _notes(store)
+    known = notes.get(publication)
+    if known == [question, store.ref(PUBLICATIONS + publication)]:
+        return SeenTree(known[1], count)
+    part = subset(store, tree, arcs(), redirects)
+    with suppress(OSError):  # it only saves time
+        files.write(store.path / _NOTES, notes | {publication: [question, part]}, durable=False)
+    return SeenTree(part, count)
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlBefore:
+    """The publication's crawl before this one: the tree that it saw, None where that is not known or there is none.
+
+    `is_newest`: no other publication was crawled since. `is_whole`: it saw all of its state.
+    """
+
+    tree: str | None = None
+    is_newest: bool = False
+    is_whole: bool = False
+
+
+def crawl_before(store: Repository, base: Commit | None, publication: str) -> CrawlBefore:
+    """What a publication saw in its newest crawl at or below the state `base`.
+
+    The commits of layout 1 do not say it: of those it is the whole state where no other publication ever published on
+    the domain, else the tree behind refs/publications.
+    """
+    history = (commit for commit in store.history(base.oid if base else None) if commit.message.is_crawl)
+    is_newest = True
+    for commit in history:
+        if commit.message.publication != publication:
+            is_newest = False
+        elif commit.message.job:
+            return CrawlBefore(commit.message.seen or commit.tree, is_newest, not commit.message.seen)
+        elif is_newest and all(older.message.publication == publication for older in history):
+            return CrawlBefore(commit.tree, is_newest, True)
+        else:
+            return CrawlBefore(store.ref(PUBLICATIONS + publication), is_newest, False)
+    return CrawlBefore()
+
+
+def _notes(store: Repository) -> dict[str, Any]:
+    try:
+        return files.read(store.path / _NOTES) or {}
+    except (Damaged, OSError):
+        return {}
+
+
+class _Cursor:
+    """The next ARC of an iterator."""
+
+    def __init__(self, arcs: Iterator[tuple[str, bool]]) -> None:
+        self._arcs = arcs
+        self.path: str | None = None
+        self.nested = False
+        self.advance()
+
+    def advance(self) -> None:
+        self.path, self.nested = next(self._arcs, (None, False))
+
+    def inside(self, prefix: str) -> bool:
+        """Return whether the next ARC is below `prefix` (which ends in `/`, or is empty)."""
+        return self.path is not None and self.path.startswith(prefix)
+
+
+def _subset(  # noqa: PLR0917 # a recursion
+    store: Repository, tree: str, prefix: str, is_seen_arc: bool, cursor: _Cursor, redirects: Entry | None = None
+) -> str | None:
+    """Return the seen part of the folder `prefix`, with `redirects`; None if nothing in it was seen."""
+    whole = store.names(tree)
+    part, same = _Part(), True
+    if is_seen_arc:
+        for each in store.each(tree):
+            if not each.is_tree or not leads_to_arcs(store, each.oid):
+                part.add(each)
+    if redirects is not None:
+        part.add(redirects)
+        same = whole.find(REDIRECTS) == redirects
+    while cursor.inside(prefix):
+        name = str(cursor.path)[len(prefix) :].partition("/")[0]
+        entry = whole.find(name)
+        inner = _child(store, entry, f"{prefix}{name}", cursor)
+        if inner is not None:
+            part.add(Entry(name, inner, True))
+            same = same and entry is not None and entry.oid == inner
+    if same and len(part) == len(whole):
+        return tree
+    return store.write_lines(part.lines()) if len(part) else None
+
+
+class _Part:
+    """The entries of a folder that are kept; there may be hundreds of thousands."""
+
+    def __init__(self) -> None:
+        self._rows: list[bytes] = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, entry: Entry) -> None:
+        """Add an entry; each name once."""
+        # git's order: folders are sorted as if their names ended in a slash. No name contains a zero byte.
+        name = os.fsencode(entry.name)
+        self._rows.append(b"%s%s\0%s" % (name, b"/" if entry.is_tree else b"", bytes.fromhex(entry.oid)))
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines of git's tree object, in its order."""
+        self._rows.sort()
+        for row in self._rows:
+            name, _, oid = row.partition(b"\0")
+            yield b"%s %s\0%s" % ((FOLDER, name[:-1], oid) if name.endswith(b"/") else (FILE, name, oid))
+
+
+def _child(store: Repository, entry: Entry | None, path: str, cursor: _Cursor) -> str | None:
+    """Return the seen part of one folder; move the cursor past all ARCs in it."""
+    is_arc = cursor.path == path
+    nested = cursor.nested
+    if is_arc:
+        cursor.advance()
+    inner = f"{path}/"
+    if entry is None or not entry.is_tree:
+        while cursor.inside(inner):
+            cursor.advance()
+        return None
+    if is_arc and not nested and not cursor.inside(inner):
+        return entry.oid
+    return _subset(store, entry.oid, inner, is_arc, cursor)
+
+
+# == removal ==========================================================================================================
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,29 +1,90 @@
-"""Writes the report of a job: crawl.log, with one line per URL seen, and summary.json."""
+"""Writes the report of a job: crawl.log, with one line per URL seen, and summary.json.
+
+The revisits of an import that found nothing: they wait in its report until a later import has what they repeat.
+
+`waiting.jsonl.gz` has a line of JSON for each. The file is there only while some wait.
+"""
 
 from __future__ import annotations
 
+import base64
+import gzip
+import json
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.frontier import facts
-from agent.frontier.facts import FilterFailure, PublishedDomain
-from agent.frontier.store import Frontier
-from agent.jobfolder import orders
-from agent.jobfolder.job import Job
-from agent.jobfolder.jobstate import JobState, save
-from agent.jobfolder.loglines import line
-from agent.pipeline.domainrun import ARC_COUNTS, REDIRECT_COUNTS, DomainRun
-from agent.reports import crawllog, waiting
-from agent.stages.publish import Published
-from agent.system import jsonfile
+from agent.crawl import crawl_log, job_orders
+from agent.crawl.crawl_log import line
+from agent.crawl.frontier import FILTER_ERRORS, PUBLISHED, SECONDS, FilterFailure, Frontier, PublishedDomain
+from agent.crawl.job_folder import Job
+from agent.crawl.job_state import JobState, save
+from agent.pipeline.domain_run import ARC_COUNTS, REDIRECT_COUNTS, DomainRun
+from agent.pipeline.publish import Published
+from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.metadata import format_time, now
-from webarcfs.archive.system.fsync import sync_folder, sync_tree
+from webarcfs.archive.system import files
+from webarcfs.archive.system.files import sync_folder, sync_tree
+
+# == waiting ==========================================================================================================
+
+
+NAME = "waiting.jsonl.gz"
+_FIELDS = ("url", "time", "fraction", "digest", "origin", "seen")
+
+
+def write_waiting(folder: Path, revisits: Iterable[dict[str, Any]]) -> None:
+    """Write the revisits that wait into the folder of a report, durably; without any there is no file."""
+    path, scratch = folder / NAME, folder / f".{NAME}"
+    is_empty = True
+    with (
+        scratch.open("wb") as file,
+        gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed,
+    ):
+        for revisit in revisits:
+            is_empty = False
+            fields = {name: revisit[name] for name in _FIELDS}
+            fields["head"] = base64.b64encode(revisit["head"]).decode()
+            packed.write(json.dumps(fields).encode() + b"\n")
+        packed.close()
+        os.fsync(file.fileno())
+    if is_empty:
+        scratch.unlink()
+        path.unlink(missing_ok=True)
+    else:
+        scratch.rename(path)
+
+
+def read(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield the revisits that wait in the folder of a report. Raises Damaged."""
+    try:
+        with gzip.open(folder / NAME, "rb") as file:
+            for line in file:
+                revisit = json.loads(line)
+                yield revisit | {"head": base64.b64decode(revisit["head"])}
+    except FileNotFoundError:
+        return
+    except (OSError, EOFError, zlib.error, ValueError, KeyError) as error:
+        raise Damaged(f"{folder / NAME} cannot be read: {error}; remove it to go on without its revisits") from None
+
+
+def folders(reports: Path) -> list[Path]:
+    """Return the folders of the reports with revisits that wait."""
+    return sorted(path.parent for path in reports.glob(f"[!.]*/{NAME}"))
+
+
+def keep(folder: Path, still_waits: Callable[[dict[str, Any]], bool]) -> None:
+    """Remove from a report the revisits that wait no more."""
+    write_waiting(folder, filter(still_waits, read(folder)))
+
+
+# == report ===========================================================================================================
 
 
 class Seconds:
@@ -31,7 +92,7 @@ class Seconds:
 
     def __init__(self, frontier: Frontier) -> None:
         self._frontier = frontier
-        known = frontier.get(facts.SECONDS)
+        known = frontier.get(SECONDS)
         self.values = {} if known is None else known
 
     @contextmanager
@@ -45,12 +106,12 @@ class Seconds:
 
     def keep(self) -> None:
         """Write the seconds into the frontier."""
-        self._frontier.set(facts.SECONDS, self.values)
+        self._frontier.set(SECONDS, self.values)
 
 
 def keep_domain(frontier: Frontier, run: DomainRun, published: Published) -> None:
     """Record the publication of a domain in the frontier: the job may be interrupted before its summary."""
-    fact = facts.PUBLISHED.of(run.domain)
+    fact = PUBLISHED.of(run.domain)
     known = frontier.get(fact)
     part: PublishedDomain = {
         "commit_tag": str(run.tag),
@@ -86,14 +147,14 @@ def account_of(job: Job) -> Account:
         urls=job.frontier.by_status(),
         documents=job.frontier.by_mime_type(),
         bytes=job.frontier.counts()["bytes"],
-        filter_errors=job.frontier.get(facts.FILTER_ERRORS) or {},
+        filter_errors=job.frontier.get(FILTER_ERRORS) or {},
         warcs=sorted(job.folder.glob("*.warc")),
     )
 
 
 def domains(frontier: Frontier) -> list[PublishedDomain]:
     """Return the recorded publications, in order of domain."""
-    found = (frontier.get(facts.PUBLISHED.of(domain)) for domain in frontier.domains())
+    found = (frontier.get(PUBLISHED.of(domain)) for domain in frontier.domains())
     return [part for part in found if part is not None]
 
 
@@ -114,7 +175,7 @@ def summary(
         "bytes": account.bytes,
         "arcs": {key: sum(part["arcs"][key] for part in parts) for key in ARC_COUNTS},
         "redirects": {key: sum(part.get("redirects", {}).get(key, 0) for part in parts) for key in REDIRECT_COUNTS},
-        "orders": orders.told(job.folder),
+        "orders": job_orders.told(job.folder),
         "filter_errors": account.filter_errors,
     }
 
@@ -141,9 +202,9 @@ def write(job: Job, account: Account, content: dict[str, Any], item: JobState | 
 
 def _fill(folder: Path, job: Job, account: Account, content: dict[str, Any], item: JobState | None) -> None:
     folder.mkdir()
-    crawllog.write(folder, account.lines)
-    jsonfile.write(folder / "summary.json", content)
-    waiting.write(folder, account.revisits)
+    crawl_log.write(folder, account.lines)
+    files.write(folder / "summary.json", content)
+    write_waiting(folder, account.revisits)
     if item is not None:
         save(folder, item)
     if job.settings.keep_warc:

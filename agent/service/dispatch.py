@@ -1,8 +1,12 @@
 """Begins the agent's jobs, resumes interrupted ones, and records how they ended.
 
-`agent.service.scheduler` decides which publications are due, `agent.service.history` lists earlier runs, and
-`agent.jobfolder.attempts` decides when a failed job is tried again. The jobs to resume are determined at each turn, not
+`agent.service.scheduler` decides which publications are due, `agent.service.scheduler` lists earlier runs, and
+`agent.crawl.job_state` decides when a failed job is tried again. The jobs to resume are determined at each turn, not
 once: a job left by the previous agent may still run, and stop some time after this agent began.
+
+The agent's child processes: starts one per job, logs their lines, and reaps them.
+
+Runs the steps of snapshots that wait in jobs/: a process each, one at a time for a snapshot, few at once.
 """
 
 from __future__ import annotations
@@ -10,30 +14,205 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
+import os
 import signal
+import subprocess
+import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import IO
 
-from agent.jobfolder import attempts, definition, folders, jobstate, orders
-from agent.jobfolder.definition import Definition
-from agent.jobfolder.jobstate import JobState, Phase
-from agent.jobfolder.names import is_import, kind_of, publication_of
-from agent.service import history, scheduler
-from agent.service.history import History, Past
+from agent.catalogue import stepfolders
+from agent.catalogue.stepfolders import StepEnd
+from agent.crawl import job_folder, job_orders, job_state
+from agent.crawl.job_folder import Definition, is_import, kind_of, publication_of, step_of
+from agent.crawl.job_state import JobState, Phase
+from agent.service import scheduler
+from agent.service.scheduler import History, Past
 from agent.service.worker import End
-from agent.system.childprocesses import Children
+from webarcfs.archive.catalogue.workflow import Step
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
 from webarcfs.archive.model.errors import Busy, Damaged
 from webarcfs.archive.model.metadata import format_time, now
 
+# == childprocesses ===================================================================================================
+
+
 _log = logging.getLogger("webarc")
+_LEVELS = {"DEBUG": logging.DEBUG, "INFO": logging.INFO, "WARNING": logging.WARNING, "ERROR": logging.ERROR}
+
+
+@dataclass
+class Child:
+    """A process and the thread that reads its lines. Its stdin stays open as long as the agent lives."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    reader: threading.Thread
+    said: list[str]  # its last line, if any
+    since: float = field(default_factory=time.monotonic)
+
+
+class Children:
+    """The running child processes, by name."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, Child] = {}
+        self._last_words: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._running)
+
+    def start(self, name: str, *arguments: str) -> None:
+        """Run `python argument…`. Raises OSError if no process can be created."""
+        process = subprocess.Popen(
+            [sys.executable, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={key: value for key, value in os.environ.items() if key not in ("NOTIFY_SOCKET", "WATCHDOG_USEC")},
+            start_new_session=True,
+        )
+        assert process.stderr is not None
+        said: list[str] = []
+        reader = threading.Thread(target=_take_lines, args=(name, process.stderr, said), daemon=True)
+        reader.start()
+        self._running[name] = Child(name, process, reader, said)
+
+    def ended(self) -> list[tuple[str, int]]:
+        """Remove the processes that have ended; return their names and exit codes (a signal's number is negative)."""
+        done = [child for child in self._running.values() if child.process.poll() is not None]
+        for child in done:
+            self._forget(child)
+        return [(child.name, child.process.returncode) for child in done]
+
+    def last_words(self, name: str) -> str:
+        """Return and forget the last line of an ended process; after a failure, this is the reason."""
+        return self._last_words.pop(name, "")
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to each."""
+        for child in self._running.values():
+            child.process.send_signal(number)
+
+    def _forget(self, child: Child) -> None:
+        del self._running[child.name]
+        child.reader.join(1)  # a descendant may still hold stderr; other children must not wait for it
+        assert child.process.stdin is not None
+        child.process.stdin.close()
+        self._last_words[child.name] = "".join(child.said)
+
+
+def _take_lines(name: str, stream: IO[bytes], said: list[str]) -> None:
+    """Log the lines of a child; the first word of a line is its level."""
+    with stream:
+        for raw in stream:
+            line = raw.decode("utf-8", "replace").rstrip()
+            word, _, rest = line.partition(" ")
+            said[:] = [rest if word in _LEVELS else line]
+            if word in _LEVELS:
+                _log.log(_LEVELS[word], "%s: %s", name, rest)
+            else:
+                _log.error("%s: %s", name, line)  # a traceback, or a message of another program
+
+
+# == steprunner =======================================================================================================
+
+
+#: Steps at once: each uses all processors that it gets. Captures wait for pages, and are none of them.
+_AT_ONCE, _CAPTURES = 1, 16
+#: Seconds until a snapshot is looked at again that another process works on.
+_ELSEWHERE_SECONDS = 5.0
+
+
+class StepRunner:
+    """The steps of one archive's agent."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self.children = Children()
+        self._not_before: dict[str, float] = {}
+        self._stamp = 0
+        self._waiting: list[str] = []
+        self.failed = False
+
+    def turn(self) -> None:
+        """Handle steps that have ended, and begin those that are due."""
+        self.take_ended()
+        for name in self._due():
+            is_capture = _step(name) == Step.CAPTURE
+            running = sum((_step(each) == Step.CAPTURE) == is_capture for each in self.children)
+            if running < (_CAPTURES if is_capture else _AT_ONCE):
+                self.children.start(name, "-m", "agent.steps.worker", str(self._archive.root), name)
+
+    def take_ended(self) -> None:
+        """Handle the steps whose processes have ended."""
+        for name, code in self.children.ended():
+            if code == StepEnd.ELSEWHERE:
+                self._not_before[name] = time.monotonic() + _ELSEWHERE_SECONDS
+            elif code not in (StepEnd.DONE, StepEnd.STOPPED, -signal.SIGTERM):
+                self._note(name, f"was killed by signal {-code}" if code < 0 else self.children.last_words(name))
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether no step runs, and none is due."""
+        return not self.children and not any(True for _ in self._due())
+
+    def _note(self, name: str, how: str) -> None:
+        """Note a failure that the process could not note, and say when it is tried again."""
+        self.failed = True
+        with contextlib.suppress(OSError):
+            known = stepfolders.failure(self._archive, name)
+            if known is None or not known.again or known.is_due():
+                known = stepfolders.failed(self._archive, name, how or "failed")
+            _log.error("%s: %s; next try %s", name, known.reason, known.again or "when somebody asks for it")
+
+    def _due(self) -> Iterator[str]:
+        """Yield the steps that can begin now; the first of each snapshot alone."""
+        busy = {_record(each) for each in self.children}
+        for name in self._listed():
+            record = _record(name)
+            if record in busy or time.monotonic() < self._not_before.get(name, 0.0):
+                continue
+            failure = stepfolders.failure(self._archive, name)
+            if failure is not None and not failure.is_due():
+                continue
+            busy.add(record)
+            yield name
+
+    def _listed(self) -> list[str]:
+        """Return the folders of steps; jobs/ is listed again when it has changed, or has some."""
+        stamp = self._archive.jobs.stat().st_mtime_ns
+        if stamp != self._stamp or self._waiting:
+            self._stamp = stamp
+            with contextlib.suppress(Damaged):
+                self._waiting = list(stepfolders.waiting(self._archive))
+        return self._waiting
+
+
+def _record(name: str) -> str:
+    return (step_of(name) or ("", ""))[0]
+
+
+def _step(name: str) -> str:
+    return (step_of(name) or ("", ""))[1]
+
+
+# == dispatch =========================================================================================================
+
+
 #: Jobs at once for each wget that may run: a job that waits for a slot or is in the pipeline needs no wget. Bounded,
 #: since each job is a process of some 50 MB.
 JOBS_PER_INSTANCE = 4
 #: Seconds until the next try, for a publication that another process was crawling, and for a job that was left.
-_ELSEWHERE_SECONDS = 5.0
+
 _LEFT_SECONDS = 0.5
 #: Seconds that `start --once` waits for a left job whose publication is locked and whose item names no process: the
 #: previous agent may have just begun it. A process that an item names is waited for as long as it runs.
@@ -86,11 +265,11 @@ class Dispatch:
 
     def _is_to_resume(self, each: JobState, at: datetime) -> bool:
         """Return whether a job without a process needs one; one that is held does once it has an order."""
-        if not each.held and (each.job in self._left or attempts.is_due(each, at)):
+        if not each.held and (each.job in self._left or job_state.is_due(each, at)):
             return True
-        if is_import(each.job) or orders.last(self._archive.jobs / each.job) <= each.orders:
+        if is_import(each.job) or job_orders.last(self._archive.jobs / each.job) <= each.orders:
             return False
-        new = orders.after(self._archive.jobs / each.job, each.orders)
+        new = job_orders.after(self._archive.jobs / each.job, each.orders)
         # A job that fails before it takes an order is not begun again and again for it.
         return each.state is not Phase.FAILED or any(order.at >= each.updated for order in new)
 
@@ -143,7 +322,7 @@ class Dispatch:
         again later.
         """
         try:
-            with folders.alone(self._archive, name):
+            with job_folder.alone(self._archive, name):
                 job = self._prepare(name)
             self._start(job)
         except Busy as error:
@@ -157,15 +336,15 @@ class Dispatch:
     def _prepare(self, name: str) -> str:
         """Prepare the folder of a publication's job for its process; return the job's name."""
         publication = next(each for each in self.publications if each.name == name)
-        folder = folders.interrupted(self._archive, name) or folders.new_folder(self._archive, name)
+        folder = job_folder.interrupted(self._archive, name) or job_folder.new_folder(self._archive, name)
         try:
-            known = history.item_of(folder, name)
+            known = scheduler.item_of(folder, name)
             stamp = format_time(now())
-            jobstate.save(folder, dataclasses.replace(_waiting(known), due=stamp, attempted=stamp))
-            definition.save(folder, self._definition(publication))
+            job_state.save(folder, dataclasses.replace(_waiting(known), due=stamp, attempted=stamp))
+            job_folder.save(folder, self._definition(publication))
         except BaseException:
-            if not folders.has_begun(folder):
-                folders.drop(folder)  # otherwise it would count as a run
+            if not job_folder.has_begun(folder):
+                job_folder.drop(folder)  # otherwise it would count as a run
             raise
         return folder.name
 
@@ -174,7 +353,7 @@ class Dispatch:
         if self._has_to_wait(job):
             return
         try:
-            with folders.alone(self._archive, publication_of(job)):
+            with job_folder.alone(self._archive, publication_of(job)):
                 ready = self._make_ready(job)
             self._left.discard(job)
             if ready:
@@ -192,7 +371,7 @@ class Dispatch:
         except Exception as error:
             _log.exception("%s: could not be resumed", job)
             self.ended.add(End.FAILED)
-            self._note_failure(job, attempts.reason_of(error, self._archive.jobs / job))
+            self._note_failure(job, job_state.reason_of(error, self._archive.jobs / job))
             self._left.discard(job)
 
     def _make_ready(self, job: str) -> bool:
@@ -202,17 +381,17 @@ class Dispatch:
         """
         folder = self._archive.jobs / job
         publication = next((each for each in self.publications if each.name == publication_of(job)), None)
-        if not folder.is_dir() or not folders.usable(folder):
+        if not folder.is_dir() or not job_folder.usable(folder):
             return False
         if is_import(job):
             _log.info("%s is an import that was interrupted; the same command goes on with it", job)
             return False
-        known = history.item_of(folder, publication_of(job))
+        known = scheduler.item_of(folder, publication_of(job))
         if known.state is Phase.FAILED:  # a failure that its process writes from now on is new
-            jobstate.save(folder, _waiting(known))
+            job_state.save(folder, _waiting(known))
         if publication is not None:
-            definition.save(folder, self._definition(publication))
-        elif definition.load(folder) is None:
+            job_folder.save(folder, self._definition(publication))
+        elif job_folder.load(folder) is None:
             _log.warning("%s has no definition; the crawl that made it goes on with it", folder)
             return False
         return True
@@ -252,7 +431,7 @@ class Dispatch:
             _log.error("%s: %s", job, how)
             return
         told = known.reason if known.state is Phase.FAILED and known.reason and not killed else how
-        failed = attempts.failed(known, told, now(), killed=killed)
+        failed = job_state.failed(known, told, now(), killed=killed)
         _log.error("%s: %s; next try %s", job, told, failed.again or "when it is due")
         self._untold[job] = failed
         self._tell()
@@ -263,9 +442,9 @@ class Dispatch:
         for job, failed in list(self._untold.items()):
             folder = self._archive.jobs / job
             with contextlib.suppress(OSError, Damaged):
-                known = jobstate.load(folder)
+                known = job_state.load(folder)
                 if folder.is_dir() and not (known is not None and known.runs):  # a command may have resumed it
-                    jobstate.save_surely(folder, failed)
+                    job_state.save_surely(folder, failed)
                 del self._untold[job]
 
     def _elsewhere(self, job: str) -> None:
@@ -274,11 +453,11 @@ class Dispatch:
         self._not_before[kind_of(job)] = time.monotonic() + _ELSEWHERE_SECONDS
         if not folder.is_dir():
             return
-        if folders.has_begun(folder):
+        if job_folder.has_begun(folder):
             self._left.add(job)
             self._not_before[job] = time.monotonic() + _LEFT_SECONDS
         else:
-            folders.drop(folder)
+            job_folder.drop(folder)
             self.history = self._read()
 
 

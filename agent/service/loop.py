@@ -3,6 +3,8 @@
 Each turn handles ended children, begins due jobs, runs the periodic tasks, and sleeps until a signal or the next due
 time. A job runs in its own process (`agent.service.worker`). The folder names in jobs/ and reports/ are the only state
 that must survive a restart.
+
+The agent's log: log/agent.log, rotated by size, and the journal or terminal.
 """
 
 from __future__ import annotations
@@ -13,27 +15,64 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import schedule
 
-from agent.catalogue.keeping import catch_up_records
+from agent.catalogue.recording import catch_up_records
+from agent.crawl.job_folder import command_line_name
 from agent.indexing import fulltext, recovery
-from agent.jobfolder.names import command_line_name
-from agent.service import agentlock
-from agent.service.agentlock import Agent
-from agent.service.dispatch import Dispatch
-from agent.service.steprunner import StepRunner
+from agent.maintenance import maintenance
+from agent.service import agent_status
+from agent.service.agent_status import Agent
+from agent.service.dispatch import Children, Dispatch, StepRunner
 from agent.service.worker import End
-from agent.system.childprocesses import Children
-from agent.system.signals import Signals
-from agent.upkeep import maintenance
-from webarcfs.archive.commit.commit_additions import replay
-from webarcfs.archive.config import settings_file
+from webarcfs.archive.additions.commit_additions import replay
+from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
 from webarcfs.archive.model.errors import Exit, SettingsError
 from webarcfs.archive.model.metadata import now
-from webarcfs.archive.system import systemd
+from webarcfs.archive.system import processes
+from webarcfs.archive.system.processes import Signals
+from webarcfs.archive.system.rotating_log import RotatingLog
+
+# == agentlog =========================================================================================================
+
+
+#: Python's level → syslog's priority, which the journal reads from the beginning of a line (sd-daemon(3)).
+_PRIORITIES = {logging.CRITICAL: 2, logging.ERROR: 3, logging.WARNING: 4, logging.INFO: 6, logging.DEBUG: 7}
+
+
+class JournalFormatter(logging.Formatter):
+    """Formats each line with its priority and without the time, which the journal adds."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record's lines, each with its priority."""
+        priority = _PRIORITIES.get(record.levelno, 6)
+        return "\n".join(f"<{priority}>{line}" for line in super().format(record).splitlines())
+
+
+def to_file(folder: Path) -> None:
+    """Also log to agent.log in `folder`; if stderr is the journal, format its lines for it."""
+    root = logging.getLogger()
+    handler = RotatingLog(folder / "agent.log")
+    if processes.journal():
+        for each in root.handlers:
+            each.setFormatter(JournalFormatter("%(message)s"))
+    root.addHandler(handler)
+
+
+def only_to_file() -> None:
+    """Stop logging to stderr."""
+    root = logging.getLogger()
+    for each in list(root.handlers):
+        if not isinstance(each, RotatingLog):
+            root.removeHandler(each)
+
+
+# == loop =============================================================================================================
+
 
 _log = logging.getLogger("webarc")
 _LONGEST_SLEEP = 1.0
@@ -77,7 +116,7 @@ class Service:
 
         With `once`, the exit code tells how the jobs ended. Otherwise it is DONE; the reports contain the results.
         """
-        with agentlock.hold(self.archive) as self.agent, Signals() as signals:
+        with agent_status.hold(self.archive) as self.agent, Signals() as signals:
             self._take_settings()
             self._bring_in_step(signals)
             self.dispatch = Dispatch(self.archive)  # read again under the lock: the previous agent has ended
@@ -85,7 +124,7 @@ class Service:
             self.chores.every(10).seconds.do(self._tell_state)
             self.chores.every(1).minutes.do(self.maintain)
             self.chores.every(_SECONDS_BETWEEN_INDEXING).seconds.do(self.index)
-            systemd.notify("READY=1", f"STATUS={self._state()}")
+            processes.notify("READY=1", f"STATUS={self._state()}")
             _log.info("agent of %s runs as process %d: %s", self.archive.root, os.getpid(), self._state())
             if self.ready is not None:
                 self.ready()
@@ -93,10 +132,10 @@ class Service:
                 if signals.take_reload() or self._changed_settings():
                     self.reload()
                 if not self._turn():
-                    signals.wait(min(_AFTER_TROUBLE, systemd.watchdog_seconds() or _AFTER_TROUBLE))
+                    signals.wait(min(_AFTER_TROUBLE, processes.watchdog_seconds() or _AFTER_TROUBLE))
                 if self.once and self.dispatch.idle() and self.steps.is_idle and not self._indexes():
                     break
-                signals.wait(self.dispatch.seconds_to_next(min(_LONGEST_SLEEP, systemd.watchdog_seconds() or 1.0)))
+                signals.wait(self.dispatch.seconds_to_next(min(_LONGEST_SLEEP, processes.watchdog_seconds() or 1.0)))
             self._drain(signals)
             if not self.once:
                 return Exit.DONE
@@ -104,7 +143,7 @@ class Service:
 
     def reload(self) -> None:
         """Read webarc.toml again. If it is wrong, the old settings stay in force and status shows the errors."""
-        systemd.reloading()
+        processes.reloading()
         faults: tuple[str, ...] = ()
         try:
             faults = self._take_settings()
@@ -116,7 +155,7 @@ class Service:
             for fault in faults:
                 _log.error("%s: %s; the settings from before stay in force", self.archive.settings, fault)
         self._tell_faults(faults)
-        systemd.notify("READY=1", f"STATUS={self._state()}")
+        processes.notify("READY=1", f"STATUS={self._state()}")
 
     def maintain(self) -> None:
         """Start the daily maintenance in its own process, if it is due."""
@@ -139,8 +178,8 @@ class Service:
 
     def _turn(self) -> bool:
         """Run a turn; return False if it failed. Errors are logged, the agent continues (a full disk may be freed)."""
-        if systemd.watchdog_seconds() is not None:
-            systemd.notify("WATCHDOG=1")
+        if processes.watchdog_seconds() is not None:
+            processes.notify("WATCHDOG=1")
         try:
             self.dispatch.turn()
             self.steps.turn()
@@ -159,7 +198,7 @@ class Service:
     def _drain(self, signals: Signals) -> None:
         """Stop all jobs; their frontiers stay. Jobs that take too long are killed; they can be resumed as well."""
         children = self.dispatch.children
-        systemd.notify("STOPPING=1", "STATUS=waiting for jobs to stop")
+        processes.notify("STOPPING=1", "STATUS=waiting for jobs to stop")
         _log.info("stopping: %d jobs keep what they have", len(children))
         for number in (signal.SIGTERM, signal.SIGCONT):  # a stopped process handles SIGTERM only after SIGCONT
             children.signal(number)
@@ -180,23 +219,23 @@ class Service:
                 self.upkeep.signal(signal.SIGKILL)
                 self.indexer.signal(signal.SIGKILL)
                 self.steps.children.signal(signal.SIGKILL)
-            if systemd.watchdog_seconds() is not None:
-                systemd.notify("WATCHDOG=1")
+            if processes.watchdog_seconds() is not None:
+                processes.notify("WATCHDOG=1")
             signals.wait(0.2)
         _log.info("the agent of %s has ended", self.archive.root)
 
     def _changed_settings(self) -> bool:
         """Return whether webarc.toml or a file of publications.d is another one than when the settings were read."""
-        return settings_file.identity(self.archive.settings) != self._settings_read
+        return settings_files.identity(self.archive.settings) != self._settings_read
 
     def _take_settings(self) -> tuple[str, ...]:
         """Apply webarc.toml. Publications of the command line replace those of the same name.
 
         Return the faults of publications in files of their own: these stay as they were, the others are as they are.
         """
-        self._settings_read = settings_file.identity(self.archive.settings)
+        self._settings_read = settings_files.identity(self.archive.settings)
         apart: dict[str, list[str]] = {}
-        settings, warning = settings_file.load(self.archive.settings, apart=apart)
+        settings, warning = settings_files.load(self.archive.settings, apart=apart)
         if warning is not None and self.archive.settings.exists():
             _log.warning("%s", warning)
         names = {each.name for each in self.given}
@@ -209,7 +248,7 @@ class Service:
     def _tell_faults(self, faults: tuple[str, ...]) -> None:
         if self.agent is not None and self.agent.faults != faults:
             self.agent = dataclasses.replace(self.agent, faults=faults)
-            agentlock.tell(self.archive, self.agent)
+            agent_status.tell(self.archive, self.agent)
 
     def _bring_in_step(self, signals: Signals) -> None:
         """Commit additions left by dead mounts, index and describe missing snapshots.
@@ -230,7 +269,7 @@ class Service:
         return f"{len(self.dispatch.publications)} publications, {len(self.dispatch.children)} jobs run"
 
     def _tell_state(self) -> None:
-        systemd.notify(f"STATUS={self._state()}")
+        processes.notify(f"STATUS={self._state()}")
 
 
 def _exit(ended: set[End]) -> Exit:

@@ -17,13 +17,12 @@ import threading
 from enum import IntEnum
 from pathlib import Path
 
-from agent.jobfolder import definition, jobstate
-from agent.jobfolder.attempts import reason_of
-from agent.jobfolder.jobstate import AT_WORK, Phase
+from agent.crawl import job_folder, job_state
+from agent.crawl.job_state import AT_WORK, Phase, reason_of
 from agent.jobs import crawljob
-from agent.system.processid import Process
 from webarcfs.archive.config import directory
 from webarcfs.archive.model.errors import Busy, NotFound, WebarcError
+from webarcfs.archive.system.processes import Process
 
 _log = logging.getLogger("webarc")
 
@@ -66,7 +65,7 @@ def main(root: str, job: str) -> int:
 def _began(folder: Path) -> bool:
     """Return whether this process began the job, instead of finding it held by another process."""
     try:
-        known = jobstate.load(folder)
+        known = job_state.load(folder)
     except (OSError, WebarcError):
         return False
     return known is not None and Process(known.pid, known.ticks) == Process.current()
@@ -75,9 +74,9 @@ def _began(folder: Path) -> bool:
 def _note(folder: Path, error: Exception) -> None:
     """Write into the item why the job could not begin; `ending.failures_noted` does so for later failures."""
     with contextlib.suppress(OSError, WebarcError):
-        known = jobstate.load(folder)
+        known = job_state.load(folder)
         if known is not None and known.state in AT_WORK:
-            jobstate.save_surely(
+            job_state.save_surely(
                 folder, dataclasses.replace(known, state=Phase.FAILED, reason=reason_of(error, folder))
             )
 
@@ -85,7 +84,7 @@ def _note(folder: Path, error: Exception) -> None:
 def _run(root: str, job: str, stop: threading.Event) -> End:
     archive = directory.open_archive(Path(root))
     folder = archive.jobs / job
-    asked = definition.load(folder)
+    asked = job_folder.load(folder)
     if asked is None:
         raise NotFound(f"there is no definition in {folder}")
     outcome = crawljob.run(

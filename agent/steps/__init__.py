@@ -1,5 +1,5 @@
-"""The steps of a snapshot after its capture: counted, converted, indexed, checked, backed up.
+"""The steps of a crawl after its download: counted, converted, indexed, checked, backed up.
 
-Public: `running.run_step`, `running.run_waiting`. A step is one process at a time for a snapshot. Imports jobs, upkeep,
-catalogue, indexing, jobfolder, system, and of webarcfs archive, content, warc and search.
+Public: `running.run_step`, `running.run_waiting`; `converting` has the derived forms of documents and HTML Tidy. A step
+is one process at a time for a record.
 """

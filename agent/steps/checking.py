@@ -1,30 +1,34 @@
 """The step `check`: reference pages, a search, sizes against the snapshot before, missing images, checks of others.
 
 What programs look at is judged at once (fields 62 and 63); a page with `by = "person"` waits until somebody has looked.
+
+Looks of persons at reference pages with `by = "person"`: which pages wait for one, and what came of it.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from agent.converting import pagefacts
+from agent.crawl import scope
+from agent.crawl.scope import EXCLUDED, EXCLUDED_HOST, Scope
+from agent.crawl.vocabulary import LinkKind
 from agent.indexing import fulltext
-from agent.policy import scope
-from agent.policy.scope import EXCLUDED, EXCLUDED_HOST, Scope
-from agent.policy.vocabulary import LinkKind
-from agent.steps import plugin
-from agent.steps.context import StepContext, StepResult
-from agent.steps.snapshot import Snapshot
-from webarcfs.archive.catalogue.record import Record
+from agent.steps import converting, plugin
+from agent.steps.context import Snapshot, StepContext, StepResult
+from webarcfs.archive.catalogue.record import Event, FieldNumber, Record, State
+from webarcfs.archive.catalogue.workflow import CHECKING, LOOKED, TABLE, Step, progress_of, with_status
 from webarcfs.archive.config.settings import Publication, ReferencePage
-from webarcfs.archive.index import links_query
+from webarcfs.archive.index import links
 from webarcfs.archive.index.captures import CaptureRow
-from webarcfs.archive.index.links_query import Question
-from webarcfs.archive.index.links_words import AskedKind
+from webarcfs.archive.index.links import AskedKind, Question
 from webarcfs.archive.model.errors import NotFound, TookTooLong, UrlRefused, WebarcError
-from webarcfs.archive.model.url import canonical
+from webarcfs.archive.model.metadata import now
+from webarcfs.archive.model.urls import canonical
+
+# == checking =========================================================================================================
+
 
 REPORT = "checks.json"
 #: Missing images that are counted at most, and how many more than before are a finding.
@@ -60,9 +64,9 @@ def check(step: StepContext) -> StepResult:
         rows = [{"check": each.name, "fault": each.fault, "remark": each.remark} for each in (*pages, *others)]
         (folder / REPORT).write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
     failed = [each for each in (*pages, *others) if each.fault]
-    texts = {
-        62: "; ".join(each.told for each in pages),
-        63: "; ".join(each.told for each in others),
+    texts: dict[int, str] = {
+        FieldNumber.CHECKED_PAGES: "; ".join(each.told for each in pages),
+        FieldNumber.OTHER_CHECKS: "; ".join(each.told for each in others),
     }
     remark = f"{len(failed)} of {len(pages) + len(others)} checks failed: {', '.join(each.name for each in failed)}"
     return StepResult(texts, remark if failed else "", waits=any(each.waits for each in pages))
@@ -70,7 +74,7 @@ def check(step: StepContext) -> StepResult:
 
 def pages_in_force(publication: Publication, record: Record) -> list[ReferencePage]:
     """Return the reference pages of a publication that a snapshot of that time is checked by."""
-    return [each for each in publication.check if pagefacts.holds(each.since, each.until, record.date)]
+    return [each for each in publication.check if converting.holds(each.since, each.until, record.date)]
 
 
 def name_of(page: ReferencePage) -> str:
@@ -93,7 +97,7 @@ def _fault(snapshot: Snapshot, step: StepContext, page: ReferencePage, found: Ca
     if found.status >= 400:
         return f"it was sent with status {found.status}"
     if page.expects == "page":
-        rules = pagefacts.rules_of(step.publication.error_page, (), step.record.date)
+        rules = converting.rules_of(step.publication.error_page, (), step.record.date)
         is_error = any(mark.encode() in snapshot.body(found) for mark in rules.marks)
         return "it is an error page" if is_error else ""
     if page.expects == "text":
@@ -185,7 +189,7 @@ def _missing_images(step: StepContext, record: Record) -> int:
     count = 0
     for part in record.parts:
         asked = Question(at=part.tag, kind=AskedKind.IMAGE, broken=True, limit=_MOST_MISSING)
-        count += sum(1 for _ in links_query.ask(step.archive, asked, _LINKS_SECONDS))
+        count += sum(1 for _ in links.ask(step.archive, asked, _LINKS_SECONDS))
     return count
 
 
@@ -195,3 +199,50 @@ def is_known(url: str, page: ReferencePage) -> bool:
         return url in (page.name, page.url) or canonical(url) == page.url
     except UrlRefused:
         return False
+
+
+# == looking ==========================================================================================================
+
+
+_BETWEEN = "; "
+
+
+def waiting(record: Record, publication: Publication) -> list[ReferencePage]:
+    """Return the reference pages of a snapshot that a person has to look at."""
+    if not progress_of(record).looks_wanted:
+        return []
+    told = record.text(FieldNumber.CHECKED_PAGES).split(_BETWEEN)
+    pages = pages_in_force(publication, record)
+    return [each for each in pages if any(line.startswith(_waits(each)) for line in told)]
+
+
+def looked(record: Record, page: ReferencePage, wait: Sequence[ReferencePage], person: str, outcome: Outcome) -> Record:
+    """Return a record after a person looked at one of the pages that `wait`; the last look ends the check.
+
+    The person is told by the event: readers see field 62.
+    """
+    told = [
+        line for line in record.text(FieldNumber.CHECKED_PAGES).split(_BETWEEN) if not line.startswith(_waits(page))
+    ]
+    changed = record.with_values({FieldNumber.CHECKED_PAGES: _BETWEEN.join([*told, outcome.told])}, person, now())
+    changed = changed.with_event(LOOKED, person, outcome.told)
+    if len(wait) > 1:
+        return changed
+    state = None if record.state is State.RELEASED else State.CHECKED
+    checked = changed.with_event(TABLE[Step.CHECK].event, person, _BETWEEN.join(_faults(changed.events)), state)
+    return with_status(checked, person, now())
+
+
+def _faults(events: Sequence[Event]) -> list[str]:
+    """Return what the last check found wrong: by programs, then by persons."""
+    found: list[str] = []
+    for event in events:
+        if event.what == CHECKING:
+            found = [event.text] if event.text else []
+        elif event.what == LOOKED and ": failed: " in event.text:
+            found.append(event.text)
+    return found
+
+
+def _waits(page: ReferencePage) -> str:
+    return Outcome(name_of(page), waits=True).told

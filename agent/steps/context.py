@@ -1,4 +1,7 @@
-"""What a step is given, and what it returns; the documents of a record, as its publication saw them."""
+"""What a step is given, and what it returns; the documents of a record, as its publication saw them.
+
+A snapshot as checks see it: its record, its documents, their bodies and links. Read only.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.catalogue.stepfolders import AskedStep, folder_of
+from agent.indexing import extraction
 from webarcfs.archive.catalogue.record import OWN, Part, Record
-from webarcfs.archive.catalogue.steps import Way
+from webarcfs.archive.catalogue.workflow import Way
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import versions
 from webarcfs.archive.index.captures import CaptureIndex, CaptureRow
+from webarcfs.archive.index.links import ArchivedLink
+from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Interrupted
 from webarcfs.archive.model.metadata import format_time, now
-from webarcfs.archive.system.fsync import sync_tree
-from webarcfs.content import text
+from webarcfs.archive.system.files import sync_tree
+from webarcfs.content import outlinks, text, visible_lines
+from webarcfs.content.text import decode_charset, decoder
+
+# == context ==========================================================================================================
+
 
 Progress = Callable[[str, int, int], None]
 
@@ -114,3 +124,64 @@ def tree_of(archive: Archive, part: Part) -> str:
     """Return the tree that a record's publication saw on a domain; where only its own ARCs count, the whole one."""
     store = Repository(archive.repository(part.tag.domain))
     return part.seen if part.seen and part.seen != OWN else versions.tree_of(store, part.tag)
+
+
+# == snapshot =========================================================================================================
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a record describes. A plug-in gets one: `def check(snapshot) -> list[str]` returns what is wrong."""
+
+    archive: Archive
+    record: Record
+
+    def documents(self) -> Iterator[CaptureRow]:
+        """Yield its documents: each with `url`, `mime_type`, `size`, `status`, `title`, `blob`."""
+        for part in self.record.parts:
+            yield from documents_of(self.archive, part)
+
+    def pages(self) -> Iterator[CaptureRow]:
+        """Yield its HTML documents."""
+        for part in self.record.parts:
+            yield from pages_of(self.archive, part)
+
+    def find(self, url: str) -> CaptureRow | None:
+        """Return the document that the snapshot has of a URL; None without one."""
+        path = arc_path(url)
+        domain, arc = split(path)
+        part = self._part(domain)
+        store = None if part is None else Repository(self.archive.repository(domain))
+        if part is None or store is None or store.find(tree_of(self.archive, part), arc) is None:
+            return None
+        seq = int(part.tag.crawl_time.timestamp())
+        with CaptureIndex(self.archive.database) as index:
+            versions, _ = index.at(f"/{path}")
+        return next((each for each in versions if each.first <= seq < each.last), None)
+
+    def body(self, document: CaptureRow) -> bytes:
+        """Return the bytes of a document."""
+        return self._store(document).read(document.blob)
+
+    def text(self, document: CaptureRow) -> str:
+        """Return what people read on a page."""
+        body = self.body(document)
+        plain = decoder(self._charset(document, body)).decode(body, True)
+        return "\n".join(visible_lines.lines(plain.encode("utf-8", "replace")))
+
+    def links(self, document: CaptureRow) -> list[ArchivedLink]:
+        """Return the links of a page."""
+        body = self.body(document)
+        charset = self._charset(document, body)
+        base = outlinks.base_of((body,), charset) if outlinks.may_have_base(body) else ""
+        return list(outlinks.anchors_of((body,), document.url, charset, base))
+
+    def _part(self, domain: str) -> Part | None:
+        """Return what is newest of a domain: an import may have several snapshots of one."""
+        return next((each for each in reversed(self.record.parts) if each.tag.domain == domain), None)
+
+    def _store(self, document: CaptureRow) -> Repository:
+        return Repository(self.archive.repository(split(document.path)[0]))
+
+    def _charset(self, document: CaptureRow, body: bytes) -> str:
+        return decode_charset(body, extraction.content_type(self._store(document), document.head))

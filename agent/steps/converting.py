@@ -3,35 +3,596 @@
 Links, error pages and forms are treated when a page is served, so they are only counted here (fields 39 to 47). XHTML
 is made by HTML Tidy where conf/tidy.conf is there, or a person asked for the step (fields 35 to 38, 48 to 52): it is a
 derived form of each page, `refs/forms/xhtml`; the pages stay as they are. What did not change has its form already.
+
+What the served form of a page is counted by: whether it is an error page, and where its forms lead.
+
+Derived forms of documents in `refs/forms/<name>` of a domain: what a tool with certain settings made of a body.
+
+In its tree, `<xx>/<blob>/<settings>/` has the files of a form, and `settings/<settings>` what the settings are. `xx`
+are the first two hex digits of the body's blob. Main is never touched, and a body that did not change has its form.
+
+HTML Tidy (https://www.html-tidy.org) as a separate process for many pages, with limits: pages in, XHTML out.
+
+A page comes back as XHTML with Tidy's messages, or with the reason why there is none. One at which Tidy hangs or dies
+costs that page alone: the others of its process go to a new one.
 """
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import html
 import json
-from collections.abc import Iterator
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Any, Generic, Self, TypeVar
+from xml.parsers import expat
 
-from agent.converting import pagefacts
-from agent.converting.derived_forms import Forms
-from agent.converting.pagefacts import PageFacts, Rules
-from agent.converting.tidy import LARGEST, Converter, Message, Tidied, Tidy, converter
-from agent.indexing import bodies
+from agent.indexing import extraction
 from agent.steps.context import Clock, StepContext, StepResult, pages_of
-from webarcfs.archive.catalogue.record import Part
-from webarcfs.archive.git.repository import Repository
-from webarcfs.archive.index import links_query
+from webarcfs.archive.catalogue.record import FieldNumber, Part
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import ErrorPageMark, LeavingRule
+from webarcfs.archive.git.repository import FORMS, RefUpdate, Repository
+from webarcfs.archive.git.writing import FastImport
+from webarcfs.archive.index import links as links_module
 from webarcfs.archive.index.captures import CaptureRow
-from webarcfs.archive.index.links_query import Figures, Question
-from webarcfs.archive.model.errors import NotFound, TookTooLong, UsageError, WebarcError
+from webarcfs.archive.index.links import Figures, Question
+from webarcfs.archive.model.errors import Busy, NotFound, SettingsError, TookTooLong, UsageError, WebarcError
+from webarcfs.archive.system import locks
 from webarcfs.content import text
+from webarcfs.content.html_urls import resolver
+from webarcfs.content.outlinks import bare
+from webarcfs.content.rewriting import assembly, html_references
+from webarcfs.content.rewriting.references import Rewritten, Use
 from webarcfs.content.text import decode_charset, decoder
 
+# == pagefacts, pure ==================================================================================================
+
+
+#: Counts up when the same bytes get other facts.
+_VERSION = 1
+_FORM = re.compile(rb"<form\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class PageFacts:
+    """Whether a page shows itself as an error page; its forms that lead to the archive's search, and other ones."""
+
+    is_error: bool = False
+    searches: int = 0
+    other_forms: int = 0
+
+    def as_bytes(self) -> bytes:
+        """Return it as JSON."""
+        return json.dumps(asdict(self)).encode()
+
+
+def parsed(content: bytes) -> PageFacts:
+    """Return the inverse of `as_bytes`."""
+    found: dict[str, Any] = json.loads(content)
+    return PageFacts(**found)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What decides about pages that were captured at a time: marks of error pages, and rules of forms."""
+
+    marks: tuple[str, ...]
+    forms: tuple[LeavingRule, ...]
+
+    @property
+    def settings(self) -> str:
+        """All that the facts of a page depend on, as text."""
+        forms = [[each.match, each.does] for each in self.forms]
+        return json.dumps([_VERSION, list(self.marks), forms], ensure_ascii=False)
+
+
+def rules_of(marks: Iterable[ErrorPageMark], rules: Iterable[LeavingRule], captured: datetime | None) -> Rules:
+    """Return what holds for pages that were captured then."""
+    return Rules(
+        tuple(each.contains for each in marks if holds(each.since, each.until, captured)),
+        tuple(each for each in rules if each.on == "form" and holds(each.since, each.until, captured)),
+    )
+
+
+def holds(since: datetime | None, until: datetime | None, captured: datetime | None) -> bool:
+    """Return whether a span of captures, open at both ends, has one."""
+    if captured is None:
+        return True
+    return (since is None or captured >= since) and (until is None or captured <= until)
+
+
+def facts_of(body: bytes, url: str, charset: str, rules: Rules) -> PageFacts:
+    """Return the facts of a page."""
+    is_error = any(_contains(body, each, charset) for each in rules.marks)
+    if not _FORM.search(body):
+        return PageFacts(is_error)
+    targets = _forms(body, url, charset)
+    searches = sum(_leads_to_search(rules.forms, each) for each in targets)
+    return PageFacts(is_error, searches, len(targets) - searches)
+
+
+def _contains(body: bytes, mark: str, charset: str) -> bool:
+    try:
+        return mark.encode(charset, "strict") in body
+    except (UnicodeEncodeError, LookupError):
+        return False
+
+
+def _forms(body: bytes, url: str, charset: str) -> list[str]:
+    """Return where the forms of a page are sent, as URLs, else as written."""
+    references = html_references.of_html(body, charset)
+    resolve = resolver(url, charset)
+    if references.base and (base := resolve(bare(references.base))):
+        resolve = resolver(base, charset)
+    found: list[str] = []
+
+    def note(use: Use, written: str) -> Rewritten | None:
+        if use is Use.FORM:
+            found.append((resolve(bare(written)) if written.strip() else url) or written)
+        return None
+
+    for _ in assembly.pieces(body, references, note):
+        pass
+    return found
+
+
+def _leads_to_search(rules: Sequence[LeavingRule], url: str) -> bool:
+    rule = next((each for each in rules if _pattern(each.match).search(url)), None)
+    return rule is not None and rule.does == "search"
+
+
+@lru_cache(maxsize=1_000)
+def _pattern(match: str) -> re.Pattern[str]:
+    return re.compile(".*?".join(map(re.escape, match.split("*"))), re.IGNORECASE | re.DOTALL)
+
+
+# == tidy =============================================================================================================
+
+
+T = TypeVar("T")
+PROGRAM = "tidy"
+#: Options that conf/tidy.conf may change. What browsers show must stay, so nothing is dropped or merged.
+DEFAULTS = """\
+wrap: 0
+tidy-mark: no
+drop-empty-elements: no
+drop-empty-paras: no
+merge-divs: no
+merge-spans: no
+merge-emphasis: no
+join-styles: no
+fix-backslash: no
+literal-attributes: yes
+preserve-entities: no
+custom-tags: blocklevel
+show-info: no
+show-errors: 1000
+"""
+#: Options that nothing changes: the result is XHTML in UTF-8 that any reader of XML takes. Output is forced, since a
+#: process would write none any more after its first page with an error; that of such pages is thrown away.
+_FIXED = ("-quiet", "-utf8", "-asxhtml", "--gnu-emacs", "yes", "--numeric-entities", "yes", "--force-output", "yes",
+          "--write-back", "no", "--output-bom", "no")  # fmt: skip
+#: Bytes of a page that is converted, pages and bytes of a process, processes at a time.
+LARGEST, _PAGES, _BYTES = 8 << 20, 100, 4 << 20
+PROCESSES = min(2, os.cpu_count() or 1)
+#: Bounds of a process: bytes of memory and of a file; seconds in which a page must have ended.
+_MEMORY, _FILE, PATIENCE = 1 << 30, 128 << 20, 20.0
+#: Messages of a page that are kept; all are counted.
+MOST_MESSAGES = 200
+#: Tidy reads no settings but ours, and speaks English.
+_ENVIRONMENT = {"PATH": os.defpath, "HOME": "/nonexistent", "LC_ALL": "C"}
+_MESSAGE = re.compile(rb"[^:\n]*:(\d+):(\d+): (\w+): ([^\n]*)")
+_BETWEEN_LOOKS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What Tidy says about a place in a page. A warning was mended, an error was not."""
+
+    line: int
+    column: int
+    level: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tidied:
+    """A page as XHTML, or the reason in `failed`; Tidy's messages, and how many warnings and errors there were."""
+
+    xhtml: bytes = b""
+    failed: str = ""
+    messages: tuple[Message, ...] = ()
+    warnings: int = 0
+    errors: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Converter:
+    """The installed Tidy with the settings of an archive. `settings` says all that its results depend on."""
+
+    program: str
+    version: str
+    own: str
+
+    @property
+    def settings(self) -> str:
+        """The tool, its version and its settings, as text."""
+        return f"{self.version}\n{' '.join(_FIXED)}\n{DEFAULTS}{self.own}"
+
+    @property
+    def id(self) -> str:
+        """What tells these settings from others: 12 hex digits."""
+        return settings_id(self.settings)
+
+
+def settings_id(text: str) -> str:
+    """Return the 12 hex digits by which settings of a derived form are known."""
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def converter(settings: Path) -> Converter:
+    """Return the installed Tidy. Raises UsageError without one, SettingsError if it refuses the settings."""
+    program = shutil.which(PROGRAM)
+    if program is None:
+        raise UsageError("pages are converted by HTML Tidy, which is not here; on Debian: apt-get install tidy")
+    try:
+        own = settings.read_text("utf-8-sig")
+    except FileNotFoundError:
+        own = ""
+    except UnicodeDecodeError as error:
+        raise SettingsError(str(settings), [f"not UTF-8 at byte {error.start}"]) from None
+    if own:
+        said = _run([program, "-config", str(settings), "-errors", "-quiet", os.devnull]).stderr
+        faults = [
+            line.partition(": ")[2] for line in said.decode("utf-8", "replace").splitlines() if "Config: " in line
+        ]
+        if faults:
+            raise SettingsError(str(settings), faults)
+    version = _run([program, "-version"]).stdout.decode("utf-8", "replace").strip()
+    return Converter(program, version, own)
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False, env=_ENVIRONMENT)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise WebarcError(f"{command[0]} does not answer: {error}") from None
+
+
+@dataclass
+class _Batch(Generic[T]):
+    """Pages of one process, in their order, each in a file of its number; `at` is the first that has not ended."""
+
+    folder: Path
+    items: list[T]
+    process: subprocess.Popen[bytes] | None = None
+    at: int = 0
+    results: dict[int, Tidied] = field(default_factory=dict)
+
+
+class Tidy(Generic[T]):
+    """Converts pages, in files of a folder that is removed at the end. A context manager, for one thread."""
+
+    def __init__(self, how: Converter, folder: Path, patience: float = PATIENCE) -> None:
+        self._how, self._folder, self._patience = how, folder, patience
+        self._running: deque[_Batch[T]] = deque()
+        self._number = 0
+
+    def __enter__(self) -> Tidy[T]:
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir(parents=True)
+        (self._folder / "defaults.conf").write_text(DEFAULTS, "utf-8")
+        (self._folder / "own.conf").write_text(self._how.own, "utf-8")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for batch in self._running:
+            if batch.process is not None:
+                _end(batch.process)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def converted(self, pages: Iterable[tuple[T, bytes | None]]) -> Iterator[tuple[T, Tidied]]:
+        """Yield each item with its page as XHTML, in order; the pages are UTF-8, None for one that is too large."""
+        batch, size = self._new(), 0
+        for item, page in pages:
+            is_small = page is not None and len(page) <= LARGEST
+            if not is_small:
+                batch.results[len(batch.items)] = Tidied(failed=f"it has more than {LARGEST} bytes")
+            written = page if is_small and page is not None else b""  # the number of a large one stays
+            (batch.folder / f"{len(batch.items)}.html").write_bytes(written)
+            batch.items.append(item)
+            size += len(written)
+            if len(batch.items) >= _PAGES or size >= _BYTES:
+                yield from self._begun(batch)
+                batch, size = self._new(), 0
+        if batch.items:
+            yield from self._begun(batch)
+        while self._running:
+            yield from self._ended(self._running.popleft())
+
+    def _new(self) -> _Batch[T]:
+        self._number += 1
+        folder = self._folder / str(self._number)
+        folder.mkdir()
+        return _Batch(folder, [])
+
+    def _begun(self, batch: _Batch[T]) -> Iterator[tuple[T, Tidied]]:
+        self._start(batch)
+        self._running.append(batch)
+        if len(self._running) > PROCESSES - 1 or PROCESSES == 1:
+            yield from self._ended(self._running.popleft())
+
+    def _start(self, batch: _Batch[T]) -> None:
+        """Start a process for the pages of a batch that have not ended."""
+        command = [self._how.program, "-config", "../defaults.conf", "-config", "../own.conf", *_FIXED]
+        for number in range(batch.at, len(batch.items)):
+            command += ["-f", f"{number}.said", "-o", f"{number}.xhtml", f"{number}.html"]
+        try:
+            batch.process = subprocess.Popen(
+                command, cwd=batch.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL, env=_ENVIRONMENT, start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise WebarcError(f"{self._how.program} cannot be started: {error}") from None
+        for what, most in ((resource.RLIMIT_AS, _MEMORY), (resource.RLIMIT_FSIZE, _FILE), (resource.RLIMIT_CORE, 0)):
+            try:
+                resource.prlimit(batch.process.pid, what, (most, most))
+            except (ProcessLookupError, PermissionError):
+                break  # it has ended
+
+    def _ended(self, batch: _Batch[T]) -> Iterator[tuple[T, Tidied]]:
+        """Wait for the end of a batch, through as many processes as it takes; yield its results."""
+        while batch.at < len(batch.items):
+            how = self._waited(batch)
+            last = self._begun_last(batch)
+            if how and last is None:
+                raise WebarcError(f"{self._how.program} {how} before it read a page; is it whole?")
+            end = len(batch.items) if not how else last or 0
+            for number in range(batch.at, end):
+                batch.results.setdefault(number, self._result(batch, number))
+            batch.at = end
+            if how:
+                batch.results.setdefault(end, Tidied(failed=f"Tidy {how}"))
+                batch.at += 1
+                if batch.at < len(batch.items):
+                    self._start(batch)
+        for number, item in enumerate(batch.items):
+            yield item, batch.results[number]
+        shutil.rmtree(batch.folder, ignore_errors=True)
+
+    def _waited(self, batch: _Batch[T]) -> str:
+        """Wait for a process; return how it went wrong: empty if it did not."""
+        process = batch.process
+        assert process is not None
+        seen, since = self._begun_last(batch), time.monotonic()
+        while True:
+            try:
+                code = process.wait(_BETWEEN_LOOKS)
+            except subprocess.TimeoutExpired:
+                now_at = self._begun_last(batch)
+                if now_at != seen:
+                    seen, since = now_at, time.monotonic()
+                elif time.monotonic() - since > self._patience:
+                    _end(process)
+                    return f"took more than {self._patience:g} s"
+                continue
+            if code < 0:
+                return f"died of {signal.Signals(-code).name}"
+            return "" if code <= 2 else f"ended with {code}"  # 1: warnings, 2: errors
+
+    @staticmethod
+    def _begun_last(batch: _Batch[T]) -> int | None:
+        """Return the last page that the process has begun; None before the first."""
+        found = None
+        for number in range(batch.at, len(batch.items)):
+            if not (batch.folder / f"{number}.said").exists():
+                break
+            found = number
+        return found
+
+    @staticmethod
+    def _result(batch: _Batch[T], number: int) -> Tidied:
+        said, xhtml = (_read(batch.folder / f"{number}.{ending}") for ending in ("said", "xhtml"))
+        messages, counts = _messages(said)
+        failed = "" if xhtml else "nothing came of it"
+        if counts.get("error"):
+            xhtml, failed = b"", next(each.text for each in messages if each.level == "error")
+        if xhtml and (fault := _fault(xhtml)):
+            xhtml, failed = b"", f"what came of it is no XML: {fault}"
+        return Tidied(xhtml, failed, messages, counts.get("warning", 0), counts.get("error", 0))
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def _messages(said: bytes) -> tuple[tuple[Message, ...], dict[str, int]]:
+    """Return the first messages, errors before warnings where there are too many, and the counts by level."""
+    counts: dict[str, int] = {}
+    kept: list[Message] = []
+    for match in _MESSAGE.finditer(said):
+        level = match[3].decode("ascii", "replace").lower()
+        counts[level] = counts.get(level, 0) + 1
+        if len(kept) < MOST_MESSAGES or level == "error":
+            kept.append(Message(int(match[1]), int(match[2]), level, match[4].decode("utf-8", "replace")))
+    if len(kept) > MOST_MESSAGES:
+        kept.sort(key=lambda each: each.level != "error")
+        kept = kept[:MOST_MESSAGES]
+    return tuple(kept), counts
+
+
+def _fault(xhtml: bytes) -> str:
+    """Return why a text is no well-formed XML; empty if it is."""
+    try:
+        expat.ParserCreate("utf-8").Parse(xhtml, True)
+    except expat.ExpatError as error:
+        return str(error)
+    return ""
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+
+
+# == derived forms ====================================================================================================
+
+
+#: Forms that are lost by a kill at most.
+_AT_ONCE = 5_000
+_TRIES = 20
+
+
+class Forms:
+    """The forms of one name and settings, on one domain."""
+
+    def __init__(self, archive: Archive, domain: str, name: str, settings: str) -> None:
+        self._archive, self._domain = archive, domain
+        self._store = Repository(archive.repository(domain))
+        self._ref = f"{FORMS}{name}"
+        self._settings = settings
+        self._id = settings_id(settings)
+        self._folders: dict[str, dict[str, str]] = {}
+        self._tree = self._store.ref(self._ref)
+
+    def files(self, blob: str) -> dict[str, str]:
+        """Return the files of the form of a body, by name; none if there is no form yet."""
+        folder = self._folder(blob[:2]).get(blob)
+        entry = self._store.find(folder, self._id) if folder is not None else None
+        return {each.name: each.oid for each in self._store.entries(entry.oid)} if entry is not None else {}
+
+    def read(self, oid: str) -> bytes:
+        """Return the bytes of a file."""
+        return self._store.read(oid)
+
+    def size(self, oid: str) -> int:
+        """Return the bytes of a file."""
+        return self._store.size(oid)
+
+    def read_again(self) -> None:
+        """Take over what was written since."""
+        self._tree = self._store.ref(self._ref)
+        self._folders.clear()
+
+    def writing(self) -> FormsWriter:
+        """Return a writer of forms; a context manager."""
+        return FormsWriter(self._archive, self._domain, self._ref, self._settings)
+
+    def _folder(self, name: str) -> dict[str, str]:
+        """Return the bodies with forms whose names begin so, with their folders."""
+        if name not in self._folders:
+            found = self._store.find(self._tree, name) if self._tree is not None else None
+            self._folders[name] = {each.name: each.oid for each in self._store.each(found.oid)} if found else {}
+        return self._folders[name]
+
+
+class FormsWriter:
+    """Writes forms, thousands at a time: after a kill those that were written are there."""
+
+    def __init__(self, archive: Archive, domain: str, ref: str, settings: str) -> None:
+        self._archive, self._domain, self._ref = archive, domain, ref
+        self._store = Repository(archive.repository(domain))
+        self._id = settings_id(settings)
+        self._said = settings.encode()
+        self._stack = ExitStack()
+        self._importer: FastImport | None = None
+        self._placed: list[tuple[str, str]] = []
+        self._removed: list[str] = []
+        self._count = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self.flush()
+        finally:
+            self._stack.close()
+
+    def put(self, blob: str, files: Mapping[str, bytes]) -> None:
+        """Write the form of a body, in place of the one that is there."""
+        if self._importer is None:
+            self._importer = self._stack.enter_context(self._store.importer(None))
+        folder = f"{blob[:2]}/{blob}/{self._id}"
+        self._removed.append(folder)
+        for name, content in files.items():
+            path = f"{folder}/{name}"
+            self._placed.append((path, self._importer.store(path, len(content), [content])))
+        self._count += 1
+        if self._count >= _AT_ONCE:
+            self.flush()
+
+    def flush(self) -> None:
+        """Make what was put durable and visible."""
+        if self._importer is None:
+            return
+        path = f"settings/{self._id}"
+        self._placed.append((path, self._importer.store(path, len(self._said), [self._said])))
+        self._importer.finish()
+        for _ in range(_TRIES):
+            if self._moved(self._placed):
+                break
+        else:
+            raise Busy(f"{self._domain}: its forms are being written by other processes all the time")
+        self._stack.close()
+        self._stack, self._importer = ExitStack(), None
+        self._placed, self._removed, self._count = [], [], 0
+
+    def _moved(self, placed: Iterable[tuple[str, str]]) -> bool:
+        """Put the files into the tree as it is now; return whether nobody else did so meanwhile."""
+        old = self._store.ref(self._ref)
+        with self._store.rewriting(old) as rewriting:
+            for folder in self._removed:
+                rewriting.remove(folder)
+            for path, oid in placed:
+                rewriting.put(path, oid)
+            tree = rewriting.finish()
+            with locks.Turnstile(self._archive.lock(self._domain)).exclusive():
+                if self._store.ref(self._ref) != old:
+                    return False
+                self._store.update_refs([RefUpdate(self._ref, tree, old)])
+        return True
+
+
+# == converting =======================================================================================================
+
+#: The counts of links, in the order in which they are made.
+_OF_LINKS = (
+    FieldNumber.LINKS,
+    FieldNumber.EXTERNAL_LINKS_REPLACED,
+    FieldNumber.EXTERNAL_LINKS,
+    FieldNumber.INTERNAL_LINKS,
+)
+#: What a conversion sets, and what is empty without one.
+_OF_CONVERSION = (
+    FieldNumber.BYTES_CONVERTED,
+    FieldNumber.CONVERTER,
+    FieldNumber.CONVERTER_PARAMETERS,
+    FieldNumber.FILES_CONVERTED,
+    FieldNumber.FILES_NOT_CONVERTED,
+    FieldNumber.CONVERSION_REMARKS,
+)
 XHTML, FACTS = "xhtml", "facts"
 PAGE, SAID, FACTS_FILE = "page.xhtml", "tidy.json", "facts.json"
 #: Names in the report.
@@ -61,7 +622,7 @@ def convert(step: StepContext) -> StepResult:
     """Count the served form of a snapshot, and make the XHTML of its pages. Raises Interrupted, UsageError."""
     clock, counts = Clock(), _Counts()
     tool = _tool(step)
-    rules = pagefacts.rules_of(step.publication.error_page, step.publication.rule, step.record.date)
+    rules = rules_of(step.publication.error_page, step.publication.rule, step.record.date)
     with step.report() as folder, _Report(folder) as report:
         if tool is not None:
             (folder / "tidy.conf").write_text(tool.own, "utf-8")
@@ -70,16 +631,17 @@ def convert(step: StepContext) -> StepResult:
             if tool is not None:
                 _Xhtml(step, part, tool, counts, report).make()
     found, remark = _links(step)
-    texts = {
+    forms = f"{counts.other_forms} other forms lead to a notice" if counts.other_forms else ""
+    texts: dict[int, str] = {
         **found,
-        35: clock.begun,
-        36: step.person,
-        38: clock.told,
-        43: remark,
-        44: str(counts.errors),
-        46: str(counts.searches),
-        47: f"{counts.other_forms} other forms lead to a notice" if counts.other_forms else "",
-        **(_texts(step, counts, tool) if tool is not None else dict.fromkeys((37, 48, 49, 50, 51, 52), "")),
+        FieldNumber.CONVERSION_DATE: clock.begun,
+        FieldNumber.CONVERSION_PERSON: step.person,
+        FieldNumber.CONVERSION_DURATION: clock.told,
+        FieldNumber.LINK_REMARKS: remark,
+        FieldNumber.ERROR_PAGES: str(counts.errors),
+        FieldNumber.SEARCH_LINKS: str(counts.searches),
+        FieldNumber.SEARCH_LINK_REMARKS: forms,
+        **(_texts(step, counts, tool) if tool is not None else dict.fromkeys(_OF_CONVERSION, "")),
     }
     return StepResult(texts, f"{counts.failed} pages were not converted" if counts.failed else "")
 
@@ -87,14 +649,15 @@ def convert(step: StepContext) -> StepResult:
 def _texts(step: StepContext, counts: _Counts, tool: Converter) -> dict[int, str]:
     said = [f"{counts.fresh} pages were converted now, {counts.warnings} warnings"]
     said += [f"{counts.failed} are listed in {LIST}"] if counts.failed else []
-    whole = step.record.text(22)
+    whole = step.record.text(FieldNumber.BYTES)
     return {
-        37: str(int(whole) - counts.saved) if whole.isdecimal() else "",
-        48: tool.version,
-        49: f"settings {tool.id}" + (f": {'; '.join(tool.own.split(chr(10)))}"[:500] if tool.own.strip() else ""),
-        50: str(counts.converted),
-        51: str(counts.failed),
-        52: "; ".join(said),
+        FieldNumber.BYTES_CONVERTED: str(int(whole) - counts.saved) if whole.isdecimal() else "",
+        FieldNumber.CONVERTER: tool.version,
+        FieldNumber.CONVERTER_PARAMETERS: f"settings {tool.id}"
+        + (f": {'; '.join(tool.own.split(chr(10)))}"[:500] if tool.own.strip() else ""),
+        FieldNumber.FILES_CONVERTED: str(counts.converted),
+        FieldNumber.FILES_NOT_CONVERTED: str(counts.failed),
+        FieldNumber.CONVERSION_REMARKS: "; ".join(said),
     }
 
 
@@ -122,12 +685,12 @@ def _count(step: StepContext, part: Part, rules: Rules, counts: _Counts) -> None
             files = known.files(row.blob)
             if FACTS_FILE in files:
                 oid = files[FACTS_FILE]
-                found = facts.get(oid) or pagefacts.parsed(known.read(oid))
+                found = facts.get(oid) or parsed(known.read(oid))
                 if len(facts) < 10_000:
                     facts[oid] = found
             else:
                 body = store.read(row.blob) if row.size <= LARGEST else b""
-                found = pagefacts.facts_of(body, row.url, _charset(store, row, body), rules)
+                found = facts_of(body, row.url, _charset(store, row, body), rules)
                 writer.put(row.blob, {FACTS_FILE: found.as_bytes()})
             counts.pages += 1
             counts.errors += found.is_error or row.status >= 400
@@ -148,18 +711,18 @@ def _links(step: StepContext) -> tuple[dict[int, str], str]:
             total = [a + b for a, b in zip(total, each, strict=True)]
             mails += found.mails
     except (NotFound, TookTooLong) as error:
-        return dict.fromkeys((39, 40, 41, 42), ""), f"links were not counted: {error}"
+        return dict.fromkeys(_OF_LINKS, ""), f"links were not counted: {error}"
     remark = f"{mails} links to mail addresses lead to a notice, too" if mails else ""
-    return {39 + place: str(number) for place, number in enumerate(total)}, remark
+    return dict(zip(_OF_LINKS, map(str, total), strict=True)), remark
 
 
 def _figures(step: StepContext, part: Part) -> Figures:
     """Return the counts of links on a domain: of the pages that the publication saw."""
     if not part.seen:
-        return links_query.figures(step.archive, part.tag, _LINKS_SECONDS)
+        return links_module.figures(step.archive, part.tag, _LINKS_SECONDS)
     paths = {row.path for row in pages_of(step.archive, part)}
-    links = links_query.ask(step.archive, Question(at=part.tag), _LINKS_SECONDS)
-    return links_query.figures_of(each for each in links if each.path in paths)
+    links = links_module.ask(step.archive, Question(at=part.tag), _LINKS_SECONDS)
+    return links_module.figures_of(each for each in links if each.path in paths)
 
 
 class _Xhtml:
@@ -223,7 +786,7 @@ def _said(result: Tidied) -> dict[str, object]:
 def _charset(store: Repository, row: CaptureRow, body: bytes) -> str:
     """Return the charset of a page, by its head as sent and its bytes."""
     try:
-        sent = bodies.content_type(store, row.head)
+        sent = extraction.content_type(store, row.head)
     except WebarcError:
         sent = ""
     return decode_charset(body[: text.SAMPLE], sent)

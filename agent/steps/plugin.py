@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from agent.steps.snapshot import Snapshot
+from agent.steps.context import Snapshot
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive

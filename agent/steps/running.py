@@ -2,39 +2,185 @@
 
 The order makes a kill harmless: first the record, in one commit; then the folder of the step that comes next by itself;
 then the step's own folder goes. Who finds the folder of a step that the record has done already goes on behind it.
+
+The step `backup`: a backup of the archive that follows a capture, or a release (fields 65 to 73).
+
+The step `capture`: the download of a record that was there before it. It is a job like any other.
+
+The step `index`: brings the full-text index in step, and notes what it is (fields 53 to 59).
 """
 
 from __future__ import annotations
 
+import dataclasses
 import logging
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
-from agent.catalogue import stepfolders, ways
-from agent.catalogue.circumstances import person_of_process
-from agent.catalogue.describing import SYSTEM, counted_fields
-from agent.catalogue.keeping import ask_next
+from agent.catalogue import recording, stepfolders
+from agent.catalogue.recording import BEGUN, SYSTEM, ask_next, counted_fields, person_of_process
 from agent.catalogue.stepfolders import AskedStep
-from agent.jobfolder.names import step_of
-from agent.steps.backing_up import back_up
-from agent.steps.capturing import capture
+from agent.crawl import job_folder
+from agent.crawl.job_folder import OCCASION, Definition, step_of
+from agent.indexing import fulltext
+from agent.jobs import crawljob
+from agent.jobs.publishing import JobOutcome
+from agent.maintenance import backups
 from agent.steps.checking import check
-from agent.steps.context import Progress, StepContext, StepResult
+from agent.steps.context import Clock, Progress, StepContext, StepResult
 from agent.steps.converting import convert
-from agent.steps.indexing import index
-from agent.system import jsonfile
+from webarcfs import __version__
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.fields import BY_NUMBER
-from webarcfs.archive.catalogue.record import Record, State
-from webarcfs.archive.catalogue.steps import CHECKING, TABLE, Step, judged, progress_of, with_status
-from webarcfs.archive.catalogue.workflow import Decision, decided
+from webarcfs.archive.catalogue.record import BY_NUMBER, FieldNumber, Occasion, Record, State
+from webarcfs.archive.catalogue.workflow import (
+    CHECKING,
+    TABLE,
+    Decision,
+    Step,
+    apply_decision,
+    judged,
+    progress_of,
+    with_status,
+)
+from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import Busy, Damaged, NotFound, StepRefused, WebarcError
+from webarcfs.archive.config.settings import Publication, Settings
+from webarcfs.archive.model.errors import Busy, Damaged, Interrupted, NotFound, StepRefused, UsageError, WebarcError
 from webarcfs.archive.model.metadata import format_time, now
-from webarcfs.archive.system import locks
+from webarcfs.archive.system import files, locks
+
+# == backing up =======================================================================================================
+
+
+def back_up(step: StepContext) -> StepResult:
+    """Bring the backup up to date. Raises UsageError where none is set up, WebarcError if it is not whole."""
+    how = step.settings.backup
+    if not how.to:
+        raise UsageError(f"{step.archive.settings} says no folder for backups; write `[backup]` and `to = …` there")
+    clock, target = Clock(), Path(how.to)
+    copied = backups.backup(step.archive, target, step.progress, quick=True)
+    if copied.failed:
+        raise WebarcError("; ".join(copied.failed))
+    texts: dict[int, str] = {
+        FieldNumber.BACKUP_DATE: clock.begun,
+        FieldNumber.BACKUP_PERSON: step.person,
+        FieldNumber.BACKUP_DURATION: clock.told,
+        FieldNumber.BACKUP_BYTES: str(_bytes(target)),
+        FieldNumber.BACKUP_SOFTWARE: f"webarcfs {__version__}, git fetch",
+        FieldNumber.BACKUP_PARAMETERS: "--quick: what the backup has already is not read",
+        FieldNumber.MEDIUM: how.medium or "disk",
+        FieldNumber.MEDIUM_URI: str(target.resolve()),
+        FieldNumber.BACKUP_REMARKS: "; ".join(copied.mended),
+    }
+    return StepResult(texts)
+
+
+def _bytes(folder: Path) -> int:
+    """Return the bytes of all files below a folder."""
+    size = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            size += os.lstat(os.path.join(place, name)).st_size  # noqa: PTH118 # half the time of a Path
+    return size
+
+
+# == capturing ========================================================================================================
+
+
+def capture(
+    archive: Archive, record: Record, stop: threading.Event, progress: Progress, *, by: str = ""
+) -> JobOutcome | None:
+    """Capture an open record for a person, or go on with its job; None if that has ended.
+
+    Raises Interrupted, UsageError, Busy.
+    """
+    settings, _ = settings_files.load(archive.settings)
+    publication = next((each for each in settings.publications if each.name == record.publication), None)
+    if publication is None:
+        raise UsageError(f"webarc.toml has no publication {record.publication} any more")
+    folder = archive.jobs / record.job if record.job else None
+    if folder is None or not folder.is_dir():
+        if record.job and (archive.reports / record.job).is_dir():
+            return None  # its record is written by the next start
+        folder = _begun(archive, record, publication, settings, by or SYSTEM)
+    outcome = crawljob.run(
+        archive,
+        publication,
+        settings.profiles.get(publication.profile or ""),
+        instances=settings.crawl.max_instances,
+        folder=folder,
+        stop=stop,
+        progress=progress,
+    )
+    if outcome.interrupted:
+        raise Interrupted(f"the capture of {record.id} was stopped; it goes on from there")
+    return outcome
+
+
+def _begun(archive: Archive, record: Record, publication: Publication, settings: Settings, by: str) -> Path:
+    """Return the folder of the record's job, which is noted in the record; one that a killed process left is taken."""
+    kind = record.publication + (OCCASION if record.id.endswith(OCCASION) else "")
+    with job_folder.alone(archive, record.publication):
+        left = (each for each in job_folder.folders_of(archive, kind) if _is_of(each, record))
+        folder = next(left, None) or job_folder.new_folder(archive, kind)
+        asked = Definition(
+            publication=publication,
+            profile=settings.profiles.get(publication.profile or ""),
+            instances=settings.crawl.max_instances,
+            record=record.id,
+            occasion=record.text(FieldNumber.OCCASION) if record.occasion is Occasion.OCCASION else "",
+        )
+        job_folder.save(folder, asked)
+        catalogue = Catalogue(archive)
+        current, blob = catalogue.read(record.id)
+        begun = dataclasses.replace(current, job=folder.name).with_event(BEGUN, by, folder.name)
+        catalogue.save([begun], by, f"{record.id}: begun", expected={record.id: blob})
+    return folder
+
+
+def _is_of(folder: Path, record: Record) -> bool:
+    try:
+        asked = job_folder.load(folder)
+    except Damaged:
+        return False
+    return asked is not None and asked.record == record.id
+
+
+# == indexing =========================================================================================================
+
+
+def index(step: StepContext) -> StepResult:
+    """Index a snapshot, if the indexer has not done so. Raises UsageError without the libraries, Interrupted."""
+    clock = Clock()
+    fulltext.bring_in_step(step.archive, step.stop.is_set, step.progress)
+    from agent.indexing.fulltext_run import textless  # noqa: PLC0415 # it needs the libraries
+    from webarcfs.search import generations  # noqa: PLC0415
+    from webarcfs.search.index import STEMMERS, VERSION  # noqa: PLC0415
+
+    reader = generations.opened(step.archive)
+    terms = reader.count_terms()
+    missing = sum(1 for _ in textless(step.archive, [part.tag for part in step.record.parts]))
+    texts: dict[int, str] = {
+        FieldNumber.INDEX_DATE: clock.begun,
+        FieldNumber.INDEX_PERSON: step.person,
+        FieldNumber.INDEX_DURATION: clock.told,
+        FieldNumber.INDEXER: f"tantivy {version('tantivy')}",
+        FieldNumber.INDEXER_PARAMETERS: "; ".join(
+            (f"fields of version {VERSION}", f"words as written, and stems in {', '.join(sorted(STEMMERS))}")
+        ),
+        FieldNumber.TERMS: str(terms),
+        FieldNumber.INDEX_REMARKS: f"{missing} documents of it have no text, or not all of it" if missing else "",
+    }
+    return StepResult(texts)
+
+
+# == running ==========================================================================================================
+
 
 _log = logging.getLogger("webarc")
 #: In the folder of a step's report: what came of it.
@@ -149,15 +295,15 @@ class _How:
 
 def _done(how: _How, catalogue: Catalogue, record: Record, asked: AskedStep) -> Record:
     """Do a step, and return the record with what came of it, as it was saved."""
-    settings = ways.settings_now(how.archive)
-    publication = ways.publication_of(how.archive, record, settings)
-    way = ways.way_of(how.archive, publication, settings, record.release)
+    settings = recording.settings_now(how.archive)
+    publication = recording.publication_of(how.archive, record, settings)
+    way = recording.way_of(how.archive, publication, settings, record.release)
     verdict = judged(asked.step, progress_of(record), way, again=asked.again)
     if not verdict.is_allowed:
         raise StepRefused(f"{record.id}: {verdict.refused}")
     who = asked.by or SYSTEM
     if asked.step is Step.RELEASE:
-        return _saved(catalogue, record, asked, lambda each: decided(each, Decision.RELEASE, who, ""))
+        return _saved(catalogue, record, asked, lambda each: apply_decision(each, Decision.RELEASE, who, ""))
     context = StepContext(
         archive=how.archive,
         asked=asked,
@@ -191,7 +337,7 @@ def _done(how: _How, catalogue: Catalogue, record: Record, asked: AskedStep) -> 
 def _noted(step: StepContext) -> Mapping[str, str]:
     """Return the fields by name that the step filled when it was last done: other remarks are of people, and stay."""
     try:
-        noted = jsonfile.read(_folder(step) / _NOTE) or {}
+        noted = files.read(_folder(step) / _NOTE) or {}
     except Damaged:
         return {}
     return dict(noted.get("fields") or {})
@@ -208,7 +354,7 @@ def _note(step: StepContext, result: StepResult) -> None:
     fields = {BY_NUMBER[number].name: text for number, text in sorted(result.texts.items()) if text}
     told = {"record": step.record.id, "step": str(step.asked.step), "asked": step.asked.asked, "by": step.person}
     told |= {"finished": format_time(now()), "remark": result.remark}
-    jsonfile.write(folder / _NOTE, {**told, "fields": fields})
+    files.write(folder / _NOTE, {**told, "fields": fields})
 
 
 def _saved(catalogue: Catalogue, record: Record, asked: AskedStep, change: Callable[[Record], Record]) -> Record:

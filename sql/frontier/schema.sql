@@ -2,7 +2,7 @@
 -- it, this is sufficient to resume after a crash.
 BEGIN IMMEDIATE;
 
-CREATE TABLE job (                          -- facts of the job (agent/frontier/facts.py); values are JSON
+CREATE TABLE job (                          -- facts of the job (agent/crawl/frontier.py); values are JSON
     key   TEXT PRIMARY KEY,
     value TEXT NOT NULL
 ) WITHOUT ROWID;

@@ -17,19 +17,16 @@ from pathlib import Path
 
 from tests.support.archives import DOMAIN, HEAD, make_archive, metadata, publish, store_of
 from tests.support.mounts import UMOUNT, Mounted, run
-from webarcfs.archive.commit.commit_additions import commit_additions
-from webarcfs.archive.commit.pacing import next_commit
-from webarcfs.archive.commit.tree_editor import LazyTree
+from webarcfs.archive.additions.commit_additions import commit_additions, next_commit
+from webarcfs.archive.additions.journal import Journal, StoredBody
+from webarcfs.archive.additions.placement import LazyTree
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.pack_writer import Pack
 from webarcfs.archive.git.repository import MAIN, RefUpdate
-from webarcfs.archive.journal.journal import Journal, StoredBody
-from webarcfs.archive.model.addition import AddFile, ArcVersion, Author, blob_id
-from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
-from webarcfs.archive.model.committed import Cost
-from webarcfs.archive.model.metadata import CommitTag, format_time
-from webarcfs.archive.system.fsync import sync_folder
+from webarcfs.archive.git.writing import Pack
+from webarcfs.archive.model.additions import AddFile, ArcVersion, Author, Cost, blob_id
+from webarcfs.archive.model.metadata import COMMITTER, CommitTag, CrawlMessage, format_time
+from webarcfs.archive.system.files import sync_folder
 from webarcfs.archive.system.locks import Turnstile
 
 SIZES = (100, 1_000, 10_000, 60_000)

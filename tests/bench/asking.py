@@ -25,12 +25,11 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import MAIN, RefUpdate, Repository
 from webarcfs.archive.history import versions
-from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.history.sequence import Feed
 from webarcfs.archive.index.database import Database, DocumentChange
 from webarcfs.archive.index.query import ask
 from webarcfs.archive.model import arc_paths
-from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage, Message
-from webarcfs.archive.model.metadata import CommitTag, MetaData, format_time
+from webarcfs.archive.model.metadata import COMMITTER, CommitTag, CrawlMessage, Message, MetaData, format_time
 from webarcfs.archive.repair import repacking
 
 SNAPSHOTS = 20

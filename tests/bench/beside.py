@@ -152,8 +152,9 @@ def _checkout(folder: Path, commit: str) -> Checkout:
     if packed.returncode:
         raise SystemExit(f"there is no commit {commit}")
     made = Checkout(folder)
-    # Commits from before there were folders have it at another place.
-    builder = "webarcfs.native.build" if (folder / "webarcfs/native").is_dir() else "webarcfs.compiling"
+    # Older commits have it at other places.
+    places = {"webarcfs/compiled": "webarcfs.compiled.build", "webarcfs/native": "webarcfs.native.build"}
+    builder = next((name for place, name in places.items() if (folder / place).is_dir()), "webarcfs.compiling")
     subprocess.run([sys.executable, "-m", builder], cwd=folder, env=made.environment, check=True)
     return made
 

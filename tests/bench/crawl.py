@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agent.crawl import crawl_log
 from agent.jobs import publishing
-from agent.reports import crawllog
 from tests.bench.measure import Cost, agent, cost
 from tests.bench.serve import running
 from webarcfs.archive.config.directory import Archive
@@ -130,7 +130,7 @@ def _sizes(archive: Archive) -> tuple[int, int]:
 def _log_ratio(archive: Archive) -> float:
     """The bytes that the newest report takes, for each of its log's as plain text."""
     newest = max(archive.reports.iterdir())
-    with crawllog.reading(newest) as lines:
+    with crawl_log.reading(newest) as lines:
         plain = sum(len(line.encode()) for line in lines)
     return sum(path.stat().st_size for path in newest.iterdir()) / plain
 

@@ -25,8 +25,8 @@ from tests.support import archives
 from tests.support.generated import Generated
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
-from webarcfs.exchange import warc
-from webarcfs.exchange.selection import Asked, select
+from webarcfs.export import warc
+from webarcfs.export.selection import Asked, select
 
 _DOMAIN = "www.example.org"
 _CHANGED = 100  # one page in so many

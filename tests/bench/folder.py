@@ -15,9 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agent.importing.sources import sources_of
+from agent.importing.import_sources import sources_of
 from agent.jobs import importjob
-from agent.stages.publish import Publisher
+from agent.pipeline.publish import Publisher
 from tests.bench.crawl import own_archive
 from tests.bench.measure import cost
 from tests.support import warcs

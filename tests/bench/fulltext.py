@@ -28,17 +28,16 @@ from agent.indexing import fulltext
 from agent.indexing.extraction import Extraction, Request
 from agent.indexing.recovery import catch_up
 from tests.support import archives
+from webarcfs.access.access_rules import Snapshot, Standing
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.index import fulltext_source
-from webarcfs.archive.index.fulltext_source import SourceVersion
+from webarcfs.archive.index import captures
+from webarcfs.archive.index.captures import SourceVersion
 from webarcfs.content.extractors.extracted import Extracted
-from webarcfs.gate.visibility import Snapshot, Standing
 from webarcfs.search import generations
 from webarcfs.search.index import IndexReader, IndexWriter
-from webarcfs.search.indexed_document import CURRENT, IndexedDocument
-from webarcfs.search.query_language import parse
-from webarcfs.search.translation import Translator
-from webarcfs.search.visible import Filter, Moment, Shown
+from webarcfs.search.query_language import parse_search
+from webarcfs.search.translation import Filter, Moment, Shown, Translator
+from webarcfs.search.words import CURRENT, IndexedDocument
 
 _PAGES, _DOMAIN = 5_000, "www.example.org"
 _DOMAINS, _SNAPSHOTS, _ASKED = 1_000, 20, 40
@@ -134,7 +133,7 @@ def _used() -> float:
 def _into_fts5(archive: Archive, path: Path) -> None:
     wanted = (
         (each, Request(str(archive.repository(_DOMAIN)), each.blob, each.head, each.mime_type))
-        for each in fulltext_source.every_version(archive.database)
+        for each in captures.every_version(archive.database)
     )
     with closing(sqlite3.connect(path)) as connection, Extraction[SourceVersion]() as extraction:
         connection.execute(
@@ -327,7 +326,7 @@ def _timed(work: Callable[..., object], *given: object) -> float:
 
 def _query(reader: IndexReader, shown: Shown, words: str, moment: Moment) -> Query:
     make = Translator(reader.schema)
-    return Filter(make, shown).applied(make.query(parse(words)), moment)
+    return Filter(make, shown).applied(make.query(parse_search(words)), moment)
 
 
 def _ours(reader: IndexReader, shown: Shown, asked: _Asked) -> int:

@@ -10,8 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from agent.frontier.rows import FoundUrl, UrlOutcome
-from agent.frontier.store import Frontier
+from agent.crawl.frontier import FoundUrl, Frontier, UrlOutcome
 from tests.bench.crawl import STAGES, crawl_once, own_archive, summary_of
 from tests.bench.serve import running
 

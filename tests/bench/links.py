@@ -19,9 +19,7 @@ from pathlib import Path
 
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.index.links_database import LinksDatabase, PageChange
-from webarcfs.archive.index.links_query import Question, ask, figures
-from webarcfs.archive.index.links_words import ArchivedLink, AskedKind
+from webarcfs.archive.index.links import ArchivedLink, AskedKind, LinksDatabase, PageChange, Question, ask, figures
 from webarcfs.archive.model.metadata import CET, CommitTag
 
 _PAGES = 10_000  # of a domain

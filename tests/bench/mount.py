@@ -25,7 +25,7 @@ from tests.support.archives import DOMAIN
 from tests.support.compiled import runs_compiled
 from tests.support.mounts import Mounted
 from tests.support.waiting import eventually
-from webarcfs.mount.adapters.request_stats import STATS
+from webarcfs.mount.adapters.requests import STATS
 
 BIG = "big.example"
 _FOLDER = 100

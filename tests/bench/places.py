@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.support.mounts import Mounted
 from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.history.sequence import Feed
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.mount.process import mountpoint
 

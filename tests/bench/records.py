@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 
 from tests.bench.crawl import agent, own_archive
 from tests.bench.measure import cost
-from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.catalogue_database import opened
+from webarcfs.archive.catalogue.catalogue import Catalogue, opened
 from webarcfs.archive.catalogue.record import Part, Record, State
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CET, CommitTag, compact_time, format_time

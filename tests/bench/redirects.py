@@ -10,7 +10,7 @@ from tests.bench.measure import Cost, cost
 from tests.support import warcs
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
-from webarcfs.archive.model.redirects import REDIRECTS
+from webarcfs.archive.model.url_lists import REDIRECTS
 
 SIZES = (10_000, 100_000)
 _HOST = "www.example.org"

@@ -28,7 +28,7 @@ from tests.support import archives, rooms
 from tests.support.archives import FIRST
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CommitTag
-from webarcfs.room.wayback.timestamps import digits_of
+from webarcfs.room.replay.replay_url import digits_of
 
 _SITE, _URLS, _LONG, _CRAWLED = "www.example.org", "urls.example.org", "long.example.org", "crawled.example.org"
 _CLIENTS = (1, 8, 64)

@@ -15,15 +15,13 @@ from warcio.warcwriter import WARCWriter
 
 from tests.support.archives import FIRST, arc, metadata, store_of
 from tests.support.indexing import change
-from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.catalogue_database import opened
+from webarcfs.archive.catalogue.catalogue import Catalogue, opened
 from webarcfs.archive.catalogue.record import Event, Part, Record, State, Value
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import MAIN, RefUpdate
-from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.history.sequence import Feed
 from webarcfs.archive.index.database import Database
-from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage, Message
-from webarcfs.archive.model.metadata import CommitTag, compact_time, format_time
+from webarcfs.archive.model.metadata import COMMITTER, CommitTag, CrawlMessage, Message, compact_time, format_time
 from webarcfs.archive.repair import repacking
 
 #: Folders of real pages (python3.11-doc, postgresql-doc-15, debian-handbook), and the sizes of those that are taken.

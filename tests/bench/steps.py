@@ -15,13 +15,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agent.catalogue import stepfolders
-from agent.catalogue.keeping import catch_up_records
+from agent.catalogue.recording import catch_up_records
 from agent.indexing import recovery
 from agent.steps.running import run_step
 from tests.support import archives
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import Record
-from webarcfs.archive.catalogue.steps import Step
+from webarcfs.archive.catalogue.workflow import Step
 from webarcfs.archive.config.directory import Archive
 
 _DOCS = Path("/usr/share/doc")

@@ -14,20 +14,19 @@ from pathlib import Path
 
 from tests.support import archives
 from tests.support.archives import DOMAIN
-from webarcfs.archive.commit import commit_additions
+from webarcfs.archive.additions import commit_additions
 from webarcfs.archive.config.directory import Archive, open_archive
 from webarcfs.archive.git.repository import MAIN, RefUpdate
 from webarcfs.archive.history import sequence
-from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
 from webarcfs.archive.model.errors import WebarcError
-from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.model.metadata import COMMITTER, CommitTag, CrawlMessage
 from webarcfs.archive.repair import repacking
 from webarcfs.archive.system import locks
 from webarcfs.archive.system.locks import Turnstile
 
 
 def publish(archive: Archive) -> CommitTag:
-    """One crawl, as the publish stage does it (agent/stages/publish.py)."""
+    """One crawl, as the publish stage does it (agent/pipeline/publish.py)."""
     store = archives.store_of(archive, DOMAIN)
     commit_additions.commit_additions(archive, DOMAIN)
     head = store.head()

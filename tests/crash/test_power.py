@@ -29,7 +29,7 @@ from tests.support.mounts import UMOUNT, Mounted, run
 from tests.support.waiting import PATIENCE, eventually
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.history.sequence import Feed
 
 __all__ = ["folder", "pytest_generate_tests"]
 CUTS = int(os.environ.get("POWER_CUTS", "2"))

@@ -10,7 +10,7 @@ from tests.support import crawls
 from tests.support.crawls import crawl
 from tests.support.journals import Writer, lines_of, nothing_left
 from tests.support.site import Site
-from webarcfs.archive.commit.commit_additions import commit_additions
+from webarcfs.archive.additions.commit_additions import commit_additions
 from webarcfs.archive.config.directory import Archive
 
 pytestmark = pytest.mark.crawl

@@ -9,14 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.capture.archivedpages import ArchivedPages
-from agent.capture.disposition import Disposition
-from agent.capture.fetchresults import FetchResult, Limits
-from agent.capture.resultreader import EndedBatch, ResultReader
-from agent.capture.wgetcommand import BatchFiles, command, write_list
-from agent.frontier.rows import FoundUrl
-from agent.frontier.store import Frontier
-from agent.jobfolder.job import Job
+from agent.crawl.disposition import ArchivedPages, Disposition
+from agent.crawl.frontier import FoundUrl, Frontier
+from agent.crawl.job_folder import Job
+from agent.crawl.resultreader import EndedBatch, ResultReader
+from agent.crawl.wget import BatchFiles, FetchResult, Limits, command, write_list
 from tests.support.archives import publish
 from tests.support.crawls import COMMAND, crawl, end, log_lines, publish_as, run_command, through
 from tests.support.site import Site, redirect

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from agent.policy.fetchstatus import Status
+from agent.crawl.vocabulary import Status
 from tests.bench.measure import agent, cost
 from tests.support import crawls, nasty
 from tests.support.crawls import crawl

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
+from agent.crawl.vocabulary import Status
 from agent.jobs import crawljob
-from agent.policy.fetchstatus import Status
 from tests.support import crawls, nasty
 from tests.support.crawls import crawl, run_command
 from tests.support.site import Everywhere, Site, page, redirect

@@ -21,7 +21,7 @@ from tests.support.site import Site, wire_path
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import UrlRefused
-from webarcfs.archive.model.url import canonical
+from webarcfs.archive.model.urls import canonical
 
 pytestmark = pytest.mark.crawl
 

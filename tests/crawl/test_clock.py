@@ -6,9 +6,8 @@ import time
 
 import pytest
 
-from agent.frontier.rows import FoundUrl, UrlOutcome
-from agent.frontier.store import Frontier
-from agent.policy.politeness import LONGEST_PAUSE
+from agent.crawl.frontier import FoundUrl, Frontier, UrlOutcome
+from agent.crawl.politeness import LONGEST_PAUSE
 from tests.support import crawls, nasty
 from tests.support.crawls import StopAfter, crawl
 from tests.support.site import Exchange, Site, page

@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from agent.upkeep.verification import verify
+from agent.maintenance.verification import verify
 from tests.support.crawls import arcs, count, crawl, log_lines, tree
 from tests.support.nasty import status
 from tests.support.site import Exchange, Site

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 import pytest
 
-from agent.policy.vocabulary import Reason, Result
-from agent.upkeep.verification import verify
+from agent.crawl.vocabulary import Reason, Result
+from agent.maintenance.verification import verify
 from tests.support import archives, crawls
 from tests.support.crawls import count, crawl
 from tests.support.site import Site
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import versions
-from webarcfs.archive.history.statistics import statistics
+from webarcfs.archive.history.versions import statistics
 from webarcfs.archive.index.query import ask
 from webarcfs.archive.model.metadata import CommitTag
 

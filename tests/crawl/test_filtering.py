@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.jobs.ending import JobOutcome
+from agent.jobs.publishing import JobOutcome
 from tests.support import crawls
 from tests.support.crawls import crawl, run_command
 from tests.support.site import Site

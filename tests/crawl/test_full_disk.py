@@ -16,7 +16,7 @@ from tests.support.crawls import run_command, store
 from tests.support.generated import Generated
 from tests.support.site import Site
 from webarcfs.archive.config.directory import create
-from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.history.sequence import Feed
 
 pytestmark = pytest.mark.crawl
 

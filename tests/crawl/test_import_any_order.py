@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from tests.support import archives, warcs
 from tests.support.imports import import_files
+from webarcfs.access.gate import KnownGate, Reader
+from webarcfs.access.visible_captures import VisibleCaptures
 from webarcfs.archive.index.captures import CaptureIndex
-from webarcfs.gate.gate import Reader
-from webarcfs.gate.known_gate import KnownGate
-from webarcfs.gate.visible_captures import VisibleCaptures
 
 pytestmark = pytest.mark.crawl
 

@@ -17,7 +17,7 @@ from tests.support.foreignfiles import arc_description, arc_record, write_arc
 from tests.support.imports import command, import_files, imported
 from tests.support.sources import ROOT
 from webarcfs.archive.config.directory import Archive
-from webarcfs.warc.foreignfile import records, stream_of
+from webarcfs.warc.foreign_files import records_of, stream_of
 
 pytestmark = pytest.mark.crawl
 
@@ -34,7 +34,7 @@ def split(data: bytes) -> tuple[list[tuple[str, bytes]], list[str]]:
     """URL and block of each whole record, and the complaints."""
     complaints: list[str] = []
     found = []
-    for record in records(stream_of(BytesIO(data)), lambda what, _: complaints.append(what)):
+    for record in records_of(stream_of(BytesIO(data)), lambda what, _: complaints.append(what)):
         block = b""
         while part := record.read(11):
             block += part

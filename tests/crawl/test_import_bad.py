@@ -18,9 +18,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.policy import traps
-from agent.reports import crawllog
-from agent.upkeep.verification import verify
+from agent.crawl import crawl_log, scope
+from agent.maintenance.verification import verify
 from tests.support import warcs
 from tests.support.crawls import arcs, log_lines, read, read_file
 from tests.support.imports import command, import_files, imported
@@ -28,9 +27,9 @@ from webarcfs.archive.config.directory import Archive, create
 from webarcfs.archive.config.settings import Profile
 from webarcfs.archive.model.errors import Damaged, WebarcError
 from webarcfs.archive.model.metadata import format_time
-from webarcfs.warc import gzipstream
-from webarcfs.warc.fields import digest_key, parse_date
-from webarcfs.warc.foreignfile import records, stream_of
+from webarcfs.warc import bytestream
+from webarcfs.warc.foreign_files import records_of, stream_of
+from webarcfs.warc.http_response import digest_key, parse_date
 
 pytestmark = pytest.mark.crawl
 
@@ -50,7 +49,7 @@ def split(data: bytes) -> tuple[list[bytes], list[str]]:
     """The blocks of the whole records of a file, and the complaints."""
     complaints: list[str] = []
     found = []
-    for record in records(stream_of(BytesIO(data)), lambda what, _: complaints.append(what)):
+    for record in records_of(stream_of(BytesIO(data)), lambda what, _: complaints.append(what)):
         block = b""
         while data := record.read(7):
             block += data
@@ -116,12 +115,12 @@ def test_a_damaged_member_costs_its_record() -> None:
 
 def test_a_member_that_grows_beyond_measure_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is damage: its neighbours are read, and of it no more than the bound."""
-    monkeypatch.setattr(gzipstream, "BOMB_SIZE", 1 << 22)
+    monkeypatch.setattr(bytestream, "BOMB_SIZE", 1 << 22)
     good = [gzip.compress(warcs.record("resource", url(name), name.encode())) for name in ("one", "two", "three")]
     bomb = gzip.compress(warcs.record("resource", url("bomb"), bytes(40 << 20)))
     stream = stream_of(BytesIO(good[0] + bomb + b"".join(good[1:])))
     sizes, complaints = [], list[str]()
-    for record in records(stream, lambda what, _: complaints.append(what)):
+    for record in records_of(stream, lambda what, _: complaints.append(what)):
         size = 0
         while data := record.read(1 << 16):
             size += len(data)
@@ -358,7 +357,7 @@ def test_the_answer_to_a_post_is_no_page(archive: Archive, tmp_path: Path, order
     assert read(archive, HOST, "search") == b"the page"
     assert result.outcome is not None
     assert ["other methods than GET" in line for line in result.outcome.warnings] == [True]
-    with crawllog.reading(archive.reports / result.outcome.job) as lines:
+    with crawl_log.reading(archive.reports / result.outcome.job) as lines:
         words = [line.split() for line in lines]
     assert sorted((columns[3], "method" in columns[11]) for columns in words) == [
         (url("search"), False),
@@ -368,10 +367,10 @@ def test_the_answer_to_a_post_is_no_page(archive: Archive, tmp_path: Path, order
 
 def test_a_path_of_very_many_segments_costs_its_record_alone(archive: Archive, tmp_path: Path) -> None:
     """Each segment is a folder in another: what is deeper than can be walked is named, and the rest comes in."""
-    deepest, too_deep = "a/" * (traps.MOST_SEGMENTS - 1) + "b", "a/" * 1500 + "b"
+    deepest, too_deep = "a/" * (scope.MOST_SEGMENTS - 1) + "b", "a/" * 1500 + "b"
     result = import_files(archive, warcs.write(tmp_path / "deep.warc", pages("ok", deepest, too_deep)))
     assert result.outcome is not None
-    assert [f"more than {traps.MOST_SEGMENTS} segments" in line for line in result.outcome.warnings] == [True]
+    assert [f"more than {scope.MOST_SEGMENTS} segments" in line for line in result.outcome.warnings] == [True]
     assert arcs(archive, HOST) == {"ok", deepest}
     assert not list(verify(archive))
 
@@ -413,7 +412,7 @@ def test_an_address_that_cannot_be_archived_is_told_each_time(archive: Archive, 
     made = [warcs.response(each, b"x") for each in (*bad, "dns:www.example.org", "urn:x:y", url("ok"))]
     outcome = import_files(archive, warcs.write(tmp_path / "bad.warc", made)).outcome
     assert outcome is not None and ["3 times" in line for line in outcome.warnings] == [True]
-    with crawllog.reading(archive.reports / outcome.job) as lines:
+    with crawl_log.reading(archive.reports / outcome.job) as lines:
         told = [line.split()[3] for line in lines if "bad-url" in line]
     assert told == [each.replace(" ", "%20") for each in bad]
 

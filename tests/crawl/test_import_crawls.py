@@ -14,24 +14,23 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.importing.crawls.naming import CrawlsBy
-from agent.importing.plan.planning import Grouping
-from agent.jobs import cutpublishing
-from agent.reports import crawllog, report, waiting
+from agent.crawl import crawl_log
+from agent.importing.crawls import CrawlsBy
+from agent.importing.planning import Grouping
+from agent.jobs import importjob
+from agent.reports import report
 from tests.support import warcs
 from tests.support.archives import make_archive
 from tests.support.crawls import arcs, read, store
 from tests.support.foreignfiles import gzipped, write_wacz
 from tests.support.imports import command, import_files, imported, killed_in
+from webarcfs.access.gate import KnownGate, Reader
+from webarcfs.access.visible_captures import VisibleCaptures
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.index.captures import CaptureIndex
-from webarcfs.archive.model.commit_message import CrawlMessage
-from webarcfs.archive.model.metadata import from_epoch, utc
-from webarcfs.gate.gate import Reader
-from webarcfs.gate.known_gate import KnownGate
-from webarcfs.gate.visible_captures import VisibleCaptures
+from webarcfs.archive.model.metadata import CrawlMessage, from_epoch, utc
 
 pytestmark = pytest.mark.crawl
 
@@ -134,7 +133,7 @@ def test_a_crawl_with_two_versions_of_a_page_has_two_snapshots_and_one_record(ar
         ["2010-01-01T01:00:00", "2010-01-01T01:00:20"], (HOST,),
     )  # fmt: skip
     assert (record.text(23), record.text(12)) == ("3", HOST)
-    with crawllog.reading(archive.reports / outcome.job) as lines:
+    with crawl_log.reading(archive.reports / outcome.job) as lines:
         told = [
             (line.split()[3].rpartition("/")[2], line.split()[11].rpartition(",")[0].rpartition(",")[2])
             for line in lines
@@ -185,7 +184,7 @@ def test_crawlers_name_their_crawls(archive: Archive, tmp_path: Path) -> None:
     result = import_files(archive, tmp_path / "top", name="site")
     pages: dict[str, set[str]] = {}
     for outcome in result.outcomes:
-        with crawllog.reading(archive.reports / outcome.job) as lines:
+        with crawl_log.reading(archive.reports / outcome.job) as lines:
             pages[outcome.job.rpartition(".")[2]] = {line.split()[3].rpartition("/")[2] for line in lines}
     assert sorted(map(sorted, pages.values())) == [
         ["box"], ["box"], ["h", "h2"], ["h", "h2"], ["n"], ["n"], ["p"], ["w"],
@@ -219,7 +218,7 @@ def test_more_versions_than_wanted_are_told_one_by_one(archive: Archive, tmp_pat
     assert (found[0], found[-1]) == ((date(0), "0"), (date(39 * 60), "39")) and 2 < len(found) <= 5
     assert versions(archive, "page") == true_versions(page, "page")
     (folder,) = archive.reports.iterdir()
-    with crawllog.reading(folder) as lines:
+    with crawl_log.reading(folder) as lines:
         dropped = sum("max-cuts" in line for line in lines)
     assert dropped == 40 - len(found)
 
@@ -231,9 +230,9 @@ def test_an_import_of_many_crawls_that_is_killed_goes_on_by_its_plan(archive: Ar
     ]
     folder = shuffled(tmp_path / "files", [captured(*each) for each in history], 3, 1)
     for owner, name, call in (
-        (cutpublishing, "publish_domain", 1),
+        (importjob, "publish_domain", 1),
         (Repository, "update_refs", 2),
-        (cutpublishing.CutPublishing, "_digests", 3),
+        (importjob.CutPublishing, "_digests", 3),
         (report, "write", 1),
         (report, "remove_job", 1),
     ):
@@ -251,10 +250,10 @@ def test_an_import_of_many_crawls_that_is_killed_goes_on_by_its_plan(archive: Ar
 
 
 def test_a_file_is_known_when_the_last_of_its_snapshots_is_there(archive: Archive, tmp_path: Path) -> None:
-    from agent.importing.importedfiles import known_sources
+    from agent.importing.import_sources import known_sources
 
     file = warcs.write(tmp_path / "x.warc", [captured("a", year * 365 * 24 * HOUR, f"{year}") for year in range(3)])
-    killed_in(lambda: import_files(archive, file), cutpublishing, "publish_domain", 3)
+    killed_in(lambda: import_files(archive, file), importjob, "publish_domain", 3)
     assert known_sources(archive) == set() and len(store(archive, HOST).refs(CRAWLS)) == 2
     import_files(archive, file)
     assert len(known_sources(archive)) == 1
@@ -276,11 +275,11 @@ def test_a_revisit_of_nothing_waits_for_a_later_import(archive: Archive, tmp_pat
     assert "wait until an import" in told and f"http://{HOST}/a" in told.partition("wait until")[2], told
     nothing = warcs.write(tmp_path / "nothing.warc", [captured("d", 20 * day, "d")])
     imported(archive, nothing, name="other")
-    assert len(list(waiting.folders(archive.reports))) == 1
+    assert len(list(report.folders(archive.reports))) == 1
     first = warcs.write(tmp_path / "first.warc", [captured("a", 0, "first")])
     result = import_files(archive, first, name="site")
     assert all(not outcome.warnings for outcome in result.outcomes)
-    assert not waiting.folders(archive.reports)
+    assert not report.folders(archive.reports)
     assert versions(archive, "b") == [(date(40 * day + HOUR), "first")]
     assert len(store(archive, HOST).refs(CRAWLS)) == 4
     assert command("verify", "--archive", archive.root).code == 0

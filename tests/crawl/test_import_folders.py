@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.importing.sources import STDIN, chosen, files_of, listed, sources_of
-from agent.jobs import cutpublishing, importjob
+from agent.importing.import_sources import STDIN, chosen, files_of, listed, sources_of
+from agent.jobs import importjob
 from tests.support import warcs
 from tests.support.crawls import Done, arcs
 from tests.support.foreignfiles import arc_record, gzipped, write_arc, write_wacz
@@ -196,7 +196,7 @@ def test_an_import_of_a_folder_that_is_killed_goes_on(archive: Archive, tmp_path
     write_arc(top / "b.arc", [arc_record("http://b.example/b", warcs.http(b"b"))])
     write_wacz(top / "c.wacz", {"archive/c.warc.gz": packed("c")})
     for call in (1, 2):
-        killed_in(lambda: import_files(archive, top), cutpublishing, "publish_domain", call)
+        killed_in(lambda: import_files(archive, top), importjob, "publish_domain", call)
     imported(archive, top)
     assert (arcs(archive, HOST), arcs(archive, "b.example")) == ({"a", "c"}, {"b"})
     assert not list(archive.jobs.iterdir())

@@ -14,14 +14,14 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.importing import bodyends
+from agent.importing import warcfile
 from tests.support import warcs
 from tests.support.crawls import arcs, log_lines, meta, read, read_file
 from tests.support.imports import import_files, imported
 from tests.support.sources import ROOT
 from webarcfs.archive.config.directory import Archive
 from webarcfs.warc import http_response
-from webarcfs.warc.foreignfile import records, stream_of
+from webarcfs.warc.foreign_files import records_of, stream_of
 
 pytestmark = pytest.mark.crawl
 
@@ -79,7 +79,7 @@ def test_a_file_that_a_program_took_for_text(archive: Archive, tmp_path: Path) -
     assert [read(archive, HOST, name) for name in "abc"] == [BODY, picture, b"\n\n\n"]
     found = [
         record.whole()
-        for record in records(stream_of(BytesIO((SAMPLES / "missing-status-text.warc").read_bytes())), _none)
+        for record in records_of(stream_of(BytesIO((SAMPLES / "missing-status-text.warc").read_bytes())), _none)
     ]
     assert found == [True]
 
@@ -186,9 +186,9 @@ def test_an_error_that_was_cut_is_no_loss(archive: Archive, tmp_path: Path) -> N
 @given(st.sampled_from(sorted(ENDED)), st.integers(1, 40))
 def test_no_beginning_of_a_body_ends_as_its_kind(name: str, less: int) -> None:
     body = BODY if name == "page" else ENDED[name][0].rstrip()
-    assert bodyends.ends(body[: bodyends.TAIL], body[-bodyends.TAIL :])
+    assert warcfile.ends(body[: warcfile.TAIL], body[-warcfile.TAIL :])
     part = body[:-less]
-    assert not bodyends.ends(part[: bodyends.TAIL], part[-bodyends.TAIL :])
+    assert not warcfile.ends(part[: warcfile.TAIL], part[-warcfile.TAIL :])
 
 
 PAGE = b'<?xml version="1.0" encoding="utf-8"?>\n<html xmlns="http://www.w3.org/1999/xhtml"><br><title>one</title>'

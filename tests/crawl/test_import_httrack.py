@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent.importing.foreign import Report
-from agent.importing.parts import parts_of
-from agent.importing.sources import name_of, sources_of
+from agent.importing.import_sources import name_of, parts_of, sources_of
 from tests.support import foreignfiles, nasty
 from tests.support.crawls import arcs, log_lines, meta, read, read_file
 from tests.support.imports import import_files, imported

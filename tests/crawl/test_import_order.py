@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from agent.importing import warcfile
-from agent.importing.crawls.naming import CrawlsBy
-from agent.importing.plan.planning import Grouping
-from agent.importing.sources import name_of, sources_of
+from agent.importing.crawls import CrawlsBy
+from agent.importing.import_sources import name_of, sources_of
+from agent.importing.planning import Grouping
 from agent.indexing.recovery import recover
-from agent.jobs import cutpublishing
+from agent.jobs import importjob
 from agent.reports import report
 from tests.support import warcs
 from tests.support.archives import rows_of
@@ -22,7 +22,7 @@ from tests.support.mounts import Mounted
 from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS, MAIN, Repository
-from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.history.sequence import Feed
 
 pytestmark = pytest.mark.crawl
 
@@ -202,8 +202,8 @@ def test_an_import_that_is_killed_goes_on(archive: Archive, tmp_path: Path) -> N
     given = [warc(tmp_path, host, "2021-01-01T00:00:00Z", pages, host) for host in hosts]
     places: tuple[tuple[Any, str, int], ...] = (
         (warcfile._Reading, "take", 40),
-        (cutpublishing, "publish_domain", 1),
-        (cutpublishing, "publish_domain", 2),
+        (importjob, "publish_domain", 1),
+        (importjob, "publish_domain", 2),
         (Repository, "update_refs", 2),
         (report, "write", 1),
     )

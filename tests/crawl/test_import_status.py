@@ -6,19 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from agent.importing import importedfiles
-from agent.importing.importedfiles import known_sources
-from agent.importing.sources import sources_of
-from agent.jobfolder import jobstate
-from agent.jobfolder.jobstate import Phase
-from agent.jobs import cutpublishing
+from agent.crawl import job_state
+from agent.crawl.job_state import Phase
+from agent.importing import import_sources
+from agent.importing.import_sources import known_sources, sources_of
+from agent.jobs import importjob
 from agent.service import dispatch
-from agent.system import jsonfile
 from tests.support import warcs
 from tests.support.agents import status
 from tests.support.crawls import arcs
 from tests.support.imports import command, import_files, imported, killed_in
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.system import files
 
 pytestmark = pytest.mark.crawl
 
@@ -35,7 +34,7 @@ def test_an_interrupted_import_is_told_as_one_and_goes_on_as_it_was_asked_for(ar
     imported(archive, warc(tmp_path, "one", 1, "a", "b", "c"), name="site", complete=True)
     assert status(archive)["publications"] == []
     two = warc(tmp_path, "two", 2, "a", "b")
-    killed_in(lambda: import_files(archive, two, name="site", complete=True), cutpublishing, "publish_domain")
+    killed_in(lambda: import_files(archive, two, name="site", complete=True), importjob, "publish_domain")
     (job,) = status(archive)["jobs"]
     assert (job["publication"], job["state"], job["running"], job["documents"]) == ("site", "interrupted", False, 2)
     assert "2 captures" in command("status", "--archive", archive.root).out
@@ -44,8 +43,8 @@ def test_an_interrupted_import_is_told_as_one_and_goes_on_as_it_was_asked_for(ar
     assert (len(agent.children), agent.resume, agent.ended) == (0, [], set())
     imported(archive, two, name="site")
     assert arcs(archive, HOST) == {"a", "b"}
-    (newest,) = [path for path in archive.reports.iterdir() if "one" not in path.name and jobstate.load(path)][-1:]
-    ended = jobstate.load(newest)
+    (newest,) = [path for path in archive.reports.iterdir() if "one" not in path.name and job_state.load(path)][-1:]
+    ended = job_state.load(newest)
     assert ended is not None and (ended.state, ended.complete) == (Phase.ARCHIVED, True)
 
 
@@ -53,8 +52,8 @@ def test_only_what_came_since_is_looked_at_to_know_a_file_again(
     archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked_at: list[str] = []
-    real = importedfiles._sources_of
-    monkeypatch.setattr(importedfiles, "_sources_of", lambda a, tag: looked_at.append(str(tag)) or real(a, tag))
+    real = import_sources._sources_of
+    monkeypatch.setattr(import_sources, "_sources_of", lambda a, tag: looked_at.append(str(tag)) or real(a, tag))
     digests = set()
     for month in range(1, 5):
         file = warc(tmp_path, f"m{month}", month, "a", f"{month}")
@@ -72,4 +71,4 @@ def test_only_what_came_since_is_looked_at_to_know_a_file_again(
     for content in wrong:
         note.write_bytes(content)
         assert known_sources(archive) == digests
-    assert (jsonfile.read(note) or {})["sequence"] == 4
+    assert (files.read(note) or {})["sequence"] == 4

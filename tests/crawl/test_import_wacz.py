@@ -13,10 +13,9 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.importing import wacz
+from agent.importing import wacz_files
 from agent.importing.foreign import Report
-from agent.importing.parts import parts_of
-from agent.importing.sources import chosen, sources_of
+from agent.importing.import_sources import chosen, parts_of, sources_of
 from tests.bench.measure import agent, cost
 from tests.support import warcs
 from tests.support.crawls import arcs, read
@@ -182,7 +181,7 @@ def test_encrypted_and_damaged_entries(archive: Archive, tmp_path: Path) -> None
 
 
 def test_bombs_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wacz, "BOMB_SIZE", 1 << 20)
+    monkeypatch.setattr(wacz_files, "BOMB_SIZE", 1 << 20)
     file = write_wacz(tmp_path / "x.wacz", {"archive/a.warc": bytes(4 << 20)}, deflate=True)
     with pytest.raises(Damaged, match="an attack on the disk"):
         sources_of([file])

@@ -19,7 +19,7 @@ from tests.support.imports import command, imported
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged, UsageError
 from webarcfs.warc import zstdstream
-from webarcfs.warc.foreignfile import records, stream_of
+from webarcfs.warc.foreign_files import records_of, stream_of
 
 pytestmark = pytest.mark.crawl
 
@@ -35,7 +35,7 @@ def split(data: bytes) -> tuple[list[str], list[str]]:
     """The URLs of the whole records of a file, and the complaints."""
     complaints: list[str] = []
     stream = stream_of(BytesIO(data))
-    found = records(stream, lambda what, _: complaints.append(what))
+    found = records_of(stream, lambda what, _: complaints.append(what))
     return [each.fields.get("warc-target-uri", "") for each in found if each.whole()], complaints
 
 
@@ -130,7 +130,7 @@ def test_a_bomb_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = stream_of(BytesIO(zst(PAGES[:2]) + bomb + zst(PAGES[2:])))
     most, found = 0, []
     complaints: list[str] = []
-    for record in records(stream, lambda what, _: complaints.append(what)):
+    for record in records_of(stream, lambda what, _: complaints.append(what)):
         size = 0
         while data := record.read(1 << 16):
             size += len(data)

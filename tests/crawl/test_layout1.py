@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from agent.indexing.recovery import catch_up
-from agent.pipeline.seentree import crawl_before
-from agent.upkeep import backups
-from agent.upkeep.verification import verify
+from agent.maintenance import backups
+from agent.maintenance.verification import verify
+from agent.pipeline.removal import crawl_before
 from tests.support import archives, crawls
 from tests.support.crawls import count, crawl, run_command
 from tests.support.site import Site

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.upkeep import backups
-from agent.upkeep.verification import verify
+from agent.maintenance import backups
+from agent.maintenance.verification import verify
 from tests.support import crawls
 from tests.support.crawls import count, crawl, run_command
 from tests.support.site import Site, redirect

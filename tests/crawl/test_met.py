@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from agent.indexing.recovery import catch_up, recover
-from agent.jobs.ending import JobOutcome
-from agent.stages import publish
-from agent.upkeep import backups
-from agent.upkeep.verification import verify
+from agent.jobs.publishing import JobOutcome
+from agent.maintenance import backups
+from agent.maintenance.verification import verify
+from agent.pipeline import publish
 from tests.crawl.test_conditional import tagged
 from tests.support import warcs
 from tests.support.crawls import StopAfter, count, crawl, run_command
@@ -24,16 +24,15 @@ from tests.support.nasty import reset, slow
 from tests.support.site import Site, redirect
 from tests.support.waiting import until
 from tests.support.wire import page
-from webarcfs.archive.commit.commit_additions import commit_additions
+from webarcfs.archive.additions.commit_additions import commit_additions
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import MET, RefUpdate, Repository
-from webarcfs.archive.history import met_lists, sequence, versions
+from webarcfs.archive.history import redirect_lists, sequence, versions
 from webarcfs.archive.index.captures import CaptureIndex
 from webarcfs.archive.index.database import Database
-from webarcfs.archive.model.commit_message import Message
 from webarcfs.archive.model.errors import Busy
-from webarcfs.archive.model.met_list import HTTP, INDEX, Met, write
-from webarcfs.archive.model.metadata import CommitTag, from_epoch, parse_time
+from webarcfs.archive.model.metadata import CommitTag, Message, from_epoch, parse_time
+from webarcfs.archive.model.url_lists import HTTP, INDEX, Met, write
 
 pytestmark = pytest.mark.crawl
 
@@ -59,12 +58,12 @@ def met(archive: Archive, outcome: JobOutcome, domain: str = "") -> dict[str, Me
     store = Repository(archive.repository(tag.domain))
     commit = sequence.crawl_commit(store, str(store.ref(tag.ref)))
     assert commit is not None and store.ref(tag.met_ref) == commit.message.met
-    found = met_lists.of_crawl(store, commit)
+    found = redirect_lists.of_crawl(store, commit)
     assert found is not None and store.read(commit.message.met) == write(found)
-    tree = met_lists.seen_tree(commit)
-    arcs = dict(met_lists.met_arcs(store, tree, found))
+    tree = redirect_lists.seen_tree(commit)
+    arcs = dict(redirect_lists.met_arcs(store, tree, found))
     assert arcs.keys() == {arc.path for arc in versions.arcs(store, tree)}
-    return arcs | dict(met_lists.met_redirects(store, tree, found))
+    return arcs | dict(redirect_lists.met_redirects(store, tree, found))
 
 
 def at(found: dict[str, Met | None], name: str) -> int:

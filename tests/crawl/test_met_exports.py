@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.jobs import exportedjob
-from agent.upkeep.verification import verify
+from agent.maintenance.verification import verify
 from tests.support import warcreading
 from tests.support.crawls import crawl
 from tests.support.histories import History, Step
@@ -20,7 +20,7 @@ from tests.support.warcreading import Read
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
-from webarcfs.archive.history import met_lists, sequence
+from webarcfs.archive.history import redirect_lists, sequence
 from webarcfs.archive.model.metadata import CommitTag, utc
 
 pytestmark = pytest.mark.crawl
@@ -43,12 +43,12 @@ def met(archive: Archive, text: str) -> dict[str, str]:
     store = Repository(archive.repository(tag.domain))
     commit = sequence.crawl_commit(store, str(store.ref(tag.ref)))
     assert commit is not None
-    found, tree = met_lists.of_crawl(store, commit), met_lists.seen_tree(commit)
+    found, tree = redirect_lists.of_crawl(store, commit), redirect_lists.seen_tree(commit)
     assert found is not None
-    rows = dict(met_lists.met_arcs(store, tree, found))
+    rows = dict(redirect_lists.met_arcs(store, tree, found))
     urls = {
         f"http://{tag.domain}/{'' if name == 'index.html' else name}": each for name, each in rows.items() if each
-    } | {url: each for url, each in met_lists.met_redirects(store, tree, found) if each}
+    } | {url: each for url, each in redirect_lists.met_redirects(store, tree, found) if each}
     return {
         url: f"{utc(datetime.fromtimestamp(each.time).astimezone()):%Y-%m-%dT%H:%M:%SZ}" for url, each in urls.items()
     }

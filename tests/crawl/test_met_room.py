@@ -19,7 +19,7 @@ from tests.support.readercommand import webarc
 from tests.support.rooms import Served, served
 from tests.support.site import Site
 from webarcfs.archive.config.directory import Archive
-from webarcfs.room.wayback.memento import http_date
+from webarcfs.room.replay.memento import http_date
 
 pytestmark = pytest.mark.crawl
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent.jobfolder import jobstate
-from agent.jobfolder.jobstate import Phase
+from agent.crawl import job_state
+from agent.crawl.job_state import Phase
 from agent.jobs import publishing
-from agent.jobs.ending import JobOutcome
+from agent.jobs.publishing import JobOutcome
 from tests.support import crawls
 from tests.support.crawls import StopAfter, crawl
 from tests.support.nasty import slow
@@ -20,7 +20,7 @@ from tests.support.waiting import until
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS
 from webarcfs.archive.history import redirect_lists
-from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.history.sequence import Feed
 from webarcfs.archive.model.metadata import now
 from webarcfs.archive.system import locks
 
@@ -56,7 +56,7 @@ def crawling(archive: Archive, site: Site, stop: threading.Event, **how: object)
 
 
 def state_of(archive: Archive) -> Phase | None:
-    return next((found.state for path in archive.jobs.iterdir() if (found := jobstate.load(path)) is not None), None)
+    return next((found.state for path in archive.jobs.iterdir() if (found := job_state.load(path)) is not None), None)
 
 
 def test_a_job_that_waits_for_another_one_to_publish_stops_when_it_is_told_to(archive: Archive, pages: Site) -> None:

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from agent.policy.fetchstatus import Status
+from agent.crawl.vocabulary import Status
 from tests.support import crawls, nasty
 from tests.support.crawls import crawl, run_command
 from tests.support.site import Answer, Exchange, Site, page, redirect

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from agent.policy import politeness
+from agent.crawl import politeness
 from tests.support import crawls, nasty
 from tests.support.crawls import crawl, end, start_command
 from tests.support.site import Site

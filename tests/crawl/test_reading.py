@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.jobfolder.readmarks import MOST_DEATHS
-from agent.jobs.ending import JobOutcome
+from agent.crawl.resultreader import MOST_DEATHS
+from agent.jobs.publishing import JobOutcome
 from tests.support import crawls
 from tests.support.crawls import crawl
 from tests.support.site import Site
@@ -51,7 +51,7 @@ def _reader() -> int:
     for entry in Path("/proc").iterdir():
         try:
             parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == os.getpid() and "agent.capture.resultreader" in (entry / "cmdline").read_text():
+            if parent == os.getpid() and "agent.crawl.resultreader" in (entry / "cmdline").read_text():
                 return int(entry.name)
         except (OSError, ValueError, IndexError):
             continue

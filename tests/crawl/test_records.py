@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.catalogue import counting
-from agent.catalogue.keeping import catch_up_records
+from agent.catalogue import recording
+from agent.catalogue.recording import catch_up_records
 from agent.indexing import recovery
 from tests.crawl.test_import_order import warc
 from tests.support.archives import DOMAIN, publish
@@ -24,7 +24,7 @@ from webarcfs.archive.catalogue.record import Record, State
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import versions
-from webarcfs.archive.history.statistics import statistics
+from webarcfs.archive.history.versions import statistics
 
 pytestmark = pytest.mark.crawl
 
@@ -63,8 +63,8 @@ def test_each_capture_has_a_record(archive: Archive, site: Site) -> None:
     ]  # fmt: skip
     assert _is_counted(archive, one) and _is_counted(archive, two)
     assert [one.text(24), two.text(24)] == ["2", "0"]
-    assert counting.parsed(one.text(25)) == {"html": 2, "png": 1}
-    assert counting.parsed(two.text(25)) == {"html": 2, "css": 1}
+    assert recording.parsed(one.text(25)) == {"html": 2, "png": 1}
+    assert recording.parsed(two.text(25)) == {"html": 2, "css": 1}
     assert [one.text(28), two.text(28)] == ["html, png", "css"]
     assert one.text(12) == site.host and one.text(29).endswith(" s")
     assert record_xml.read(record_xml.write(two)) == two

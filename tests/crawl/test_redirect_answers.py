@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from agent.indexing.recovery import recover
-from agent.upkeep import backups
-from agent.upkeep.verification import verify
+from agent.maintenance import backups
+from agent.maintenance.verification import verify
 from tests.support import warcs
 from tests.support.archives import rows_of
 from tests.support.crawls import crawl, read, store, through
@@ -22,7 +22,7 @@ from webarcfs.archive.history import redirect_lists, versions
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.metadata import CommitTag
-from webarcfs.archive.model.redirects import target_of
+from webarcfs.archive.model.url_lists import target_of
 
 pytestmark = pytest.mark.crawl
 

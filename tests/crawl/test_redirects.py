@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from agent.indexing.recovery import recover
-from agent.jobs.ending import JobOutcome
-from agent.upkeep import backups
-from agent.upkeep.verification import verify
+from agent.jobs.publishing import JobOutcome
+from agent.maintenance import backups
+from agent.maintenance.verification import verify
 from tests.support import warcs
 from tests.support.archives import rows_of
 from tests.support.crawls import arcs, count_stored, crawl, log_lines, read, store, through, tree
@@ -27,7 +27,7 @@ from webarcfs.archive.history import redirect_lists, versions
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.metadata import CommitTag
-from webarcfs.archive.model.redirects import REDIRECTS, Redirect
+from webarcfs.archive.model.url_lists import REDIRECTS, Redirect
 
 pytestmark = pytest.mark.crawl
 

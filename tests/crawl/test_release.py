@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import agent.jobs.publishing
-from agent.catalogue.keeping import catch_up_records
+from agent.catalogue.recording import catch_up_records
 from agent.indexing.recovery import catch_up
-from agent.upkeep.verification import verify
+from agent.maintenance.verification import verify
 from tests.crawl.test_import_order import HOST, warc
 from tests.support import crawls
 from tests.support.crawls import crawl, run_command

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from agent.policy.fetchstatus import Status
+from agent.crawl.vocabulary import Status
 from tests.support import crawls, nasty
 from tests.support.crawls import count, crawl, run_command
 from tests.support.site import Site

@@ -16,8 +16,9 @@ import pytest
 from click.testing import CliRunner
 
 from agent.cli import cli
-from agent.policy.fetchstatus import Status
-from agent.reports import crawllog, tables
+from agent.crawl import crawl_log
+from agent.crawl.vocabulary import Status
+from agent.reports import tables
 from tests.support import crawls
 from tests.support.crawls import crawl, end, run_command, start_command, through
 from tests.support.generated import Generated
@@ -248,7 +249,7 @@ def test_the_log_is_gzip_that_depends_on_its_lines_alone(tmp_path: Path) -> None
     for name in ("one", "two"):
         folder = tmp_path / name
         folder.mkdir()
-        path = crawllog.write(folder, iter(lines))
+        path = crawl_log.write(folder, iter(lines))
         assert [each.name for each in folder.iterdir()] == ["crawl.log.gz"]
         os.utime(path, (1, 1))
         written.append(path.read_bytes())

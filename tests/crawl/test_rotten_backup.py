@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from agent.indexing.recovery import catch_up
-from agent.upkeep.backupmark import MARK
-from agent.upkeep.backups import backup
+from agent.maintenance.backups import MARK, backup
 from tests.support.archives import DOMAIN, add, make_archive, publish, store_of
 from tests.support.imports import command, killed_in
 from webarcfs.archive.config.directory import Archive, open_archive

@@ -18,8 +18,7 @@ from tests.support.site import Site, redirect
 from webarcfs.archive.config.directory import Archive, create
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.history import redirect_lists
-from webarcfs.exchange.documents import documents
-from webarcfs.exchange.selection import Asked, select
+from webarcfs.export.selection import Asked, documents, select
 
 pytestmark = pytest.mark.crawl
 

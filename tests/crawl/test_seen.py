@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.jobs.ending import JobOutcome
-from agent.upkeep import backups
-from agent.upkeep.verification import verify
+from agent.jobs.publishing import JobOutcome
+from agent.maintenance import backups
+from agent.maintenance.verification import verify
 from tests.crawl.test_import_order import warc
 from tests.support import crawls
 from tests.support.crawls import crawl, run_command
@@ -18,8 +18,7 @@ from tests.support.site import Site
 from webarcfs.archive.config.directory import LAYOUT, Archive, layout_of
 from webarcfs.archive.git.repository import SEEN, RefUpdate, Repository
 from webarcfs.archive.history import sequence, versions
-from webarcfs.archive.model.commit_message import Message
-from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.model.metadata import CommitTag, Message
 
 pytestmark = pytest.mark.crawl
 

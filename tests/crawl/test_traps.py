@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from agent.policy.fetchstatus import Status
+from agent.crawl.vocabulary import Status
 from tests.support import crawls, nasty
 from tests.support.crawls import crawl, through
 from tests.support.site import Everywhere, Site

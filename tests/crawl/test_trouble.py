@@ -12,7 +12,7 @@ from pathlib import Path
 import brotli
 import pytest
 
-from agent.policy.fetchstatus import Status
+from agent.crawl.vocabulary import Status
 from tests.support import crawls, nasty
 from tests.support.crawls import Line, crawl, run_command
 from tests.support.site import Answer, Everywhere, Site, page, redirect

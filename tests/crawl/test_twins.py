@@ -15,11 +15,10 @@ from tests.support import archives, warcs
 from tests.support.crawls import arcs, crawl, log_lines, read
 from tests.support.imports import import_files, imported
 from tests.support.site import Site
+from webarcfs.access.gate import KnownGate, Reader
+from webarcfs.access.visible_captures import VisibleCaptures
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.captures import CaptureIndex
-from webarcfs.gate.gate import Reader
-from webarcfs.gate.known_gate import KnownGate
-from webarcfs.gate.visible_captures import VisibleCaptures
 
 pytestmark = pytest.mark.crawl
 

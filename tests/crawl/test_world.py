@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import pytest
 
-from agent.policy.fetchstatus import Status
+from agent.crawl.vocabulary import Status
 from tests.support import crawls
 from tests.support.crawls import Line, run_command
 from tests.support.site import Site

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from agent.capture import wgetcommand
+from agent.crawl import wget
 from tests.support.site import Everywhere, Site, page
 from webarcfs.archive.config.settings import CrawlSettings
-from webarcfs.archive.model.url import canonical
+from webarcfs.archive.model.urls import canonical
 
 pytestmark = pytest.mark.crawl
 
@@ -77,13 +77,13 @@ HARD = (
 def fetched(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], list[str], list[str]]:
     """The canonical URLs, the requests' URLs and the WARC's, in order: one run of wget over all of them."""
     folder = tmp_path_factory.mktemp("wget")
-    files = wgetcommand.BatchFiles(folder, 1)
+    files = wget.BatchFiles(folder, 1)
     with Site() as site:
         site.mount(Everywhere(page("x", "text/plain")))
         urls = list(dict.fromkeys(canonical(site.url(path)) for path in HARD))
-        wgetcommand.write_list(files, urls)
-        command = wgetcommand.command(files, CrawlSettings(), 0, folder / "cookies")
-        subprocess.run(command, env=wgetcommand.environment(), cwd=folder, check=False, timeout=60)
+        wget.write_list(files, urls)
+        command = wget.command(files, CrawlSettings(), 0, folder / "cookies")
+        subprocess.run(command, env=wget.environment(), cwd=folder, check=False, timeout=60)
         requests = [f"http://{request.host}{request.path}" for request in site.requests]
     with files.warc.open("rb") as stream:
         records = ArchiveIterator(stream)
@@ -111,7 +111,7 @@ def test_the_warc_names_the_canonical_url(fetched: tuple[list[str], list[str], l
 
 
 def test_the_list_is_one_url_a_line(tmp_path: Path) -> None:
-    files = wgetcommand.BatchFiles(tmp_path, 1)
+    files = wget.BatchFiles(tmp_path, 1)
     urls = [canonical(f"http://e.org{path}") for path in HARD]
-    wgetcommand.write_list(files, urls)
+    wget.write_list(files, urls)
     assert files.list.read_text("ascii").split("\n") == [*urls, ""]

@@ -13,20 +13,20 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator
 
-from agent.acts import attaching
-from agent.jobfolder import jobstate, orders
-from agent.jobfolder.jobstate import JobState, Phase
+from agent.crawl import job_orders, job_state
+from agent.crawl.job_state import JobState, Phase
+from agent.operations import records
 from tests.desk.conftest import DOMAIN, STATES, World, make_archive, record_id, when
 from tests.support import desks
 from tests.support.browsers import chromium, needs_chromium
 from tests.support.deskhands import Hand, at_desk
 from tests.support.desks import PASSWORD
 from tests.support.site import Site
+from webarcfs.access import access_rules
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import State
 from webarcfs.archive.config.directory import Archive
-from webarcfs.gate import access_file
 
 pytestmark = [pytest.mark.store, needs_chromium()]
 JOB = "20261010T030000-p"
@@ -42,12 +42,12 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder.mkdir()
     (folder / "q.toml").write_text('[[publication]]\nname = "q"\nurls = ["http://www.example.test/"]\n')
     (archive.jobs / JOB).mkdir()
-    jobstate.save(archive.jobs / JOB, job(10))
+    job_state.save(archive.jobs / JOB, job(10))
     (archive.reports / JOB.replace("10T", "05T")).mkdir()
     for at in range(INCOMPLETE + 1):
         make_counted(archive, at)
     file, note = BytesIO(b"%PDF"), "signed by the ministry, in two copies"
-    attaching.attach(archive, record_id(7), "Vertrag vom 3. März 2026.pdf", file, Acting("Anna", None), note=note)
+    records.attach(archive, record_id(7), "Vertrag vom 3. März 2026.pdf", file, Acting("Anna", None), note=note)
     with desks.served(archive) as served:
         yield World(archive, served, tuple(record_id(at) for at in range(INCOMPLETE + 1)))
 
@@ -63,7 +63,7 @@ def make_counted(archive: Archive, at: int) -> None:
         found = found.with_event("counted", "test", "", State.COUNTED)
         (archive.reports / record).mkdir()
         ended = replace(job(100), job=record, state=Phase.ARCHIVED, warnings=("calendar.example.test did not answer",))
-        jobstate.save(archive.reports / record, ended)
+        job_state.save(archive.reports / record, ended)
     catalogue.save([found], "test", record, expected={record: blob})
 
 
@@ -154,7 +154,7 @@ def test_a_job_is_paused_and_a_server_left_out_in_two(hand: Hand, busy: World) -
     hand.tab.fill(f"#exclude-{JOB}", "calendar.example.test")
     hand.click("main button:has-text('Leave out')")
     assert hand.clicks == 2
-    assert [str(each) for each in orders.after(busy.archive.jobs / JOB, 0)][:2] == [
+    assert [str(each) for each in job_orders.after(busy.archive.jobs / JOB, 0)][:2] == [
         "pause",
         "exclude calendar.example.test",
     ]
@@ -165,7 +165,7 @@ def test_a_deadline_is_extended_in_two(hand: Hand, busy: World) -> None:
     hand.tab.fill(f"#deadline-{JOB}", "2 hours")
     hand.click("main button:has-text('Set')")
     assert hand.clicks == 2
-    assert orders.after(busy.archive.jobs / JOB, 0)[-1].word == "deadline"
+    assert job_orders.after(busy.archive.jobs / JOB, 0)[-1].word == "deadline"
 
 
 def test_a_new_publication_is_tried_and_saved_in_three(hand: Hand, busy: World) -> None:
@@ -231,10 +231,10 @@ def test_a_page_is_withheld_in_two_from_the_replayed_page(hand: Hand, busy: Worl
     hand.tab.fill("#f-reason", "court order")
     hand.click("main button:text-is('Withhold')")
     assert hand.clicks == 2
-    rules = access_file.load(busy.archive).rules
+    rules = access_rules.load(busy.archive).rules
     assert {rule.reason for rule in rules} == {"court order"} and len(rules) == 2, "the page, and its index.html"
     hand.click("main button:has-text('Lift')")
-    assert access_file.load(busy.archive).rules == ()
+    assert access_rules.load(busy.archive).rules == ()
 
 
 def test_all_that_passed_are_released_in_two(hand: Hand, busy: World) -> None:
@@ -324,12 +324,12 @@ def test_figures_change_in_their_places_while_a_page_is_open(busy: World, hand: 
     hand.tab.goto(f"{hand.origin}/running")
     figure = hand.tab.locator(f"dl[data-job='{JOB}'] [data-figure=documents]")
     assert figure.inner_text() == "10"
-    jobstate.save(busy.archive.jobs / JOB, job(57))
+    job_state.save(busy.archive.jobs / JOB, job(57))
     figure.filter(has_text="57").wait_for()
     assert hand.tab.locator("[data-ended]").is_hidden()
     other = JOB.replace("10T", "11T")
     (busy.archive.jobs / other).mkdir()
-    jobstate.save(busy.archive.jobs / other, replace(job(1), job=other))
+    job_state.save(busy.archive.jobs / other, replace(job(1), job=other))
     hand.tab.locator("[data-ended]").wait_for(state="visible")
     for each in (busy.archive.jobs / other).iterdir():
         each.unlink()
@@ -345,10 +345,10 @@ def test_all_works_without_scripts(busy: World, browser: Browser) -> None:
     tab.click("main button")
     tab.wait_for_selector("table.snapshots")
     assert "Snapshots" in tab.title()
-    jobstate.save(busy.archive.jobs / JOB, job(63))
+    job_state.save(busy.archive.jobs / JOB, job(63))
     tab.goto(f"{busy.served.origin}/running")
     assert tab.locator(f"dl[data-job='{JOB}'] [data-figure=documents]").inner_text() == "63"
-    jobstate.save(busy.archive.jobs / JOB, job(64))
+    job_state.save(busy.archive.jobs / JOB, job(64))
     tab.reload()
     assert tab.locator(f"dl[data-job='{JOB}'] [data-figure=documents]").inner_text() == "64"
     tab.goto(f"{busy.served.origin}/snapshot/{busy.ids[0]}/preview")

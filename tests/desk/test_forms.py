@@ -7,27 +7,25 @@ from urllib.parse import quote
 
 import pytest
 
-from agent.acts import deciding
 from agent.catalogue import stepfolders
-from agent.desk import forms, limits, ticks
-from agent.desk.login import passwords
-from agent.jobfolder import jobstate, orders
-from agent.jobfolder.jobstate import JobState, Phase
-from agent.jobfolder.names import step_folder
+from agent.crawl import job_orders, job_state
+from agent.crawl.job_folder import step_folder
+from agent.crawl.job_state import JobState, Phase
+from agent.desk import forms, login
+from agent.operations import records
 from agent.steps import running
-from agent.system import jsonfile
 from tests.desk.conftest import DOMAIN, World
 from tests.support.desks import PASSWORD, Answer, Client
 from tests.support.waiting import until
+from webarcfs.access import access_rules
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import State
-from webarcfs.archive.catalogue.steps import Step
-from webarcfs.archive.catalogue.workflow import Decision, Role
+from webarcfs.archive.catalogue.workflow import Decision, Role, Step
 from webarcfs.archive.model.metadata import parse_time
-from webarcfs.gate import access_file
-from webarcfs.room.look import language as languages
+from webarcfs.archive.system import files
+from webarcfs.room.theme import language as languages
 
 pytestmark = pytest.mark.store
 SCRIPTS = (
@@ -126,7 +124,7 @@ def test_a_form_that_is_sent_twice_or_late_does_nothing_and_says_what_is_so_now(
     assert twice.status == 409 and "sent already" in twice.words and "released" in twice.words
     late = anna.submit(other, path(own, 1, "reject"), {"reason": "late"})
     assert late.status == 409 and "released by now" in late.words
-    deciding.decide(own.archive, own.ids[1], Decision.WITHDRAW, BERT, "again")
+    records.decide(own.archive, own.ids[1], Decision.WITHDRAW, BERT, "again")
     assert len(Catalogue(own.archive).read(own.ids[1])[0].events) == events + 1
     very_late = anna.submit(other, path(own, 1, "release"))
     assert very_late.status == 409 and state(own, 1) is State.CHECKED
@@ -148,7 +146,7 @@ def test_what_was_typed_survives_the_end_of_a_session(own: World) -> None:
     anna.cookies.clear()
     page = anna.submit(anna.submit(saved, path(own, 1, "describe"), {"remarks": "mine"}), "/login", {
         "name": "anna", "password": PASSWORD})  # fmt: skip
-    deciding.edit(own.archive, own.ids[1], {"remarks": "Bert's"}, BERT)
+    records.edit(own.archive, own.ids[1], {"remarks": "Bert's"}, BERT)
     late = anna.submit(page, path(own, 1, "describe"))
     assert late.status == 409 and text(own, 1, 6) == "Bert's", "the state that it was made for came along"
 
@@ -237,11 +235,11 @@ def test_a_file_that_cannot_be_taken_changes_nothing(own: World) -> None:
         assert answer.status == status and told in answer.words, name
         assert answer.form(place)["note"] == [changes.get("note", "")]
     page = bert.get(path(own, 1))
-    large = bert.send_file(page, place, "a.pdf", b"x" * (limits.UPLOAD_BYTES + 1))
+    large = bert.send_file(page, place, "a.pdf", b"x" * (forms.UPLOAD_BYTES + 1))
     assert large.status == 413 and "20 MB at most" in large.text
     assert bert.send_file(page, place, "a.pdf", b"x", cut=20).status == 400
     # Nobody else sends more than the form of a page, and no other form takes a file.
-    more = b"x" * (limits.BODY_BYTES + 1)
+    more = b"x" * (forms.BODY_BYTES + 1)
     for client in (own.served.client("rita"), Client(own.served.port)):
         assert client.send_file(page, place, "a.pdf", more).status == 403
     assert Client(own.served.port).send_file(page, place, "a.pdf", b"x").status == 403
@@ -279,7 +277,7 @@ def test_all_that_passed_are_released_each_judged_alone(own: World) -> None:
     anna = own.served.client("anna")
     page = anna.get("/snapshots?waits=yes&tick=passed")
     assert page.form("/snapshots/ticks")["t"] == ["5", "3", "2"]
-    deciding.decide(own.archive, own.ids[2], Decision.REJECT, BERT, "meanwhile")
+    records.decide(own.archive, own.ids[2], Decision.REJECT, BERT, "meanwhile")
     done = anna.submit(page, "/snapshots/ticks", to="/snapshots/release")
     assert "Released: 2. Not released: 1." in done.words and "it is rejected" in done.words
     assert [state(own, at) for at in (1, 2, 4)] == [State.RELEASED, State.REJECTED, State.RELEASED]
@@ -315,10 +313,10 @@ def test_filters_are_in_the_url_and_broken_ones_harm_nothing(world: World, query
 
 
 def test_ticks_are_written_short_and_bounded() -> None:
-    assert ticks.written([1, 2, 3, 7, 9, 10]) == "1-3,7,9-10"
-    assert ticks.read("1-3,7,9-10") == {1, 2, 3, 7, 9, 10}
-    assert len(ticks.read("1-99999999")) == limits.AT_ONCE
-    assert ticks.read("x,-1,1-,--,\u0661,3") == {3}
+    assert forms.written([1, 2, 3, 7, 9, 10]) == "1-3,7,9-10"
+    assert forms.read("1-3,7,9-10") == {1, 2, 3, 7, 9, 10}
+    assert len(forms.read("1-99999999")) == forms.AT_ONCE
+    assert forms.read("x,-1,1-,--,\u0661,3") == {3}
 
 
 # -- access, options, publications, jobs -------------------------------------------------------------------------------
@@ -336,11 +334,11 @@ def test_a_page_is_withheld_and_given_back(own: World) -> None:
     said = {"captured": "2026-01-01..", "url": f"{url}\nhttp://{DOMAIN}/old/*", "public_text": "by law"}
     done = anna.submit(wrong, "/access/withhold", said)
     assert done.status == 200 and SCRIPTS in done.words and "by law" in done.words
-    assert {rule.public_text for rule in access_file.load(own.archive).rules} == {"by law"}
-    rules = access_file.load(own.archive).rules
+    assert {rule.public_text for rule in access_rules.load(own.archive).rules} == {"by law"}
+    rules = access_rules.load(own.archive).rules
     assert {each.url for each in rules} == {url, f"http://{DOMAIN}/old/*"} and rules[0].by == "Anna \u4f8b"
     anna.submit(done, "/access/lift")
-    assert len(access_file.load(own.archive).rules) == 1
+    assert len(access_rules.load(own.archive).rules) == 1
     own.archive.access_rules.write_text("broken\n")
     assert "have a fault" in anna.get("/access").words
 
@@ -404,13 +402,13 @@ def test_comments_in_publications_d_are_kept_byte_for_byte(own: World) -> None:
 def test_orders_are_durable_and_late_ones_do_nothing(own: World) -> None:
     folder = own.archive.jobs / "20261010T030000-p"
     folder.mkdir()
-    jobstate.save(folder, JobState(job=folder.name, publication="p", state=Phase.COLLECTING, documents=12))
+    job_state.save(folder, JobState(job=folder.name, publication="p", state=Phase.COLLECTING, documents=12))
     anna = own.served.client("anna")
     page, other = anna.get("/running"), anna.get("/running")
     action = f"/job/{folder.name}/order"
     done = anna.submit(page, action, {"word": "pause", "reason": f" until\r\nthe {SCRIPTS}"})
     assert done.status == 200 and "nobody runs the job" in done.words
-    (given,) = orders.after(folder, 0)
+    (given,) = job_orders.after(folder, 0)
     assert (given.word, given.by, given.reason) == ("pause", "Anna \u4f8b", f"until the {SCRIPTS}")
     assert orders_of(anna.get("/running")) == [["Pause not taken yet", "Anna \u4f8b", f"until the {SCRIPTS}"]]
     assert anna.submit(other, action, {"word": "stop"}).status == 409
@@ -421,9 +419,9 @@ def test_orders_are_durable_and_late_ones_do_nothing(own: World) -> None:
     long = {"word": "stop", "reason": "x" * 501}
     assert "500 characters at most" in anna.submit(anna.get("/running"), action, long).words
     assert anna.submit(anna.get("/running"), action, {"word": "exclude", "exclude": "cal.example.test"}).status == 200
-    assert len(orders.after(folder, 0)) == 2
+    assert len(job_orders.after(folder, 0)) == 2
     page = anna.get("/running")
-    jobstate_file = folder / jobstate.FILE
+    jobstate_file = folder / job_state.FILE
     jobstate_file.unlink()
     for each in (folder / "orders").iterdir():
         each.unlink()
@@ -440,14 +438,14 @@ def test_what_a_job_was_told_stands_with_its_snapshot(own: World) -> None:
         {"order": "stop", "value": "", "by": "Bert", "at": "2026-10-02T05:00:00", "reason": f"enough {SCRIPTS}"},
         "no order",
     ]
-    jsonfile.write(folder / "summary.json", {"orders": told})
+    files.write(folder / "summary.json", {"orders": told})
     client = own.served.client("carl")
     for place in (path(own, 1), f"/report/{own.ids[1]}"):
         assert orders_of(client.get(place)) == [
             ["May fetch until: 1 Dec 2026, 22:00 CET", "Anna", ""],
             ["Stop and publish", "Bert", f"enough {SCRIPTS}"],
         ]
-    jsonfile.write(folder / "summary.json", {"orders": 3})
+    files.write(folder / "summary.json", {"orders": 3})
     assert orders_of(client.get(path(own, 1))) == []
 
 
@@ -515,7 +513,7 @@ def test_a_preview_ends_with_the_password_of_its_session(own: World, by: str) ->
         saved = adam.submit(adam.get("/people?key=anna"), "/people/save", {"password": "another one " * 2})
         assert saved.status == 200
     elif by == "hand":
-        people.set_password(own.archive, "anna", passwords.hashed("another one " * 2), Acting("adam", None))
+        people.set_password(own.archive, "anna", login.hashed("another one " * 2), Acting("adam", None))
     else:
         people.remove(own.archive, "anna", Acting("adam", None))
     assert nobody.ask("GET", source).status in (403, 404)
@@ -535,7 +533,7 @@ def test_any_snapshot_can_be_chosen_to_compare_with(world: World, monkeypatch: p
     client = world.served.client("carl")
     pair = f"/compare/{world.ids[0]}..{world.ids[4]}"
     assert 'name="year"' not in client.get(pair).text, "one page has them all"
-    monkeypatch.setattr(limits, "ROWS", 2)
+    monkeypatch.setattr(forms, "ROWS", 2)
 
     def offered(page: Answer) -> list[str]:
         found = page.page.xpath('//nav[@aria-labelledby="others"]//li/a/@href')

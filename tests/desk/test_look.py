@@ -11,17 +11,14 @@ from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po
 
 from agent import desk
-from agent.desk import limits
-from agent.desk.login import passwords
-from agent.desk.look import help_texts, words
+from agent.desk import forms, login
+from agent.desk.theme import words
 from tests.desk.conftest import World
-from webarcfs.archive.catalogue.fields import FIELDS
-from webarcfs.archive.catalogue.record import State
-from webarcfs.archive.catalogue.steps import TABLE, Step
-from webarcfs.archive.catalogue.workflow import Role
+from webarcfs.archive.catalogue.record import FIELDS, State
+from webarcfs.archive.catalogue.workflow import TABLE, Role, Step
 from webarcfs.archive.config import settings
 from webarcfs.archive.model.errors import UsageError
-from webarcfs.room import look as rooms_look
+from webarcfs.room import theme
 
 pytestmark = pytest.mark.store
 HERE = Path(desk.__file__).parent
@@ -38,14 +35,14 @@ def msgids() -> set[str]:
         for each in dataclasses.fields(getattr(settings, name)):
             if "check" in each.metadata:
                 key = each.metadata.get("key", each.name)
-                found |= {help_texts.label_of_setting(key, str), each.metadata["help"]}
+                found |= {words.label_of_setting(key, str), each.metadata["help"]}
                 found |= set(map(str, getattr(each.metadata["check"], "words", ())))
     return {str(each) for each in found if each}
 
 
 def test_each_text_has_its_german_with_the_same_places() -> None:
     german: dict[str, str] = {}
-    for path in (Path(rooms_look.__file__).parent / "locale/de/room.po", HERE / "look/locale/de/desk.po"):
+    for path in (Path(theme.__file__).parent / "locale/de/room.po", HERE / "theme/locale/de/desk.po"):
         with path.open("rb") as file:
             german |= {each.id: str(each.string) for each in read_po(file, "de") if isinstance(each.id, str)}
     wanted = msgids()
@@ -58,11 +55,11 @@ def test_each_text_has_its_german_with_the_same_places() -> None:
 
 
 def test_every_field_state_and_step_is_named_and_explained() -> None:
-    assert help_texts.complete()
+    assert words.complete()
     for field in FIELDS:
-        label, text = help_texts.of_field(field, "en")
+        label, text = words.of_field(field, "en")
         assert label and field.de in text
-        assert help_texts.of_field(field, "de")[0] == field.de
+        assert words.of_field(field, "de")[0] == field.de
     assert set(words.STATES) == set(State)
     assert len({sign for _, sign in words.STATES.values()}) >= 6
     assert set(words.STEPS) == set(Step) - {Step.NEW}
@@ -80,11 +77,11 @@ def test_pages_are_in_the_language_of_the_person(world: World) -> None:
 
 
 def test_passwords_are_argon2id_and_have_bounds() -> None:
-    made = passwords.hashed("a" * limits.PASSWORD_SHORTEST)
+    made = login.hashed("a" * forms.PASSWORD_SHORTEST)
     assert made.startswith("$argon2id$")
-    assert passwords.matches(made, "a" * limits.PASSWORD_SHORTEST)
-    assert not passwords.matches(made, "a" * (limits.PASSWORD_SHORTEST - 1))
-    assert not passwords.matches("no hash", "x") and not passwords.matches("", "nobody has this password")
-    for wrong in ("a" * (limits.PASSWORD_SHORTEST - 1), "a" * (limits.PASSWORD_LONGEST + 1)):
+    assert login.matches(made, "a" * forms.PASSWORD_SHORTEST)
+    assert not login.matches(made, "a" * (forms.PASSWORD_SHORTEST - 1))
+    assert not login.matches("no hash", "x") and not login.matches("", "nobody has this password")
+    for wrong in ("a" * (forms.PASSWORD_SHORTEST - 1), "a" * (forms.PASSWORD_LONGEST + 1)):
         with pytest.raises(UsageError):
-            passwords.hashed(wrong)
+            login.hashed(wrong)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.desk.login import passwords
+from agent.desk import login
 from tests.support import desks
 from tests.support.agents import agent
 from tests.support.crawls import COMMAND, end, run_command, start_command
@@ -87,7 +87,7 @@ def test_a_password_is_read_from_stdin_and_only_its_hash_is_kept(archive: Archiv
     done = subprocess.run(words, input="a new good password\n", text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     known = people.load(archive)
-    assert known is not None and passwords.matches(known["bert"].password, "a new good password")
+    assert known is not None and login.matches(known["bert"].password, "a new good password")
     assert "a new good password" not in archive.people.read_text()
     assert archive.people.stat().st_mode & 0o777 == 0o600
     short = subprocess.run(words, input="short\n", text=True, capture_output=True, check=False)

@@ -8,22 +8,18 @@ from typing import Any
 import pytest
 from lxml import etree
 
-from agent.desk import limits
-from agent.desk.login.guesses import Guesses
-from agent.desk.login.passwords import hashed
-from agent.desk.login.sessions import Sessions
-from agent.desk.server import watching
-from agent.desk.server.routes import ROUTES
-from agent.desk.server.routing import Route, found
-from agent.jobfolder import jobstate
-from agent.jobfolder.jobstate import JobState
+from agent.crawl import job_state
+from agent.crawl.job_state import JobState
+from agent.desk import forms
+from agent.desk.login import Guesses, Sessions, hashed
+from agent.desk.server import serving
+from agent.desk.server.app import ROUTES, Route, found
 from tests.desk.conftest import World
 from tests.support import desks
 from tests.support.desks import PASSWORD, PEOPLE, Answer, Client
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.people import Acting, Person
-from webarcfs.archive.catalogue.steps import RUNS, TABLE, Step
-from webarcfs.archive.catalogue.workflow import RIGHTS, Right, Role
+from webarcfs.archive.catalogue.workflow import RIGHTS, RUNS, TABLE, Right, Role, Step
 from webarcfs.archive.model.metadata import format_time, now
 from webarcfs.room.server.access_log import escaped
 
@@ -130,7 +126,7 @@ def test_a_step_is_refused_to_who_lacks_its_right(world: World, step: Step) -> N
 
 def test_what_runs_is_told_to_persons_of_the_archive_alone(world: World) -> None:
     for method in ("GET", "HEAD", "POST"):
-        answer = Client(world.served.port).ask(method, watching.PATH)
+        answer = Client(world.served.port).ask(method, serving.PATH)
         assert (answer.status, answer.body) == (403, b"")
 
 
@@ -246,38 +242,36 @@ def test_a_login_leads_to_where_it_was_asked_for_and_nowhere_else(world: World) 
 
 def test_a_guesser_is_held_to_the_rate(own: World, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[str] = []
-    from agent.desk.login import passwords
+    from agent.desk import login
 
-    monkeypatch.setattr(
-        passwords, "matches", lambda known, word: (tried.append(word), known != "" and word == PASSWORD)[1]
-    )
+    monkeypatch.setattr(login, "matches", lambda known, word: (tried.append(word), known != "" and word == PASSWORD)[1])
     client = Client(own.served.port)
     page = client.get("/login")
     answers = [client.submit(page, "/login", {"name": "anna", "password": f"guess {n}"}) for n in range(12)]
-    assert [each.status for each in answers] == [403] * limits.GUESSES_OF_BOTH + [429] * (12 - limits.GUESSES_OF_BOTH)
-    assert len(tried) == limits.GUESSES_OF_BOTH
-    assert int(answers[-1].headers["retry-after"]) <= limits.GUESS_SECONDS + 1
+    assert [each.status for each in answers] == [403] * forms.GUESSES_OF_BOTH + [429] * (12 - forms.GUESSES_OF_BOTH)
+    assert len(tried) == forms.GUESSES_OF_BOTH
+    assert int(answers[-1].headers["retry-after"]) <= forms.GUESS_SECONDS + 1
     assert client.submit(page, "/login", {"name": "anna", "password": PASSWORD}).status == 429, (
         "even the right one waits"
     )
     for n in range(40):
         client.submit(page, "/login", {"name": f"name {n}", "password": "x"})
-    assert len(tried) == limits.GUESSES_OF_ADDRESS
+    assert len(tried) == forms.GUESSES_OF_ADDRESS
 
 
 def test_guesses_of_a_name_are_bounded_over_all_addresses_and_end() -> None:
     now = [0.0]
     guesses = Guesses(lambda: now[0])
     tried = sum(guesses.begin("anna", f"10.0.{n // 200}.{n % 200}") == 0 for n in range(1_000))
-    assert tried == limits.GUESSES_OF_NAME
+    assert tried == forms.GUESSES_OF_NAME
     assert guesses.begin("ANNA", "10.9.9.9") > 0
     assert guesses.begin("bert", "10.9.9.9") == 0
-    now[0] += limits.GUESS_SECONDS
+    now[0] += forms.GUESS_SECONDS
     assert guesses.begin("anna", "10.0.0.1") == 0
     guesses.was_right("anna", "10.0.0.1")
     for n in range(50_000):
         guesses.begin(f"n{n}", f"a{n}")
-    assert len(guesses._known) <= 3 * limits.GUESSERS
+    assert len(guesses._known) <= 3 * forms.GUESSERS
 
 
 def test_a_session_is_good_at_its_own_desk_alone_and_ends_at_the_server(own: World) -> None:
@@ -300,12 +294,12 @@ def test_sessions_end_when_idle_and_in_any_case_after_a_day() -> None:
     sessions = Sessions(b"k" * 32, "here", lambda: now[0])
     _, cookie = sessions.begin(Person("anna", "Anna", Role.ARCHIVIST))
     for _ in range(3):
-        now[0] += limits.IDLE_SECONDS / 2
+        now[0] += forms.IDLE_SECONDS / 2
         assert sessions.find(cookie) is not None
-    now[0] = limits.LONGEST_SECONDS + 1.0
+    now[0] = forms.LONGEST_SECONDS + 1.0
     assert sessions.find(cookie) is None
     _, cookie = sessions.begin(Person("anna", "Anna", Role.ARCHIVIST))
-    now[0] += limits.IDLE_SECONDS + 1
+    now[0] += forms.IDLE_SECONDS + 1
     assert sessions.find(cookie) is None
 
 
@@ -418,7 +412,7 @@ def test_an_address_of_a_feed_opens_the_feed_alone_until_it_is_taken_back(own: W
     secret = place.removeprefix("/feed/").partition(".")[0]
     held = own.archive.jobs / "20261010T030000-p"
     held.mkdir()
-    jobstate.save(held, JobState(job=held.name, publication="p", held="deadline", updated=format_time(now())))
+    job_state.save(held, JobState(job=held.name, publication="p", held="deadline", updated=format_time(now())))
     assert len(secret) > 40 and secret not in own.archive.people.read_text(), "its hash is kept"
     assert secret not in rita.get("/feed").text, "it is shown once"
     feed = reader.get(place)

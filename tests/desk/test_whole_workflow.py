@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from agent.desk import limits
+from agent.desk import forms
 from tests.support import crawls, desks, ministry, rooms
 from tests.support.agents import RunningAgent
 from tests.support.browsers import chromium, needs_chromium
@@ -67,7 +67,7 @@ class Office:
 
 @pytest.fixture
 def office(archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Office]:
-    monkeypatch.setattr(limits, "WATCH_SECONDS", 0.1)
+    monkeypatch.setattr(forms, "WATCH_SECONDS", 0.1)
     desks.with_people(archive)
     archive.converter_settings.parent.mkdir()
     archive.converter_settings.write_text("wrap: 100\n")

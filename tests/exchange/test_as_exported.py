@@ -19,11 +19,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.catalogue.keeping import catch_up_records
-from agent.importing.exported.intake import Intake
+from agent.catalogue.recording import catch_up_records
+from agent.importing.exported_trees import Intake
 from agent.indexing import recovery
 from agent.jobs import exportedjob
-from agent.upkeep.verification import verify
+from agent.maintenance.verification import verify
 from tests.support import archives, exportedrecords
 from tests.support.archives import rows_of
 from tests.support.crawls import count, crawl
@@ -32,24 +32,22 @@ from tests.support.exportedrecords import Made
 from tests.support.imports import command, killed_in
 from tests.support.journals import Writer
 from tests.support.site import Site, redirect
+from webarcfs.access.gate import Gate, Reader
+from webarcfs.access.reader_repositories import ReaderRepositories
+from webarcfs.archive.additions.commit_additions import commit_additions
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import State
-from webarcfs.archive.commit.commit_additions import commit_additions
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Repository
-from webarcfs.archive.history.feed import Feed
-from webarcfs.archive.history.sequence import PublicationSlot
+from webarcfs.archive.history.sequence import Feed, PublicationSlot
 from webarcfs.archive.model.arc_paths import HEADERS, data_name
-from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
 from webarcfs.archive.model.errors import Busy, Damaged, Interrupted
-from webarcfs.archive.model.metadata import CommitTag, MetaData
-from webarcfs.archive.model.redirects import Redirect, place_of, write_list
-from webarcfs.exchange import warc
-from webarcfs.exchange.selection import Asked, Chosen, Selection, select
-from webarcfs.gate.gate import Gate, Reader
-from webarcfs.gate.reader_repositories import ReaderRepositories
+from webarcfs.archive.model.metadata import COMMITTER, CommitTag, CrawlMessage, MetaData
+from webarcfs.archive.model.url_lists import Redirect, place_of, write_list
+from webarcfs.export import warc
+from webarcfs.export.selection import Asked, Chosen, Selection, select
 
 pytestmark = pytest.mark.crawl
 

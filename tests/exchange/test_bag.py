@@ -23,10 +23,10 @@ from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.metadata import CET, parse_time
-from webarcfs.exchange import bagit as bags
-from webarcfs.exchange import warc
-from webarcfs.exchange.selection import Asked, select
-from webarcfs.exchange.summary import Summary
+from webarcfs.export import bagit as bags
+from webarcfs.export import warc
+from webarcfs.export.export_result import Summary
+from webarcfs.export.selection import Asked, select
 
 pytestmark = pytest.mark.store
 

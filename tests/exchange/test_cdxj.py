@@ -23,9 +23,9 @@ from tests.support.waiting import until
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import UrlRefused
-from webarcfs.archive.model.redirects import Redirect, place_of, write_list
-from webarcfs.archive.model.url import canonical
-from webarcfs.exchange.cdx_key import cdx_key
+from webarcfs.archive.model.url_lists import Redirect, place_of, write_list
+from webarcfs.archive.model.urls import canonical
+from webarcfs.export.cdxj import cdx_key
 
 pytestmark = pytest.mark.store
 

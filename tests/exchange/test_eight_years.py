@@ -24,9 +24,8 @@ from webarcfs.archive.config.directory import Archive, create
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.model.metadata import CET, format_time
-from webarcfs.exchange.documents import documents
-from webarcfs.exchange.selection import Asked, select
-from webarcfs.room.wayback.memento import http_date
+from webarcfs.export.selection import Asked, documents, select
+from webarcfs.room.replay.memento import http_date
 
 pytestmark = [pytest.mark.crawl, pytest.mark.timeout(1800)]
 

@@ -15,7 +15,7 @@ import pytest
 from tests.support import archives
 from tests.support.sources import ROOT
 from webarcfs.archive.config import directory
-from webarcfs.exchange.selection import Asked, select
+from webarcfs.export.selection import Asked, select
 
 pytestmark = pytest.mark.crawl
 

@@ -17,7 +17,7 @@ from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
 from agent.jobs import exportedjob
-from agent.upkeep.verification import verify
+from agent.maintenance.verification import verify
 from tests.crawl.test_import_tools import warcprox
 from tests.support import archives, crawls, nasty
 from tests.support.crawls import crawl
@@ -26,14 +26,13 @@ from tests.support.journals import Writer
 from tests.support.readercommand import webarc
 from tests.support.realsites import HANDBOOK, POSTGRESQL, PYTHON
 from tests.support.site import Site, redirect
-from webarcfs.archive.commit.commit_additions import commit_additions
+from webarcfs.archive.additions.commit_additions import commit_additions
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive, open_archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import redirect_lists
-from webarcfs.exchange.documents import documents
-from webarcfs.exchange.selection import Asked, Exported, select
+from webarcfs.export.selection import Asked, Exported, documents, select
 
 pytestmark = pytest.mark.crawl
 

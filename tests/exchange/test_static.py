@@ -19,17 +19,17 @@ from click.testing import CliRunner
 from tests.support import archives, rooms
 from tests.support.disks import small_disk
 from tests.support.rooms import Page
+from webarcfs.access.gate import Gate, Reader
+from webarcfs.access.reader_repositories import ReaderRepositories
 from webarcfs.archive.catalogue.record import State
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.arc_paths import arc_path
 from webarcfs.archive.model.errors import Interrupted
 from webarcfs.commands.cli import cli
 from webarcfs.content.rewriting.references import LONGEST_BODY
-from webarcfs.exchange.selection import Asked, Selection, select
-from webarcfs.exchange.static.export import export
-from webarcfs.exchange.summary import Summary
-from webarcfs.gate.gate import Gate, Reader
-from webarcfs.gate.reader_repositories import ReaderRepositories
+from webarcfs.export.export_result import Summary
+from webarcfs.export.selection import Asked, Selection, select
+from webarcfs.export.static_site import export
 
 pytestmark = pytest.mark.store
 
@@ -238,8 +238,8 @@ _KILLED = """
 import os, sys
 from pathlib import Path
 from webarcfs.archive.config.directory import Archive
-from webarcfs.exchange.selection import Asked, select
-from webarcfs.exchange.static.export import export
+from webarcfs.export.selection import Asked, select
+from webarcfs.export.static_site import export
 left = int(sys.argv[3])
 def stop():
     global left
@@ -295,7 +295,7 @@ def test_notes_of_another_selection_or_another_start_of_the_machine_are_none(
     (out / "b.test/x.html").write_bytes(b"")  # as a power cut may leave it
     boot = tmp_path / "boot"
     boot.write_text("another\n")
-    monkeypatch.setattr("webarcfs.exchange.static.export._BOOT", boot)
+    monkeypatch.setattr("webarcfs.export.static_site._BOOT", boot)
     exported(select(archive, Asked(publication="two")), out)
     assert (out / "b.test/x.html").stat().st_size
 

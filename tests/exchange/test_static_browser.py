@@ -20,9 +20,9 @@ from tests.support.hostilepages import HOSTILE
 from tests.support.livesites import CAPTURED, live, sample, served
 from tests.support.realsites import PYTHON
 from tests.support.rooms import Page
-from webarcfs.content.rewriting.attribute_table import LOADED_RELS
-from webarcfs.exchange.selection import Asked, select
-from webarcfs.exchange.static.export import export
+from webarcfs.content.rewriting.html_references import LOADED_RELS
+from webarcfs.export.selection import Asked, select
+from webarcfs.export.static_site import export
 
 pytestmark = [
     pytest.mark.store,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.support import archives
 from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.model.errors import Damaged
-from webarcfs.exchange.static.folders import Folder, Folders
+from webarcfs.export.static_places import Folder, Folders
 
 _NAMES = st.one_of(
     st.sampled_from(["a", "b", "x 40000 a", "40000 a", "100644 a", "a 40000 b", "40000", "é"]),

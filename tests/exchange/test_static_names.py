@@ -9,9 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from webarcfs.exchange.static import names
-from webarcfs.exchange.static.file_types import EXTENSIONS, FileType, Reading, file_type
-from webarcfs.exchange.static.names import file_path, folded, to_mark
+from webarcfs.export import static_places
+from webarcfs.export.static_places import EXTENSIONS, FileType, Reading, file_path, file_type, folded, to_mark
 
 pytestmark = pytest.mark.pure
 
@@ -86,7 +85,7 @@ def test_a_document_gets_this_file(arc: str, kind: str, path: str) -> None:
     ],
 )
 def test_a_domain_gets_this_folder(domain: str, name: str) -> None:
-    found = names.host_name(domain)
+    found = static_places.host_name(domain)
     assert found.partition("~")[0] == name.partition("~")[0]
     assert re.fullmatch(r"~[0-9a-f]{12}", found[found.find("~") :]) if "~" in name else found == name
 
@@ -199,10 +198,10 @@ def test_no_two_documents_share_a_file_and_no_file_is_a_folder(site: dict[tuple[
 @given(_SITES)
 def test_every_system_takes_every_name(site: dict[tuple[str, ...], FileType]) -> None:
     for arc, path in paths_of(site).items():
-        assert len(path.encode("utf-16-le")) // 2 <= names.LONGEST_PATH
+        assert len(path.encode("utf-16-le")) // 2 <= static_places.LONGEST_PATH
         for part in path.split("/"):
             assert len(part.encode()) <= 255
-            assert len(part.encode("utf-16-le")) // 2 <= names.LONGEST_NAME
+            assert len(part.encode("utf-16-le")) // 2 <= static_places.LONGEST_NAME
             assert not re.search(r'[<>:"/\\|?*\x00-\x1f\x7f]', part)
             assert part[-1] not in " ." and part[0] not in " ."
             assert part.partition(".")[0].strip().upper() not in {"CON", "PRN", "AUX", "NUL", "COM1", "LPT9", "COM¹"}

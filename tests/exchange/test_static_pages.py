@@ -14,11 +14,9 @@ from selectolax.lexbor import LexborHTMLParser
 
 from tests.support.hostilepages import HOSTILE
 from webarcfs.content.rewriting.references import LONGEST_BODY
-from webarcfs.exchange.static import drawings, own_pages, pages
-from webarcfs.exchange.static.file_types import Reading, file_type
-from webarcfs.exchange.static.pages import Document, Page, page_of
-from webarcfs.exchange.static.places import Place
-from webarcfs.exchange.static.targets import relative
+from webarcfs.export import static_pages, static_site
+from webarcfs.export.static_pages import Document, Page, page_of, relative
+from webarcfs.export.static_places import Place, Reading, file_type
 
 pytestmark = pytest.mark.pure
 
@@ -163,7 +161,7 @@ def test_charset_and_policy_stand_behind_the_doctype_and_before_all_else(before:
 
 def test_a_policy_of_the_page_is_out_of_force_and_ours_is_the_first() -> None:
     found = page('<meta http-equiv=Content-Security-Policy content="default-src *"><script>1</script>')
-    assert found.index(pages.POLICY) < found.index("x-http-equiv")
+    assert found.index(static_pages.POLICY) < found.index("x-http-equiv")
 
 
 def test_a_page_of_xml_gets_policy_and_comment_in_its_head() -> None:
@@ -175,7 +173,7 @@ def test_a_page_of_xml_gets_policy_and_comment_in_its_head() -> None:
         found = made(source, Reading.XHTML).body
         root = etree.fromstring(found)
         first = root.find(".//{http://www.w3.org/1999/xhtml}head/{http://www.w3.org/1999/xhtml}meta")
-        assert first is not None and first.get("content") == pages.POLICY
+        assert first is not None and first.get("content") == static_pages.POLICY
         assert b"url: http://e.org/a/page.html" in found
         assert found.startswith(b'<?xml version="1.0" encoding="utf-8"?>')
         assert root[-1].text == "\u00e4"
@@ -218,7 +216,7 @@ _XHTML = "xmlns:h='http://www.w3.org/1999/xhtml'"
 def test_a_drawing_without_scripts_stays(inside: str) -> None:
     head = '<?xml version="1.0"?>\n<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/x.dtd">\n'
     source = f"{head}<svg {_NS}>{inside}</svg>\n".encode()
-    assert drawings.cleaned(source) == (source, False)
+    assert static_pages.cleaned(source) == (source, False)
 
 
 @pytest.mark.parametrize(
@@ -233,29 +231,29 @@ def test_a_drawing_without_scripts_stays(inside: str) -> None:
     ],
 )  # fmt: skip
 def test_what_a_drawing_would_run_is_taken_out(inside: str) -> None:
-    found, is_other = drawings.cleaned(f"<svg {_NS} onload='1'>{inside}<rect id='r'/></svg>".encode())
+    found, is_other = static_pages.cleaned(f"<svg {_NS} onload='1'>{inside}<rect id='r'/></svg>".encode())
     assert is_other
     text = found.decode()
     assert not re.search(r"script|onload|onclick|foreignObject|iframe|data:text", text.replace("javascript:1'", "x"))
     assert "<rect" in text and ("tail" in text) == ("tail" in inside)
-    assert drawings.cleaned(found) == (found, False)
+    assert static_pages.cleaned(found) == (found, False)
 
 
 def test_entities_of_a_drawing_are_put_in_before_it_is_looked_at() -> None:
     entities = '<!ENTITY e "<script>1</script>"><!ENTITY n "http://editor/">'
     source = f'<!DOCTYPE svg [{entities}]><svg {_NS} xmlns:x="&n;">&e;<rect/></svg>'
-    found, is_other = drawings.cleaned(source.encode())
+    found, is_other = static_pages.cleaned(source.encode())
     assert is_other and b"script" not in found and b"ENTITY" not in found and b"<rect" in found
     many = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 20}">' for n in range(1, 12))
     bomb = f'<!DOCTYPE svg [<!ENTITY e0 "ha">{many}]><svg {_NS}>&e11;</svg>'
-    assert len(drawings.cleaned(bomb.encode())[0]) < 1 << 20
+    assert len(static_pages.cleaned(bomb.encode())[0]) < 1 << 20
 
 
 @pytest.mark.parametrize(
     "source", ["", "no drawing", "<svg><script>1</script></svg>", f"<svg {_NS}><g><script>1</script>", "<html/>"]
 )
 def test_what_is_no_drawing_runs_nothing(source: str) -> None:
-    found, _ = drawings.cleaned(source.encode())
+    found, _ = static_pages.cleaned(source.encode())
     assert etree.fromstring(found).xpath("count(//*[namespace-uri() != '' and local-name() = 'script'])") == 0
 
 
@@ -273,7 +271,7 @@ def test_hostile_pages_are_tamed(name: str) -> None:
         assert b"script" not in found and b"onload" not in found
     if reading is Reading.HTML:
         parsed = LexborHTMLParser(found.decode("utf-8", "replace"))
-        assert parsed.css("head meta")[1].attributes["content"] == pages.POLICY
+        assert parsed.css("head meta")[1].attributes["content"] == static_pages.POLICY
         for node in parsed.css("[src], [href]"):
             if node.tag not in ("base", "link"):
                 value = (node.attributes.get("src") or node.attributes.get("href") or "").strip()
@@ -321,11 +319,13 @@ def test_a_relative_reference_leads_to_the_file(folder: list[str], path: list[st
 
 
 def test_our_own_pages_run_our_script_alone() -> None:
-    for found in (own_pages.missing(), own_pages.form(), own_pages.live()):
+    for found in (static_site.missing(), static_site.form(), static_site.live()):
         parsed = LexborHTMLParser(found.decode())
         assert "sha256-" in (parsed.css("meta")[1].attributes["content"] or "")
         assert len(parsed.css("script")) == 1
-    listed = own_pages.Listed(domain="<e>", commit_tag="<t>", publication="<p>", documents=3, start='a"b', title="<x>")
-    parsed = LexborHTMLParser(own_pages.index([listed], "<s>").decode())
+    listed = static_site.Listed(
+        domain="<e>", commit_tag="<t>", publication="<p>", documents=3, start='a"b', title="<x>"
+    )
+    parsed = LexborHTMLParser(static_site.index([listed], "<s>").decode())
     assert [node.text() for node in parsed.css("td")] == ["<e><x>", "<t>", "<p>", "3"]
     assert parsed.css_first("td a").attributes["href"] == 'a"b'  # type: ignore[union-attr] # it is there

@@ -30,9 +30,9 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import redirect_lists, versions
 from webarcfs.archive.model.errors import Interrupted
-from webarcfs.exchange import wacz, warc
-from webarcfs.exchange.selection import Asked, select
-from webarcfs.exchange.summary import Summary
+from webarcfs.export import wacz, warc
+from webarcfs.export.export_result import Summary
+from webarcfs.export.selection import Asked, select
 
 pytestmark = pytest.mark.crawl
 

@@ -32,13 +32,12 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.arc_paths import data_name
-from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
 from webarcfs.archive.model.errors import Interrupted
-from webarcfs.archive.model.metadata import CommitTag, MetaData
-from webarcfs.archive.model.redirects import REDIRECTS, Redirect, place_of, write_list
-from webarcfs.exchange import growing, warc
-from webarcfs.exchange.selection import Asked, Chosen, Selection, select
-from webarcfs.exchange.summary import Summary
+from webarcfs.archive.model.metadata import COMMITTER, CommitTag, CrawlMessage, MetaData
+from webarcfs.archive.model.url_lists import REDIRECTS, Redirect, place_of, write_list
+from webarcfs.export import export_result, warc
+from webarcfs.export.export_result import Summary
+from webarcfs.export.selection import Asked, Chosen, Selection, select
 
 pytestmark = pytest.mark.store
 
@@ -270,7 +269,7 @@ def test_what_was_written_is_what_a_checkpoint_says(archive: Archive, tmp_path: 
     """Behind each checkpoint the files can be cut off anywhere, or have more: the bytes are the same in the end."""
     selection, out = select(archive, Asked()), tmp_path / "out.warc.gz"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(growing, "_SECONDS", -1.0)
+        patch.setattr(export_result, "_SECONDS", -1.0)
         _export(selection, out)
     whole, notes = out.read_bytes(), tmp_path / "out.warc.gz.notes"
     lines = notes.read_bytes().splitlines(keepends=True)

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import agent.catalogue.stepfolders
-import agent.converting.derived_forms
-import agent.converting.tidy
+import agent.maintenance.backups
 import agent.steps.context
+import agent.steps.converting
 import agent.steps.running
-import agent.upkeep.backups
 import webarcfs.archive.catalogue.catalogue
 import webarcfs.archive.git.repository
 import webarcfs.search.index
@@ -28,14 +27,14 @@ POINTS: dict[str, tuple[Any, str, int]] = {
     "next": (agent.steps.running, "ask_next", 5),
     "done": (agent.catalogue.stepfolders, "done", 5),
     "ask": (agent.catalogue.stepfolders, "ask", 4),
-    "put": (agent.converting.derived_forms.FormsWriter, "put", 6),
-    "flush": (agent.converting.derived_forms.FormsWriter, "flush", 2),
-    "tidy": (agent.converting.tidy.Tidy, "_ended", 1),
+    "put": (agent.steps.converting.FormsWriter, "put", 6),
+    "flush": (agent.steps.converting.FormsWriter, "flush", 2),
+    "tidy": (agent.steps.converting.Tidy, "_ended", 1),
     "index": (webarcfs.search.index.IndexWriter, "commit", 2),
     "put-text": (webarcfs.search.index.IndexWriter, "put", 1),
     "sync": (agent.steps.context, "sync_tree", 2),
-    "backup": (agent.upkeep.backups, "mirror", 3),
-    "copy": (agent.upkeep.backups, "_copy", 2),
+    "backup": (agent.maintenance.backups, "mirror", 3),
+    "copy": (agent.maintenance.backups, "_copy", 2),
 }
 
 

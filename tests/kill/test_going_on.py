@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from agent.jobfolder import jobstate
-from agent.jobfolder.jobstate import Phase
+from agent.crawl import job_state
+from agent.crawl.job_state import Phase
 from tests.kill.conftest import PAGES
 from tests.kill.test_kill_agent import killed_worker
 from tests.support import crawls, disks, gitlocks
@@ -29,7 +29,7 @@ from tests.support.site import Answer, Exchange, Site, page
 from tests.support.waiting import until
 from webarcfs.archive.config.directory import Archive, create
 from webarcfs.archive.git.repository import INCOMING, MAIN, Repository
-from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.history.sequence import Feed
 
 pytestmark = pytest.mark.crawl
 
@@ -77,7 +77,7 @@ def start_once(archive: Archive) -> None:
 def is_finished(archive: Archive, site: Site, job: str) -> None:
     """One snapshot of the one job, whole; of what was fetched, only what was under way was fetched twice."""
     assert reports(archive, "p") == [job] and list(archive.jobs.iterdir()) == []
-    ended = jobstate.load(archive.reports / job)
+    ended = job_state.load(archive.reports / job)
     assert ended is not None and ended.state is Phase.ARCHIVED and ended.complete
     assert len(list(Feed(archive.changes).lines())) == 1
     expected = {Generated(PAGES).path(number).removeprefix("/") or "index.html" for number in range(PAGES)}

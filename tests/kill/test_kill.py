@@ -12,7 +12,7 @@ from collections import Counter
 import pytest
 
 from agent.jobs.publishing import STAGES
-from agent.upkeep.verification import verify
+from agent.maintenance.verification import verify
 from tests.kill.conftest import PAGES
 from tests.kill.victim import POINTS
 from tests.support.crawls import log_text
@@ -24,10 +24,10 @@ from tests.support.waiting import until
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS, INCOMING, MAIN, SEEN, Repository
 from webarcfs.archive.history import versions
-from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.history.sequence import Feed
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.model.arc_paths import arc_path
-from webarcfs.warc import jobwarc
+from webarcfs.warc import job_warc
 
 pytestmark = [pytest.mark.crawl, pytest.mark.mount]
 
@@ -187,7 +187,7 @@ def test_kill_while_wget_fetches(archive: Archive, site: Site) -> None:
             assert process.poll() is None
         process.kill()
     job = next(archive.jobs.iterdir())
-    whole = {each.url for path in job.glob("*.warc") for each in jobwarc.responses(path)}
+    whole = {each.url for path in job.glob("*.warc") for each in job_warc.responses(path)}
     assert len(whole) > 5
     wget = ["pgrep", "-f", str(job)]  # its answer would take longer
     until(lambda: subprocess.run(wget, check=False, capture_output=True).stdout == b"", within=3, every=0.05)

@@ -10,9 +10,9 @@ from collections import Counter
 
 import pytest
 
-from agent.jobfolder import definition, folders, jobstate
-from agent.jobfolder.definition import Definition
-from agent.jobfolder.jobstate import Phase
+from agent.crawl import job_folder, job_state
+from agent.crawl.job_folder import Definition
+from agent.crawl.job_state import Phase
 from agent.jobs.publishing import STAGES
 from tests.kill.conftest import PAGES
 from tests.kill.test_kill import change_site
@@ -21,10 +21,10 @@ from tests.support.agents import configure, job_of, status
 from tests.support.crawls import run_command
 from tests.support.generated import Generated
 from tests.support.site import Site
-from webarcfs.archive.config import settings_file
+from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS, Repository
-from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.history.sequence import Feed
 
 pytestmark = pytest.mark.crawl
 
@@ -39,10 +39,10 @@ def start(archive: Archive) -> None:
 
 def killed_worker(archive: Archive, point: str) -> str:
     """A job as the agent begins it, whose process dies at `point`, and the agent with it; its name."""
-    settings, _ = settings_file.load(archive.settings)
+    settings, _ = settings_files.load(archive.settings)
     (publication,) = settings.publications
-    folder = folders.new_folder(archive, publication.name)
-    definition.save(folder, Definition(publication=publication, instances=settings.crawl.max_instances))
+    folder = job_folder.new_folder(archive, publication.name)
+    job_folder.save(folder, Definition(publication=publication, instances=settings.crawl.max_instances))
     command = [sys.executable, "-m", "tests.kill.victim", f"worker:{point}", str(archive.root), folder.name]
     read, write = os.pipe()  # as the agent does: its end means that the agent is gone
     try:
@@ -70,7 +70,7 @@ def test_the_next_start_finishes_the_job(archive: Archive, site: Site, point: st
     assert [path for path, count in Counter(each.path for each in site.requests).items() if count > 1] == []
     assert status(archive)["jobs"] == []
     assert list(archive.jobs.iterdir()) == []
-    ended = jobstate.load(archive.reports / job)
+    ended = job_state.load(archive.reports / job)
     assert ended is not None and ended.state is Phase.ARCHIVED and ended.complete
     store = Repository(archive.repository(next(archive.domains())))
     lines = list(Feed(archive.changes).lines())

@@ -15,15 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from agent.upkeep import maintenance
+from agent.maintenance import maintenance
 from tests.support import archives
 from tests.support.crawls import crawl
 from tests.support.histories import DOMAIN
 from tests.support.site import Site
 from tests.support.waiting import until
 from webarcfs.archive.config.directory import Archive
-from webarcfs.exchange import cdxj, warc
-from webarcfs.exchange.selection import Asked, select
+from webarcfs.export import cdxj, warc
+from webarcfs.export.selection import Asked, select
 
 pytestmark = [pytest.mark.crawl, pytest.mark.timeout(600)]
 
@@ -32,8 +32,8 @@ _ROUNDS = int(os.environ.get("EXPORT_KILLS", "3"))
 _COMMAND = """
 import time
 from webarcfs.commands.cli import main
-from webarcfs.exchange.growing import Growing
-from webarcfs.exchange import growing
+from webarcfs.export.export_result import Growing
+from webarcfs.export import growing
 growing._SECONDS = 0.05
 end_piece = Growing.end_piece
 def slowly(files):

@@ -16,11 +16,11 @@ import pytest
 
 from agent.indexing.fulltext import bring_in_step
 from agent.indexing.recovery import catch_up
-from agent.upkeep.verification import verify
+from agent.maintenance.verification import verify
 from tests.support import archives
 from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.index import fulltext_source
+from webarcfs.archive.index import captures
 from webarcfs.search import generations
 from webarcfs.search.searching import Searcher, SearchQuestion
 
@@ -92,7 +92,7 @@ def test_kills_lose_and_double_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     catch_up(archive)
     bring_in_step(archive)
     assert list(verify(archive)) == []
-    rows = fulltext_source.count_versions(archive.database)
+    rows = captures.count_versions(archive.database)
     assert generations.opened(archive).counts() == rows
     searcher = Searcher(archive)
     for each in range(40):

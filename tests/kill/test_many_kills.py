@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.catalogue.keeping import catch_up_records
+from agent.catalogue.recording import catch_up_records
 from agent.indexing.recovery import recover
 from agent.jobs.publishing import STAGES
-from agent.upkeep import backups
-from agent.upkeep.verification import verify
+from agent.maintenance import backups
+from agent.maintenance.verification import verify
 from tests.kill.victim import POINTS
 from tests.support.archives import rows_of
 from tests.support.site import Site, redirect
@@ -27,9 +27,8 @@ from webarcfs.archive.catalogue.record import Part, Record
 from webarcfs.archive.config.directory import Archive, open_archive
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import redirect_lists
-from webarcfs.archive.history.feed import Feed
-from webarcfs.archive.history.statistics import statistics
-from webarcfs.archive.history.versions import tree_of
+from webarcfs.archive.history.sequence import Feed
+from webarcfs.archive.history.versions import statistics, tree_of
 from webarcfs.archive.index.database import Database
 
 pytestmark = pytest.mark.crawl

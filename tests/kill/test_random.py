@@ -22,7 +22,7 @@ from tests.support.imports import command
 from tests.support.site import Site
 from webarcfs.archive.config.directory import Archive, create
 from webarcfs.archive.git.repository import CRAWLS
-from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.history.sequence import Feed
 from webarcfs.archive.index.database import Database
 
 pytestmark = pytest.mark.crawl

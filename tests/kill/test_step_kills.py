@@ -14,13 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.catalogue.keeping import ask_next
-from agent.converting import tidy
-from agent.converting.derived_forms import Forms
+from agent.catalogue.recording import ask_next
+from agent.maintenance import backups
+from agent.maintenance.verification import verify
 from agent.steps import converting
+from agent.steps.converting import Forms
 from agent.steps.running import run_waiting
-from agent.upkeep import backups
-from agent.upkeep.verification import verify
 from tests.kill.stepvictim import POINTS
 from tests.support.archives import DOMAIN
 from tests.support.stepped import captured, now_of, page, set_up
@@ -72,7 +71,7 @@ def test_each_step_after_a_kill(archive: Archive, tmp_path: Path) -> None:
 
 def _has_forms(archive: Archive, count: int) -> None:
     """Each page of the newest snapshot has its XHTML."""
-    forms = Forms(archive, DOMAIN, converting.XHTML, tidy.converter(archive.converter_settings).settings)
+    forms = Forms(archive, DOMAIN, converting.XHTML, converting.converter(archive.converter_settings).settings)
     with CaptureIndex(archive.database) as index:
         seq = 2**40
         rows = list(index.of_snapshot(DOMAIN, seq))

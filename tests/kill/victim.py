@@ -13,19 +13,18 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import agent.capture.fetchresults
-import agent.capture.loop
+import agent.crawl.loop
+import agent.crawl.wget
 import agent.indexing.recovery
 import agent.jobs.crawljob
-import agent.jobs.ending
 import agent.jobs.publishing
+import agent.pipeline.publish
 import agent.reports.report
 import agent.service.worker
-import agent.stages.publish
 import webarcfs.archive.catalogue.catalogue
 from agent.cli import main
-from agent.pipeline.document import Document
-from agent.stages.publish import Publisher
+from agent.pipeline.domain_run import Document
+from agent.pipeline.publish import Publisher
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history.sequence import PublicationSlot
 
@@ -71,11 +70,11 @@ def after(owner: Any, name: str) -> Callable[[], None]:
 
 #: Step → what arms it. In the order in which a crawl passes them.
 POINTS: dict[str, Callable[[], None]] = {
-    "first-batch-read": before(agent.capture.loop._Capture, "read", 1),
-    "later-batch-read": before(agent.capture.loop._Capture, "read", 4),
-    "captured": before(agent.jobs.ending, "publish_domain"),
-    "documents-stored": before(agent.stages.publish, "merge_redirects"),
-    "lists-merged": after(agent.stages.publish, "merge_redirects"),
+    "first-batch-read": before(agent.crawl.loop._Capture, "read", 1),
+    "later-batch-read": before(agent.crawl.loop._Capture, "read", 4),
+    "captured": before(agent.jobs.publishing, "publish_domain"),
+    "documents-stored": before(agent.pipeline.publish, "merge_redirects"),
+    "lists-merged": after(agent.pipeline.publish, "merge_redirects"),
     "objects-written": before(Publisher, "_swap"),
     "commit-written": before(Repository, "update_refs", 1),
     "refs-moved": before(PublicationSlot, "publish"),
@@ -84,7 +83,7 @@ POINTS: dict[str, Callable[[], None]] = {
     "in-index": before(agent.indexing.recovery, "index"),
     "before-report": before(agent.reports.report, "write"),
     "in-report": before(agent.reports.report, "sync_tree"),
-    "report-written": before(agent.jobs.ending, "keep_capture"),
+    "report-written": before(agent.jobs.publishing, "keep_capture"),
     "in-record": before(webarcfs.archive.catalogue.catalogue, "RefUpdate"),
     "record-written": before(agent.reports.report, "remove_job"),
 }
@@ -92,14 +91,14 @@ POINTS: dict[str, Callable[[], None]] = {
 
 def at_page(path: str) -> None:
     """Die whenever this process reads the page at `path` for its links."""
-    original = agent.capture.fetchresults.page_links
+    original = agent.crawl.wget.page_links
 
     def dying(body: bytes, url: str, *arguments: Any) -> Any:
         if url.endswith(path):
             die()
         return original(body, url, *arguments)
 
-    agent.capture.fetchresults.page_links = dying
+    agent.crawl.wget.page_links = dying
 
 
 def in_stage(name: str, number: int) -> None:

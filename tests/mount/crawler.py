@@ -15,12 +15,11 @@ from pathlib import Path
 
 from tests.support import archives
 from tests.support.archives import DOMAIN
-from webarcfs.archive.commit import commit_additions
+from webarcfs.archive.additions import commit_additions
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.history.feed import Feed
-from webarcfs.archive.model.commit_message import CrawlMessage
-from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.history.sequence import Feed
+from webarcfs.archive.model.metadata import CommitTag, CrawlMessage
 from webarcfs.archive.system.locks import Turnstile
 
 

@@ -26,10 +26,9 @@ from tests.support.mounts import DETACH, Mounted, run
 from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.objects import Entry
-from webarcfs.archive.history.feed import Feed
-from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
-from webarcfs.archive.model.metadata import CommitTag
-from webarcfs.mount.adapters.request_stats import STATS
+from webarcfs.archive.history.sequence import Feed
+from webarcfs.archive.model.metadata import COMMITTER, CommitTag, CrawlMessage
+from webarcfs.mount.adapters.requests import STATS
 
 pytestmark = [pytest.mark.mount, pytest.mark.only("libfuse3")]
 ARCS = 200

@@ -14,7 +14,7 @@ from tests.support import archives
 from tests.support.compiled import copied, runs_compiled
 from tests.support.mounts import MOUNT, Mounted, run
 from webarcfs.archive.config.directory import Archive
-from webarcfs.native import loader
+from webarcfs.compiled import loader
 
 pytestmark = [pytest.mark.mount, pytest.mark.only("libfuse3")]
 
@@ -49,16 +49,16 @@ def test_by_a_word_in_the_environment_it_runs_the_sources(folder: Path, page: Ar
 _COLLECTED = """
 import gc
 import sys
-from webarcfs.native import loader
+from webarcfs.compiled import loader
 assert loader.use()
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.git.repository import Repository
-from webarcfs.view.node import remember
-from webarcfs.view.tree.files import ShownState
-from webarcfs.view.tree.folders import AddedFolder, Arc, StoredFolder
-from webarcfs.view.tree.snapshots_folder import SnapshotFolder
-from webarcfs.view.state.domain_reader import Caches, DomainReader
-from webarcfs.view.state.overlay import Overlay
+from webarcfs.vfs.node import remember
+from webarcfs.vfs.folders import ShownState
+from webarcfs.vfs.folders import AddedFolder, Arc, StoredFolder
+from webarcfs.vfs.root import SnapshotFolder
+from webarcfs.vfs.domain_states import Caches, DomainReader
+from webarcfs.vfs.overlay import Overlay
 from pathlib import Path
 
 tag = CommitTag.parse("2026-11-21T03:00:00@" + sys.argv[2])
@@ -95,7 +95,7 @@ def garbled(library: Path) -> None:
 
 
 def other_sources(library: Path) -> None:
-    with library.parents[2].joinpath("archive/model/url.py").open("a") as file:
+    with library.parents[2].joinpath("archive/model/urls.py").open("a") as file:
         file.write("# changed\n")
 
 

@@ -22,11 +22,11 @@ from tests.support.archives import DOMAIN
 from tests.support.disks import small_disk
 from tests.support.mounts import SCRIPTS, UMOUNT, UNMOUNT, Mounted, run
 from tests.support.waiting import eventually
-from webarcfs.archive.commit import commit_additions
+from webarcfs.archive.additions import commit_additions
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document.data_nodes import names
 from webarcfs.archive.system import locks
-from webarcfs.archive.system.fsync import sync_folder
+from webarcfs.archive.system.files import sync_folder
 from webarcfs.mount.process import mountpoint
 
 pytestmark = pytest.mark.mount

@@ -14,8 +14,8 @@ from tests.mount.conftest import Mounter
 from tests.mount.test_writing import error_of
 from tests.support import archives
 from tests.support.archives import DOMAIN
+from webarcfs.archive.additions.journal import RESERVE
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.journal.journal import RESERVE
 
 pytestmark = pytest.mark.mount
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.acts import attaching
 from agent.indexing.recovery import catch_up
+from agent.operations import records
 from tests.mount.conftest import ADDITIONS, BIG, PAGES, Mounter
 from tests.support import archives
 from tests.support.archives import CREATED, DOMAIN, FIRST
@@ -28,7 +28,7 @@ from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.metadata import compact_time
-from webarcfs.archive.model.redirects import REDIRECTS, Redirect, place_of, write_list
+from webarcfs.archive.model.url_lists import REDIRECTS, Redirect, place_of, write_list
 
 pytestmark = pytest.mark.mount
 
@@ -104,7 +104,7 @@ def test_what_a_record_has_is_found_by_its_name(archive: Archive, mount: Mounter
     tags = published(archive, History(steps))
     ids = [f"{compact_time(tag.crawl_time)}-{step.publication}" for tag, step in zip(tags, steps, strict=True)]
     catch_up(archive)
-    attaching.attach(archive, ids[0], "letter.pdf", BytesIO(b"x"), Acting("anna", None))
+    records.attach(archive, ids[0], "letter.pdf", BytesIO(b"x"), Acting("anna", None))
     mounted = mount(archive)
     folders = [mounted / f".snapshots/{each}" for each in ids]
     assert [os.listdir(each) for each in folders] == [[DOMAIN]] * 3
@@ -388,7 +388,7 @@ def test_tools_walk_the_present(site: Mounted, tmp_path: Path) -> None:
 
 
 def _temporary_files(mounted: Mounted) -> list[str]:
-    """Those that it has open; what it says in the end (farewell.py) is memory."""
+    """Those that it has open; what it says in the end (server.py) is memory."""
     return [link for link in _open_files(mounted) if link.endswith(" (deleted)") and not link.startswith("/memfd:")]
 
 

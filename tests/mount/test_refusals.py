@@ -21,11 +21,11 @@ from tests.support.archives import DOMAIN
 from tests.support.mounts import Mounted
 from tests.support.users import Other
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.addition import ArcVersion
+from webarcfs.archive.model.additions import ArcVersion
 from webarcfs.archive.model.errors import NotFound, NotPermitted
-from webarcfs.mount.adapters import refusals
-from webarcfs.mount.adapters.refusals import REFUSED, Refusals
-from webarcfs.mount.writing.open_files import Opened
+from webarcfs.mount.adapters import requests
+from webarcfs.mount.adapters.requests import REFUSED, Refusals
+from webarcfs.mount.writing.drafts import Opened
 
 pytestmark = pytest.mark.mount
 
@@ -274,22 +274,22 @@ def test_a_reason_is_its_users(desk: Desk, other_user: Other) -> None:
 def test_refusals_are_bounded(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     """S-getxattr-4, S-log-3: by number, length and rate; one line each, whatever is quoted."""
     seconds = [100.0]
-    monkeypatch.setattr(refusals.time, "monotonic", lambda: seconds[0])
+    monkeypatch.setattr(requests.time, "monotonic", lambda: seconds[0])
     caplog.set_level("INFO")
     noted = Refusals()
 
     def place(number: int) -> Opened:
         return Opened(SimpleNamespace(place=ArcVersion("a.example", f"{number}", "t"), path="x"))  # type: ignore[arg-type]
 
-    for number in range(refusals.MOST + 500):
+    for number in range(requests.MOST + 500):
         noted.note("write", 1, (place(number), ""), NotPermitted("one\ntwo" + "x" * 10_000))
     noted.note("write", 1, (place(0), ""), NotFound("none"))
     noted.note("write", 1, (place(0), ""), AssertionError("a fault of ours"))
     kept = noted._reasons
-    assert len(kept) == refusals.MOST
+    assert len(kept) == requests.MOST
     assert ("/a.example/1499", 1) in kept and ("/a.example/0", 1) not in kept
-    assert max(map(len, kept.values())) < refusals.LONGEST + 100
-    assert len(caplog.messages) == refusals.BURST
+    assert max(map(len, kept.values())) < requests.LONGEST + 100
+    assert len(caplog.messages) == requests.BURST
     assert not any("\n" in line for line in caplog.messages)
     seconds[0] += 1
     noted.note("write", 1, (place(0), ""), NotPermitted("no"))

@@ -34,7 +34,7 @@ from tests.support.disks import small_disk
 from tests.support.mounts import SCRIPTS, UMOUNT, Mounted, run
 from tests.support.users import NOBODY
 from tests.support.waiting import PATIENCE, eventually
-from webarcfs.archive.commit.commit_additions import commit_additions, fold_in
+from webarcfs.archive.additions.commit_additions import commit_additions, fold_in
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import parse_time
 from webarcfs.archive.system.locks import Turnstile

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.archives import DOMAIN, make_archive, publish, store_of
-from webarcfs.mount.adapters.libfuse3.request_turns import ReceiverTurn
-from webarcfs.mount.adapters.slow_requests import SLOW, SlowRequests
-from webarcfs.view import slow_causes
-from webarcfs.view.content import Blobs
+from webarcfs.mount.adapters.libfuse3.session import ReceiverTurn
+from webarcfs.mount.adapters.requests import SLOW, SlowRequests
+from webarcfs.vfs import content
+from webarcfs.vfs.content import Blobs
 
 pytestmark = pytest.mark.store
 
@@ -36,7 +36,7 @@ def test_a_slow_request_says_what_took_long(
         return read(blob)
 
     monkeypatch.setattr(store, "read", slowly)
-    with slow_causes.timed("an earlier request"):
+    with content.timed("an earlier request"):
         time.sleep(0.03)
     requests = SlowRequests(lambda where: f"/{DOMAIN}/{where}")
     begun = time.monotonic()
@@ -46,7 +46,7 @@ def test_a_slow_request_says_what_took_long(
     assert f"slow: read /{DOMAIN}/a took" in caplog.text and "; reading its body from git took 0.1" in caplog.text
     assert "earlier" not in caplog.text
     found: list[list[str]] = []
-    other = threading.Thread(target=lambda: found.append(slow_causes.since(begun)))
+    other = threading.Thread(target=lambda: found.append(content.since(begun)))
     other.start()
     other.join()
     assert found == [[]]
@@ -54,9 +54,9 @@ def test_a_slow_request_says_what_took_long(
 
 def test_what_takes_no_time_is_no_cause() -> None:
     begun = time.monotonic()
-    with slow_causes.timed("nothing"):
+    with content.timed("nothing"):
         pass
-    assert slow_causes.since(begun) == []
+    assert content.since(begun) == []
 
 
 def test_a_slow_request_says_that_it_kept_the_turn() -> None:
@@ -70,7 +70,7 @@ def test_a_slow_request_says_that_it_kept_the_turn() -> None:
         lookout = threading.Thread(target=lambda: turn.look(turn.look(0)))
         lookout.start()
         lookout.join()
-        found.append(slow_causes.since(begun))
+        found.append(content.since(begun))
         return False
 
     for passes_on in (False, True):

@@ -19,13 +19,13 @@ from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.mounts import Mounted
 from tests.support.waiting import eventually
-from webarcfs.archive.commit import commit_additions
+from webarcfs.archive.additions import commit_additions
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document.data_nodes import names
 from webarcfs.mount.adapters.binding import AdapterContext
-from webarcfs.mount.adapters.fusepy.operations import Operations
-from webarcfs.view.tree.root import Tree
-from webarcfs.view.tree.view import View
+from webarcfs.mount.adapters.fusepy_adapter import Operations
+from webarcfs.vfs.root import Tree
+from webarcfs.vfs.view import View
 
 pytestmark = pytest.mark.mount
 

@@ -20,7 +20,7 @@ from tests.support import archives
 from tests.support.archives import DOMAIN, FIRST
 from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.history.sequence import Feed
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.system.locks import Turnstile
 

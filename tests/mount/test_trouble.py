@@ -22,7 +22,7 @@ from tests.support.archives import DOMAIN
 from tests.support.mounts import UMOUNT, Mounted, run
 from tests.support.waiting import PATIENCE, eventually
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.history.sequence import Feed
 
 pytestmark = pytest.mark.mount
 PAGE = f"{DOMAIN}/index.html/data.html"

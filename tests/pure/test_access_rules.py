@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webarcfs.access.access_rules import Access, AccessRule, AccessRules, key_of, parse, rule_key
 from webarcfs.archive.model.errors import SettingsError
 from webarcfs.archive.model.metadata import CET
-from webarcfs.gate.access_rules import Access, AccessRule, AccessRules, key_of, parse, rule_key
 
 pytestmark = pytest.mark.pure
 

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webarcfs.archive.commit.batches import MOST, groups, newest
-from webarcfs.archive.commit.pacing import LONGEST, OWN_BYTES, next_commit
-from webarcfs.archive.journal.log_format import HEADER, frame, is_newer, scan
-from webarcfs.archive.model.addition import (
+from webarcfs.archive.additions.commit_additions import LONGEST, MOST, OWN_BYTES, groups, newest, next_commit
+from webarcfs.archive.additions.journal_log import HEADER, frame, is_newer, scan
+from webarcfs.archive.model.additions import (
     AddFile,
     Addition,
     AddNodes,
     ArcVersion,
     Author,
+    Cost,
     Move,
     Removal,
     blob_hash,
@@ -24,10 +24,8 @@ from webarcfs.archive.model.addition import (
     decode,
     encode,
 )
-from webarcfs.archive.model.commit_message import AdditionsMessage, parse, quoted
-from webarcfs.archive.model.committed import Cost
 from webarcfs.archive.model.errors import Damaged
-from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.model.metadata import AdditionsMessage, CommitTag, parse, quoted
 
 pytestmark = pytest.mark.pure
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.policy.addresses import host_of, is_private, is_private_host, is_proxied, may_be_private
+from agent.crawl.scope import host_of, is_private, is_private_host, is_proxied, may_be_private
 from webarcfs.archive.config.settings import CrawlSettings
 
 pytestmark = pytest.mark.pure

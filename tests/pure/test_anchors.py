@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from webarcfs.archive.index.links_words import LONGEST_WORD, MOST_WORDS, ArchivedLink, AskedKind, words_of
-from webarcfs.content.anchors import anchors_of, base_of, may_have_base
+from webarcfs.archive.index.links import LONGEST_WORD, MOST_WORDS, ArchivedLink, AskedKind, words_of
+from webarcfs.content.outlinks import anchors_of, base_of, may_have_base
 
 pytestmark = pytest.mark.pure
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from tests.pure.test_model import META, TAG
-from webarcfs.archive.config import packaged_files
+from webarcfs.archive.config import directory
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.model.errors import Damaged, InvalidDocument
 from webarcfs.archive.model.metadata import CET, EVIDENCE_FIELDS, FIELDS, MetaData
@@ -191,7 +191,7 @@ def test_the_schema_refuses(old: str, new: str) -> None:
 
 
 def test_the_schema_is_one() -> None:
-    etree.XMLSchema(etree.parse(str(packaged_files.path("xsd", "arc.xsd"))))  # must not raise
+    etree.XMLSchema(etree.parse(str(directory.path("xsd", "arc.xsd"))))  # must not raise
 
 
 def bomb(levels: int = 12) -> bytes:

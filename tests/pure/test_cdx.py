@@ -18,37 +18,36 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.urls import canonical_urls
-from webarcfs.archive.model.surt import surt
-from webarcfs.gate.visible_captures import NEVER, VisibleCapture
-from webarcfs.room.wayback.availability import availability, parse_availability
-from webarcfs.room.wayback.cdx import (
+from webarcfs.access.visible_captures import NEVER, VisibleCapture
+from webarcfs.archive.model.urls import surt
+from webarcfs.room.replay.cdx import (
     MOST_FOR_PYWB,
     RecordName,
     answer,
+    availability,
+    parse_availability,
     parse_record_name,
     pywb_rows,
     record_name,
     rows,
 )
-from webarcfs.room.wayback.cdx_question import (
+from webarcfs.room.replay.cdx_question import (
+    COLUMNS,
+    LONGEST_PATTERN,
     LONGEST_QUERY,
+    MOST_PATTERN_MEMORY,
     MOST_ROWS,
+    CdxFault,
     CdxQuestion,
+    Filter,
     MatchType,
     ResumeKey,
     SurtRange,
-    parse_question,
-)
-from webarcfs.room.wayback.cdx_row import (
-    COLUMNS,
-    LONGEST_PATTERN,
-    MOST_PATTERN_MEMORY,
-    CdxFault,
-    Filter,
     parse_filter,
+    parse_question,
     value_of,
 )
-from webarcfs.room.wayback.timestamps import FIRST_SECOND, LAST_SECOND, seconds_of
+from webarcfs.room.replay.replay_url import FIRST_SECOND, LAST_SECOND, seconds_of
 
 pytestmark = pytest.mark.pure
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.catalogue.circumstances import how, without_secrets
+from agent.catalogue.recording import how, without_secrets
 from webarcfs.archive.config.settings import CrawlSettings, Publication
 
 pytestmark = pytest.mark.pure

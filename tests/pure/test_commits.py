@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pure.test_model import TAG
-from webarcfs.archive.model.commit_message import CrawlMessage, parse
 from webarcfs.archive.model.errors import Damaged
+from webarcfs.archive.model.metadata import CrawlMessage, parse
 
 pytestmark = pytest.mark.pure
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webarcfs.archive.config import settings as config
-from webarcfs.archive.config import settings_file, validators
-from webarcfs.archive.config.interval import Interval
+from webarcfs.archive.config import settings_files, validators
 from webarcfs.archive.config.settings import CrawlSettings, Settings
-from webarcfs.archive.config.settings_file import parse
+from webarcfs.archive.config.settings_files import parse
+from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.errors import Exit, SettingsError, exit_code_of
 from webarcfs.archive.model.metadata import CET
 
@@ -305,8 +305,8 @@ def test_publications_in_files_of_their_own(tmp_path: Path) -> None:
     folder.mkdir()
     one = "[[publication]]\nname = '{}'\nurls = ['http://b/']\n"
     (folder / "b.toml").write_text(one.format("b"))
-    before = settings_file.identity(path)
-    settings, _ = settings_file.load(path)
+    before = settings_files.identity(path)
+    settings, _ = settings_files.load(path)
     assert [(each.name, each.crawl.depth) for each in settings.publications] == [("a", 9), ("b", 9)]
     for name, text, fault in (
         ("a", one.format("a"), "webarc.toml has a publication of that name, too"),
@@ -319,14 +319,14 @@ def test_publications_in_files_of_their_own(tmp_path: Path) -> None:
     ):
         (folder / f"{name}.toml").write_text(text)
         with pytest.raises(SettingsError) as caught:
-            settings_file.load(path)
+            settings_files.load(path)
         (found,) = caught.value.faults
         assert found.startswith(f"publications.d/{name}.toml: ") and fault in found
         (folder / f"{name}.toml").unlink()
-    assert settings_file.identity(path) == before
+    assert settings_files.identity(path) == before
     path.unlink()  # they hold without webarc.toml, too
-    assert [each.name for each in settings_file.load(path)[0].publications] == ["b"]
-    assert settings_file.identity(path) != before
+    assert [each.name for each in settings_files.load(path)[0].publications] == ["b"]
+    assert settings_files.identity(path) != before
 
 
 @pytest.mark.parametrize(
@@ -388,7 +388,7 @@ def test_numbers(value: object) -> None:
 def test_a_missing_or_unreadable_file_means_defaults_and_a_warning(tmp_path: Path) -> None:
     """/Cr-1/."""
     for path in (tmp_path / "none.toml", tmp_path):
-        settings, warning = settings_file.load(path)
+        settings, warning = settings_files.load(path)
         assert settings == Settings()
         assert warning is not None and str(path) in warning and "defaults" in warning
 
@@ -396,18 +396,18 @@ def test_a_missing_or_unreadable_file_means_defaults_and_a_warning(tmp_path: Pat
 def test_a_file_that_can_be_read(tmp_path: Path) -> None:
     path = tmp_path / "webarc.toml"
     path.write_text(FULL, "utf-8")
-    settings, warning = settings_file.load(path)
+    settings, warning = settings_files.load(path)
     assert settings.crawl.depth == 3 and warning is None
     path.write_bytes(b"[crawl]\n# \xff\n")
     with pytest.raises(SettingsError, match="not UTF-8 at byte 10"):
-        settings_file.load(path)
+        settings_files.load(path)
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_a_byte_order_mark_is_no_fault(tmp_path: Path, newline: str) -> None:
     path = tmp_path / "webarc.toml"
     path.write_bytes(f"\ufeff[crawl]{newline}depth = 7{newline}".encode())
-    settings, warning = settings_file.load(path)
+    settings, warning = settings_files.load(path)
     assert (settings.crawl.depth, warning) == (7, None)
 
 
@@ -416,7 +416,7 @@ def test_utf_16_is_named(tmp_path: Path, mark: bytes) -> None:
     path = tmp_path / "webarc.toml"
     path.write_bytes(mark + "[crawl]\ndepth = 7\n".encode("utf-16-le" if mark[0] == 0xFF else "utf-16-be"))
     with pytest.raises(SettingsError, match="it is UTF-16"):
-        settings_file.load(path)
+        settings_files.load(path)
 
 
 def test_every_setting_of_a_crawl_explains_itself() -> None:

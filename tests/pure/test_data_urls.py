@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webarcfs.content.rewriting import data_urls, inert_types
+from webarcfs.content.rewriting import data_urls
 from webarcfs.content.rewriting.references import Rewritten, Use
-from webarcfs.exchange.static.targets import Targets as StaticTargets
-from webarcfs.room.replay.targets import Place, Targets
+from webarcfs.export.static_pages import Targets as StaticTargets
+from webarcfs.room.replay.rewriting import Place, Targets
 
 pytestmark = pytest.mark.pure
 
@@ -169,7 +169,7 @@ def test_no_address_raises(rest: str, begin: str) -> None:
 
 def test_what_is_inert_is_no_markup() -> None:
     for kind in ("text/plain", "image/png", "video/mp4", "text/css", "font/woff2", "application/ogg"):
-        assert inert_types.is_inert(kind) and not inert_types.is_markup(kind)
-        assert inert_types.as_text(kind) == kind
+        assert data_urls.is_inert(kind) and not data_urls.is_markup(kind)
+        assert data_urls.as_text(kind) == kind
     for kind in ("text/html", "image/svg+xml", "application/pdf", "audio/mpegurl", "message/rfc822", "", "x"):
-        assert not inert_types.is_inert(kind) and inert_types.as_text(kind) is None
+        assert not data_urls.is_inert(kind) and data_urls.as_text(kind) is None

@@ -15,7 +15,7 @@ from lxml import etree
 from tests.pure.test_arcxml import bomb
 from tests.pure.test_model import META
 from tests.support.memory import kept
-from webarcfs.archive.document import data_nodes, data_xml, memoize, node_parser, node_rules
+from webarcfs.archive.document import data_nodes, data_xml
 from webarcfs.archive.document.data_nodes import (
     IncrementalCheck,
     appended,
@@ -80,7 +80,7 @@ ACCEPTED = [
     b"<a b=' xmlns:arc=\"urn:webarcfs:arc:1\"'/>",
     b"<a xml:lang='de' xml:space='preserve'> </a>",
     "<\u00e4\u00f6 \u00fc='\U0001f600'>\u2028\ud7ff\ufffd</\u00e4\u00f6>".encode(),
-    b"<a>" * node_parser.LEVELS + b"</a>" * node_parser.LEVELS,
+    b"<a>" * data_nodes.LEVELS + b"</a>" * data_nodes.LEVELS,
     b"<a>" + b"x" * 1_000_000 + b"</a>",
 ]
 
@@ -162,10 +162,10 @@ REFUSED: list[tuple[bytes, type[WebarcError], bool]] = [
     (b"<a xml:id='x'/>", InvalidDocument, True),
     (b"<a><b xml:id='x'/></a>", InvalidDocument, True),
     (TYPED + b"x</a>", InvalidDocument, False),
-    (b"<a>" + b"x" * (node_parser.LONGEST + 1) + b"</a>", InvalidDocument, True),
-    (b"<a>" + b"x" * (node_parser.LONGEST + 1), InvalidDocument, True),
-    (b"<a b='" + b"x" * (node_parser.LONGEST + 1), InvalidDocument, True),
-    (b"".join(b"<n%d/>" % i for i in range(node_rules.MOST)), InvalidDocument, True),
+    (b"<a>" + b"x" * (data_nodes.LONGEST + 1) + b"</a>", InvalidDocument, True),
+    (b"<a>" + b"x" * (data_nodes.LONGEST + 1), InvalidDocument, True),
+    (b"<a b='" + b"x" * (data_nodes.LONGEST + 1), InvalidDocument, True),
+    (b"".join(b"<n%d/>" % i for i in range(data_nodes.MOST)), InvalidDocument, True),
 ]
 
 
@@ -222,7 +222,7 @@ def test_one_node_is_parsed_as_it_is_written_and_in_its_document(monkeypatch: py
     nodes = extended(old, old + tail, lambda new, elements: seen.append((new, [str(each.tag) for each in elements])))
     new = merge_nodes(old, nodes)
     assert names(new) == names_of(nodes) == ("twice", "once")
-    assert parsed == [node_parser.enclosed(tail), new]
+    assert parsed == [data_nodes.enclosed(tail), new]
     assert seen == [(nodes, ["twice", "once"])]
     more = extended(new, new + b"<c/>", lambda _, elements: seen.append((b"", [str(each.tag) for each in elements])))
     assert merge_nodes(new, more) == parsed[-1] and len(parsed) == 4 and seen[-1] == (b"", ["c"])
@@ -244,17 +244,17 @@ def test_a_check_has_the_last_word() -> None:
 def test_what_is_remembered_is_little() -> None:
     """However many and whatever kinds of nodes are written: bounded in bytes, results and what they are for."""
     calls: list[bytes] = []
-    known = memoize.Remembered(lambda each: calls.append(each) or each, len)
-    large = b"x" * (memoize.SMALL + 1)
+    known = data_nodes.Remembered(lambda each: calls.append(each) or each, len)
+    large = b"x" * (data_nodes.SMALL + 1)
     assert [known(each) for each in (large, large, b"a", b"a")] == [large, large, b"a", b"a"]
     known.know(b"known", b"b")
     known.know(b"known", large)
     assert known(b"b") == b"known" and known(large) == large
     assert calls == [large, large, b"a", large]
-    many = memoize.HELD // memoize.SMALL
+    many = data_nodes.HELD // data_nodes.SMALL
     for number in range(2 * many):
         known(b"%d" % number)
-    assert known.weight <= memoize.HELD
+    assert known.weight <= data_nodes.HELD
     calls.clear()
     known(b"0")
     known(b"%d" % (2 * many - 1))
@@ -462,7 +462,7 @@ def test_additions_of_two_writers_commute(ours: list[str], theirs: list[str]) ->
 @pytest.mark.parametrize("part", [b"<b/>", b"<b c='' d='' e='' f=''/>", b"<!---->", b"<?p?>"])
 def test_documents_are_bounded_in_number(part: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tree takes many times the memory of its text; so what is in it is counted before one is made."""
-    monkeypatch.setattr(node_parser, "PARTS", 1000)
+    monkeypatch.setattr(data_nodes, "PARTS", 1000)
     for tail in (b"<a>" + part * 1000 + b"</a>", part * 1000):
         with pytest.raises(WebarcError):
             appended(OLD, tail)
@@ -503,12 +503,12 @@ def test_whatever_is_accepted_is_valid_and_was_not_refused_early(tail: bytes, cu
 def test_a_small_document_is_read_by_its_tree_as_by_events(tail: bytes) -> None:
     """Which of the two reads it depends on its size alone, and nobody may notice."""
     found = []
-    for small in (node_parser.SMALL, 0):
-        rules, fault = node_rules._Record(), ""
+    for small in (data_nodes.SMALL, 0):
+        rules, fault = data_nodes._Record(), ""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(node_parser, "SMALL", small)
+            patch.setattr(data_nodes, "SMALL", small)
             try:
-                node_parser.read(node_parser.enclosed(tail), rules, whole=False)
+                data_nodes.read(data_nodes.enclosed(tail), rules, whole=False)
             except WebarcError as error:
                 fault = str(error)
         found.append(([name for name, _ in rules.nodes], fault))

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent.desk import limits
-from agent.desk.login.guesses import Guesses
-from agent.desk.login.sessions import Session, Sessions
+from agent.desk import forms
+from agent.desk.login import Guesses, Session, Sessions
 from webarcfs.archive.catalogue.people import Person
 from webarcfs.archive.catalogue.workflow import Role
 
@@ -44,9 +43,9 @@ def _addresses(begin: int = 0) -> Iterator[str]:
 
 
 def test_a_flood_of_other_names_does_not_set_a_guesser_free(clock: _Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "GUESSERS", 100)
+    monkeypatch.setattr(forms, "GUESSERS", 100)
     guesses, addresses = Guesses(clock), _addresses()
-    assert _tried(guesses, "anna", addresses) == limits.GUESSES_OF_NAME
+    assert _tried(guesses, "anna", addresses) == forms.GUESSES_OF_NAME
     for number in range(2_000):
         clock.now += 0.01
         assert guesses.begin(f"name {number}", next(addresses)) == 0
@@ -56,20 +55,20 @@ def test_a_flood_of_other_names_does_not_set_a_guesser_free(clock: _Clock, monke
 
 def test_a_refused_guess_leaves_nothing_behind(clock: _Clock) -> None:
     guesses = Guesses(clock)
-    for number in range(limits.GUESSES_OF_ADDRESS):
+    for number in range(forms.GUESSES_OF_ADDRESS):
         assert guesses.begin(f"name {number}", "192.0.2.1") == 0
     known = len(guesses._known)
     for number in range(1_000):
         assert guesses.begin(f"other {number}", "192.0.2.1") > 0
     assert len(guesses._known) == known
-    clock.now += limits.GUESS_SECONDS
+    clock.now += forms.GUESS_SECONDS
     assert guesses.begin("anna", "192.0.2.1") == 0
 
 
 def test_who_waits_as_long_as_was_said_may_try_again(clock: _Clock) -> None:
     guesses = Guesses(clock)
-    waits = [guesses.begin("anna", "192.0.2.1") for _ in range(2 * limits.GUESSES_OF_BOTH)]
-    assert [wait > 0 for wait in waits] == [False] * limits.GUESSES_OF_BOTH + [True] * limits.GUESSES_OF_BOTH
+    waits = [guesses.begin("anna", "192.0.2.1") for _ in range(2 * forms.GUESSES_OF_BOTH)]
+    assert [wait > 0 for wait in waits] == [False] * forms.GUESSES_OF_BOTH + [True] * forms.GUESSES_OF_BOTH
     clock.now += waits[-1]
     assert guesses.begin("anna", "192.0.2.1") == 0
     guesses.was_right("anna", "192.0.2.1")
@@ -89,7 +88,7 @@ def test_who_waits_as_long_as_was_said_may_try_again(clock: _Clock) -> None:
 )
 def test_what_is_one_address(clock: _Clock, one: str, other: str, *, is_same: bool) -> None:
     guesses = Guesses(clock)
-    for _ in range(limits.GUESSES_OF_BOTH):
+    for _ in range(forms.GUESSES_OF_BOTH):
         assert guesses.begin("anna", one) == 0
     assert (guesses.begin("anna", other) > 0) is is_same
 
@@ -110,15 +109,15 @@ def test_a_program_without_cookies_takes_nobodys_session(clock: _Clock) -> None:
     sessions = Sessions(b"k", "here", clock)
     anna, bert = (sessions.begin(_person(key), key) for key in ("anna", "bert"))
     assert _is_open(sessions, anna) and _is_open(sessions, bert)
-    for _ in range(3 * limits.SESSIONS):
+    for _ in range(3 * forms.SESSIONS):
         clock.now += 0.1
         last = sessions.begin(_person("anna"), "anna")
     assert _is_open(sessions, anna) and _is_open(sessions, bert) and _is_open(sessions, last)
-    assert len(sessions._known) <= limits.SESSIONS_OF_PERSON + 1
+    assert len(sessions._known) <= forms.SESSIONS_OF_PERSON + 1
 
 
 def test_of_all_sessions_the_person_with_most_loses_one(clock: _Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "SESSIONS", 10)
+    monkeypatch.setattr(forms, "SESSIONS", 10)
     sessions = Sessions(b"k", "here", clock)
     first = sessions.begin(_person("bert"))
     for _ in range(100):

@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from webarcfs.archive.model import errors
-from webarcfs.mount.adapters.errno_map import errno_for
+from webarcfs.mount.adapters.requests import errno_for
 
 pytestmark = pytest.mark.pure
 

@@ -8,9 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.importing.exported import records
-from agent.importing.exported.records import NamedDocument, NamedFile, NamedRedirect
-from agent.importing.exported.rows import Arc, Lines, by_snapshot, places, row_of
+from agent.importing import exported_records
+from agent.importing.exported_records import (
+    Arc,
+    Lines,
+    NamedDocument,
+    NamedFile,
+    NamedRedirect,
+    by_snapshot,
+    read_places,
+    row_of,
+)
 from webarcfs.archive.model.arc_paths import arc_path, is_git_name, is_reserved
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.metadata import CommitTag
@@ -45,7 +53,7 @@ _fields = st.fixed_dictionaries(
 @given(_fields)
 def test_what_a_record_names_is_nothing_or_has_a_place(fields: dict[str, str]) -> None:
     try:
-        found = records.named(fields)
+        found = exported_records.named(fields)
     except Damaged:
         return
     if found is None:
@@ -93,7 +101,7 @@ _lines = st.lists(
 def test_a_snapshot_is_one_that_could_be_or_damaged(block: bytes) -> None:
     fields = {"warc-type": "metadata", "warc-target-uri": f"urn:webarcfs:snapshot:{_TAG}"}
     try:
-        found = records.snapshot(fields, block)
+        found = exported_records.snapshot(fields, block)
     except Damaged:
         return
     assert str(found.tag) == _TAG and len(found.tree) == 40 and "/" not in found.publication + found.job
@@ -113,7 +121,7 @@ def test_rows_come_by_snapshot_and_place_whatever_the_order(
     named: list[NamedDocument | NamedFile], more: set[CommitTag]
 ) -> None:
     rows = sorted(row_of(each, "0" * 40 if each.stored else None) for each in named)
-    told = [(tag, list(places(own))) for tag, own in by_snapshot(rows, more)]
+    told = [(tag, list(read_places(own))) for tag, own in by_snapshot(rows, more)]
     tags = [tag for tag, _ in told]
     assert tags == sorted({each.tag for each in named} | more, key=lambda tag: (tag.domain, tag.crawl_time))
     for tag, found in told:
@@ -134,5 +142,5 @@ def test_an_addition_has_the_place_that_its_escapes_say() -> None:
         "webarcfs-commit-tag": _TAG,
         "webarcfs-file": name,
     }
-    found = records.named(fields)
+    found = exported_records.named(fields)
     assert found == NamedFile(CommitTag.parse(_TAG), "b/c", "ü \udcff/%41.txt", True, True)

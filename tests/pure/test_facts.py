@@ -7,20 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from agent.frontier import facts
+from agent.crawl import frontier
 
 pytestmark = pytest.mark.pure
 
-SOURCE = Path(facts.__file__)
+SOURCE = Path(frontier.__file__)
 FACTS = re.findall(r"^#: .*?: ([a-z_.]+)\.\n([A-Z_]+):", SOURCE.read_text(), re.MULTILINE)
 
 
 def test_each_fact_is_listed_and_no_two_share_a_key() -> None:
-    known = {name: each.key for name, each in vars(facts).items() if isinstance(each, facts.Fact | facts.FactAbout)}
+    known = {
+        name: each.key for name, each in vars(frontier).items() if isinstance(each, frontier.Fact | frontier.FactAbout)
+    }
     assert {name for _, name in FACTS} == known.keys()
-    alone = [each.key for each in vars(facts).values() if isinstance(each, facts.Fact)]
+    alone = [each.key for each in vars(frontier).values() if isinstance(each, frontier.Fact)]
     assert len(set(alone)) == len(alone)
-    about = [each.key for each in vars(facts).values() if isinstance(each, facts.FactAbout)]
+    about = [each.key for each in vars(frontier).values() if isinstance(each, frontier.FactAbout)]
     assert len(set(about)) == len(about)
 
 
@@ -34,5 +36,5 @@ def test_a_fact_has_the_one_writer_that_its_comment_names(module: str, name: str
 
 
 def test_a_fact_about_a_subject_is_a_fact_of_its_own() -> None:
-    assert facts.TAG.of("e.org") == facts.Fact("tag:e.org")
-    assert facts.FILE_READ.of(3).key == "file:3"
+    assert frontier.TAG.of("e.org") == frontier.Fact("tag:e.org")
+    assert frontier.FILE_READ.of(3).key == "file:3"

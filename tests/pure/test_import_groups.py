@@ -8,9 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.importing.crawls.cutting import HostCuts, Sighting, UrlCaptures, UrlVersion, cut, versions_of
-from agent.importing.crawls.grouping import CrawlSpan, group_by_pauses
-from agent.importing.crawls.naming import CrawlsBy, crawl_name, crawl_of_path, part_of
+from agent.importing.crawls import (
+    CrawlsBy,
+    CrawlSpan,
+    HostCuts,
+    Sighting,
+    UrlCaptures,
+    UrlVersion,
+    crawl_name,
+    crawl_of_path,
+    cut,
+    group_by_pauses,
+    part_of,
+    versions_of,
+)
 
 pytestmark = pytest.mark.pure
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webarcfs.content.extractors.extracted import Extracted
-from webarcfs.search.indexed_document import CURRENT, IndexedDocument, from_bytes
+from webarcfs.search.words import CURRENT, IndexedDocument, from_bytes
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 _EXTRACTED = st.builds(

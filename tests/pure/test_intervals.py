@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webarcfs.archive.config.interval import Interval
+from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.metadata import CET
 
 pytestmark = pytest.mark.pure

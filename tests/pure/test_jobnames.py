@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.jobfolder.names import command_line_name, kind_of, named_after, publication_of
+from agent.crawl.job_folder import command_line_name, kind_of, named_after, publication_of
 from webarcfs.archive.config import validators
 
 

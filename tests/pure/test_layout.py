@@ -18,7 +18,7 @@ from webarcfs.archive.model.arc_paths import (
     second_path,
     spellings,
 )
-from webarcfs.archive.model.url import canonical, parse
+from webarcfs.archive.model.urls import canonical, parse
 
 pytestmark = pytest.mark.pure
 

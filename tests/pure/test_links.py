@@ -11,10 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from webarcfs.archive.model.errors import UrlRefused
-from webarcfs.archive.model.url import canonical
-from webarcfs.content.htmlurls import Kind
+from webarcfs.archive.model.urls import canonical
+from webarcfs.content.html_urls import Kind, resolver
 from webarcfs.content.outlinks import LONGEST_BODY, MOST_LINKS, Link, links_of
-from webarcfs.content.urlresolver import resolver
 
 pytestmark = pytest.mark.pure
 

@@ -11,12 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.memory import kept
-from webarcfs.content.anchors import anchors_of
-from webarcfs.content.htmlurls import Kind
-from webarcfs.content.markup import DEEPEST, Listener, told
-from webarcfs.content.outlinks import Link, links_of
+from webarcfs.content.html_urls import Kind
+from webarcfs.content.markup import DEEPEST, Listener, Tokens, told
+from webarcfs.content.outlinks import Link, anchors_of, links_of
 from webarcfs.content.text import title_of
-from webarcfs.content.tokens import Tokens
 
 pytestmark = pytest.mark.pure
 

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webarcfs.gate.visible_captures import NEVER, VisibleCapture
-from webarcfs.room.wayback import memento
-from webarcfs.room.wayback.memento import BadDate, accept_datetime, http_date, in_force, nearest
-from webarcfs.room.wayback.replay_url import MapFormat
-from webarcfs.room.wayback.timestamps import FIRST_SECOND, LAST_SECOND
+from webarcfs.access.visible_captures import NEVER, VisibleCapture
+from webarcfs.room.replay import memento
+from webarcfs.room.replay.memento import BadDate, accept_datetime, http_date, in_force, nearest
+from webarcfs.room.replay.replay_url import FIRST_SECOND, LAST_SECOND, MapFormat
 
 pytestmark = pytest.mark.pure
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webarcfs.archive.model.errors import DatabaseDamaged
-from webarcfs.archive.model.met_blocks import SIZE, Block, blocks_of, met_at, unpacked
-from webarcfs.archive.model.met_list import Met
+from webarcfs.archive.model.url_lists import SIZE, Block, Met, blocks_of, met_at, unpacked
 
 pytestmark = pytest.mark.pure
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webarcfs.archive.model import met_list
+from webarcfs.archive.model import url_lists
 from webarcfs.archive.model.arc_paths import arc_path
 from webarcfs.archive.model.errors import Damaged
-from webarcfs.archive.model.met_list import Met, MetList, column, read, spelled, spelling_of, write
-from webarcfs.archive.model.url import canonical
+from webarcfs.archive.model.url_lists import Met, MetList, column, read, spelled, spelling_of, write
+from webarcfs.archive.model.urls import canonical
 
 pytestmark = pytest.mark.pure
 
@@ -114,7 +114,7 @@ def test_bytes_that_unpack_to_much_more_cost_no_memory() -> None:
 
 
 def test_a_list_has_no_more_numbers_than_are_read() -> None:
-    head = listed([("a", None)]).replace(b" 1 ", b" %d " % (met_list.MOST + 1), 1)
+    head = listed([("a", None)]).replace(b" 1 ", b" %d " % (url_lists.MOST + 1), 1)
     with pytest.raises(Damaged, match="at most"):
         read(head)
 

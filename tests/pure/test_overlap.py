@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from agent.pipeline.overlap import LaterCrawls
+from agent.pipeline.domain_run import LaterCrawls
 from webarcfs.archive.model.metadata import parse_time
 
 pytestmark = pytest.mark.pure

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.policy import politeness
-from agent.policy.politeness import (
+from agent.crawl import politeness
+from agent.crawl.politeness import (
     LONGEST_HOLD,
     LONGEST_PAUSE,
     PATIENCE,

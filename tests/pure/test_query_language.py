@@ -26,7 +26,7 @@ from webarcfs.search.query_language import (
     Site,
     Type,
     Words,
-    parse,
+    parse_search,
 )
 
 pytestmark = pytest.mark.pure
@@ -69,7 +69,7 @@ def _word(text: str) -> Words:
     ],
 )
 def test_searches_and_their_meaning(text: str, meaning: Expression) -> None:
-    assert parse(text) == meaning
+    assert parse_search(text) == meaning
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_searches_and_their_meaning(text: str, meaning: Expression) -> None:
 )
 def test_faults_are_marked_at_their_place(text: str, said: str, place: int) -> None:
     with pytest.raises(BadCondition, match=said) as error:
-        parse(text)
+        parse_search(text)
     assert str(error.value).splitlines()[1:] == [f"  {text}", f"  {' ' * place}^"]
 
 
@@ -112,7 +112,7 @@ def test_faults_are_marked_at_their_place(text: str, said: str, place: int) -> N
 )
 def test_searches_are_bounded(text: str, said: str) -> None:
     with pytest.raises(BadCondition, match=said):
-        parse(text)
+        parse_search(text)
 
 
 _PIECES = st.sampled_from(
@@ -144,7 +144,7 @@ _PIECES = st.sampled_from(
 @given(st.lists(_PIECES, max_size=30).map("".join) | st.text())
 def test_any_text_is_a_search_or_has_a_fault(text: str) -> None:
     try:
-        found = parse(text)
+        found = parse_search(text)
     except BadCondition as error:
         assert all(char.isprintable() for line in str(error).splitlines() for char in line)
     else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections import Counter
 from datetime import datetime
 from pathlib import Path
@@ -11,12 +13,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from agent.catalogue import counting
-from agent.catalogue.counting import Count
+from agent.catalogue import recording
+from agent.catalogue.recording import Count
+from tests.support.sources import MODULES, tree
 from webarcfs.archive.catalogue import record_xml
-from webarcfs.archive.catalogue.fields import BY_NUMBER, FIELDS, Edit, Kind, step_of
-from webarcfs.archive.catalogue.record import Attachment, Event, Occasion, Part, Record, State, Value
-from webarcfs.archive.model import name_rules
+from webarcfs.archive.catalogue.record import (
+    BY_NUMBER,
+    FIELDS,
+    Attachment,
+    Edit,
+    Event,
+    FieldNumber,
+    Kind,
+    Occasion,
+    Part,
+    Record,
+    State,
+    Value,
+    step_of,
+)
+from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.errors import InvalidDocument, NameTooLong, NotPermitted
 from webarcfs.archive.model.metadata import CET, CommitTag
 
@@ -46,7 +62,7 @@ _NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size
 
 def _is_name(text: str) -> bool:
     try:
-        name_rules.check_attachment(text)
+        arc_paths.check_attachment(text)
     except (NotPermitted, NameTooLong):
         return False
     return True
@@ -150,9 +166,26 @@ def test_a_commit_tag_that_is_none_is_refused() -> None:
 
 @given(st.dictionaries(st.sampled_from(["html", "png", "(none)", "tar.gz"]), st.integers(1, 10**6)))
 def test_counts_are_read_as_they_were_written(extensions: dict[str, int]) -> None:
-    assert counting.parsed(counting.written(extensions)) == extensions
+    assert recording.parsed(recording.written(extensions)) == extensions
 
 
 def test_counts_are_added() -> None:
     both = Count(10, 2, 1, {"html": 2}) + Count(-3, 0, 0, {"html": -2, "png": 2})
     assert both == Count(7, 2, 1, {"png": 2})
+
+
+def test_a_field_is_named_as_its_element_in_record_xml() -> None:
+    """A number in the code would say nothing of what it stands for."""
+    elements = {re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", field.name).upper(): field.number for field in FIELDS}
+    assert {field.name: field.value for field in FieldNumber} == elements
+
+
+def test_no_number_of_a_field_stands_in_the_code() -> None:
+    calls = [
+        f"{module}:{node.lineno}"
+        for module in MODULES
+        for node in ast.walk(tree(module))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "text"
+        if node.args and isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, int)
+    ]
+    assert calls == []

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import urls
-from webarcfs.archive.model import redirects
+from webarcfs.archive.model import url_lists
 from webarcfs.archive.model.arc_paths import arc_path
 from webarcfs.archive.model.errors import Damaged
-from webarcfs.archive.model.redirects import (
+from webarcfs.archive.model.url_lists import (
     LONGEST_TARGET,
     REDIRECTS,
     Redirect,
@@ -35,7 +35,7 @@ _TIMES = st.datetimes(datetime(1990, 1, 1), datetime(2200, 1, 1)).map(
 def _redirects(draw: st.DrawFn) -> Redirect:
     url, target = (draw(urls.canonical_urls) for _ in range(2))
     fragment = draw(st.sampled_from(["", "#", "#part", "#a%20b"]))
-    return Redirect(url, draw(st.sampled_from(sorted(redirects.STATUSES))), target + fragment.rstrip("#"), draw(_TIMES))
+    return Redirect(url, draw(st.sampled_from(sorted(url_lists.STATUSES))), target + fragment.rstrip("#"), draw(_TIMES))
 
 
 @given(st.lists(_redirects(), unique_by=lambda each: each.url))
@@ -108,8 +108,8 @@ def test_any_location_gives_a_line_or_nothing(location: str) -> None:
 def test_a_redirect_to_itself_and_one_that_is_too_long() -> None:
     assert Redirect(URL, 302, f"{URL}#x", TIME).is_to_itself
     assert not Redirect(URL, 302, f"{URL}/", TIME).is_to_itself
-    assert redirects.is_too_long(target_of(URL, "/" + "x" * LONGEST_TARGET))
-    assert not redirects.is_too_long(target_of(URL, "/x"))
+    assert url_lists.is_too_long(target_of(URL, "/" + "x" * LONGEST_TARGET))
+    assert not url_lists.is_too_long(target_of(URL, "/x"))
 
 
 def test_a_change_rewrites_the_lists_that_it_is_in() -> None:
@@ -121,7 +121,7 @@ def test_a_change_rewrites_the_lists_that_it_is_in() -> None:
     sizes = {place: len(write_list(found)) for place, found in lists.items()}
     changed = {place_of(f"http://www.example.org/node/{number}") for number in range(0, 100_000, 100)}
     assert sum(sizes[place] for place in changed) <= 0.05 * sum(sizes.values())
-    assert max(map(len, lists.values())) < redirects.MOST_LINES / 100
+    assert max(map(len, lists.values())) < url_lists.MOST_LINES / 100
 
 
 _GOOD = write_list([Redirect(f"http://www.example.org/{name}", 302, URL, TIME) for name in "ab"])

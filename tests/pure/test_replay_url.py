@@ -5,8 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.urls import canonical_urls
-from webarcfs.room.wayback import replay_url
-from webarcfs.room.wayback.replay_url import (
+from webarcfs.room.replay import replay_url
+from webarcfs.room.replay.replay_url import (
+    FIRST_SECOND,
+    LAST_SECOND,
     LONGEST_URL,
     Address,
     Calendar,
@@ -19,10 +21,6 @@ from webarcfs.room.wayback.replay_url import (
     Replay,
     TimeGate,
     TimeMap,
-)
-from webarcfs.room.wayback.timestamps import (
-    FIRST_SECOND,
-    LAST_SECOND,
     digits_of,
     seconds_of,
     span_begin,

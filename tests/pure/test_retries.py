@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from agent.frontier.retries import again, failed, passing, paused
-from agent.frontier.rows import FrontierUrl, UrlOutcome
-from agent.policy.fetchstatus import Status
-from agent.policy.politeness import PATIENCE, TRIES
-from agent.policy.vocabulary import Reason, UrlState
+from agent.crawl.frontier import FrontierUrl, UrlOutcome
+from agent.crawl.politeness import PATIENCE, TRIES, again, failed, passing, paused
+from agent.crawl.vocabulary import Reason, Status, UrlState
 
 pytestmark = pytest.mark.pure
 

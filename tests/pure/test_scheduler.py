@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.service.scheduler import Due, due, next_due
-from webarcfs.archive.config.interval import Interval
 from webarcfs.archive.config.settings import CrawlSettings, Publication
+from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.metadata import CET
 
 pytestmark = pytest.mark.pure

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.policy.fetchstatus import SYSTEM_ERROR, Status, seed3_code
-from agent.policy.scope import EXCLUDED, EXCLUDED_HOST, FOREIGN_HOST, PRIVATE_ADDRESS, TOO_DEEP, Scope, Verdict, judge
-from agent.policy.vocabulary import LinkKind
+from agent.crawl.scope import EXCLUDED, EXCLUDED_HOST, FOREIGN_HOST, PRIVATE_ADDRESS, TOO_DEEP, Scope, Verdict, judge
+from agent.crawl.vocabulary import SYSTEM_ERROR, LinkKind, Status, seed3_code
 
 pytestmark = pytest.mark.pure
 

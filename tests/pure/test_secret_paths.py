@@ -12,8 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from webarcfs.archive.model.errors import DatabaseDamaged, TookTooLong
-from webarcfs.room.answering import Answering
-from webarcfs.room.secret_paths import without_secrets
+from webarcfs.room.answering import Answering, without_secrets
 from webarcfs.room.server.access_log import escaped
 
 pytestmark = pytest.mark.pure

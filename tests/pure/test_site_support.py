@@ -22,7 +22,7 @@ from tests.support.generated import Generated
 from tests.support.nasty_pages import COLLISIONS, collisions, encodings
 from tests.support.site import Answer, Everywhere, Site, page, wire_path
 from webarcfs.archive.model.arc_paths import arc_path
-from webarcfs.archive.model.url import canonical
+from webarcfs.archive.model.urls import canonical
 
 pytestmark = pytest.mark.crawl
 

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webarcfs.archive.model.errors import BadCondition
-from webarcfs.search.query_language import parse
-from webarcfs.search.snippets import LENGTH, Snippet, snippet, wanted
+from webarcfs.search.query_language import parse_search
+from webarcfs.search.searching import LENGTH, Snippet, snippet, wanted
 
 pytestmark = pytest.mark.pure
 _TEXT = "Intro. " * 100 + "The annual\n\nreport was  about cats; reports follow. " + "End. " * 100
 
 
 def _snippet(text: str, words: str) -> Snippet:
-    return snippet(text, wanted(parse(words), lambda word: word.lower().removesuffix("s")))
+    return snippet(text, wanted(parse_search(words), lambda word: word.lower().removesuffix("s")))
 
 
 def _marked(found: Snippet) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webarcfs.terminal.speed import WINDOW, Speed, described, duration
+from webarcfs.commands.output import WINDOW, Speed, described, duration
 
 pytestmark = pytest.mark.pure
 

@@ -8,12 +8,15 @@ from datetime import datetime
 import pytest
 
 from webarcfs.archive.catalogue.record import Part, Record, State
-from webarcfs.archive.catalogue.steps import (
+from webarcfs.archive.catalogue.workflow import (
     CHECKING,
     LOOKED,
     ORDER,
+    RIGHTS,
     TABLE,
     Progress,
+    Right,
+    Role,
     Step,
     Way,
     judged,
@@ -21,7 +24,6 @@ from webarcfs.archive.catalogue.steps import (
     next_of_person,
     progress_of,
 )
-from webarcfs.archive.catalogue.workflow import RIGHTS, Right, Role
 from webarcfs.archive.model.metadata import CET, CommitTag
 
 pytestmark = pytest.mark.pure

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webarcfs.archive.model.surt import surt
-from webarcfs.archive.model.url import canonical
+from webarcfs.archive.model.urls import canonical, surt
 
 pytestmark = pytest.mark.pure
 

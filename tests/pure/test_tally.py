@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.importing.tally import Tally
+from agent.importing.foreign import Tally
 
 pytestmark = pytest.mark.pure
 

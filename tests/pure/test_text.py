@@ -8,8 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from webencodings.labels import LABELS
 
-from webarcfs.content.declared_charset import ENCODINGS, encoding_of, label_of
-from webarcfs.content.text import LONGEST_TITLE, decode_charset, decoder, fold, title_of
+from webarcfs.content.text import (
+    ENCODINGS,
+    LONGEST_TITLE,
+    decode_charset,
+    decoder,
+    encoding_of,
+    fold,
+    label_of,
+    title_of,
+)
 
 pytestmark = pytest.mark.pure
 

@@ -5,11 +5,10 @@ import re
 
 import pytest
 
-from webarcfs.gate.visible_captures import NEVER, VisibleCapture
-from webarcfs.room.wayback import replay_url
-from webarcfs.room.wayback.replay_url import MapFormat, TimeMap
-from webarcfs.room.wayback.timemap import MOST_MEMENTOS, timemap
-from webarcfs.room.wayback.timestamps import digits_of
+from webarcfs.access.visible_captures import NEVER, VisibleCapture
+from webarcfs.room.replay import replay_url
+from webarcfs.room.replay.memento import MOST_MEMENTOS, timemap
+from webarcfs.room.replay.replay_url import MapFormat, TimeMap, digits_of
 
 pytestmark = pytest.mark.pure
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.policy import traps
-from agent.policy.traps import CALENDAR, LENGTH, PARAMETERS, PATH_DEPTH, REPEATS, Bounds, latest_year_in, why
+from agent.crawl import scope
+from agent.crawl.scope import CALENDAR, LENGTH, PARAMETERS, PATH_DEPTH, REPEATS, Bounds, latest_year_in, why
 from tests.support.realsites import ALL, RealSite
-from webarcfs.archive.model.url import canonical
+from webarcfs.archive.model.urls import canonical
 from webarcfs.content import outlinks
 
 pytestmark = pytest.mark.pure
@@ -99,7 +99,7 @@ def test_a_path_that_grows_with_every_link_ends() -> None:
 def test_nothing_raises(url: str, depth: int, repeats: int, parameters: int, year: int) -> None:
     bounds = Bounds(max_path_depth=depth, max_repeats=repeats, max_parameters=parameters, latest_year=year)
     assert why(url, bounds) in (None, LENGTH, PATH_DEPTH, REPEATS, PARAMETERS, CALENDAR)
-    assert traps.repeats(url) >= 0
+    assert scope.repeats(url) >= 0
     assert latest_year_in(url) is None or 2000 <= (latest_year_in(url) or 0) < 2200
 
 

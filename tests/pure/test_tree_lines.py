@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webarcfs.archive.git.tree_lines import FILE, FOLDER, Line, changed, key, lines
+from webarcfs.archive.git.tree_stream import FILE, FOLDER, Line, changed_lines, key, read_lines
 from webarcfs.archive.model.errors import Damaged
 
 pytestmark = pytest.mark.pure
@@ -39,7 +39,7 @@ def _raw(*tree: Line) -> bytes:
     ],
 )
 def test_lines_are_read_as_they_were_written(tree: list[Line]) -> None:
-    assert list(lines(_raw(*tree), "x")) == tree
+    assert list(read_lines(_raw(*tree), "x")) == tree
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_lines_are_read_as_they_were_written(tree: list[Line]) -> None:
 )
 def test_what_is_no_tree_is_damage(raw: bytes) -> None:
     with pytest.raises(Damaged, match="tree 17 is no tree"):
-        list(lines(raw, "tree 17"))
+        list(read_lines(raw, "tree 17"))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_what_is_no_tree_is_damage(raw: bytes) -> None:
     ],
 )
 def test_changed(before: list[Line], after: list[Line], pairs: list[tuple[Line | None, Line | None]]) -> None:
-    assert list(changed(iter(before), iter(after))) == pairs
+    assert list(changed_lines(iter(before), iter(after))) == pairs
 
 
 @given(_TREES, _TREES)
@@ -89,7 +89,7 @@ def test_what_is_told_as_changed_leads_from_one_tree_to_the_other(
     before, after = (
         sorted(((mode, name, oid) for name, (mode, oid) in each.items()), key=key) for each in (first, second)
     )
-    pairs = list(changed(iter(before), iter(after)))
+    pairs = list(changed_lines(iter(before), iter(after)))
     made = set(before) - {was for was, _ in pairs if was} | {now for _, now in pairs if now}
     assert made == set(after)
     assert all(was != now for was, now in pairs)

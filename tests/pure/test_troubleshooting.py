@@ -7,7 +7,7 @@ import re
 import pytest
 
 from agent.cli import cli as agent
-from agent.policy.vocabulary import IN_CRAWL_LOG
+from agent.crawl.vocabulary import IN_CRAWL_LOG
 from tests.support.sources import ROOT
 from webarcfs.commands.cli import cli as webarc
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from agent.service.statusview import disagreeing
+from agent.service.agent_status import disagreeing
 from webarcfs.archive.config.settings import ReadersSettings
-from webarcfs.archive.config.settings_file import parse
+from webarcfs.archive.config.settings_files import parse
 from webarcfs.archive.model.errors import SettingsError
-from webarcfs.gate.trusted_proxy import reader_of
+from webarcfs.room.visit import reader_of
 
 pytestmark = pytest.mark.pure
 

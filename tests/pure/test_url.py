@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support.urls import canonical_urls, raw_urls
 from webarcfs.archive.model.errors import UrlRefused
-from webarcfs.archive.model.url import canonical, domain_of, parse, remove_dot_segments
+from webarcfs.archive.model.urls import canonical, domain_of, parse, remove_dot_segments
 
 pytestmark = pytest.mark.pure
 

@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
-from webarcfs.gate.visible_captures import NEVER, VisibleCapture
-from webarcfs.room.wayback.warc_record import record_id, warc_record
+from webarcfs.access.visible_captures import NEVER, VisibleCapture
+from webarcfs.room.pages.mementos import record_id, warc_record
 
 pytestmark = pytest.mark.pure
 

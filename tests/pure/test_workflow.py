@@ -7,9 +7,18 @@ from datetime import datetime
 
 import pytest
 
-from webarcfs.archive.catalogue.fields import BY_NUMBER, FIELDS
-from webarcfs.archive.catalogue.record import Part, Record, State
-from webarcfs.archive.catalogue.workflow import RIGHTS, RULES, Decision, Right, Role, decided, edited, may_edit
+from webarcfs.archive.catalogue.record import BY_NUMBER, FIELDS, Part, Record, State
+from webarcfs.archive.catalogue.workflow import (
+    RIGHTS,
+    TABLE,
+    Decision,
+    Right,
+    Role,
+    Step,
+    apply_decision,
+    edited,
+    may_edit,
+)
 from webarcfs.archive.model.errors import Forbidden, UsageError
 from webarcfs.archive.model.metadata import CET, CommitTag
 
@@ -36,26 +45,26 @@ def test_a_decision_starts_in_the_right_states_only(decision: Decision, state: S
     record = replace(_RECORD, state=state)
     if state not in allowed:
         with pytest.raises(UsageError):
-            decided(record, decision, "anna", "why")
+            apply_decision(record, decision, "anna", "why")
         return
-    after = decided(record, decision, "anna", "why")
+    after = apply_decision(record, decision, "anna", "why")
     assert after.events[-1].by == "anna" and after.events[-1].text == "why" and after.events[-1].state == after.state
-    assert after.text(64) == f"{RULES[decision].event}: why"
+    assert after.text(64) == f"{TABLE[Step(decision)].event}: why"
 
 
 def test_a_decision_and_its_way_back() -> None:
-    released = decided(_RECORD, Decision.RELEASE, "anna", "")
+    released = apply_decision(_RECORD, Decision.RELEASE, "anna", "")
     assert (
         released.state is State.RELEASED and released.text(61) == "anna" and released.text(60) and not released.text(64)
     )
-    withdrawn = decided(released, Decision.WITHDRAW, "bert", "wrong site")
+    withdrawn = apply_decision(released, Decision.WITHDRAW, "bert", "wrong site")
     assert withdrawn.state is State.CHECKED
-    assert decided(withdrawn, Decision.RELEASE, "anna", "").state is State.RELEASED
-    rejected = decided(withdrawn, Decision.REJECT, "bert", "empty")
+    assert apply_decision(withdrawn, Decision.RELEASE, "anna", "").state is State.RELEASED
+    rejected = apply_decision(withdrawn, Decision.REJECT, "bert", "empty")
     assert rejected.state is State.REJECTED
-    assert decided(rejected, Decision.REOPEN, "anna", "").state is State.CHECKED
+    assert apply_decision(rejected, Decision.REOPEN, "anna", "").state is State.CHECKED
     fresh = replace(_RECORD, events=()).with_event("captured", "webarcfs", "", State.COUNTED)
-    again = decided(decided(fresh, Decision.REJECT, "anna", "x"), Decision.REOPEN, "anna", "")
+    again = apply_decision(apply_decision(fresh, Decision.REJECT, "anna", "x"), Decision.REOPEN, "anna", "")
     assert again.state is State.COUNTED
     assert [event.what for event in again.events] == ["captured", "rejected", "reopened"]
 
@@ -65,7 +74,7 @@ def test_a_decision_and_its_way_back() -> None:
 def test_what_takes_away_needs_a_reason(decision: Decision, reason: str) -> None:
     state = State.RELEASED if decision is Decision.WITHDRAW else State.COUNTED
     with pytest.raises(UsageError, match="reason"):
-        decided(replace(_RECORD, state=state), decision, "anna", reason)
+        apply_decision(replace(_RECORD, state=state), decision, "anna", reason)
 
 
 def test_the_rights_of_roles() -> None:

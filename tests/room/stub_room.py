@@ -18,7 +18,7 @@ from webarcfs.archive.model import errors
 from webarcfs.room import limits
 from webarcfs.room.answering import Answering, StreamedAnswer, peer
 from webarcfs.room.server import supervisor, worker
-from webarcfs.room.server.apps import RoomApps
+from webarcfs.room.server.app import RoomApps
 from webarcfs.room.server.options import Engine, RoomOptions, ServerOptions, address, replay_address
 
 #: Limits of the workers by name, as JSON; `fails` is a file in whose presence a worker does not start.

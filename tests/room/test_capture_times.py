@@ -17,7 +17,7 @@ from tests.support.rooms import Page, Served, digits, published, served
 from webarcfs.archive.catalogue.record import State
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CET
-from webarcfs.room.wayback.memento import http_date
+from webarcfs.room.replay.memento import http_date
 
 pytestmark = pytest.mark.store
 

@@ -19,10 +19,10 @@ from tests.support.browsers import Sink, can_bind, chromium, needs_chromium
 from tests.support.hostile_clicks import Hostile, click, generated, is_opened, large, one_of_each
 from tests.support.rooms import Page, Served, digits, published, served
 from webarcfs.archive.model.metadata import CET
-from webarcfs.content.rewriting import inert_types
-from webarcfs.exchange.selection import Asked, select
-from webarcfs.exchange.static.export import export
-from webarcfs.exchange.static.file_types import ACTIVE, EXTENSIONS
+from webarcfs.content.rewriting import data_urls
+from webarcfs.export.selection import Asked, select
+from webarcfs.export.static_places import ACTIVE, EXTENSIONS
+from webarcfs.export.static_site import export
 
 pytestmark = [
     pytest.mark.store,
@@ -112,7 +112,7 @@ def test_what_is_no_page_for_the_archive_is_none_for_the_browser(tmp_path: Path)
                 shown[extension] = tab.evaluate("document.contentType")
             tab.goto("about:blank")
     print(f"{len(shown)} extensions are shown: {sorted(set(shown.values()))}")
-    assert {kind for kind in shown.values() if inert_types.as_text(kind) is None} - {"application/pdf"} == set()
+    assert {kind for kind in shown.values() if data_urls.as_text(kind) is None} - {"application/pdf"} == set()
 
 
 def _clicked(context: BrowserContext, sink: Sink, world: World) -> Led:

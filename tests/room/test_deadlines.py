@@ -24,8 +24,8 @@ from webarcfs.archive.git import git_command
 from webarcfs.archive.index.captures import CaptureIndex, CaptureRow, Span
 from webarcfs.archive.model.errors import Interrupted, TookTooLong
 from webarcfs.archive.model.metadata import CET
-from webarcfs.archive.system import deadline
-from webarcfs.archive.system.deadline import Deadline, under
+from webarcfs.archive.system import clocks
+from webarcfs.archive.system.clocks import Deadline, under
 from webarcfs.room import limits
 from webarcfs.room.answering import Answering
 from webarcfs.room.server import app
@@ -196,23 +196,23 @@ def test_a_long_answer_in_pieces_is_cut_when_all_its_work_took_too_long(
 
 
 def test_a_deadline_is_that_of_its_thread_alone() -> None:
-    deadline.check()
+    clocks.check()
     with under(Deadline(-1)):
         with pytest.raises(TookTooLong):
-            deadline.check()
+            clocks.check()
         seen: list[bool] = []
-        other = threading.Thread(target=lambda: seen.append(deadline.is_over()))
+        other = threading.Thread(target=lambda: seen.append(clocks.is_over()))
         other.start()
         other.join()
         assert seen == [False]
         with under(None):
-            deadline.check()
-        assert deadline.is_over()
-    assert not deadline.is_over()
+            clocks.check()
+        assert clocks.is_over()
+    assert not clocks.is_over()
     cancelled = Deadline(100)
     cancelled.cancel()
     with under(cancelled), pytest.raises(Interrupted):
-        deadline.check()
+        clocks.check()
 
 
 def test_a_question_to_the_database_ends_with_the_deadline(archive: Archive) -> None:

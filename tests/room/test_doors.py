@@ -15,21 +15,21 @@ from urllib.parse import quote
 
 import pytest
 
-from agent.acts import attaching
 from agent.indexing import fulltext
 from agent.indexing.recovery import recover
+from agent.operations import records
 from tests.support import archives
 from tests.support.rooms import Answer, Page, Served, digits, published, served, served_to_pywb
+from webarcfs.access import access_rules
+from webarcfs.access.access_rules import Access
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import State
-from webarcfs.archive.catalogue.workflow import Decision, decided
+from webarcfs.archive.catalogue.workflow import Decision, apply_decision
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CET
-from webarcfs.gate import access_file
-from webarcfs.gate.access_rules import Access
+from webarcfs.room.replay.replay_url import Modifier
 from webarcfs.room.server.app import REPLAY_ROUTES, ROUTES
-from webarcfs.room.wayback.replay_url import Modifier
 
 pytestmark = pytest.mark.store
 
@@ -77,10 +77,10 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
     )
     for number in (0, 1):
         name, note = f"{SECRETS['attached']}.pdf", SECRETS["attached"]
-        attaching.attach(made, RECORDS[number], name, BytesIO(note.encode()), Acting("anna", None), note=note)
+        records.attach(made, RECORDS[number], name, BytesIO(note.encode()), Acting("anna", None), note=note)
     recover(made)
-    access_file.withhold(made, URLS["excl"], "test", SECRETS["reason"], access=Access.EXCLUDE)
-    access_file.withhold(made, BLOCKED, "test", SECRETS["reason"], public_text="A court <ordered> it.")
+    access_rules.withhold(made, URLS["excl"], "test", SECRETS["reason"], access=Access.EXCLUDE)
+    access_rules.withhold(made, BLOCKED, "test", SECRETS["reason"], public_text="A court <ordered> it.")
     fulltext.bring_in_step(made)
     return made
 
@@ -243,11 +243,11 @@ def test_release_withdraw_and_rules_show_in_a_room_that_runs(tmp_path: Path) -> 
         path = f"/web/{TIMES[0]}mp_/{home}"
         assert room.get(path).status == 404
         record, _ = catalogue.read(RECORDS[0])
-        catalogue.save([decided(record, Decision.RELEASE, "test", "")], "test", "release")
+        catalogue.save([apply_decision(record, Decision.RELEASE, "test", "")], "test", "release")
         assert room.get(path).status == 200
-        (rule, _) = access_file.withhold(made, home, "test", "no", access=Access.EXCLUDE)
+        (rule, _) = access_rules.withhold(made, home, "test", "no", access=Access.EXCLUDE)
         assert room.get(path).status == 404
-        access_file.lift(made, rule.id, "test")
+        access_rules.lift(made, rule.id, "test")
         assert room.get(path).status == 200
         made.access_rules.write_text("no rule\n")
         assert room.get(path).status == 503

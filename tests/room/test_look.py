@@ -19,18 +19,17 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from tests.room.samples import EMPTY, REPLAY, RICH, START, each_text, row
 from tests.support.browsers import chromium, needs_chromium
 from webarcfs.archive.config.directory import Archive
-from webarcfs.room import look as look_package
-from webarcfs.room.look import language, pictures
-from webarcfs.room.look.links import link_to
-from webarcfs.room.look.rendering import Look
-from webarcfs.room.memento_views import Change, FramePage, Notice, NoticePage
+from webarcfs.room import theme
 from webarcfs.room.pages import records
-from webarcfs.room.server.security_headers import room_headers
+from webarcfs.room.server.connections import room_headers
+from webarcfs.room.theme import language, rendering
+from webarcfs.room.theme.rendering import Look, link_to
+from webarcfs.room.views import Change, FramePage, Notice, NoticePage
 
 pytestmark = pytest.mark.store
 
 LOOK = Look()
-HERE = Path(look_package.__file__).parent
+HERE = Path(theme.__file__).parent
 ALL = {f"{name} (rich)": page for name, page in RICH.items()} | {
     f"{name} (empty)": page for name, page in EMPTY.items()
 }
@@ -202,7 +201,7 @@ def test_each_mark_of_a_calendar_is_a_link_with_a_name_and_has_a_shape_of_its_ow
     assert labels[0] == "2 Aug 2005, 03:00 CET: new"
     assert "1 Sept 2005, 03:00 CET: changed; 1 Sept 2005, 09:00 CET: same" in labels
     assert [node.attributes["aria-label"] for node in found.css(".months .gone-day")] == ["2 Nov 2005, 03:00 CET: gone"]
-    shapes = {re.sub(r'class="[^"]*"', "", str(pictures.mark(each))) for each in Change}
+    shapes = {re.sub(r'class="[^"]*"', "", str(rendering.mark(each))) for each in Change}
     assert len(shapes) == len(Change)
     years = LexborHTMLParser(rendered(RICH["calendar"])).css(".calendar a")
     assert len(years) == 7
@@ -214,9 +213,9 @@ def test_pictures_have_names_and_say_in_words_what_they_show() -> None:
         for node in LexborHTMLParser(rendered(RICH[name])).css("svg[role=img]"):
             assert (node.css_first("title").text() or "").strip()  # type: ignore[union-attr] # it is there
     assert "2008: 9" in LexborHTMLParser(rendered(RICH["publication"])).css_first("#years-desc").text()  # type: ignore[union-attr] # it is there
-    assert pictures.strip([], "x", "y") == ""
-    assert pictures.sizes([row(bytes=None)] * 3, "x", "en") == ""
-    many = pictures.sizes([row(number % 9 + 3, title="<b>") for number in range(500)], "<i>", "en")
+    assert rendering.strip([], "x", "y") == ""
+    assert rendering.sizes([row(bytes=None)] * 3, "x", "en") == ""
+    many = rendering.sizes([row(number % 9 + 3, title="<b>") for number in range(500)], "<i>", "en")
     assert "<i>" not in many
     assert len(many) < 250_000
 

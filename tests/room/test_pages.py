@@ -22,11 +22,11 @@ from agent.indexing.recovery import recover
 from tests.support import archives
 from tests.support.rooms import Page, Served, digits, published, served
 from webarcfs.archive.model.metadata import CET
-from webarcfs.content.line_differences import blocks
+from webarcfs.content.visible_lines import blocks
 from webarcfs.room import limits
-from webarcfs.room.look.language import negotiated
 from webarcfs.room.pages import about
-from webarcfs.room.pages.differences import WordBudget, compared
+from webarcfs.room.pages.calendar import WordBudget, compared
+from webarcfs.room.theme.language import negotiated
 from webarcfs.room.views import Marked
 
 pytestmark = pytest.mark.store

@@ -32,7 +32,7 @@ from tests.support.readercommand import webarc
 from tests.support.rooms import Answer, Page, Served, digits, published, served
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CET
-from webarcfs.exchange.bodies import SMALL
+from webarcfs.export.warc_records import SMALL
 
 pytestmark = pytest.mark.store
 

@@ -24,7 +24,7 @@ from tests.support.livesites import CAPTURED, archived, live
 from tests.support.rooms import Page, Served, digits, published
 from tests.support.sources import ROOT
 from webarcfs.archive.config.directory import Archive
-from webarcfs.room.pywb.proxy import handed_in, handed_out, is_for_window
+from webarcfs.room.replay.pywb_proxy import handed_in, handed_out, is_for_window
 
 pytestmark = pytest.mark.store
 

@@ -16,14 +16,14 @@ from selectolax.lexbor import LexborHTMLParser
 from agent.indexing.recovery import recover
 from tests.support import archives
 from tests.support.rooms import Answer, Page, Served, digits, published, recorded, served
+from webarcfs.access import access_rules
+from webarcfs.access.access_rules import Access
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import State
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CET, CommitTag
-from webarcfs.gate import access_file
-from webarcfs.gate.access_rules import Access
 from webarcfs.room import limits
-from webarcfs.room.replay.ranges import Part, part
+from webarcfs.room.replay.headers import Part, part
 
 pytestmark = pytest.mark.store
 
@@ -352,7 +352,7 @@ def test_the_time_of_an_answer_does_not_tell_hidden_from_absent(tmp_path: Path) 
     made = archives.make_archive(tmp_path)
     published(made, DOMAIN, {HOME: Page(b"<p>one"), f"{HOME}hidden": Page(b"<p>two")}, FIRST)
     recover(made)
-    access_file.withhold(made, f"{HOME}hidden", "test", "no", access=Access.EXCLUDE)
+    access_rules.withhold(made, f"{HOME}hidden", "test", "no", access=Access.EXCLUDE)
     with served(made) as room:
         for url in (f"{HOME}hidden", f"{HOME}absent"):
             asked = time.monotonic()
@@ -423,8 +423,8 @@ def test_a_reader_whom_a_proxy_names_sees_more_by_a_token(tmp_path: Path) -> Non
     made = archives.make_archive(tmp_path)
     published(made, DOMAIN, {HOME: Page(b"<p>one<img src=a.png>"), f"{HOME}b.html": Page(b"<p>b")}, TIMES[0])
     recover(made)
-    access_file.withhold(made, f"{HOME}*", "test", "no", access=Access.BLOCK)
-    access_file.withhold(made, HOME, "test", "for anna", access=Access.ALLOW, user="anna")
+    access_rules.withhold(made, f"{HOME}*", "test", "no", access=Access.BLOCK)
+    access_rules.withhold(made, HOME, "test", "for anna", access=Access.ALLOW, user="anna")
     made.settings.write_text('[readers]\nheader = "X-Reader"\nproxies = ["127.0.0.1"]\n')
     with served(made, two_origins=True) as room:
         frame = f"/web/{AT[0]}/{HOME}"

@@ -12,10 +12,10 @@ import pytest
 from agent.indexing.recovery import recover
 from tests.support import archives
 from tests.support.rooms import Answer, Page, Served, digits, published, served
+from webarcfs.access import access_rules
+from webarcfs.access.access_rules import Access
 from webarcfs.archive.catalogue.record import State
 from webarcfs.archive.model.metadata import CET
-from webarcfs.gate import access_file
-from webarcfs.gate.access_rules import Access
 
 pytestmark = pytest.mark.store
 
@@ -49,7 +49,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     published(made, "held.example", {HELD: Page(b"<p>bare")}, TIMES[0], state=State.COUNTED, held=True)
     published(made, "www.held.example", {at_www(HELD): Page(b"<p>www")}, TIMES[1])
     recover(made)
-    access_file.withhold(made, BLOCKED, "test", "no", access=Access.BLOCK)
+    access_rules.withhold(made, BLOCKED, "test", "no", access=Access.BLOCK)
     with served(made) as found:
         yield found
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from agent.jobfolder import definition, jobstate
-from agent.jobfolder.jobstate import Phase
+from agent.crawl import job_folder, job_state
+from agent.crawl.job_state import Phase
 from tests.support import crawls
 from tests.support.agents import agent, configure, fake_report, job_of, reports, status, summaries
 from tests.support.crawls import run_command
@@ -24,9 +24,9 @@ from tests.support.nasty import slow
 from tests.support.site import Answer, Exchange, Site, page
 from tests.support.waiting import until
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.history.sequence import Feed
 from webarcfs.archive.model.metadata import format_time, now, parse_compact_time, parse_time
-from webarcfs.warc import jobwarc
+from webarcfs.warc import job_warc
 
 archive = crawls.archive
 pytestmark = pytest.mark.crawl
@@ -302,7 +302,7 @@ def whole_in_warcs(archive: Archive) -> set[str]:
     found: set[str] = set()
     for job in archive.jobs.iterdir():
         for path in job.glob("*.warc"):
-            found |= {each.url for each in jobwarc.responses(path)}
+            found |= {each.url for each in job_warc.responses(path)}
     return found
 
 
@@ -353,7 +353,7 @@ def tells_how_far_it_is(archive: Archive, job: dict[str, Any]) -> None:
         *("state", "running", "reason", "failures", "again", "a_second", "left", "latest_end", "held", "orders"),
     }
     assert job["urls"].get("done", 0) >= 1 and job["bytes"] > 0
-    assert definition.load(archive.jobs / job["job"]) is not None
+    assert job_folder.load(archive.jobs / job["job"]) is not None
     told = run_command("status", "--archive", archive.root).out
     assert f"{job['job']}: interrupted" in told and "no agent runs" in told
 
@@ -529,10 +529,10 @@ def test_job_folders_of_another_version_are_refused_and_left_alone(archive: Arch
     folder = archive.jobs / "20200101T000000-p"
     folder.mkdir()
     (folder / "frontier.db").write_bytes(b"another time's")
-    (folder / jobstate.FILE).write_text(json.dumps({"version": 99}))
+    (folder / job_state.FILE).write_text(json.dumps({"version": 99}))
     run_once(archive)
     assert len(reports(archive, "p")) == 1
-    assert {path.name for path in folder.iterdir()} == {"frontier.db", jobstate.FILE}
+    assert {path.name for path in folder.iterdir()} == {"frontier.db", job_state.FILE}
     assert any("another version" in each for each in status(archive)["refused"])
     assert "another version" in run_command("status", "--archive", archive.root).out
 
@@ -580,5 +580,5 @@ def test_status_follows_a_job_through_its_states(archive: Archive, site: Site) -
     assert (one["name"], one["interval"], one["jobs"]) == ("p", "1 day", [])
     assert one["last"]["state"] == "archived" and one["last"]["complete"] is True
     assert parse_time(one["next"]) == begun(one["last"]["job"]) + timedelta(days=1)
-    kept = jobstate.load(archive.reports / one["last"]["job"])
+    kept = job_state.load(archive.reports / one["last"]["job"])
     assert kept is not None and kept.state is Phase.ARCHIVED and kept.urls["done"] == 4

@@ -17,7 +17,7 @@ from tests.support.readercommand import webarc
 from tests.support.site import Site
 from tests.support.waiting import until
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.history.sequence import Feed
 
 archive = crawls.archive
 pytestmark = pytest.mark.crawl

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.reports import crawllog, tables
+from agent.crawl import crawl_log
+from agent.reports import tables
 from tests.support import crawls
 from tests.support.agents import agent, configure, reports, summaries
 from tests.support.crawls import run_command
@@ -90,7 +91,7 @@ def test_many_publications_under_one_agent(archive: Archive, capfd: pytest.Captu
     assert sum(len(each["commit_tags"]) for each in told) == HOSTS
     found = tables.Tables()
     for each in told:
-        with crawllog.reading(archive.reports / each["job"]) as log:
+        with crawl_log.reading(archive.reports / each["job"]) as log:
             for number, line in enumerate(log, 1):
                 found.add(tables.parse(line, number))
     whole = sum(row.urls for row in found.states.values())

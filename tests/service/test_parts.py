@@ -15,28 +15,26 @@ from pathlib import Path
 
 import pytest
 
-from agent.capture.wgetslots import Slots
-from agent.frontier.store import Frontier
-from agent.jobfolder import definition, folders, jobstate
-from agent.jobfolder.definition import Definition
-from agent.jobfolder.job import Job
-from agent.jobfolder.jobstate import JobState, Phase
+from agent.crawl import job_folder, job_state
+from agent.crawl.frontier import Frontier
+from agent.crawl.job_folder import Definition, Job
+from agent.crawl.job_state import JobState, Phase
+from agent.crawl.wgetpool import Slots
+from agent.maintenance import maintenance
 from agent.reports import report
-from agent.service import agentlock, history, scheduler
+from agent.service import agent_status, scheduler
 from agent.service.dispatch import Dispatch
 from agent.service.loop import Service
-from agent.system import jsonfile
-from agent.system.processid import Process
-from agent.upkeep import maintenance
 from tests.support import disks
 from tests.support.crawls import publish_as
 from tests.support.waiting import until
 from webarcfs.archive.config.directory import Archive, create
-from webarcfs.archive.config.interval import Interval
 from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
+from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.errors import Busy, Damaged, WebarcError
 from webarcfs.archive.model.metadata import compact_time, now
-from webarcfs.archive.system import systemd
+from webarcfs.archive.system import files, processes
+from webarcfs.archive.system.processes import Process
 
 pytestmark = pytest.mark.store
 
@@ -55,7 +53,7 @@ def test_a_report_from_a_time_to_come_hides_none_that_ran_since(archive: Archive
     first, last, ahead = (compact_time(at + timedelta(days=days)) for days in (-2, -1, 900))
     for name in (first, ahead, last, "20269931T990000"):
         (archive.reports / f"{name}-nightly").mkdir()
-    past = history.read(archive)
+    past = scheduler.read(archive)
     assert past.last == {"nightly": f"{last}-nightly"}
     nightly = Publication(name="nightly", urls=(), crawl=CrawlSettings(interval=Interval.parse("1 week")))
     assert scheduler.due([nightly], past.runs, at) == []
@@ -65,8 +63,8 @@ def test_a_job_that_cannot_be_opened_now_is_kept_for_later(archive: Archive) -> 
     """A full disk, say: nothing is wrong with the job, so that none is begun in its place, and it is tried again."""
     folder = archive.jobs / "20261121T030000-nightly"
     (folder / "frontier.db").mkdir(parents=True)
-    jobstate.save(folder, JobState(job=folder.name, publication="nightly", state=Phase.INTERRUPTED))
-    for call in (lambda: folders.usable(folder), lambda: folders.interrupted(archive, "nightly")):
+    job_state.save(folder, JobState(job=folder.name, publication="nightly", state=Phase.INTERRUPTED))
+    for call in (lambda: job_folder.usable(folder), lambda: job_folder.interrupted(archive, "nightly")):
         with pytest.raises(WebarcError, match="cannot be opened now") as caught:
             call()
         assert not isinstance(caught.value, Damaged)
@@ -74,7 +72,7 @@ def test_a_job_that_cannot_be_opened_now_is_kept_for_later(archive: Archive) -> 
     assert agent.resume == [folder.name]
     agent.turn()
     assert agent.resume == [] and agent.idle() and len(agent.children) == 0
-    known = jobstate.load(folder)
+    known = job_state.load(folder)
     assert known is not None and "cannot be opened now" in known.reason
     assert (known.state, known.failures, known.again > known.updated) == (Phase.FAILED, 1, True)
 
@@ -85,7 +83,7 @@ def test_a_failure_that_the_full_disk_takes_no_word_of_is_told_later(tmp_path: P
         archive = create(disk / "archive")
         folder = archive.jobs / "20261121T030000-nightly"
         folder.mkdir()
-        jobstate.save(folder, JobState(job=folder.name, publication="nightly", failures=1))
+        job_state.save(folder, JobState(job=folder.name, publication="nightly", failures=1))
         agent = Dispatch(archive)
         agent.children.start(folder.name, "-c", "raise OSError('no room for 000001.warc')")
         with (disk / "ballast").open("wb", buffering=0) as ballast, contextlib.suppress(OSError):
@@ -95,16 +93,16 @@ def test_a_failure_that_the_full_disk_takes_no_word_of_is_told_later(tmp_path: P
         agent.turn()
         (known,) = agent.history.open
         assert (known.state, known.reason, known.failures) == (Phase.FAILED, "OSError: no room for 000001.warc", 2)
-        on_disk = jobstate.load(folder)
+        on_disk = job_state.load(folder)
         assert on_disk is not None and on_disk.state is Phase.WAITING
         (disk / "ballast").unlink()
         agent.turn()
-        assert jobstate.load(folder) == known
+        assert job_state.load(folder) == known
 
 
 def test_a_job_loses_no_warc_on_its_way_into_the_report(archive: Archive) -> None:
     """Whatever stands in the way of the report, the job has all that it had, and is told whole afterwards."""
-    folder = folders.new_folder(archive, "nightly")
+    folder = job_folder.new_folder(archive, "nightly")
     (folder / "000001.warc").write_bytes(b"WARC/1.0")
     publication = Publication(name="nightly", urls=(), crawl=CrawlSettings(keep_warc=True))
     frontier = Frontier(folder / "frontier.db")
@@ -126,7 +124,7 @@ def test_a_job_loses_no_warc_on_its_way_into_the_report(archive: Archive) -> Non
     for _ in range(2):  # once more: killed before its folder was gone
         written = report.write(job, report.account_of(job), {"complete": True})
         assert (written / "000001.warc").read_bytes() == b"WARC/1.0"
-        assert jsonfile.read(written / "summary.json") == {"complete": True}
+        assert files.read(written / "summary.json") == {"complete": True}
     report.remove_job(folder)
     frontier.close()
     assert list(archive.jobs.iterdir()) == []
@@ -137,8 +135,8 @@ def test_a_job_that_is_half_removed_is_none(archive: Archive) -> None:
     half = archive.jobs / ".20261121T030000-nightly"
     half.mkdir()
     Frontier(half / "frontier.db").close()
-    assert history.read(archive).open == ()
-    assert folders.interrupted(archive, "nightly") is None
+    assert scheduler.read(archive).open == ()
+    assert job_folder.interrupted(archive, "nightly") is None
     assert not half.exists()
 
 
@@ -205,12 +203,12 @@ def test_many_jobs_on_few_places_all_get_their_share(tmp_path: Path) -> None:
 
 
 def test_one_agent_an_archive(archive: Archive) -> None:
-    assert agentlock.running(archive) is None
-    with agentlock.hold(archive) as agent:
-        assert agentlock.running(archive) == agent
-        with pytest.raises(Busy, match=f"process {os.getpid()} since"), agentlock.hold(archive):
+    assert agent_status.running(archive) is None
+    with agent_status.hold(archive) as agent:
+        assert agent_status.running(archive) == agent
+        with pytest.raises(Busy, match=f"process {os.getpid()} since"), agent_status.hold(archive):
             pass
-    assert agentlock.running(archive) is None
+    assert agent_status.running(archive) is None
 
 
 def test_a_dead_agent_is_none(archive: Archive) -> None:
@@ -218,8 +216,8 @@ def test_a_dead_agent_is_none(archive: Archive) -> None:
     current = Process.current()
     assert current.runs()
     assert not Process(current.pid, current.ticks + 1).runs()
-    agentlock.tell(archive, agentlock.Agent(current.pid, current.ticks + 1, "2026-11-21T03:00:00"))
-    assert agentlock.running(archive) is None
+    agent_status.tell(archive, agent_status.Agent(current.pid, current.ticks + 1, "2026-11-21T03:00:00"))
+    assert agent_status.running(archive) is None
 
 
 def test_a_zombie_is_dead() -> None:
@@ -236,14 +234,14 @@ def test_the_archive_is_put_in_order_once_a_day(archive: Archive) -> None:
     """By a process of its own; the time of the last is in log/, so that restarts do not put it off."""
     agent = Service(archive, ())
     agent.maintain()
-    (done,) = until(agent.upkeep.ended, "maintenance has ended")
+    (done,) = until(agent.maintenance.ended, "maintenance has ended")
     assert done == ("maintenance", 0)
     agent.maintain()
-    assert len(agent.upkeep) == 0
+    assert len(agent.maintenance) == 0
     day_ago = time.time() - 90_000
     os.utime(archive.log / "maintained", (day_ago, day_ago))
     agent.maintain()
-    until(agent.upkeep.ended, "maintenance has ended once more")
+    until(agent.maintenance.ended, "maintenance has ended once more")
     assert not maintenance.due(archive, now())
 
 
@@ -254,37 +252,37 @@ def test_an_item_is_read_as_it_was_written(tmp_path: Path) -> None:
     each = JobState(
         job="j", publication="p", state=Phase.COLLECTING, urls={"done": 3}, bytes=7, warnings=("w",), tags=("t",)
     )
-    jobstate.save(tmp_path, each)
-    assert jobstate.load(tmp_path) == each
+    job_state.save(tmp_path, each)
+    assert job_state.load(tmp_path) == each
     assert [path.name for path in tmp_path.iterdir()] == ["item.json"]
 
 
 def test_a_definition_is_read_as_it_was_written(tmp_path: Path) -> None:
     publication = publish_as("http://e.org/", hosts=("*.e.org",), max_duration="2 hours", filters=("mime", "adverts"))
     asked = Definition(publication=publication, profile=Profile(include=("text/*",)), accept_shrink=True, instances=3)
-    definition.save(tmp_path, asked)
-    assert definition.load(tmp_path) == asked
+    job_folder.save(tmp_path, asked)
+    assert job_folder.load(tmp_path) == asked
 
 
 def test_a_folder_of_another_version_is_refused_and_left_alone(archive: Archive) -> None:
-    folder = folders.new_folder(archive, "p")
+    folder = job_folder.new_folder(archive, "p")
     (folder / "frontier.db").write_bytes(b"")
-    jsonfile.write(folder / "item.json", {"version": 99, "news": 1})
-    jsonfile.write(folder / "definition.json", {"version": 99, "news": 1})
+    files.write(folder / "item.json", {"version": 99, "news": 1})
+    files.write(folder / "definition.json", {"version": 99, "news": 1})
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    for load in (jobstate.load, definition.load):
+    for load in (job_state.load, job_folder.load):
         with pytest.raises(Damaged, match="another version"):
             load(folder)
-    assert folders.interrupted(archive, "p") is None
+    assert job_folder.interrupted(archive, "p") is None
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-    assert folders.new_folder(archive, "p").name > folder.name
+    assert job_folder.new_folder(archive, "p").name > folder.name
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 1}', '{"version": 1, "state": "asleep"}', "\0\0"])
 def test_a_broken_item_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "item.json").write_text(text)
     with pytest.raises(Damaged):
-        jobstate.load(tmp_path)
+        job_state.load(tmp_path)
 
 
 # -- systemd -----------------------------------------------------------------------------------------------------------
@@ -297,18 +295,18 @@ def test_notify_sends_one_datagram(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
         listener.bind("\0" + name[1:] if abstract else name)
         monkeypatch.setenv("NOTIFY_SOCKET", name)
-        systemd.notify("READY=1", "STATUS=3 publications")
+        processes.notify("READY=1", "STATUS=3 publications")
         assert listener.recv(4096) == b"READY=1\nSTATUS=3 publications"
-        systemd.reloading()
+        processes.reloading()
         first, second = listener.recv(4096).split(b"\n")
         assert first == b"RELOADING=1" and second.startswith(b"MONOTONIC_USEC=")
 
 
 def test_nobody_listens_and_nothing_happens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "nobody"))
-    systemd.notify("READY=1")  # must not raise
+    processes.notify("READY=1")  # must not raise
     monkeypatch.delenv("NOTIFY_SOCKET")
-    systemd.notify("READY=1")  # must not raise
+    processes.notify("READY=1")  # must not raise
 
 
 @pytest.mark.parametrize(
@@ -324,7 +322,7 @@ def test_nobody_listens_and_nothing_happens(tmp_path: Path, monkeypatch: pytest.
 def test_watchdog(monkeypatch: pytest.MonkeyPatch, usec: str, pid: str, expected: float | None) -> None:
     monkeypatch.setenv("WATCHDOG_USEC", usec)
     monkeypatch.setenv("WATCHDOG_PID", str(os.getpid()) if pid == "own" else pid)
-    assert systemd.watchdog_seconds() == expected
+    assert processes.watchdog_seconds() == expected
 
 
 def test_the_unit_is_sound_and_exposes_little(tmp_path: Path) -> None:
@@ -342,9 +340,9 @@ def test_the_unit_is_sound_and_exposes_little(tmp_path: Path) -> None:
 
 def test_json_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
-    jsonfile.write(path, {"a": 1})
+    files.write(path, {"a": 1})
     with pytest.raises(TypeError):
-        jsonfile.write(path, {"a": object()})
+        files.write(path, {"a": object()})
     assert json.loads(path.read_text()) == {"a": 1}
     assert [each.name for each in tmp_path.iterdir()] == ["x.json"]
 
@@ -352,9 +350,9 @@ def test_json_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_a_job_keeps_what_was_said_of_release_when_it_began(tmp_path: Path) -> None:
     """To release captures later is an act upon them, never a side effect of a setting."""
     began = publish_as("http://e.org/", release="by-hand", closed_for="2 years")
-    definition.save(tmp_path, Definition(publication=began))
+    job_folder.save(tmp_path, Definition(publication=began))
     now_said = publish_as("http://e.org/", depth=7, release="automatic")
-    definition.save(tmp_path, Definition(publication=now_said))
-    known = definition.load(tmp_path)
+    job_folder.save(tmp_path, Definition(publication=now_said))
+    known = job_folder.load(tmp_path)
     assert known is not None and known.publication.crawl.depth == 7
     assert (known.publication.release, known.publication.closed_for) == ("by-hand", began.closed_for)

@@ -17,7 +17,7 @@ from tests.support.crawls import run_command
 from tests.support.nasty import slow
 from tests.support.site import Site, page, redirect
 from tests.support.waiting import until
-from webarcfs.archive.config import settings_file
+from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import UNLIMITED, Publication
 from webarcfs.archive.model.errors import NotFound, SettingsError, UsageError, WebarcError
@@ -66,7 +66,7 @@ def run(archive: Archive, *words: str, capsys: pytest.CaptureFixture[str] | None
 
 
 def loaded(archive: Archive, name: str) -> Publication:
-    settings, _ = settings_file.load(archive.settings)
+    settings, _ = settings_files.load(archive.settings)
     return next(each for each in settings.publications if each.name == name)
 
 

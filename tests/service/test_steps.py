@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from agent.catalogue import stepfolders
-from agent.jobfolder import definition, folders
-from agent.jobfolder.definition import Definition
-from agent.service import history
+from agent.crawl import job_folder
+from agent.crawl.job_folder import Definition
+from agent.service import scheduler
 from tests.support import crawls
 from tests.support.agents import agent, status
 from tests.support.crawls import run_command
@@ -20,7 +20,7 @@ from tests.support.site import Site
 from tests.support.waiting import until
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import Record, State
-from webarcfs.archive.config import settings_file
+from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 
 archive = crawls.archive
@@ -69,7 +69,7 @@ def test_what_needs_no_decision_runs_by_itself(archive: Archive, site: Site, tmp
         assert done.code == 0 and "the agent (process" in done.err and "released" in done.out, done
         found = _record(archive)
         assert found is not None and [each.what for each in found.events].count("converted") == 2
-    assert history.read(archive).open == ()
+    assert scheduler.read(archive).open == ()
 
 
 def test_a_record_is_captured_by_the_agent_and_does_not_shift_the_schedule(archive: Archive, site: Site) -> None:
@@ -138,9 +138,9 @@ def test_a_job_that_was_begun_and_not_noted_is_taken(archive: Archive, site: Sit
     _configure(archive, site, 'release = "by-hand"\nstep_by_step = true\n')
     words = ("--publication", "p", "--archive", archive.root)
     name = run_command("record", "new", *words).out.strip()
-    left = folders.new_folder(archive, "p")
-    publication = settings_file.load(archive.settings)[0].publications[0]
-    definition.save(left, Definition(publication=publication, record=name))
+    left = job_folder.new_folder(archive, "p")
+    publication = settings_files.load(archive.settings)[0].publications[0]
+    job_folder.save(left, Definition(publication=publication, record=name))
     assert run_command("record", "step", name, "capture", "--archive", archive.root, timeout=120).code == 0
     (found,) = Catalogue(archive).records("p")
     assert (found.id, found.job_name, found.state) == (name, left.name, State.CAPTURED)

@@ -13,9 +13,8 @@ from tests.support import archives
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.history.feed import Feed
-from webarcfs.archive.model.commit_message import CrawlMessage
-from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.history.sequence import Feed
+from webarcfs.archive.model.metadata import CommitTag, CrawlMessage
 
 _SIZE = int(os.environ.get("LARGE_RECORD", str(1 << 30)))
 _BLOCK = 1 << 20

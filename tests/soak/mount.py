@@ -31,8 +31,8 @@ from tests.support.waiting import PATIENCE, eventually
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged
-from webarcfs.mount.adapters.libfuse3.workers import THREADS
-from webarcfs.view import limits
+from webarcfs.mount.adapters.libfuse3.operations import THREADS
+from webarcfs.vfs import content
 
 PAGES = 60
 BODY = re.compile(rb"(\d+) (\d+) x*")
@@ -43,7 +43,7 @@ FAIR = {errno.ESTALE, errno.ENOENT, errno.EPERM}
 SPACE = 2 << 30
 #: MiB by which the process may have grown since it had warmed up: caches fill up to their bounds (64 MiB of bodies, 16
 #: of what was superseded, a part of SPACE for all that hangs on inodes). Mapped packs do not count: the kernel's cache.
-GROWTH = 96 + (SPACE // limits.PART >> 20)
+GROWTH = 96 + (SPACE // content.PART >> 20)
 
 
 @dataclass

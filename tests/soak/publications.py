@@ -19,7 +19,7 @@ from tests.support.agents import RunningAgent, agent, configure, reports, status
 from tests.support.site import Site
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.history.sequence import Feed
 from webarcfs.archive.model.metadata import format_time, now, parse_time
 
 _PUBLICATIONS = 30

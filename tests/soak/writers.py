@@ -19,7 +19,7 @@ from tests.mount.crawler import Crawler
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.mounts import Mounted
-from webarcfs.archive.commit import commit_additions
+from webarcfs.archive.additions import commit_additions
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document.data_nodes import names
 

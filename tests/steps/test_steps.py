@@ -12,20 +12,19 @@ from pathlib import Path
 import pytest
 
 from agent.catalogue import stepfolders
-from agent.catalogue.keeping import ask_next
-from agent.converting import tidy
-from agent.converting.derived_forms import Forms
-from agent.jobfolder import definition
-from agent.service.history import read
+from agent.catalogue.recording import ask_next
+from agent.crawl import job_folder
+from agent.maintenance.verification import verify
+from agent.service.scheduler import read
 from agent.steps import checking, converting, plugin, running
+from agent.steps.converting import Forms
 from agent.steps.running import run_step, run_waiting
-from agent.upkeep.verification import verify
 from tests.support.archives import DOMAIN
 from tests.support.stepped import captured, now_of, page, set_up, told
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import Record, State
-from webarcfs.archive.catalogue.steps import Step
-from webarcfs.archive.config import settings_file
+from webarcfs.archive.catalogue.workflow import Step
+from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, ReferencePage
 from webarcfs.archive.git.repository import Repository
@@ -38,7 +37,7 @@ _SITE: dict[str, bytes | None] = {f"{number}.html": page(f"page {number}") for n
 
 
 def _xhtml(archive: Archive) -> Forms:
-    how = tidy.converter(archive.converter_settings)
+    how = converting.converter(archive.converter_settings)
     return Forms(archive, DOMAIN, converting.XHTML, how.settings)
 
 
@@ -293,9 +292,9 @@ def test_a_publication_that_is_deleted_goes_on_as_it_was(archive: Archive, tmp_p
     marks = '[[publication.error_page]]\ncontains = "page 3"\nfrom = 2020-01-01T00:00:00\n'
     set_up(archive, tmp_path / "backup", more=f"{marks}[[publication.exclude]]\nmatch = 'a.example'\nreason = 'r'\n")
     record = captured(archive, _SITE)
-    publication = settings_file.load(archive.settings)[0].publications[0]
-    kept = json.dumps(definition.settings_of(publication, None)).encode()
-    assert definition.parsed(kept).publication == publication
+    publication = settings_files.load(archive.settings)[0].publications[0]
+    kept = json.dumps(job_folder.settings_of(publication, None)).encode()
+    assert job_folder.parsed(kept).publication == publication
     Catalogue(archive).save([], "test", "settings", files={"publications/test.json": kept})
     archive.settings.write_text("")  # it is gone, while its steps are to come
     ask_next(archive, record)

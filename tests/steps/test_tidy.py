@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from agent.converting import tidy
-from agent.converting.tidy import Converter, Tidied, Tidy
+from agent.steps import converting
+from agent.steps.converting import Converter, Tidied, Tidy
 from webarcfs.archive.model.errors import SettingsError, UsageError, WebarcError
 from webarcfs.content import visible_lines
 
@@ -42,7 +42,7 @@ _DEFECTS = {
 def _converted(
     tmp_path: Path, pages: list[bytes | None], how: Converter | None = None, patience: float = 20.0
 ) -> list[Tidied]:
-    with Tidy[int](how or tidy.converter(tmp_path / "none"), tmp_path / "scratch", patience) as running:
+    with Tidy[int](how or converting.converter(tmp_path / "none"), tmp_path / "scratch", patience) as running:
         found = list(running.converted(enumerate(pages)))
     assert [number for number, _ in found] == list(range(len(pages)))
     assert not (tmp_path / "scratch").exists()
@@ -81,27 +81,27 @@ def test_settings_and_languages_of_the_machine_change_nothing(tmp_path: Path, mo
 
 def test_many_warnings_are_counted_and_few_kept(tmp_path: Path) -> None:
     (found,) = _converted(tmp_path, [f"{_HEAD}{'</div>' * 900}<blah>".encode()])
-    assert found.warnings >= 900 and len(found.messages) == tidy.MOST_MESSAGES and found.failed
+    assert found.warnings >= 900 and len(found.messages) == converting.MOST_MESSAGES and found.failed
     assert found.messages[0].level == "error" or any(each.level == "error" for each in found.messages)
 
 
 def test_settings_are_checked_and_change_the_id(tmp_path: Path) -> None:
     own = tmp_path / "tidy.conf"
-    plain = tidy.converter(own)
+    plain = converting.converter(own)
     own.write_text("wrap: 40\n")
-    assert tidy.converter(own).id != plain.id and len(plain.id) == 12
+    assert converting.converter(own).id != plain.id and len(plain.id) == 12
     own.write_text("wrap: many\nfoo-bar: 1\n")
     with pytest.raises(SettingsError, match="foo-bar"):
-        tidy.converter(own)
+        converting.converter(own)
     own.write_bytes(b"\xff")
     with pytest.raises(SettingsError, match="UTF-8"):
-        tidy.converter(own)
+        converting.converter(own)
 
 
 def test_without_tidy_the_command_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match="apt-get install tidy"):
-        tidy.converter(tmp_path / "none")
+        converting.converter(tmp_path / "none")
 
 
 #: Stands before the real Tidy: hangs or dies at a page with a word, else does what it was asked for.
@@ -124,7 +124,7 @@ exit 0
 
 
 def _stand_in(tmp_path: Path) -> Converter:
-    real = tidy.converter(tmp_path / "none")
+    real = converting.converter(tmp_path / "none")
     path = tmp_path / "stand-in"
     path.write_text(_STAND_IN.replace("{tidy}", real.program))
     path.chmod(0o755)

@@ -12,7 +12,7 @@ from tests.support.archives import DOMAIN, make_archive
 from tests.support.journals import Writer
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
-from webarcfs.view.tree.view import View
+from webarcfs.vfs.view import View
 
 
 @pytest.fixture

@@ -21,6 +21,9 @@ from tests.support.crawls import run_command
 from tests.support.histories import DOMAIN, History, Step
 from tests.support.readercommand import webarc
 from tests.support.recorded import published
+from webarcfs.access import reader_stores
+from webarcfs.access.gate import Gate, Reader
+from webarcfs.access.reader_repositories import ReaderRepositories
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import State
 from webarcfs.archive.catalogue.workflow import Decision, decided
@@ -32,11 +35,8 @@ from webarcfs.archive.index import query
 from webarcfs.archive.model.errors import BadCondition, NotFound, NotPermitted, SettingsError, UsageError
 from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, CommitTag, compact_time, format_time
 from webarcfs.client import WebarchiveClient
+from webarcfs.commands.arguments import Place, for_reader
 from webarcfs.commands.cli import COMMANDS, cli
-from webarcfs.commands.place import Place, for_reader
-from webarcfs.gate import reader_query
-from webarcfs.gate.gate import Gate, Reader
-from webarcfs.gate.reader_repositories import ReaderRepositories
 
 pytestmark = pytest.mark.store
 
@@ -104,7 +104,7 @@ def _questions(tags: Sequence[CommitTag]) -> dict[str, list[list[str]]]:
 def test_no_term_of_a_readers_condition_meets_a_hidden_row(tmp_path: Path, place: str, term: str) -> None:
     """A term that fails for one URL alone would tell by its failure that a hidden row has it."""
     archive, _ = _three(tmp_path)
-    narrowed = reader_query.narrowed(Gate(archive, Reader()))
+    narrowed = reader_stores.narrowed(Gate(archive, Reader()))
     assert narrowed is not None
 
     def probe(name: str) -> list[str]:
@@ -120,7 +120,7 @@ def test_no_term_of_a_readers_condition_meets_a_hidden_row(tmp_path: Path, place
 def test_a_readers_view_is_made_before_the_condition_is_asked(tmp_path: Path) -> None:
     """EXPLAIN: the gate's rows come from a subquery of their own, and nothing of the condition is inside it."""
     archive, _ = _three(tmp_path)
-    narrowed = reader_query.narrowed(Gate(archive, Reader()))
+    narrowed = reader_stores.narrowed(Gate(archive, Reader()))
     assert narrowed is not None
     with closing(sqlite3.connect(archive.database)) as connection:
         narrowed(connection, {})

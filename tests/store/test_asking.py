@@ -16,9 +16,8 @@ from tests.support.archives import CREATED, FIRST
 from tests.support.indexing import change
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.index.query import ask
-from webarcfs.archive.model.commit_message import Message
 from webarcfs.archive.model.errors import BadCondition, DatabaseDamaged, NotFound, TookTooLong, WebarcError
-from webarcfs.archive.model.metadata import CommitTag, MetaData
+from webarcfs.archive.model.metadata import CommitTag, Message, MetaData
 
 pytestmark = pytest.mark.store
 TAG = CommitTag(FIRST, "e.org")

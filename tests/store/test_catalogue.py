@@ -18,22 +18,21 @@ import pytest
 from click.testing import CliRunner
 from lxml import etree
 
-from agent.acts import attaching
-from agent.catalogue.keeping import catch_up_records
+from agent.catalogue.recording import catch_up_records
 from agent.cli import cli
 from agent.indexing.recovery import catch_up
-from agent.upkeep.backups import backup, restore
-from agent.upkeep.maintenance import maintain
-from agent.upkeep.verification import verify
+from agent.maintenance.backups import backup, restore
+from agent.maintenance.maintenance import maintain
+from agent.maintenance.verification import verify
+from agent.operations import records
 from tests.support import archives
 from tests.support.crawls import run_command
 from tests.support.disks import small_disk
 from tests.support.histories import DOMAIN, History, Step
 from tests.support.recorded import published
-from webarcfs.archive.catalogue import dublin_core, record_xml
 from webarcfs.archive.catalogue import people as persons
-from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.catalogue_database import opened
+from webarcfs.archive.catalogue import record_xml
+from webarcfs.archive.catalogue.catalogue import Catalogue, opened
 from webarcfs.archive.catalogue.people import Person
 from webarcfs.archive.catalogue.record import Part, Record, State
 from webarcfs.archive.catalogue.workflow import Right, Role
@@ -160,7 +159,7 @@ def test_catching_up_stops_and_goes_on(archive: Archive, monkeypatch: pytest.Mon
     """An old archive has thousands of captures: an agent that is to stop does not describe them all first."""
     published(archive, History([Step("p", {"a": str(number)}, None) for number in range(5)]))
     catch_up(archive)
-    monkeypatch.setattr("agent.catalogue.keeping._AT_ONCE", 2)
+    monkeypatch.setattr("agent.catalogue.recording._AT_ONCE", 2)
     asked: list[bool] = []
     assert catch_up_records(archive, lambda: len(asked) > 0 or bool(asked.append(True))) == 2
     assert len(list(Catalogue(archive).ids())) == 2 and Catalogue(archive).described() == 0
@@ -208,8 +207,8 @@ def test_backup_restore_maintain(archive: Archive, tmp_path: Path) -> None:
         assert done.code == 0, done.err
     acting = persons.Acting("anna", None)
     for name, body in (("gone.pdf", b"gone"), ("kept.pdf", b"kept" * 100_000)):
-        attaching.attach(archive, "20200101T000000-p", name, BytesIO(body), acting, note="signed")
-    attaching.detach(archive, "20200101T000000-p", "gone.pdf", acting, "a draft")
+        records.attach(archive, "20200101T000000-p", name, BytesIO(body), acting, note="signed")
+    records.detach(archive, "20200101T000000-p", "gone.pdf", acting, "a draft")
     assert maintain(archive).failed == []
     assert backup(archive, tmp_path / "backup").failed == ()
     _, _, finished = restore(tmp_path / "backup", tmp_path / "again")
@@ -373,7 +372,7 @@ def test_files_of_several_persons_are_all_kept_and_a_lost_one_is_found(archive: 
     (record,) = catalogue.save([_record(1)], "anna", "new")
 
     def attach(name: str) -> None:
-        attaching.attach(archive, record.id, f"{name}.txt", BytesIO(name.encode()), persons.Acting(name, None))
+        records.attach(archive, record.id, f"{name}.txt", BytesIO(name.encode()), persons.Acting(name, None))
 
     threads = [threading.Thread(target=attach, args=(name,)) for name in "abcd"]
     for each in threads:
@@ -396,14 +395,14 @@ def test_a_kill_or_a_full_disk_while_a_file_is_attached_loses_nothing(tmp_path: 
     with small_disk(tmp_path / "disk", "24m") as disk:
         archive = directory.create(disk / "archive")
         (record,) = Catalogue(archive).save([_record(1)], "anna", "new")
-        attaching.attach(archive, record.id, "first.pdf", BytesIO(b"first"), acting)
+        records.attach(archive, record.id, "first.pdf", BytesIO(b"first"), acting)
         large = os.urandom(4_000_000)
         for delay in (0, 0.03, 0.06, 0.09):
             begun = len(list(archive.catalogue.glob("objects/streamed_*")))
             pid = os.fork()
             if not pid:
                 try:
-                    attaching.attach(archive, record.id, "second.pdf", BytesIO(large), acting)
+                    records.attach(archive, record.id, "second.pdf", BytesIO(large), acting)
                 finally:
                     os._exit(0)
             has_ended = False
@@ -417,7 +416,7 @@ def test_a_kill_or_a_full_disk_while_a_file_is_attached_loses_nothing(tmp_path: 
             assert found.pop("first.pdf") == b"first" and found in ({}, {"second.pdf": large})
         with pytest.raises(OSError, match="space"):
             for number in range(10):
-                attaching.attach(archive, record.id, f"{number}.pdf", BytesIO(os.urandom(4_000_000)), acting)
+                records.attach(archive, record.id, f"{number}.pdf", BytesIO(os.urandom(4_000_000)), acting)
         assert list(archive.catalogue.glob("objects/streamed_*")), "no kill met it"
         kept = _attached(archive, record.id)
         assert kept["first.pdf"] == b"first" and list(verify(archive)) == []
@@ -442,11 +441,11 @@ def test_a_thousand_records_are_valid_in_each_format(archive: Archive) -> None:
     found = list(Catalogue(archive).records())
     assert len(found) == 1000
     fifteen = "title creator subject description publisher contributor date type format identifier source language"
-    elements = {f"{{{dublin_core.DC}}}{name}" for name in f"{fifteen} relation coverage rights".split()}
+    elements = {f"{{{record_xml.DC}}}{name}" for name in f"{fifteen} relation coverage rights".split()}
     for each in found:
         assert schema.validate(etree.fromstring(record_xml.write(each))), schema.error_log
-        dc = etree.fromstring(dublin_core.write(each, "An archive"))
-        assert dc.tag == f"{{{dublin_core.OAI_DC}}}dc"
+        dc = etree.fromstring(record_xml.write_dublin_core(each, "An archive"))
+        assert dc.tag == f"{{{record_xml.OAI_DC}}}dc"
         assert {element.tag for element in dc} <= elements and all(element.text for element in dc)
 
 

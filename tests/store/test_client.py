@@ -16,7 +16,7 @@ from tests.support.waiting import PATIENCE, eventually
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import versions
-from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.history.sequence import Feed
 from webarcfs.archive.model.errors import BadCondition, NotAnArchive, NotFound, NotPermitted, WebarcError
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.client import WebarchiveClient

@@ -1,4 +1,4 @@
-"""`python -m webarcfs.native.build` on a package of one small module: what it makes, for whom, and what it says."""
+"""`python -m webarcfs.compiled.build` on a package of one small module: what it makes, for whom, and what it says."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from tests.support.compiled import ROOT
-from webarcfs.native import loader
+from webarcfs.compiled import loader
 
 pytestmark = pytest.mark.store
 
 _PARTS = (
     "__init__.py",
-    "native/mypyc_build.py",
-    "native/loader.py",
-    "native/build.py",
+    "compiled/mypyc_build.py",
+    "compiled/loader.py",
+    "compiled/build.py",
     "archive/__init__.py",
     "archive/model/errors.py",
 )
@@ -38,7 +38,7 @@ class Below(Above):
 """
 #: Says whether the compiled form is used, and what it answers.
 _ASK = """
-from webarcfs.native import loader
+from webarcfs.compiled import loader
 used = loader.use()
 from webarcfs.mount.small import twice
 print(used, type(twice).__name__, twice(21))
@@ -54,7 +54,7 @@ def compiling(folder: Path, **environment: str) -> subprocess.Popen[str]:
     quick.write_text(f'#!/bin/sh\necho "$*" >> {folder}/calls\nexec gcc "$@" -O0\n')
     quick.chmod(0o755)
     return subprocess.Popen(
-        [sys.executable, "-m", "webarcfs.native.build"],
+        [sys.executable, "-m", "webarcfs.compiled.build"],
         cwd=elsewhere,
         env={**os.environ, "PYTHONPATH": str(folder), "CC": str(quick), **environment},
         stdout=subprocess.PIPE,
@@ -94,7 +94,7 @@ def package(tmp_path: Path) -> Path:
     (tmp_path / "webarcfs/mount").mkdir()
     (tmp_path / "webarcfs/mount/__init__.py").touch()
     (tmp_path / "webarcfs/mount/small.py").write_text(_SMALL)
-    with (tmp_path / "webarcfs/native/loader.py").open("a") as file:
+    with (tmp_path / "webarcfs/compiled/loader.py").open("a") as file:
         file.write('\nMODULES = ("webarcfs.mount.small",)\n')
     return tmp_path
 
@@ -142,5 +142,5 @@ def test_without_a_compiler_it_says_what_to_install(package: Path) -> None:
     code, said, complaint = ended(compiling(package, CC="no-such-compiler"))
     assert (code, said) == (2, "")
     assert complaint.splitlines() == [
-        "webarcfs.native.build: there is no C compiler (no-such-compiler); apt install gcc libc6-dev"
+        "webarcfs.compiled.build: there is no C compiler (no-such-compiler); apt install gcc libc6-dev"
     ]

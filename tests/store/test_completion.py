@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.mounts import SCRIPTS
 from webarcfs.commands.cli import cli
-from webarcfs.commands.completion import PROGRAMS, variable
+from webarcfs.commands.lazy_commands import PROGRAMS, variable
 
 pytestmark = pytest.mark.store
 

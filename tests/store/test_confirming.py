@@ -1,4 +1,4 @@
-"""Closes that come at once: confirmed together, each for itself (confirm.py, close_batches.py)."""
+"""Closes that come at once: confirmed together, each for itself (confirmation.py, write_operations.py)."""
 
 import errno
 import os
@@ -12,25 +12,23 @@ import pytest
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.waiting import until
+from webarcfs.archive.additions.journal import Journal
 from webarcfs.archive.document.schemas import Schemas
-from webarcfs.archive.journal.journal import Journal
-from webarcfs.archive.model.addition import AddFile, AddNodes, ArcVersion
+from webarcfs.archive.model.additions import AddFile, AddNodes, ArcVersion
 from webarcfs.archive.model.errors import Exists, Stale, WebarcError
 from webarcfs.archive.system import locks
 from webarcfs.archive.system.locks import Turnstile
-from webarcfs.mount.adapters.libfuse3 import close_batches
-from webarcfs.mount.adapters.libfuse3.close_batches import CloseBatcher
-from webarcfs.mount.adapters.libfuse3.workers import Workers
-from webarcfs.mount.writing.committer import Committer
-from webarcfs.mount.writing.draft import Draft
-from webarcfs.mount.writing.open_files import LITTLE, Opened
+from webarcfs.mount.adapters.libfuse3 import write_operations
+from webarcfs.mount.adapters.libfuse3.operations import Workers
+from webarcfs.mount.adapters.libfuse3.write_operations import CloseBatcher
+from webarcfs.mount.writing.confirmation import Committer
+from webarcfs.mount.writing.drafts import LITTLE, Draft, Opened
 from webarcfs.mount.writing.writer import Writer
-from webarcfs.view.caller import Caller
-from webarcfs.view.node import Node
-from webarcfs.view.state.domain_states import DomainState
-from webarcfs.view.state.overlay import PendingFile
-from webarcfs.view.tree.root import Tree
-from webarcfs.view.tree.view import REFS_EVERY, View
+from webarcfs.vfs.domain_states import DomainState
+from webarcfs.vfs.node import Caller, Node
+from webarcfs.vfs.overlay import PendingFile
+from webarcfs.vfs.root import Tree
+from webarcfs.vfs.view import REFS_EVERY, View
 
 pytestmark = pytest.mark.store
 
@@ -216,7 +214,7 @@ def test_a_domain_that_is_held_keeps_no_other_waiting_nor_does_a_large_file(moun
 
 
 def test_more_than_are_taken_at_once(mount: Mount, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(close_batches, "MOST", 4)
+    monkeypatch.setattr(write_operations, "MOST", 4)
     opened = {f"n{number}": mount.file("p0.html", f"n{number}") for number in range(30)}
     with Turnstile(mount.archive.lock(DOMAIN)).exclusive():
         for name, each in opened.items():

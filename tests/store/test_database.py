@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 from tests.support.archives import CREATED, FIRST
 from tests.support.indexing import change
 from tests.support.users import Other, open_folder
-from webarcfs.archive.config import packaged_files
+from webarcfs.archive.config import directory
 from webarcfs.archive.index import sqlite_file
 from webarcfs.archive.index.database import Database, DocumentChange
-from webarcfs.archive.model.commit_message import Message
 from webarcfs.archive.model.errors import Busy, DatabaseDamaged
-from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, CommitTag, MetaData
+from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, CommitTag, Message, MetaData
 
 pytestmark = pytest.mark.store
 DOMAIN = "e.org"
@@ -203,7 +202,7 @@ def test_whatever_is_recorded_its_tables_are_those_of_the_schema(tmp_path: Path)
 
     empty, used = tmp_path / "empty.db", tmp_path / "used.db"
     with closing(sqlite3.connect(empty)) as connection:
-        connection.executescript(packaged_files.path("sql", "schema.sql").read_text("utf-8"))
+        connection.executescript(directory.path("sql", "schema.sql").read_text("utf-8"))
     with Database(used) as database:
         for number in range(1, 4):
             at, changed = tag(number), [meta(f"/{name}", tag(number), str(number)) for name in "abc"]
@@ -233,7 +232,7 @@ def test_a_full_disk(small_disk: Path) -> None:
 
 def test_the_schema_is_a_file_that_sqlite_takes_as_it_is(tmp_path: Path) -> None:
     """/Db-1/."""
-    schema = packaged_files.path("sql", "schema.sql")
+    schema = directory.path("sql", "schema.sql")
     connection = sqlite3.connect(tmp_path / "x.db")
     connection.executescript(schema.read_text())
     names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")}

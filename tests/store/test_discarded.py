@@ -14,25 +14,25 @@ from hypothesis import strategies as st
 
 from agent.indexing.fulltext import bring_in_step
 from agent.indexing.recovery import recover
-from agent.upkeep.verification import verify
+from agent.maintenance.verification import verify
 from tests.store.test_as_reader import _SECRET, _URL, _cat, _questions
 from tests.support import archives
 from tests.support.crawls import run_command
 from tests.support.histories import DOMAIN, History, Step
 from tests.support.readercommand import webarc
 from tests.support.recorded import published
+from webarcfs.access import reader_stores
+from webarcfs.access.access_rules import Standing
+from webarcfs.access.gate import Gate, Reader, StaffGate
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import State
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import query
-from webarcfs.archive.index.condition import equalities
+from webarcfs.archive.index.conditions import equalities
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import CommitTag, compact_time
 from webarcfs.client import WebarchiveClient
-from webarcfs.gate import reader_query
-from webarcfs.gate.gate import Gate, Reader, StaffGate
-from webarcfs.gate.visibility import Standing
 
 pytestmark = pytest.mark.store
 
@@ -222,11 +222,11 @@ def test_a_question_of_staff_has_the_same_answer_when_it_is_narrowed(
     """The rows of `column = 'text'` are looked up; whatever else is asked is asked of all rows."""
     archive, tags = _three(tmp_path)
     _discard(archive, tags[1])
-    narrowed = reader_query.narrowed(StaffGate(archive))
+    narrowed = reader_stores.narrowed(StaffGate(archive))
     assert narrowed is not None
     lookups: list[bool] = []
-    narrow = reader_query._narrow
-    monkeypatch.setattr(reader_query, "_narrow", lambda *asked: (lookups.append(True), narrow(*asked)))
+    narrow = reader_stores._narrow
+    monkeypatch.setattr(reader_stores, "_narrow", lambda *asked: (lookups.append(True), narrow(*asked)))
 
     def answer(where: str, prepare: query.Narrowed) -> list[str]:
         return sorted(str(row) for row in query.ask(archive.database, where, narrowed=prepare))
@@ -248,7 +248,7 @@ def test_a_question_of_staff_reads_the_rows_alone_that_it_names(tmp_path: Path) 
     _discard(archive, tags[1])
 
     def plan(gate: Gate, where: str) -> str:
-        narrowed = reader_query.narrowed(gate)
+        narrowed = reader_stores.narrowed(gate)
         assert narrowed is not None
         with closing(query.connected(archive.database)) as connection:
             narrowed(connection, equalities(where))

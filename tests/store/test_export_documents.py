@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from webarcfs.archive.git.repository import Repository
-from webarcfs.archive.model.redirects import Redirect, place_of, write_list
-from webarcfs.exchange import documents as exchanged
-from webarcfs.exchange.documents import Document, documents, listed_redirects
+from webarcfs.archive.model.url_lists import Redirect, place_of, write_list
+from webarcfs.export import selection
+from webarcfs.export.selection import Document, documents, listed_redirects
 
 pytestmark = pytest.mark.store
 
@@ -102,7 +102,7 @@ def test_a_document_names_what_is_its_own() -> None:
     assert (found.path, found.data, found.is_whole, found.is_changed) == ("a", "data.html", True, True)
     assert [path for path, _ in found.additions()] == ["b/c.txt", "d"]
     assert found.seen is found.files and found.before is None
-    assert exchanged.data_of({"b/data.html": "x"}) == ""
+    assert selection.data_of({"b/data.html": "x"}) == ""
     assert not Document("a", {"x.txt": "1"}, None, None).is_whole
 
 

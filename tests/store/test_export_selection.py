@@ -11,6 +11,8 @@ import pytest
 from tests.support import archives
 from tests.support.histories import DOMAIN, FIRST, History, Step
 from tests.support.recorded import published
+from webarcfs.access.gate import Gate, Reader
+from webarcfs.access.reader_repositories import ReaderRepositories
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import State
 from webarcfs.archive.config import directory
@@ -18,9 +20,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.history.versions import tree_of
 from webarcfs.archive.model.errors import Damaged, NotFound, UsageError
 from webarcfs.archive.model.metadata import CommitTag
-from webarcfs.exchange.selection import Asked, Exported, Selection, select
-from webarcfs.gate.gate import Gate, Reader
-from webarcfs.gate.reader_repositories import ReaderRepositories
+from webarcfs.export.selection import Asked, Exported, Selection, select
 
 pytestmark = pytest.mark.store
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.support.archives import FIRST
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.history.sequence import Feed
 from webarcfs.archive.model.metadata import CommitTag
 
 pytestmark = pytest.mark.store

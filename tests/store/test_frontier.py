@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.frontier.rows import FoundUrl, UrlOutcome
-from agent.frontier.store import SCHEMA_VERSION, Frontier
-from agent.policy.vocabulary import UrlState
+from agent.crawl.frontier import SCHEMA_VERSION, FoundUrl, Frontier, UrlOutcome
+from agent.crawl.vocabulary import UrlState
 from webarcfs.archive.model.errors import Damaged
 
 pytestmark = pytest.mark.store

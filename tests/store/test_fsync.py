@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from webarcfs.archive.system.fsync import replacing, write_all, write_all_at
+from webarcfs.archive.system.files import replacing, write_all, write_all_at
 
 pytestmark = pytest.mark.store
 

@@ -13,16 +13,15 @@ from hypothesis import HealthCheck, given, settings
 from agent.indexing.recovery import recover
 from tests.support.histories import DOMAIN, HISTORIES, NOW, PATHS, History
 from tests.support.recorded import published
+from webarcfs.access import access_rules, reader_stores
+from webarcfs.access.access_rules import Open, Saw, Scope, Snapshot, Version, standing
+from webarcfs.access.gate import Gate, Reader
+from webarcfs.access.reader_repositories import ReaderRepositories
 from webarcfs.archive.config import directory
-from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.packaged_files import sql
+from webarcfs.archive.config.directory import Archive, sql
 from webarcfs.archive.history import versions
 from webarcfs.archive.index.query import ask
 from webarcfs.archive.model.errors import NotFound
-from webarcfs.gate import reader_query, visibility
-from webarcfs.gate.gate import Gate, Reader
-from webarcfs.gate.reader_repositories import ReaderRepositories
-from webarcfs.gate.visibility import Open, Saw, Scope, Snapshot, Version, standing
 
 pytestmark = pytest.mark.store
 
@@ -62,7 +61,7 @@ def agree(history: History) -> None:
         for path in state:
             version = _version(history, number, path)
             expected = history.is_visible(number, path)
-            assert isinstance(visibility.may(snapshots, version, saw), Open) == expected
+            assert isinstance(access_rules.may(snapshots, version, saw), Open) == expected
             assert scope.shows(version) == expected
             in_a_run = any(version.first >= a and (b is None or version.last <= b) for a, b in hidden)
             assert not in_a_run or not expected or not scope.is_plain
@@ -99,7 +98,7 @@ def _rows(history: History, snapshots: list[Snapshot], saw: Saw) -> set[tuple[in
         def saw_it(_domain: str, snapshot: Snapshot, version: Version) -> bool:
             return saw(snapshot, replace(version, blob=version.blob.lstrip("0")))
 
-        reader_query.show(connection, {DOMAIN: snapshots}, saw_it, lambda *_: True, lambda *_: False)
+        reader_stores.show(connection, {DOMAIN: snapshots}, saw_it, lambda *_: True, lambda *_: False)
         return {(int(tag), path) for tag, path in connection.execute("SELECT commitTag, path FROM metadata")}
 
 
@@ -126,7 +125,7 @@ def as_real_archive(history: History, archive: Archive) -> None:
         for path in history.states[number]
         if history.is_visible(number, path)
     }
-    rows = {(str(meta.commit_tag), meta.path) for meta in ask(archive.database, narrowed=reader_query.narrowed(gate))}
+    rows = {(str(meta.commit_tag), meta.path) for meta in ask(archive.database, narrowed=reader_stores.narrowed(gate))}
     assert rows == expected_rows
     with ReaderRepositories(gate) as repositories:
         if not opened:

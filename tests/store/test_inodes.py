@@ -17,18 +17,16 @@ from webarcfs.archive.model.errors import Damaged, MountFailed, Stale, UsageErro
 from webarcfs.mount.adapters import binding
 from webarcfs.mount.adapters.binding import AdapterContext
 from webarcfs.mount.adapters.libfuse3 import library
-from webarcfs.mount.adapters.libfuse3.operations import Operations
-from webarcfs.mount.adapters.libfuse3.workers import Workers
-from webarcfs.mount.kernel import protocol
+from webarcfs.mount.adapters.libfuse3.operations import Operations, Workers
+from webarcfs.mount.kernel import readdir
 from webarcfs.mount.kernel.inode_table import Inodes, nodeid
-from webarcfs.mount.kernel.invalidation import Expiry
-from webarcfs.mount.kernel.listing_snapshots import Listings
-from webarcfs.mount.kernel.trimmer import Trimmer
-from webarcfs.view import limits
-from webarcfs.view.node import Attrs, Folder, NodeKind
-from webarcfs.view.state.domain_states import DomainState, DomainStates
-from webarcfs.view.tree.root import ROOT, Tree
-from webarcfs.view.tree.view import View
+from webarcfs.mount.kernel.invalidation import Expiry, Trimmer
+from webarcfs.mount.kernel.readdir import Listings
+from webarcfs.vfs import content
+from webarcfs.vfs.domain_states import DomainState, DomainStates
+from webarcfs.vfs.node import Attrs, Folder, NodeKind
+from webarcfs.vfs.root import ROOT, Tree
+from webarcfs.vfs.view import View
 
 pytestmark = pytest.mark.store
 
@@ -65,7 +63,7 @@ class Mounted:
     def lookup(self, path: str) -> int:
         number = ROOT
         for name in path.split("/"):
-            number = protocol.first_number(self.operations.lookup(number, os.fsencode(name)))
+            number = readdir.first_number(self.operations.lookup(number, os.fsencode(name)))
         return number
 
 
@@ -149,7 +147,7 @@ def test_answers_that_were_not_taken_are_taken_back(archive: Archive, view: View
     reply = operations.lookup(mounted.lookup(DOMAIN), b"index.html")
     operations.lookup_undone(reply)
     reply = operations.readdirplus(mounted.lookup(DOMAIN), 4096, 0, None)
-    assert len(mounted.inodes) == known + 2 and len(list(protocol.nodeids(reply))) == 2
+    assert len(mounted.inodes) == known + 2 and len(list(readdir.nodeids(reply))) == 2
     operations.readdirplus_undone(reply)
     assert len(mounted.inodes) == known
 
@@ -189,12 +187,12 @@ def _listed(mounted: Mounted, folder: int) -> dict[bytes, tuple[int, bytes]]:
     while reply := mounted.operations.readdirplus(folder, 2_000, offset, None):
         at = 0
         while at < len(reply):
-            ino, offset, size, kind = struct.unpack_from("=QQII", reply, at + protocol.ENTRY_SIZE)
-            end = at + protocol.ENTRY_SIZE + protocol.room(bytes(size))
-            name = reply[at + protocol.ENTRY_SIZE + 24 :][:size]
+            ino, offset, size, kind = struct.unpack_from("=QQII", reply, at + readdir.ENTRY_SIZE)
+            end = at + readdir.ENTRY_SIZE + readdir.entry_size(bytes(size))
+            name = reply[at + readdir.ENTRY_SIZE + 24 :][:size]
             found[name] = (
-                protocol.first_number(reply[at:]),
-                reply[at : at + protocol.ENTRY_SIZE] + bytes((ino % 251, kind)),
+                readdir.first_number(reply[at:]),
+                reply[at : at + readdir.ENTRY_SIZE] + bytes((ino % 251, kind)),
             )
             at = end
     return found
@@ -241,7 +239,7 @@ def test_what_the_kernel_asks_again_is_not_read_from_git_again(
 ) -> None:
     """As many ARCs as the mount may know are walked from its caches when the kernel let all of them go."""
     arcs, reads = 60, Counter[str]()
-    monkeypatch.setattr(limits, "inodes", lambda: limits.OF_AN_ARC * (arcs + 3))
+    monkeypatch.setattr(content, "inodes", lambda: content.OF_AN_ARC * (arcs + 3))
     for name in ("entries", "read"):
         monkeypatch.setattr(Objects, name, _counted(name, getattr(Objects, name), reads))
     archives.publish(archive, pages={f"d/p{number}": b"1" for number in range(arcs)})
@@ -288,10 +286,8 @@ def test_folders_are_what_they_are_now(archive: Archive, view: View) -> None:
     d, gone = mounted.lookup(f"{DOMAIN}/d"), mounted.lookup(f"{DOMAIN}/gone")
     archives.publish(archive, pages={"d/new.html": b"2", "gone/two.html": None})
     view.refresh()
-    assert protocol.first_number(mounted.operations.lookup(d, b"new.html"))
-    assert protocol.first_number(mounted.operations.lookup(gone, b"two.html")), (
-        "who is inside still sees what was there"
-    )
+    assert readdir.first_number(mounted.operations.lookup(d, b"new.html"))
+    assert readdir.first_number(mounted.operations.lookup(gone, b"two.html")), "who is inside still sees what was there"
 
 
 def test_the_oldest_arcs_go_when_there_are_too_many(archive: Archive, view: View) -> None:
@@ -315,7 +311,7 @@ def test_beginnings_of_conditions_are_forgotten_like_others(archive: Archive, vi
     for name in (b"path = '", b"www.example.org", b"a"):
         reply = mounted.operations.lookup(folders[-1], name)
         assert isinstance(reply, bytes), "nobody waits for the database"
-        folders.append(protocol.first_number(reply))
+        folders.append(readdir.first_number(reply))
     assert len(set(folders)) == 4 and len(mounted.inodes) == known + 4
     assert [number for number, _, _ in mounted.inodes.oldest_arcs(9)] == folders[1:]
     for number in reversed(folders):
@@ -333,17 +329,17 @@ def test_versions_in_history_are_inodes_of_their_own(archive: Archive, view: Vie
 def test_replies_have_the_sizes_that_the_kernel_reads() -> None:
     """linux/fuse.h: fuse_entry_out, fuse_attr_out, fuse_open_out, fuse_statfs_out, fuse_dirent, fuse_getxattr_out."""
     attrs = Attrs(NodeKind.FILE, 1000, -1, 2**63 - 1)
-    owned = protocol.Owned(1, 2)
-    assert (len(owned.entry(7, attrs)), len(owned.attr(attrs)), len(protocol.opened(1, 2))) == (128, 104, 16)
-    assert (len(protocol.statfs(os.statvfs("/"))), len(protocol.size_of_xattr(5)), len(protocol.no_entry())) == (
+    owned = readdir.Owned(1, 2)
+    assert (len(owned.entry(7, attrs)), len(owned.attr(attrs)), len(readdir.opened(1, 2))) == (128, 104, 16)
+    assert (len(readdir.statfs(os.statvfs("/"))), len(readdir.size_of_xattr(5)), len(readdir.no_entry())) == (
         80,
         8,
         128,
     )
     for size in range(1, 20):
-        entry = protocol.direntplus(owned.entry(7, attrs), protocol.dirent(b"n" * size, 5, NodeKind.FILE, 9))
-        assert len(entry) == protocol.ENTRY_SIZE + protocol.room(b"n" * size) and len(entry) % 8 == 0
-        assert list(protocol.nodeids(entry * 3)) == [7, 7, 7]
+        entry = readdir.direntplus(owned.entry(7, attrs), readdir.dirent(b"n" * size, 5, NodeKind.FILE, 9))
+        assert len(entry) == readdir.ENTRY_SIZE + readdir.entry_size(b"n" * size) and len(entry) % 8 == 0
+        assert list(readdir.nodeids(entry * 3)) == [7, 7, 7]
 
 
 def test_a_library_that_is_not_known_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -359,9 +355,9 @@ def test_a_library_that_is_not_known_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_best_binding_that_can_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert binding.load().__module__ == "webarcfs.mount.adapters.libfuse3.session"
-    assert binding.load("fusepy").__module__ == "webarcfs.mount.adapters.fusepy.session"
+    assert binding.load("fusepy").__module__ == "webarcfs.mount.adapters.fusepy_adapter"
     monkeypatch.setitem(binding.BINDINGS, "libfuse3", ("webarcfs.mount.nothing", "libfuse3-3"))
-    assert binding.load().__module__ == "webarcfs.mount.adapters.fusepy.session"
+    assert binding.load().__module__ == "webarcfs.mount.adapters.fusepy_adapter"
     with pytest.raises(MountFailed, match="apt install libfuse3-3"):
         binding.load("libfuse3")
     with pytest.raises(UsageError):

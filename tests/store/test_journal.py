@@ -13,14 +13,14 @@ import pytest
 
 from tests.support.archives import DOMAIN, publish, store_of
 from tests.support.journals import Writer, lines_of, nothing_left
-from webarcfs.archive.commit import journal_replay
-from webarcfs.archive.commit.commit_additions import commit_additions, replay
+from webarcfs.archive.additions import commit_additions as commit_additions_module
+from webarcfs.archive.additions import journal
+from webarcfs.archive.additions.commit_additions import commit_additions, replay
+from webarcfs.archive.additions.journal import Journal, JournalPosition, StoredBody, Wanted
+from webarcfs.archive.additions.journal_log import all_logs, take
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git import repository
-from webarcfs.archive.journal import journal
-from webarcfs.archive.journal.journal import Journal, JournalPosition, StoredBody, Wanted
-from webarcfs.archive.journal.log_reader import all_logs, take
-from webarcfs.archive.model.addition import AddFile, ArcVersion, Author, blob_id
+from webarcfs.archive.model.additions import AddFile, ArcVersion, Author, blob_id
 from webarcfs.archive.model.errors import Damaged, Exists
 
 pytestmark = pytest.mark.store
@@ -435,8 +435,8 @@ VICTIM = """
 import sys, threading
 from pathlib import Path
 from tests.support.journals import Writer
-from webarcfs.archive.config import directory\nfrom webarcfs.archive.journal import journal
-from webarcfs.archive.commit.commit_additions import commit_additions, replay
+from webarcfs.archive.config import directory\nfrom webarcfs.archive.additions import journal
+from webarcfs.archive.additions.commit_additions import commit_additions, replay
 journal.FULL, journal.WORTH = 4000, 1000
 archive = directory.open_archive(Path(sys.argv[1]))
 replay(archive)
@@ -503,7 +503,7 @@ import os, signal, sys
 from pathlib import Path
 from tests.support.journals import Writer
 from webarcfs.archive.config import directory
-from webarcfs.archive.journal.log_writer import LogWriter
+from webarcfs.archive.additions.journal_log import LogWriter
 archive = directory.open_archive(Path(sys.argv[1]))
 writer = Writer(archive)
 writer.file("a.html", "small", b"42")
@@ -518,7 +518,7 @@ def test_a_lock_that_outlives_its_owner_is_waited_for(filled: Archive, monkeypat
 
     Here it has them until its stdin ends. The owner died while it made its second log.
     """
-    monkeypatch.setattr(journal_replay, "PATIENCE", 60.0)
+    monkeypatch.setattr(commit_additions_module, "PATIENCE", 60.0)
     command = [sys.executable, "-c", HEIR, str(filled.root)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as victim:
         assert victim.stdin is not None and victim.stdout is not None
@@ -540,7 +540,7 @@ def test_a_lock_that_outlives_its_owner_is_waited_for(filled: Archive, monkeypat
 def test_a_lock_of_an_owner_who_lives_is_not_waited_for(
     filled: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journal_replay, "PATIENCE", 3600.0)
+    monkeypatch.setattr(commit_additions_module, "PATIENCE", 3600.0)
     writer.file("a.html", "n.txt", b"42")
     assert replay(filled) == [] and confirmed(filled) == ["n.txt"]
 

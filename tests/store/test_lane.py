@@ -16,13 +16,13 @@ from tests.support.archives import DOMAIN
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.mount.adapters.binding import AdapterContext
-from webarcfs.mount.adapters.libfuse3.fast_path import FastPath
-from webarcfs.mount.adapters.libfuse3.workers import DeferredReply, Workers
+from webarcfs.mount.adapters.libfuse3.operations import DeferredReply, Workers
+from webarcfs.mount.adapters.libfuse3.session import FastPath
 from webarcfs.mount.adapters.libfuse3.write_operations import WritingOperations
-from webarcfs.mount.kernel import protocol
-from webarcfs.mount.lifetime.service import Additions
-from webarcfs.view.tree.root import ROOT
-from webarcfs.view.tree.view import View
+from webarcfs.mount.kernel import readdir
+from webarcfs.mount.writing.service import Additions
+from webarcfs.vfs.root import ROOT
+from webarcfs.vfs.view import View
 
 pytestmark = pytest.mark.store
 
@@ -80,7 +80,7 @@ def lookup(asked: Asked, path: str) -> int:
     for name in path.split("/"):
         reply = asked.ask(LOOKUP, number, name.encode() + b"\0")
         assert isinstance(reply, bytes)
-        number = protocol.first_number(reply)
+        number = readdir.first_number(reply)
     return number
 
 
@@ -92,9 +92,9 @@ def test_requests_are_answered_as_libfuse_would(mounted: Mounted, asked: Asked) 
     folder = mounted.lookup(f"{DOMAIN}/index.html")
     listed = asked.ask(READDIRPLUS, folder, read_in(0, 0, 4096))
     assert isinstance(listed, bytes)
-    assert file in set(protocol.nodeids(listed))
-    assert asked.ask(OPEN, file, struct.pack("=II", os.O_RDONLY, 0)) == protocol.opened(
-        0, protocol.KEEP_CACHE | protocol.NOFLUSH
+    assert file in set(readdir.nodeids(listed))
+    assert asked.ask(OPEN, file, struct.pack("=II", os.O_RDONLY, 0)) == readdir.opened(
+        0, readdir.KEEP_CACHE | readdir.NOFLUSH
     )
     assert asked.ask(READ, file, read_in(0, 5, 7)) == b"5678901"
     assert asked.ask(READ, file, read_in(0, 0, 40000)) == b"0123456789" * 4000
@@ -125,7 +125,7 @@ def test_an_addition_needs_no_libfuse(writing: Asked) -> None:
     arc = lookup(writing, f"{DOMAIN}/index.html")
     reply = writing.ask(CREATE, arc, struct.pack("=IIII", os.O_WRONLY, 0o644, 0, 0) + b"notes.txt\0")
     assert isinstance(reply, bytes)
-    file, handle = protocol.first_number(reply), protocol.handle_of_create(reply)
+    file, handle = readdir.first_number(reply), readdir.handle_of_create(reply)
     for offset, data in ((0, b"some words"), (10, b", and more")):
         head = struct.pack("=QQIIQII", handle, offset, len(data), 0, 0, 0, 0)
         assert writing.ask(WRITE, file, head + data) == struct.pack("=II", len(data), 0)

@@ -9,9 +9,9 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.support.realsites import POSTGRESQL, PYTHON, RealSite
-from webarcfs.archive.index.links_words import AskedKind, words_of
-from webarcfs.archive.model.url import canonical
-from webarcfs.content.anchors import anchors_of
+from webarcfs.archive.index.links import AskedKind, words_of
+from webarcfs.archive.model.urls import canonical
+from webarcfs.content.outlinks import anchors_of
 from webarcfs.content.text import decode_charset
 
 pytestmark = pytest.mark.store

@@ -18,17 +18,15 @@ from typing import Any
 
 import pytest
 
-from agent.indexing import linksync
+from agent.indexing import links
 from agent.indexing.recovery import catch_up, catch_up_domain, catch_up_links, recover
-from agent.upkeep.verification import verify
+from agent.maintenance.verification import verify
 from tests.store.test_webarc import webarc
 from tests.support.archives import DOMAIN, FIRST, add, publish, store_of
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.index import links_query
+from webarcfs.archive.index import links as links_module
 from webarcfs.archive.index.database import Database
-from webarcfs.archive.index.links_database import LinksDatabase, PageChange
-from webarcfs.archive.index.links_query import Held, Question
-from webarcfs.archive.index.links_words import ArchivedLink, AskedKind, words_of
+from webarcfs.archive.index.links import ArchivedLink, AskedKind, Held, LinksDatabase, PageChange, Question, words_of
 from webarcfs.archive.model.errors import Busy, DatabaseDamaged, TookTooLong
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.system import locks
@@ -122,7 +120,7 @@ def test_it_stops_between_two_pages_and_goes_on(archive: Archive) -> None:
 
 def test_publishing_goes_on_while_recover_reads_links(published: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     """And what was published meanwhile is not missing afterwards."""
-    index_links = linksync.index_links
+    index_links = links.index_links
     later: list[CommitTag] = []
 
     def publishes(*arguments: Any) -> None:
@@ -133,7 +131,7 @@ def test_publishing_goes_on_while_recover_reads_links(published: Archive, monkey
             later.append(publish(published, OTHER, {"later.html": A}))
             catch_up_links(published, OTHER)
 
-    monkeypatch.setattr(linksync, "index_links", publishes)
+    monkeypatch.setattr(links, "index_links", publishes)
     recover(published)
     assert str(later[0]) in {row[8] for row in rows(published)}
     before = rows(published)
@@ -214,7 +212,7 @@ def test_each_word_of_any_text_names_its_link(kept: Archive) -> None:
     assert {(row[0], row[3]) for row in rows(kept, "link_words")} == seen
     for link in links:
         if words_of(link.text):
-            found = links_query.ask(kept, Question(word=link.text), 60)
+            found = links_module.ask(kept, Question(word=link.text), 60)
             assert link.target in {row.target for row in found}, link
 
 
@@ -499,9 +497,9 @@ def test_an_answer_that_takes_too_long_is_given_up(kept: Archive) -> None:
     publish(kept, DOMAIN, {"a.html": b"".join(b"<a href=%d.html>n</a>" % number for number in range(3_000))})
     catch_up(kept)
     with pytest.raises(TookTooLong):
-        list(links_query.ask(kept, links_query.Question(word="n", external=True), 0.0))
+        list(links_module.ask(kept, links_module.Question(word="n", external=True), 0.0))
     with pytest.raises(TookTooLong, match="more than 0 s"):
-        list(links_query.ask(kept, links_query.Question(broken=True, kind=AskedKind.MAIL), 0.0))
+        list(links_module.ask(kept, links_module.Question(broken=True, kind=AskedKind.MAIL), 0.0))
 
 
 @pytest.mark.parametrize("held", ["links", "database"])
@@ -509,11 +507,11 @@ def test_what_is_being_written_to_is_not_called_damaged(
     published: Archive, held: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody shall make anew what another process is at."""
-    monkeypatch.setattr(links_query, "PATIENCE", 0.01)
+    monkeypatch.setattr(links_module, "PATIENCE", 0.01)
     with closing(sqlite3.connect(getattr(published, held), isolation_level=None)) as writer:
         writer.execute("BEGIN EXCLUSIVE")
         with pytest.raises(Busy, match="is being written to"):
-            list(links_query.ask(published, links_query.Question(broken=True), 30.0))
+            list(links_module.ask(published, links_module.Question(broken=True), 30.0))
         writer.execute("ROLLBACK")
 
 
@@ -556,7 +554,7 @@ def test_no_writer_waits_while_an_answer_is_judged_for_a_reader(published: Archi
             self.span(url, 0, 0)
             return Held(True, "" if url.endswith("gone.html") else "some")
 
-    found = list(links_query.ask(published, asked, 60, Looking(), arcs=True))
+    found = list(links_module.ask(published, asked, 60, Looking(), arcs=True))
     gone = [each for each in found if each.target.endswith("gone.html")]
     assert found and (gone == found if asked.broken else len(found) == (asked.limit or len(found)))
 
@@ -569,7 +567,7 @@ def test_a_long_answer_for_a_reader_is_spooled(published: Archive, monkeypatch: 
         def held(self, _url: str) -> Held:
             return Held(True, "")
 
-    whole = list(links_query.ask(published, Question(ever=True), 60, Seeing()))
+    whole = list(links_module.ask(published, Question(ever=True), 60, Seeing()))
     for name, value in (("_PAGE", 2), ("_SPOOLED", 64)):
-        monkeypatch.setattr(links_query, name, value)
-    assert list(links_query.ask(published, Question(ever=True), 60, Seeing())) == whole
+        monkeypatch.setattr(links_module, name, value)
+    assert list(links_module.ask(published, Question(ever=True), 60, Seeing())) == whole

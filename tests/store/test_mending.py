@@ -13,16 +13,15 @@ from pathlib import Path
 import pytest
 
 from agent.indexing.recovery import catch_up
-from agent.upkeep.verification import verify
+from agent.maintenance.verification import verify
 from tests.support.archives import DOMAIN, FIRST, add, publish, store_of
 from tests.support.crawls import run_command
 from tests.support.journals import Writer
-from webarcfs.archive.commit.commit_additions import commit_additions
+from webarcfs.archive.additions.commit_additions import commit_additions
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import MAIN, PUBLICATIONS, RefUpdate
-from webarcfs.archive.history.feed import Feed
-from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
-from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.history.sequence import Feed
+from webarcfs.archive.model.metadata import COMMITTER, CommitTag, CrawlMessage
 from webarcfs.archive.repair import repacking
 from webarcfs.archive.repair.mending import mend
 

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.store.arcs import additions_of, arcs_of, files_of_arc, tree_of
+from webarcfs.archive.additions.placement import additions_since
 from webarcfs.archive.git.repository import Repository
-from webarcfs.archive.history.merge import additions_since
 
 pytestmark = pytest.mark.store
 

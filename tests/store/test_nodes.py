@@ -15,23 +15,19 @@ from tests.support.archives import CREATED, DOMAIN, FIRST
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.objects import Entry
-from webarcfs.archive.history.feed import Feed
-from webarcfs.archive.model.addition import blob_id
+from webarcfs.archive.history.sequence import Feed
+from webarcfs.archive.model.additions import blob_id
 from webarcfs.archive.model.errors import Damaged, NameTooLong, NotADirectory, NotFound, NotPermitted, ReadOnly
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.system.cache import Cache
-from webarcfs.mount.kernel.handleless_reads import HELD, OpenContents
-from webarcfs.view.content import SMALL, Blobs
-from webarcfs.view.node import File, Folder, Node, NodeKind
-from webarcfs.view.state.domain_states import DomainChange, DomainState, DomainStates
-from webarcfs.view.state.overlay import PendingFile
-from webarcfs.view.state.ownership import Ownership
-from webarcfs.view.tree.files import StoredFile
-from webarcfs.view.tree.folders import AddedFolder, Arc, StoredFolder
-from webarcfs.view.tree.root import SHAPE, Table, Tree
-from webarcfs.view.tree.snapshots_folder import SnapshotFolder
-from webarcfs.view.tree.symlink import Symlink
-from webarcfs.view.tree.view import View
+from webarcfs.mount.kernel.inode_table import HELD, OpenContents
+from webarcfs.vfs.content import SMALL, Blobs
+from webarcfs.vfs.domain_states import DomainChange, DomainState, DomainStates
+from webarcfs.vfs.folders import AddedFolder, Arc, StoredFile, StoredFolder
+from webarcfs.vfs.node import File, Folder, Node, NodeKind
+from webarcfs.vfs.overlay import Ownership, PendingFile
+from webarcfs.vfs.root import SHAPE, SnapshotFolder, Symlink, Table, Tree
+from webarcfs.vfs.view import View
 
 pytestmark = pytest.mark.store
 

@@ -1,4 +1,4 @@
-"""What a mount lays over git's trees until those have it (webarcfs/view/state/overlay.py), without any mount."""
+"""What a mount lays over git's trees until those have it (webarcfs/vfs/overlay.py), without any mount."""
 
 from __future__ import annotations
 
@@ -14,31 +14,26 @@ import pytest
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.journals import Writer
-from webarcfs.archive.commit.commit_additions import commit_additions
+from webarcfs.archive.additions import journal
+from webarcfs.archive.additions.commit_additions import commit_additions
+from webarcfs.archive.additions.journal import Journal
 from webarcfs.archive.document.schemas import Schemas
 from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.git.repository import MAIN, Commit, RefUpdate, Repository
-from webarcfs.archive.journal import bodies
-from webarcfs.archive.journal.journal import Journal
-from webarcfs.archive.model import name_rules
-from webarcfs.archive.model.addition import AddNodes, ArcVersion, blob_id
-from webarcfs.archive.model.commit_message import COMMITTER
+from webarcfs.archive.model import arc_paths
+from webarcfs.archive.model.additions import AddNodes, ArcVersion, blob_id
 from webarcfs.archive.model.errors import Damaged, Exists, NameTooLong, NotFound, NotPermitted, Stale
-from webarcfs.mount.kernel.listing_snapshots import Listings
+from webarcfs.archive.model.metadata import COMMITTER
+from webarcfs.mount.kernel.readdir import Listings
 from webarcfs.mount.writing.addition_names import has
-from webarcfs.mount.writing.committer import Committer
-from webarcfs.mount.writing.document_close import DocumentWriter
-from webarcfs.mount.writing.draft import Draft
-from webarcfs.mount.writing.preconditions import LockedHead
+from webarcfs.mount.writing.confirmation import Committer, DocumentWriter, LockedHead
+from webarcfs.mount.writing.drafts import Draft
 from webarcfs.mount.writing.writer import Writer as Writing
-from webarcfs.view.caller import Caller
-from webarcfs.view.node import Folder
-from webarcfs.view.state.overlay import Overlay, PendingFile
-from webarcfs.view.state.ownership import Ownership
-from webarcfs.view.tree.files import StoredFile
-from webarcfs.view.tree.folders import StoredFolder
-from webarcfs.view.tree.root import Tree
-from webarcfs.view.tree.view import REFS_EVERY, View
+from webarcfs.vfs.folders import StoredFile, StoredFolder
+from webarcfs.vfs.node import Caller, Folder
+from webarcfs.vfs.overlay import Overlay, Ownership, PendingFile
+from webarcfs.vfs.root import Tree
+from webarcfs.vfs.view import REFS_EVERY, View
 
 pytestmark = pytest.mark.store
 
@@ -200,10 +195,10 @@ def test_empty_folders_go_with_the_arc_that_a_crawl_replaced(tree: Tree) -> None
 
 def test_a_draft_that_is_closed_for_good_takes_no_bytes(tmp_path: Path) -> None:
     """Its descriptor is another file's by then: a truncate(2) that comes late (by an O_PATH descriptor) may not hit."""
-    draft = Draft(PLACE, "notes", Ownership(0), 0, lambda: bodies.nameless(tmp_path))
+    draft = Draft(PLACE, "notes", Ownership(0), 0, lambda: journal.nameless(tmp_path))
     draft.write(b"1234", 0)
     draft.let_go()
-    other = bodies.nameless(tmp_path)
+    other = journal.nameless(tmp_path)
     os.write(other, b"other")
     for attempt in (lambda: draft.truncate(0), lambda: draft.write(b"x", 0), lambda: draft.allocate(0, 0, 9)):
         with pytest.raises(Stale):
@@ -238,7 +233,7 @@ def test_who_syncs_while_a_commit_is_under_way_waits_for_it(tree: Tree, monkeypa
         assert go_on.wait(60)
         return commit_additions(*args)  # type: ignore[arg-type] # as it was called
 
-    monkeypatch.setattr("webarcfs.archive.commit.commit_additions.commit_additions", slow)
+    monkeypatch.setattr("webarcfs.archive.additions.commit_additions.commit_additions", slow)
     committer.start()
     try:
         writer.file("index.html", "n.txt", b"42")
@@ -420,18 +415,18 @@ def test_makers_lose_their_rights_in_time() -> None:
 @pytest.mark.parametrize("name", ["data.xml", "data", "data.html", "headers.http", ".git", ".GITmodules", "git~1"])
 def test_reserved_names(name: str) -> None:
     with pytest.raises(NotPermitted):
-        name_rules.check("", name)
+        arc_paths.check("", name)
 
 
 def test_bounds_of_names() -> None:
-    name_rules.check("", "n" * 255)
-    name_rules.check("in", "data.txt")
+    arc_paths.check("", "n" * 255)
+    arc_paths.check("in", "data.txt")
     with pytest.raises(NameTooLong):
-        name_rules.check("", "\u00e9" * 128)
+        arc_paths.check("", "\u00e9" * 128)
     with pytest.raises(NameTooLong):
-        name_rules.check("/".join("d" * 64), "deeper")
+        arc_paths.check("/".join("d" * 64), "deeper")
     with pytest.raises(NotPermitted):
-        name_rules.check("in", "data.xml")
+        arc_paths.check("in", "data.xml")
 
 
 def test_domains_of_which_git_has_what_is_shown_from_here_are_late() -> None:

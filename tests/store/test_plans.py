@@ -12,13 +12,12 @@ import pytest
 
 from tests.support.archives import FIRST
 from tests.support.indexing import change
-from webarcfs.archive.config.packaged_files import sql
+from webarcfs.archive.config.directory import sql
 from webarcfs.archive.index import query
-from webarcfs.archive.index.condition import Condition
+from webarcfs.archive.index.conditions import Condition
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.index.query import ask
-from webarcfs.archive.model.commit_message import Message
-from webarcfs.archive.model.metadata import CommitTag, MetaData
+from webarcfs.archive.model.metadata import CommitTag, Message, MetaData
 
 pytestmark = pytest.mark.store
 TAG = CommitTag(FIRST, "e.org")

@@ -15,17 +15,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.upkeep import verification
+from agent.maintenance import verification
 from tests.support.archives import DOMAIN, publish, store_of
 from tests.support.journals import Writer, nothing_left
-from webarcfs.archive.commit.commit_additions import commit_additions, replay
+from webarcfs.archive.additions import journal
+from webarcfs.archive.additions.commit_additions import commit_additions, replay
+from webarcfs.archive.additions.journal_log import (
+    FileKey,
+    LogReader,
+    LogRecord,
+    all_logs,
+    is_newer,
+    last_states,
+    provisional_logs,
+)
+from webarcfs.archive.additions.provisional_journal import ProvisionalJournal
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.journal import journal
-from webarcfs.archive.journal.log_format import LogRecord, is_newer
-from webarcfs.archive.journal.log_reader import LogReader, all_logs, provisional_logs
-from webarcfs.archive.journal.provisional_journal import ProvisionalJournal
-from webarcfs.archive.journal.provisional_states import FileKey, last_states
-from webarcfs.archive.model.addition import AddFile, Addition, ArcVersion, Author, Move, Removal
+from webarcfs.archive.model.additions import AddFile, Addition, ArcVersion, Author, Move, Removal
 from webarcfs.archive.model.errors import Exists, NotFound
 
 pytestmark = pytest.mark.store
@@ -314,9 +320,9 @@ VICTIM = """
 import random, sys
 from pathlib import Path
 from tests.store.test_provisional import Maker, LARGE
-from webarcfs.archive.commit.commit_additions import replay
+from webarcfs.archive.additions.commit_additions import replay
 from webarcfs.archive.config import directory
-from webarcfs.archive.journal import journal
+from webarcfs.archive.additions import journal
 journal.FULL = 4000
 archive = directory.open_archive(Path(sys.argv[1]))
 replay(archive)

@@ -15,8 +15,8 @@ from tests.support import archives
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import query
 from webarcfs.archive.model.errors import Busy, NotFound, Stale, TookTooLong, TooMany
-from webarcfs.view.state import query_answers
-from webarcfs.view.state.query_answers import Queries
+from webarcfs.vfs import query_answers
+from webarcfs.vfs.query_answers import Queries
 
 pytestmark = pytest.mark.store
 ENDLESS = f"(SELECT count(*) FROM {', '.join(f'metadata {name}' for name in 'abcdefghijkl')}) > 0"

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.frontier.quotas import HOSTS, QUERIES, UrlQuotas
-from agent.frontier.rows import FoundUrl
-from agent.frontier.store import Frontier
-from agent.policy.scope import Verdict, domain_in
-from agent.policy.vocabulary import LinkKind
+from agent.crawl.discovery import HOSTS, QUERIES, UrlQuotas
+from agent.crawl.frontier import FoundUrl, Frontier
+from agent.crawl.scope import Verdict, domain_in
+from agent.crawl.vocabulary import LinkKind
 from webarcfs.archive.config.settings import CrawlSettings
 
 pytestmark = pytest.mark.store

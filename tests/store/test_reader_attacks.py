@@ -16,14 +16,14 @@ import pytest
 from agent.indexing.recovery import recover
 from tests.support.histories import DOMAIN, History, Step
 from tests.support.recorded import published
+from webarcfs.access import reader_stores
+from webarcfs.access.gate import Gate, Reader
 from webarcfs.archive.catalogue.record import State
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import query
-from webarcfs.archive.index.condition import Condition, equalities
+from webarcfs.archive.index.conditions import Condition, equalities
 from webarcfs.archive.model.errors import WebarcError
-from webarcfs.gate import reader_query
-from webarcfs.gate.gate import Gate, Reader
 
 pytestmark = pytest.mark.store
 
@@ -92,7 +92,7 @@ def _question(chance: random.Random, word: str) -> Condition:
 
 def _asked(archive: Archive, condition: Condition) -> object:
     """What a reader is told: the rows, or the error."""
-    narrowed = reader_query.narrowed(Gate(archive, Reader()))
+    narrowed = reader_stores.narrowed(Gate(archive, Reader()))
     assert narrowed is not None
     try:
         rows = query.ask(archive.database, condition.where, condition.order_by, condition.limit, narrowed=narrowed)
@@ -103,7 +103,7 @@ def _asked(archive: Archive, condition: Condition) -> object:
 
 def _steps(archive: Archive, condition: Condition) -> int:
     """How many steps SQLite takes for a reader's answer."""
-    narrowed, steps = reader_query.narrowed(Gate(archive, Reader())), 0
+    narrowed, steps = reader_stores.narrowed(Gate(archive, Reader())), 0
     assert narrowed is not None
 
     def count() -> int:
@@ -178,7 +178,7 @@ _FORMS = (
 def test_the_gate_is_innermost_in_each_form(tmp_path: Path, condition: Condition, columns: str) -> None:
     """EXPLAIN: the gate's rows are made first, by a subquery to which the reader's terms add nothing."""
     archive = _archive(tmp_path / "a", "zebra", 2)
-    narrowed = reader_query.narrowed(Gate(archive, Reader()))
+    narrowed = reader_stores.narrowed(Gate(archive, Reader()))
     assert narrowed is not None
     statement = query._statement("metadata/ask", condition)
     if columns:

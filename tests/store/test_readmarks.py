@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.jobfolder import readmarks
-from agent.jobfolder.readmarks import MOST_DEATHS, Marks
+from agent.crawl import resultreader
+from agent.crawl.resultreader import MOST_DEATHS, Marks
 
 pytestmark = pytest.mark.store
 
@@ -32,15 +32,15 @@ def test_deaths_are_counted_by_answer(runs: list[list[int]]) -> None:
                 marks.begin(position)
             os.close(marks._fd)  # as the kernel does when it dies
             killers.append(run[-1])
-            assert readmarks.deaths(warc) == killers.count(run[-1])
-        known = readmarks.size(warc)
+            assert resultreader.deaths(warc) == killers.count(run[-1])
+        known = resultreader.size(warc)
         ended = Marks(warc)
         ended.begin(7)
         os.close(ended._fd)
-        readmarks.forget(warc, known)  # nothing is to blame
-        assert readmarks.size(warc) == known
+        resultreader.forget(warc, known)  # nothing is to blame
+        assert resultreader.size(warc) == known
         Marks(warc).done()
-        assert readmarks.size(warc) == 0 and list(Path(folder).iterdir()) == []
+        assert resultreader.size(warc) == 0 and list(Path(folder).iterdir()) == []
 
 
 @given(st.binary(max_size=100))
@@ -48,8 +48,8 @@ def test_deaths_are_counted_by_answer(runs: list[list[int]]) -> None:
 def test_a_damaged_file_accuses_nobody(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         warc = Path(folder) / "000001.warc"
-        readmarks.path_of(warc).write_bytes(content)
-        assert readmarks.deaths(warc) <= len(content.splitlines())
+        resultreader.path_of(warc).write_bytes(content)
+        assert resultreader.deaths(warc) <= len(content.splitlines())
         marks = Marks(warc)
         marks.done()
-        assert all(content.count(b"%d" % position) >= readmarks.MOST_DEATHS for position in marks.deadly)
+        assert all(content.count(b"%d" % position) >= resultreader.MOST_DEATHS for position in marks.deadly)

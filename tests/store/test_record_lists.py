@@ -6,10 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.catalogue_database import opened
+from webarcfs.archive.catalogue.catalogue import Catalogue, Chosen, opened
 from webarcfs.archive.catalogue.record import Occasion, Part, Record, State, Value
-from webarcfs.archive.catalogue.record_rows import Chosen
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CommitTag, compact_time, parse_time
 

@@ -12,13 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.indexing.metadata import changes_of
-from agent.indexing.recovery import catch_up, catch_up_domain, recover
+from agent.indexing.recovery import catch_up, catch_up_domain, changes_of, recover
 from tests.support.archives import DOMAIN, add, publish, rows_of, store_of
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import MAIN, RefUpdate
 from webarcfs.archive.history import sequence
-from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.history.sequence import Feed
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.index.query import connected
 from webarcfs.archive.index.sqlite_file import as_told_to_readers, journal

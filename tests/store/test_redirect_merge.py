@@ -13,12 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.frontier.rows import FoundUrl, UrlOutcome
-from agent.frontier.store import Frontier
-from agent.jobfolder.job import Job
-from agent.pipeline.domainrun import DomainRun, TreeReader
-from agent.pipeline.redirects import merge_redirects
-from agent.pipeline.seentree import subset
+from agent.crawl.frontier import FoundUrl, Frontier, UrlOutcome
+from agent.crawl.job_folder import Job
+from agent.pipeline.domain_run import DomainRun, TreeReader
+from agent.pipeline.removal import subset
+from agent.pipeline.url_lists import merge_redirects
 from tests.support.archives import DOMAIN, FIRST, make_archive, publish, store_of
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Publication
@@ -26,7 +25,7 @@ from webarcfs.archive.git.repository import PUBLICATIONS, RefUpdate, Repository
 from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.metadata import CommitTag, format_time
-from webarcfs.archive.model.redirects import REDIRECTS, Redirect, place_of, write_list
+from webarcfs.archive.model.url_lists import REDIRECTS, Redirect, place_of, write_list
 
 pytestmark = pytest.mark.store
 

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from agent.upkeep.maintenance import maintain
+from agent.maintenance.maintenance import maintain
 from tests.support.archives import DOMAIN, add, publish, store_of
 from tests.support.journals import Writer
-from webarcfs.archive.commit.commit_additions import commit_additions
+from webarcfs.archive.additions.commit_additions import commit_additions
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git import git_command, transfer
+from webarcfs.archive.git import git_command, repository
 from webarcfs.archive.git.repository import CRAWLS, MAIN, Commit, RefUpdate, Repository
-from webarcfs.archive.model.commit_message import COMMITTER
 from webarcfs.archive.model.errors import Damaged, OtherFormat
+from webarcfs.archive.model.metadata import COMMITTER
 from webarcfs.archive.repair import repacking
-from webarcfs.view.tree.view import REFS_EVERY, View
+from webarcfs.vfs.view import REFS_EVERY, View
 
 pytestmark = pytest.mark.store
 
@@ -78,8 +78,8 @@ def test_a_git_of_other_defaults_makes_the_same_repositories(tmp_path: Path, arc
             importer.put(f"{number}/data.xml", b"%d" % number)
         importer.finish()
     copy = Repository.create(tmp_path / "copy.git")
-    transfer.fetch(store.path, copy)
-    assert copy.refs("refs/") == store.refs("refs/") and transfer.connected(copy) == []
+    repository.fetch(store.path, copy)
+    assert copy.refs("refs/") == store.refs("refs/") and repository.connected(copy) == []
     repacking.repack(store.path)
     repacking.pack_refs(store.path)
     repacking.write_graph(store.path)

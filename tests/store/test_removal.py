@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.frontier.store import Frontier
-from agent.jobfolder.job import Job
-from agent.pipeline.domainrun import DomainRun, TreeReader
-from agent.pipeline.removal import RemovalVerdict, removed_arcs, without
-from agent.pipeline.seentree import seen_part
+from agent.crawl.frontier import Frontier
+from agent.crawl.job_folder import Job
+from agent.pipeline.domain_run import DomainRun, TreeReader
+from agent.pipeline.removal import RemovalVerdict, removed_arcs, seen_part, without
 from tests.store.arcs import additions_of, arcs_of, tree_of
 from tests.support.archives import DOMAIN, FIRST, store_of
 from webarcfs.archive.config.directory import Archive

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from webarcfs.archive.git import fast_import, tree_rewriting
+from webarcfs.archive.git import writing
 from webarcfs.archive.git.repository import Repository
-from webarcfs.archive.git.tree_rewriting import Rewriting
-from webarcfs.archive.system.sorting import Sorter
+from webarcfs.archive.git.writing import Rewriting
+from webarcfs.archive.system.files import Sorter
 
 pytestmark = pytest.mark.store
 
@@ -68,7 +68,7 @@ def test_the_last_file_at_a_path_counts_and_removals_are_of_what_was_there(store
 
 
 def test_many_trees_become_several_packs(store: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tree_rewriting, "_TREES", 300)
+    monkeypatch.setattr(writing, "_TREES", 300)
     expected = {f"{n % 7}/{n}/{name}": b"%d" % n for n in range(500) for name in ("data.xml", "more/deep")}
     with store.importer(None) as stream:
         for path, body in expected.items():
@@ -84,7 +84,7 @@ def test_many_trees_become_several_packs(store: Repository, monkeypatch: pytest.
 
 def test_many_files_are_given_to_several_gits(store: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     """Git remembers each blob that it was given."""
-    monkeypatch.setattr(fast_import, "_BLOBS", 300)
+    monkeypatch.setattr(writing, "_BLOBS", 300)
     expected = {f"{n % 50}/{n}.xml": b"%d" % n for n in range(1000)}
     with store.importer(None) as stream:
         for path, body in expected.items():

@@ -9,7 +9,7 @@ import pytest
 from tests.pure.test_arcxml import bomb
 from tests.pure.test_model import META
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.document import data_nodes, data_xml, schemas, validation_log
+from webarcfs.archive.document import data_nodes, data_xml, schemas
 from webarcfs.archive.document.schemas import Schemas
 from webarcfs.archive.model.errors import InvalidDocument
 from webarcfs.archive.system import rotating_log
@@ -117,7 +117,7 @@ def test_a_schema_that_appears_changes_or_goes_holds_from_then_on(archive: Archi
         (b"<!DOCTYPE s SYSTEM 'file:///etc/passwd'>" + schema(NUMBER), "document type declaration"),
         (bomb(), "."),
         (b"\x00" * 100, "well-formed"),
-        (schema(NUMBER) + b" " * schemas.LARGEST, "more than"),
+        (schema(NUMBER) + b" " * schemas.LARGEST_SCHEMA, "more than"),
     ],
     ids=range(16),
 )
@@ -182,8 +182,8 @@ def test_a_schema_that_a_node_names_is_not_read(archive: Archive, found: Schemas
 
 def test_the_log_has_a_line_for_each_refusal(archive: Archive) -> None:
     """/Xm-4/: time, user, document, what was wrong."""
-    validation_log.refused(archive, "ada", "/www.example.org/index.html/data.xml", InvalidDocument("line 1: no"))
-    validation_log.refused(archive, "eve\n", "/a\tb/\udc80", InvalidDocument("x" * 5000 + "\n"))
+    schemas.refused(archive, "ada", "/www.example.org/index.html/data.xml", InvalidDocument("line 1: no"))
+    schemas.refused(archive, "eve\n", "/a\tb/\udc80", InvalidDocument("x" * 5000 + "\n"))
     first, second = (archive.log / "validation.log").read_text("utf-8").splitlines()
     time, *rest = first.split("\t")
     assert len(time) == len("2026-11-21T03:00:00")
@@ -196,7 +196,7 @@ def test_the_log_is_bounded_and_its_loss_stops_nobody(archive: Archive, monkeypa
     monkeypatch.setattr(rotating_log, "LARGEST", 200)
     monkeypatch.setattr(rotating_log.rotate, "__defaults__", (200, 5))
     for number in range(50):
-        validation_log.refused(archive, "ada", "/a", InvalidDocument(f"{number}"))
+        schemas.refused(archive, "ada", "/a", InvalidDocument(f"{number}"))
     logs = sorted(archive.log.iterdir())
     assert len(logs) == 6
     assert all(log.stat().st_size < 300 for log in logs)
@@ -204,7 +204,7 @@ def test_the_log_is_bounded_and_its_loss_stops_nobody(archive: Archive, monkeypa
     for log in logs:
         log.unlink()
     archive.log.rmdir()
-    validation_log.refused(archive, "ada", "/a", InvalidDocument("nobody reads this"))
+    schemas.refused(archive, "ada", "/a", InvalidDocument("nobody reads this"))
 
 
 def test_a_schema_declares_the_element_of_its_name(found: Schemas) -> None:

@@ -20,7 +20,7 @@ import pytest
 from agent.indexing import fulltext, fulltext_run
 from agent.indexing.fulltext import bring_in_step, findings, is_behind, recovered
 from agent.indexing.recovery import catch_up, recover
-from agent.upkeep.verification import verify
+from agent.maintenance.verification import verify
 from tests.support import archives
 from tests.support.archives import FIRST
 from tests.support.crawls import run_command
@@ -29,7 +29,7 @@ from tests.support.readercommand import webarc
 from tests.support.users import NOBODY
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.index.links_query import Question
+from webarcfs.archive.index.links import Question
 from webarcfs.archive.model.errors import BadCondition, Interrupted, NotFound, TooMany, UsageError
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.client import WebarchiveClient

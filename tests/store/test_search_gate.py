@@ -17,20 +17,17 @@ from agent.indexing.recovery import recover
 from tests.support import archives
 from tests.support.histories import DOMAIN, FIRST, HISTORIES, NOW, History, Step
 from tests.support.recorded import published
+from webarcfs.access.access_rules import Access, AccessRule, AccessRules, Open, rule_key
+from webarcfs.access.gate import Gate, Reader
 from webarcfs.archive.catalogue.record import State
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.index import held_versions
-from webarcfs.gate.access_rules import Access, AccessRule, AccessRules, rule_key
-from webarcfs.gate.gate import Gate, Reader
-from webarcfs.gate.visibility import Open
+from webarcfs.archive.index import captures
 from webarcfs.search import generations
 from webarcfs.search.index import IndexReader
-from webarcfs.search.indexed_document import SNAPSHOT
-from webarcfs.search.readers import ReadersView
 from webarcfs.search.searching import Searcher, SearchQuestion
-from webarcfs.search.translation import Translator
-from webarcfs.search.visible import Filter, Moment, Shown
+from webarcfs.search.translation import Filter, Moment, ReadersView, Shown, Translator
+from webarcfs.search.words import SNAPSHOT
 
 pytestmark = pytest.mark.store
 #: Archives that are tried; the soak has more.
@@ -123,7 +120,7 @@ def test_access_rules_decide_inside_the_query(tmp_path: Path) -> None:
             found = {(path, since) for path, _, since in _found(reader, shown, Moment(ever=True))}
             allowed = {
                 (each.path, each.first)
-                for each in held_versions.versions_of(archive.database, DOMAIN)
+                for each in captures.versions_of(archive.database, DOMAIN)
                 if isinstance(gate.may(DOMAIN, each.path, each.first), Open)
             }
             assert found == allowed, str(rules)

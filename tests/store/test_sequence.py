@@ -11,10 +11,8 @@ from tests.support.archives import FIRST, store_of
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import MAIN, Commit, RefUpdate
 from webarcfs.archive.history import sequence
-from webarcfs.archive.history.feed import Feed
-from webarcfs.archive.history.sequence import PublicationSlot
-from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
-from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.history.sequence import Feed, PublicationSlot
+from webarcfs.archive.model.metadata import COMMITTER, CommitTag, CrawlMessage
 
 pytestmark = pytest.mark.store
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.capture import lookups, serverlocks
-from agent.policy.politeness import LONGEST_PAUSE
-from agent.system import steadyclock
+from agent.crawl import loop, wgetpool
+from agent.crawl.politeness import LONGEST_PAUSE
 from tests.support.waiting import until
+from webarcfs.archive.system import clocks
 
 pytestmark = pytest.mark.store
 
@@ -26,36 +26,36 @@ def lock(tmp_path: Path) -> Iterator[int]:
 
 
 def test_the_file_of_a_server(lock: int) -> None:
-    assert serverlocks.seconds_to_wait(lock, 500) == 0, "it never was asked"
-    serverlocks.note(lock)
-    assert 400 < serverlocks.seconds_to_wait(lock, 500) <= 501
-    serverlocks.note(lock, 1000, 3)
-    assert 900 < serverlocks.seconds_to_wait(lock, 500) <= 1001
-    assert serverlocks.asked_in_a_row(lock) == 3
-    serverlocks.note(lock)
-    assert serverlocks.asked_in_a_row(lock) == 0
-    assert serverlocks.seconds_to_wait(lock, 0) <= 0
+    assert wgetpool.seconds_to_wait(lock, 500) == 0, "it never was asked"
+    wgetpool.note(lock)
+    assert 400 < wgetpool.seconds_to_wait(lock, 500) <= 501
+    wgetpool.note(lock, 1000, 3)
+    assert 900 < wgetpool.seconds_to_wait(lock, 500) <= 1001
+    assert wgetpool.asked_in_a_row(lock) == 3
+    wgetpool.note(lock)
+    assert wgetpool.asked_in_a_row(lock) == 0
+    assert wgetpool.seconds_to_wait(lock, 0) <= 0
 
 
 @pytest.mark.parametrize("hours", [-100, -5, 5, 100])
 def test_setting_the_clock_changes_no_wait(lock: int, monkeypatch: pytest.MonkeyPatch, hours: int) -> None:
-    serverlocks.note(lock, 1000, 1)
+    wgetpool.note(lock, 1000, 1)
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + hours * 3600)
-    assert 900 < serverlocks.seconds_to_wait(lock, 500) <= 1001
+    assert 900 < wgetpool.seconds_to_wait(lock, 500) <= 1001
     os.utime(lock, (0, real() - hours * 3600))
-    assert 900 < serverlocks.seconds_to_wait(lock, 500) <= 1001
+    assert 900 < wgetpool.seconds_to_wait(lock, 500) <= 1001
 
 
 @pytest.mark.parametrize("hours", [-1000, -5, 0, 5, 1000])
 def test_after_a_restart_of_the_machine_no_wait_is_longer_than_it_can_have_been(
     lock: int, monkeypatch: pytest.MonkeyPatch, hours: int
 ) -> None:
-    serverlocks.note(lock, 1000, 1)
-    monkeypatch.setattr(serverlocks, "boot", lambda: "another")
+    wgetpool.note(lock, 1000, 1)
+    monkeypatch.setattr(wgetpool, "boot", lambda: "another")
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + hours * 3600)
-    left = serverlocks.seconds_to_wait(lock, 5)
+    left = wgetpool.seconds_to_wait(lock, 5)
     assert left <= 0 if hours else 900 < left <= 1001
 
 
@@ -65,27 +65,27 @@ def test_after_a_restart_of_the_machine_no_wait_is_longer_than_it_can_have_been(
 def test_files_that_others_wrote(lock: int, content: bytes) -> None:
     """Those of older versions, and garbage: the pause between two requests holds, nothing else."""
     os.pwrite(lock, content, 0)
-    assert serverlocks.seconds_to_wait(lock, 0) <= 0
-    assert serverlocks.seconds_to_wait(lock, 500) <= 501 < LONGEST_PAUSE
+    assert wgetpool.seconds_to_wait(lock, 0) <= 0
+    assert wgetpool.seconds_to_wait(lock, 500) <= 501 < LONGEST_PAUSE
 
 
 def test_the_steady_clock_neither_leaps_nor_stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = steadyclock.steady()
+    first = clocks.steady()
     monkeypatch.setattr(time, "time", lambda: 0.0)
-    second = steadyclock.steady()
+    second = clocks.steady()
     assert first <= second < first + 600
-    assert abs(first - steadyclock.OFFSET - steadyclock.since_boot()) < 600
+    assert abs(first - clocks.OFFSET - clocks.since_boot()) < 600
 
 
 def test_the_hosts_that_were_looked_up_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """A crawl may meet any number of hosts; names that no name server is asked for, since they are too long."""
-    monkeypatch.setattr(lookups, "MOST", 2)
-    known = lookups.Lookups(names=True)
+    monkeypatch.setattr(loop, "MOST", 2)
+    known = loop.Lookups(names=True)
     hosts = [f"{'a' * 64}{number}.example.org" for number in range(3)]
 
     def is_public(host: str) -> bool:
-        return known.reach(host) is lookups.Reach.PUBLIC
+        return known.reach(host) is loop.Reach.PUBLIC
 
     for host in hosts:
         until(partial(is_public, host), host)
-    assert [known.reach(host) for host in reversed(hosts)] == [*[lookups.Reach.PUBLIC] * 2, lookups.Reach.PENDING]
+    assert [known.reach(host) for host in reversed(hosts)] == [*[loop.Reach.PUBLIC] * 2, loop.Reach.PENDING]

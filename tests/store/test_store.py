@@ -16,13 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.urls import canonical_urls
-from webarcfs.archive.git import durability
+from webarcfs.archive.git import git_command
 from webarcfs.archive.git.objects import Difference, Entry
 from webarcfs.archive.git.repository import INCOMING, MAIN, RefUpdate, Repository
 from webarcfs.archive.model.arc_paths import arc_path, split
-from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
 from webarcfs.archive.model.errors import Busy, Damaged, NotFound, WebarcError
-from webarcfs.archive.model.metadata import CET, CommitTag, from_epoch
+from webarcfs.archive.model.metadata import CET, COMMITTER, CommitTag, CrawlMessage, from_epoch
 
 pytestmark = pytest.mark.store
 
@@ -164,8 +163,8 @@ def test_names_of_loose_objects_are_synced_whatever_the_clock_says(
     for name, age in (("00", 5000), ("01", -5000), ("02", 5000), ("03", 0)):
         (objects / name).mkdir()
         os.utime(objects / name, (time.time() - age,) * 2)
-    since, synced = durability.Since(store.path), []
-    monkeypatch.setattr(durability, "sync_folder", lambda path: synced.append(path.name))
+    since, synced = git_command.Since(store.path), []
+    monkeypatch.setattr(git_command, "sync_folder", lambda path: synced.append(path.name))
     os.utime(objects / "00", (time.time() - 6000,) * 2)
     os.utime(objects / "01", (time.time() - 6000,) * 2)
     (objects / "04").mkdir()

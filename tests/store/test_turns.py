@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from webarcfs.mount.adapters.libfuse3.request_turns import ReceiverTurn, SlowRequestWatcher
+from webarcfs.mount.adapters.libfuse3.session import ReceiverTurn, SlowRequestWatcher
 
 pytestmark = pytest.mark.store
 WAIT = 60.0

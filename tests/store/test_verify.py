@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.indexing.recovery import catch_up
-from agent.upkeep.verification import verify
+from agent.maintenance.verification import verify
 from tests.support.archives import DOMAIN, add, publish, store_of
 from tests.support.crawls import run_command
 from webarcfs.archive.config.directory import Archive

@@ -12,16 +12,14 @@ from agent.indexing.recovery import recover
 from tests.support import archives
 from tests.support.histories import DOMAIN, HISTORIES, NOW, PATHS, History, Step
 from tests.support.recorded import published
+from webarcfs.access import access_rules
+from webarcfs.access.access_rules import Access, Blocked, Closed, Open
+from webarcfs.access.gate import Gate, KnownGate, Reader
+from webarcfs.access.visible_captures import NEVER, VisibleCaptures
 from webarcfs.archive.catalogue.record import State
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.captures import CaptureIndex, Span
-from webarcfs.gate import access_file
-from webarcfs.gate.access_rules import Access
-from webarcfs.gate.gate import Gate, Reader
-from webarcfs.gate.known_gate import KnownGate
-from webarcfs.gate.visibility import Blocked, Closed, Open
-from webarcfs.gate.visible_captures import NEVER, VisibleCaptures
 
 pytestmark = pytest.mark.store
 
@@ -94,7 +92,7 @@ def test_what_is_known_follows_releases_and_rules_with_the_next_look(tmp_path: P
     recover(archive)
     captures = captures_of(archive, Gate.now.__get__(Gate(archive, Reader())))
     assert isinstance(captures.state(url("a"), NEVER).answer, Open)
-    access_file.withhold(archive, url("a"), "test", "asked for", access=Access.BLOCK, public_text="by law")
+    access_rules.withhold(archive, url("a"), "test", "asked for", access=Access.BLOCK, public_text="by law")
     captures.gate.look()
     assert captures.state(url("a"), NEVER).answer == Blocked("by law")
     archives.publish(archive, pages={"a": b"2"})

@@ -11,21 +11,21 @@ from urllib.parse import quote
 
 import pytest
 
-from agent.acts import withholding
 from agent.indexing import fulltext
 from agent.indexing.recovery import recover
+from agent.operations import withholding
 from tests.support import archives
 from tests.support.crawls import run_command
 from tests.support.readercommand import webarc
 from tests.support.rooms import Page, Served, digits, published, served
+from webarcfs.access import access_rules
+from webarcfs.access.access_rules import Access
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.model.metadata import CET
 from webarcfs.client import WebarchiveClient
-from webarcfs.gate import access_file
-from webarcfs.gate.access_rules import Access
 
 pytestmark = pytest.mark.store
 
@@ -95,7 +95,7 @@ def test_nobody_gets_a_page_that_is_withheld_by_any_spelling(
         urls[each].partition(":")[2] for each in (typed, 1 - typed)
     ]
     withholding.lift(archive, withheld.id, _ANNA)
-    assert access_file.load(archive).rules == ()
+    assert access_rules.load(archive).rules == ()
 
 
 def test_the_command_lists_the_spellings_and_gives_all_of_them_back(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_the_command_lists_the_spellings_and_gives_all_of_them_back(tmp_path: Pa
     assert lifted.code == 0 and lifted.out == "" and lifted.err.count(again.out.split()[0]) == 2
     lifted = run_command("withhold", "--lift", again.out.split()[0], "--archive", archive.root)
     assert lifted.out == f"{_HOME}dir/*: readers may see it again\n" and lifted.err == ""
-    assert access_file.load(archive).rules == ()
+    assert access_rules.load(archive).rules == ()
 
 
 def test_what_takes_nothing_away_is_a_warning(tmp_path: Path) -> None:
@@ -197,9 +197,9 @@ def test_no_count_of_a_record_tells_of_what_is_withheld(tmp_path: Path, access: 
     with served(archive) as room:
         assert {"77770", "88880", "99990", "secret"} <= shown(room, names[0]) and "Doe" not in shown(room, names[0])
         assert counts.search(room.get("/?all=1").text)
-        (rule,) = access_file.withhold(archive, f"{_HOME}secret.html", "anna", "court", access=access)
+        (rule,) = access_rules.withhold(archive, f"{_HOME}secret.html", "anna", "court", access=access)
         assert shown(room, names[0]) == set() and counted("p") == [""] * 5
         assert {"77770", "88880", "99990", "secret"} <= shown(room, names[1]) and "88880" in counted("q")
         assert not counts.search(room.get("/publication/p").text) and counts.search(room.get("/publication/q").text)
-        access_file.lift(archive, rule.id, "anna")
+        access_rules.lift(archive, rule.id, "anna")
         assert "88880" in shown(room, names[0])

@@ -105,7 +105,7 @@ def agent(archive: Archive, *arguments: str, **environment: str) -> Iterator[Run
 
 def status(archive: Archive) -> dict[str, Any]:
     """What `status --json` tells, asked in this process."""
-    from agent.service.statusview import overview
+    from agent.service.agent_status import overview
 
     return overview(archive)
 

@@ -8,16 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from webarcfs.archive.commit.commit_additions import fold_in
+from webarcfs.archive.additions.commit_additions import fold_in
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import MAIN, RefUpdate, Repository
-from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.history.sequence import Feed
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.model import arc_paths
-from webarcfs.archive.model.commit_message import COMMITTER, CrawlMessage
-from webarcfs.archive.model.metadata import CET, CommitTag, MetaData
+from webarcfs.archive.model.metadata import CET, COMMITTER, CommitTag, CrawlMessage, MetaData
 from webarcfs.archive.system.locks import Turnstile
 
 #: Times of the first crawl and of what it finds.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from webarcfs.native import loader
+from webarcfs.compiled import loader
 
 ROOT = Path(__file__).parents[2]
 

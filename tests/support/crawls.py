@@ -20,15 +20,15 @@ from typing import Any
 
 import pytest
 
-from agent.jobfolder.names import command_line_name
+from agent.crawl.job_folder import command_line_name
 from agent.jobs import crawljob
-from agent.jobs.ending import JobOutcome
+from agent.jobs.publishing import JobOutcome
 from tests.support.site import Site
 from webarcfs.archive.config import directory
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.interval import Interval
 from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
+from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.git.repository import CRAWLS, Repository

@@ -16,7 +16,7 @@ from argon2 import PasswordHasher
 from lxml import html
 
 from agent.desk.server.serving import make
-from agent.desk.shared.desk import Desk
+from agent.desk.visit import Desk
 from webarcfs.archive.config.directory import Archive
 
 PASSWORD = "correct horse battery"

@@ -15,12 +15,11 @@ from pathlib import Path
 from urllib.parse import quote_from_bytes
 
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.history import met_lists
+from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS
-from webarcfs.archive.model.met_list import write as write_met
 from webarcfs.archive.model.metadata import utc
-from webarcfs.exchange.documents import documents, listed_redirects
-from webarcfs.exchange.selection import Exported
+from webarcfs.archive.model.url_lists import write as write_met
+from webarcfs.export.selection import Exported, documents, listed_redirects
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ def snapshot_records(each: Exported) -> Iterator[Made]:
         yield Made("revisit" if listed.was_there else "response", listed.redirect.url, fields, b"HTTP/1.1 301 \r\n\r\n")
     met = each.met()
     if met is not None:
-        own = met_lists.narrowed(each.store, met, each.met_in, each.seen or each.tree)
+        own = redirect_lists.narrowed(each.store, met, each.met_in, each.seen or each.tree)
         yield Made("metadata", f"urn:webarcfs:met:{each.tag}", {"Webarcfs-Commit-Tag": str(each.tag)}, write_met(own))
 
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from webarcfs.archive.system.fsync import sync_folder
+from webarcfs.archive.system.files import sync_folder
 
 FLAGS = {
     "create": os.O_CREAT | os.O_EXCL | os.O_RDWR,

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.importing import sources as importsources
+from agent.importing import import_sources
 from agent.jobs import importjob
-from agent.jobs.ending import JobOutcome
+from agent.jobs.publishing import JobOutcome
 from tests.support.crawls import Done, run_command
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config.directory import Archive
@@ -25,14 +25,14 @@ class Result:
 
     outcome: JobOutcome | None
     outcomes: tuple[JobOutcome, ...]
-    known: tuple[importsources.Source, ...]
+    known: tuple[import_sources.Source, ...]
     remarks: tuple[str, ...]
 
 
 def import_files(archive: Archive, *files: Path, **how: Any) -> Result:
     """Import files. `how`: name of the publication, complete, accept_shrink, profile, grouping; else settings."""
-    sources = importsources.sources_of(files)
-    name, profile = how.pop("name", None) or importsources.name_of(sources), how.pop("profile", None)
+    sources = import_sources.sources_of(files)
+    name, profile = how.pop("name", None) or import_sources.name_of(sources), how.pop("profile", None)
     judged = {key: how.pop(key) for key in ("complete", "accept_shrink", "again", "grouping") if key in how}
     settings = config.override(CrawlSettings(), how, "test")
     done = importjob.run(

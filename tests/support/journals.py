@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.archives import DOMAIN, store_of
+from webarcfs.archive.additions.journal import Journal, JournalPosition, StoredBody
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import MAIN
-from webarcfs.archive.journal.journal import Journal, JournalPosition, StoredBody
-from webarcfs.archive.model.addition import AddFile, Addition, AddNodes, ArcVersion, Author, Move, blob_id
+from webarcfs.archive.model.additions import AddFile, Addition, AddNodes, ArcVersion, Author, Move, blob_id
 from webarcfs.archive.model.metadata import format_time
 from webarcfs.archive.system.locks import Turnstile
 

@@ -19,8 +19,8 @@ from tests.support.realsites import BOOST, HANDBOOK, POSTGRESQL, PYTHON, RealSit
 from tests.support.rooms import Page, published
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CET
-from webarcfs.archive.model.url import canonical
-from webarcfs.content.htmlurls import Kind
+from webarcfs.archive.model.urls import canonical
+from webarcfs.content.html_urls import Kind
 from webarcfs.content.outlinks import links_of
 from webarcfs.content.text import decode_charset
 

@@ -7,8 +7,7 @@ record of a snapshot tells that went through it, by whatever means.
 from __future__ import annotations
 
 from tests.support.site import Site
-from webarcfs.archive.catalogue.fields import FIELDS
-from webarcfs.archive.catalogue.record import Record
+from webarcfs.archive.catalogue.record import FIELDS, Record
 
 #: Name → path of the six kinds of reference pages (seed 2, section 3.4.8).
 PAGES = {

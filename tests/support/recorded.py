@@ -8,9 +8,8 @@ from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import Part, Record
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import SEEN, RefUpdate
-from webarcfs.archive.history.feed import Feed
-from webarcfs.archive.model.commit_message import CrawlMessage
-from webarcfs.archive.model.metadata import CommitTag, compact_time
+from webarcfs.archive.history.sequence import Feed
+from webarcfs.archive.model.metadata import CommitTag, CrawlMessage, compact_time
 
 
 def published(archive: Archive, history: History) -> list[CommitTag]:

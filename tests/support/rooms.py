@@ -21,16 +21,14 @@ from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import Part, Record, State, Value
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.history.feed import Feed
+from webarcfs.archive.history.sequence import Feed
 from webarcfs.archive.model import arc_paths
-from webarcfs.archive.model.commit_message import CrawlMessage
-from webarcfs.archive.model.metadata import CommitTag, MetaData, compact_time, utc
-from webarcfs.archive.model.redirects import Redirect, place_of, write_list
+from webarcfs.archive.model.metadata import CommitTag, CrawlMessage, MetaData, compact_time, utc
+from webarcfs.archive.model.url_lists import Redirect, place_of, write_list
 from webarcfs.archive.system.locks import Turnstile
 from webarcfs.room.server import app
+from webarcfs.room.server.connections import RequestRules, SecurityHeaders, room_headers, shared_headers
 from webarcfs.room.server.options import RoomOptions
-from webarcfs.room.server.request_rules import RequestRules
-from webarcfs.room.server.security_headers import SecurityHeaders, room_headers, shared_headers
 
 #: The sandboxed records of tests: enough fields for lists.
 _KEY = b"a key of tests"

@@ -27,19 +27,7 @@ from types import TracebackType
 from typing import Protocol, Self
 from urllib.parse import unquote
 
-from tests.support.wire import (
-    HTML,
-    Answer,
-    Exchange,
-    Page,
-    Request,
-    Server,
-    error_page,
-    head,
-    listen,
-    page,
-    redirect,
-)
+from tests.support.wire import HTML, Answer, Exchange, Page, Request, Server, error_page, head, listen, page, redirect
 
 __all__ = ["HTML", "Answer", "Everywhere", "Exchange", "Folder", "Page", "Request", "Site", "Tree", "page", "redirect"]
 

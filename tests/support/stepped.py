@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
 
-from agent.catalogue.keeping import catch_up_records
+from agent.catalogue.recording import catch_up_records
 from agent.cli import cli
 from agent.indexing import recovery
 from tests.support.archives import publish

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from webarcfs.archive.model.errors import UrlRefused
-from webarcfs.archive.model.url import canonical, parse
+from webarcfs.archive.model.urls import canonical, parse
 
 _NAMES = ". .. .git .GIT .g\u200cit .gitmodules git~1 GIT~2 gi7eba~1 ma0123~1 \\.git ~0123456789abcdef a b ä ~ \\ : +"
 _OWN = "data data.xml data.html DATA headers.http index.html"

@@ -1,7 +1,6 @@
 """`WebarchiveClient`: the archive for Python programs, on a mount or on the archive's directory.
 
 Public: `WebarchiveClient`, `MetaData`, `CommitTag`, imported from here. A thread of their own calls observers.
-Imports archive/ alone.
 """
 
 from webarcfs.client.client import CommitTag, MetaData, WebarchiveClient

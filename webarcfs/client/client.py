@@ -9,48 +9,477 @@
 A client of a mount reads and writes through it, and so sees what was written a moment ago; a client of an archive's
 directory reads the repositories, and writes nothing (SEMANTICS.md specifies a mount's caches). Errors are those of
 `webarcfs.archive.model.errors`, never bare OSErrors. Safe for any thread.
+
+Mounts from a program's view: the archive behind a path, and the errors of system calls as ours.
+
+The open folders of ARCs that a client adds to, each for the time of its additions.
+
+A thread opens a folder once for all concurrent additions to its document: a node while a file is written, say. Each
+saved request would go to the mount's process.
+
+The repositories of an archive for its client: each opened once, with caches.
+
+An object's name determines its content for ever, so only the refs are read each time. Safe for any thread.
+
+Delivers new commitTags to observers: a thread that follows the feed (/Cl-3/ … /Cl-5/, /Sv-5/).
+
+Each observer has a place of its own in the feed, the last tag that it received, so that none is lost or repeated if the
+observer does not fail, and a failing one delays no other. `recover` may rewrite the feed meanwhile: a place is a tag,
+and an offset only as long as the tag is found there.
 """
 
 from __future__ import annotations
 
 import builtins
 import dataclasses
+import errno
 import io
+import logging
 import os
 import tempfile
-from collections.abc import Iterator, Set
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator, Mapping, Set
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from time import monotonic
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, cast
 from xml.etree import ElementTree
 
+from webarcfs.access import reader_stores
+from webarcfs.access.access_rules import Standing
+from webarcfs.access.gate import Gate, Reader, StaffGate
+from webarcfs.access.reader_repositories import ReaderRepositories
+from webarcfs.access.reader_stores import ReaderLinks
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import Record
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.document.data_xml import parse_element
+from webarcfs.archive.document.data_xml import metadata, parse_element
+from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import versions
-from webarcfs.archive.index.links_query import FoundLink, Question
-from webarcfs.archive.index.links_query import ask as ask_links
+from webarcfs.archive.history.versions import is_arc
+from webarcfs.archive.index.links import FoundLink, Question
+from webarcfs.archive.index.links import ask as ask_links
 from webarcfs.archive.index.query import SECONDS, ask
 from webarcfs.archive.model.arc_paths import DATA_XML, is_data_file, is_reserved
-from webarcfs.archive.model.errors import Exists, InvalidDocument, NotAnArchive, NotFound, UsageError
-from webarcfs.archive.model.metadata import CommitTag, MetaData
-from webarcfs.archive.system.fsync import write_all
-from webarcfs.client import mounted
-from webarcfs.client.arc_folders import ArcFolders
-from webarcfs.client.mounted import family
-from webarcfs.client.observers import INTERVAL, News, Observer
-from webarcfs.client.repositories import Repositories
-from webarcfs.gate import reader_query
-from webarcfs.gate.gate import Gate, Reader, StaffGate
-from webarcfs.gate.reader_links import ReaderLinks
-from webarcfs.gate.reader_repositories import ReaderRepositories
-from webarcfs.gate.visibility import Standing
+from webarcfs.archive.model.errors import (
+    Exists,
+    InvalidDocument,
+    NameTooLong,
+    NotAnArchive,
+    NotFound,
+    NotPermitted,
+    ReadOnly,
+    Replaced,
+    Stale,
+    UsageError,
+    WebarcError,
+)
+from webarcfs.archive.model.metadata import CommitTag, MetaData, format_time, from_epoch
+from webarcfs.archive.system.files import write_all
 
 if TYPE_CHECKING:
     from webarcfs.search.searching import SearchAnswer
+
+
+# == mounted ==========================================================================================================
+
+
+#: The attribute of a mount's root with the path of its archive.
+ATTRIBUTE = "user.webarc.archive"
+_FAMILY: Mapping[int, type[WebarcError]] = {
+    errno.EEXIST: Exists,
+    errno.EINVAL: InvalidDocument,
+    errno.EISDIR: NotFound,
+    errno.ENAMETOOLONG: NameTooLong,
+    errno.ENOENT: NotFound,
+    errno.EPERM: NotPermitted,
+    errno.EACCES: NotPermitted,
+    errno.EROFS: ReadOnly,
+    errno.ESTALE: Stale,
+}
+
+
+def behind(place: Path) -> tuple[Path, Archive] | None:
+    """Return the mount that contains a path, and its archive; None outside of any. Raises NotAnArchive."""
+    for folder in (place.absolute(), *place.absolute().parents):
+        try:
+            root = os.getxattr(folder, ATTRIBUTE)
+        except OSError:
+            continue
+        return folder, directory.open_archive(Path(os.fsdecode(root)))
+    return None
+
+
+@contextmanager
+def family(what: str, more: Mapping[int, type[WebarcError]] | None = None) -> Iterator[None]:
+    """Raise the mount's errno as an error of our family; `more` precedes the table."""
+    try:
+        yield
+    except OSError as error:
+        kind = {**_FAMILY, **(more or {})}.get(error.errno or 0, WebarcError)
+        raise kind(f"{what}: {error.strerror or error}") from error
+
+
+# == repositories =====================================================================================================
+
+
+#: Cached facts, a line each; and cached ARCs, as many as a program uses at once: one may have very many entries.
+_REMEMBERED = 1_000
+_ARCS = 50
+#: Seconds between two checks for packs that a repack removed, and that must not be kept open.
+_INTERVAL = 1.0
+#: Seconds for which a reader may see what was withdrawn: a withdrawal takes effect within a second.
+_READERS_INTERVAL = 0.5
+#: The name does not exist, or cannot.
+_NOT_THERE = errno.ENOENT, errno.ENAMETOOLONG
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """An open repository, the identity of its folder, and the time of the last check for removed packs."""
+
+    path: str
+    store: Repository
+    identity: tuple[int, int]
+    looked: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class FoundArc:
+    """The folder of an ARC in one snapshot, with its entries by name in git's order."""
+
+    store: Repository
+    tree: str
+    entries: dict[str, Entry]
+
+
+class Repositories:
+    """The repositories of one archive."""
+
+    def __init__(self, archive: Archive, readers: ReaderRepositories | None = None) -> None:
+        """With `readers`, they are as its gate shows them."""
+        self._archive = archive
+        self._readers = readers
+        self._shown: dict[str, tuple[float, Repository]] = {}
+        self._opened: dict[str, _Opened] = {}
+        self._opening = threading.Lock()
+        self._roots = lru_cache(_REMEMBERED)(_root)
+        self._trees = lru_cache(_REMEMBERED)(_tree)
+        self._arcs = lru_cache(_ARCS)(_arc)
+        self._times = lru_cache(_REMEMBERED)(_crawl_time)
+
+    def store(self, domain: str) -> Repository:
+        """Return the repository of a domain. Raises NotFound, Damaged."""
+        if "/" in domain or domain.startswith("."):
+            raise NotFound(f"the archive has no domain {domain!r}")
+        if self._readers is not None and self._readers.gate.is_needed:
+            return self._for_reader(self._readers, domain)
+        with self._opening:
+            known, time = self._opened.get(domain), monotonic()
+            try:
+                folder = os.stat(known.path if known else self._archive.repository(domain))  # noqa: PTH116 # each time
+            except (OSError, ValueError) as error:
+                if isinstance(error, OSError) and error.errno not in _NOT_THERE:
+                    raise
+                raise NotFound(f"the archive has no domain {domain!r}") from None
+            if known is None or known.identity != (folder.st_dev, folder.st_ino):
+                known = self._open(domain, (folder.st_dev, folder.st_ino))
+            elif time - known.looked > _INTERVAL:
+                known.store.let_go()
+            else:
+                return known.store
+            self._opened[domain] = replace(known, looked=time)
+            return known.store
+
+    def _for_reader(self, readers: ReaderRepositories, domain: str) -> Repository:
+        """Return a domain's repository as the reader sees it, or saw it half a second ago."""
+        with self._opening:
+            looked, store = self._shown.get(domain, (0.0, None))
+            if store is None or monotonic() - looked > _READERS_INTERVAL:
+                store = readers.open(domain)
+                self._shown[domain] = monotonic(), store
+            return store
+
+    def close(self) -> None:
+        """Remove what was made for the reader."""
+        if self._readers is not None:
+            self._readers.__exit__()
+
+    def _open(self, domain: str, identity: tuple[int, int]) -> _Opened:
+        """Open a repository for the first time, or after it was replaced (by a restore, say)."""
+        for cache in (self._roots, self._trees, self._arcs, self._times):
+            cache.cache_clear()
+        path = self._archive.repository(domain)
+        return _Opened(str(path), Repository(path), identity)
+
+    def arc(self, meta: MetaData) -> FoundArc:
+        """Return the ARC of a document in its snapshot. Raises NotFound, Damaged."""
+        store = self.store(meta.domain)
+        above, _, name = meta.path.removeprefix(f"/{meta.domain}/").rpartition("/")
+        root = self._roots(store, versions.commit_of(store, meta.commit_tag))
+        # In two steps: the folder is most often that of the previous document.
+        tree = self._trees(store, self._trees(store, root, above), name)
+        found = self._arcs(store, tree) if tree else None
+        if found is None:
+            raise NotFound(f"{meta.commit_tag} has no document {meta.path}")
+        return found
+
+    def stored(self, arc: FoundArc) -> datetime:
+        """Return the start of the crawl that stored this version of an ARC. Raises InvalidDocument, Damaged."""
+        return self._times(arc.store, arc.entries[DATA_XML].oid)
+
+    def is_newest(self, tag: CommitTag) -> bool:
+        """Return whether a snapshot is the domain's newest one."""
+        head = self.store(tag.domain).head()
+        return head is not None and head.message.tag == tag
+
+
+def _root(store: Repository, commit: str) -> str:
+    return store.commit(commit).tree
+
+
+def _tree(store: Repository, folder: str, path: str) -> str:
+    """Return the folder at `path` in `folder`, which may be empty; empty if there is none."""
+    found = store.find(folder, path) if folder else None
+    return found.oid if found is not None and found.is_tree else ""
+
+
+def _arc(store: Repository, tree: str) -> FoundArc | None:
+    """Return the ARC of a folder; None if it is no ARC."""
+    entries = {entry.name: entry for entry in store.entries(tree)}
+    return FoundArc(store, tree, entries) if is_arc(entries.values()) else None
+
+
+def _crawl_time(store: Repository, document: str) -> datetime:
+    return metadata(store.read(document)).crawl_time
+
+
+# == arc folders ======================================================================================================
+
+
+@dataclass(slots=True)
+class ArcFolder:
+    """The open folder of an ARC, the start of the crawl that stored it (seconds), and the number of its users."""
+
+    fd: int
+    path: str
+    stored: int
+    users: int = 0
+
+    def check(self) -> None:
+        """Raises Stale when it shows another version by now: libfuse's high-level API identifies a folder by its path.
+
+        The kernel has the folder's attributes in its caches, so no process receives a request (SEMANTICS.md).
+        """
+        with family(self.path, {errno.ENOENT: Stale}):
+            shown = int(os.fstat(self.fd).st_mtime)
+        if shown != self.stored:
+            raise Replaced(f"{self.path} was replaced by a crawl; it is of {format_time(from_epoch(shown))} now")
+
+    def has(self, name: str) -> bool:
+        """Return whether a name exists in it."""
+        with suppress(OSError):
+            os.stat(name, dir_fd=self.fd)
+            return True
+        return False
+
+    @contextmanager
+    def opened(self, name: str, flags: int) -> Iterator[int]:
+        """Yield a descriptor of a file in it; an error of its close is raised, unless the block raised one.
+
+        Without a file object, which would query the type of the file: each query goes to the mount's process.
+        """
+        fd = os.open(name, flags | os.O_CLOEXEC, 0o644, dir_fd=self.fd)
+        try:
+            yield fd
+        except BaseException:
+            with suppress(OSError):
+                os.close(fd)
+            raise
+        os.close(fd)
+
+
+class _Held(threading.local):
+    """The folders that a thread is adding to."""
+
+    def __init__(self) -> None:
+        self.folders: dict[MetaData, ArcFolder] = {}
+
+
+class ArcFolders:
+    """The folders of the ARCs that a mount shows; without a mount, additions are impossible."""
+
+    def __init__(self, mount: Path | None, repositories: Repositories) -> None:
+        self._mount = mount
+        self._repositories = repositories
+        self._held = _Held()
+
+    @contextmanager
+    def current(self, meta: MetaData) -> Iterator[ArcFolder]:
+        """Yield the folder of a document's ARC, if it is still the version of `meta`.
+
+        Raises Stale if it is not, NotPermitted without a mount, NotFound.
+        """
+        held = self._held.folders  # this thread's, even if another one ends it
+        folder = held.get(meta) or self._open(meta)
+        folder.users += 1
+        held[meta] = folder
+        try:
+            folder.check()
+            yield folder
+        finally:
+            folder.users -= 1
+            if not folder.users:
+                del held[meta]
+                os.close(folder.fd)
+
+    def _open(self, meta: MetaData) -> ArcFolder:
+        if self._mount is None:
+            raise NotPermitted("writing goes through a mount; give the client one: WebarchiveClient('/mnt/archive')")
+        stored = int(self._repositories.stored(self._repositories.arc(meta)).timestamp())
+        with family(meta.path, {errno.ENOENT: Stale}):
+            fd = os.open(f"{self._mount}{meta.path}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        return ArcFolder(fd, meta.path, stored)
+
+
+# == observers ========================================================================================================
+
+
+#: Seconds between two checks of the feed, unless the client sets others.
+INTERVAL = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class Observer(Protocol):
+    """A receiver of new commitTags (/Cl-2.3/): any callable."""
+
+    def __call__(self, tags: list[CommitTag], /) -> None:
+        """Handle new snapshots, in the order of their publication."""
+
+
+@dataclass
+class _Registered:
+    observer: Observer
+    is_shown: Callable[[CommitTag], bool]
+    last: str  # the last tag that was delivered; empty for "from the beginning"
+    offset: int  # the place in the feed after it
+
+
+class News:
+    """The observers of one feed, and the thread that serves them; it runs while there are any."""
+
+    def __init__(self, feed: Path, interval: float) -> None:
+        self._feed = feed
+        self._interval = interval
+        self._registered: list[_Registered] = []
+        self._change = threading.Condition()
+        self._delivering = threading.RLock()
+        self._thread: threading.Thread | None = None
+
+    def add(
+        self, observer: Observer, since: str | None, is_shown: Callable[[CommitTag], bool] = lambda _: True
+    ) -> None:
+        """Begin after the tag `since`, or at the feed's end. Raises NotFound when the feed has no such tag."""
+        text = self._feed.read_bytes() if self._feed.exists() else b""
+        if since is None:
+            whole = text[: text.rfind(b"\n") + 1]
+            last = whole.splitlines()[-1].decode() if whole else ""
+            place = _Registered(observer, is_shown, last, len(whole))
+        else:
+            offset = _behind(text, since)
+            if offset is None:
+                raise NotFound(f"there is no {since} in {self._feed}")
+            place = _Registered(observer, is_shown, since, offset)
+        with self._change:
+            self._registered.append(place)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="news", daemon=True)
+                self._thread.start()
+            self._change.notify()
+
+    def remove(self, observer: Observer) -> None:
+        """Forget an observer; wait for the call under way."""
+        with self._change:
+            self._registered = [each for each in self._registered if each.observer is not observer]
+            self._change.notify()
+        with self._delivering:
+            pass
+
+    def stop(self) -> None:
+        """Forget all observers, and end the thread."""
+        with self._change:
+            self._registered = []
+            thread, self._thread = self._thread, None
+            self._change.notify()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
+
+    def _run(self) -> None:
+        while True:
+            with self._change:
+                if self._thread is not threading.current_thread():
+                    return
+                registered = list(self._registered)
+            for each in registered:
+                with self._delivering:
+                    if self._is_registered(each):
+                        self._deliver(each)
+            with self._change:
+                if self._thread is threading.current_thread():
+                    self._change.wait(self._interval)
+
+    def _is_registered(self, each: _Registered) -> bool:
+        with self._change:
+            return each in self._registered
+
+    def _deliver(self, each: _Registered) -> None:
+        try:
+            tags, offset = self._new(each)
+            if tags:
+                shown = [tag for tag in tags if each.is_shown(tag)]
+                if shown:
+                    each.observer(shown)
+                each.last, each.offset = str(tags[-1]), offset
+        except Exception:
+            _log.exception("an observer failed; it is given the same commitTags again")
+
+    def _new(self, each: _Registered) -> tuple[list[CommitTag], int]:
+        """Return the tags after an observer's place, and the place after them."""
+        with self._feed.open("rb") as feed:
+            begin = max(0, each.offset - len(each.last.encode()) - 1)
+            feed.seek(begin)
+            text = feed.read()
+            own = f"{each.last}\n".encode() if each.last else b""
+            if not text.startswith(own):  # the feed was rewritten
+                feed.seek(0)
+                begin, text = 0, feed.read()
+                behind = _behind(text, each.last) if each.last else 0
+                if behind is None:
+                    raise NotFound(f"{each.last} is not in {self._feed} any more")
+                own = text[:behind]
+        whole = text[len(own) : text.rfind(b"\n") + 1]
+        tags = [CommitTag.parse(line) for line in whole.decode().splitlines()]
+        return tags, begin + len(own) + len(whole)
+
+
+def _behind(text: bytes, tag: str) -> int | None:
+    """Return the offset after the line of a tag, or None."""
+    line = f"{tag}\n".encode()
+    if text.startswith(line):
+        return len(line)
+    found = text.find(b"\n" + line)
+    return None if found < 0 else found + 1 + len(line)
+
+
+# == client ===========================================================================================================
+
 
 __all__ = ["CommitTag", "MetaData", "Observer", "WebarchiveClient"]
 
@@ -98,7 +527,7 @@ class WebarchiveClient:
         Raises BadCondition, TookTooLong; `webarc query --help` describes conditions.
         """
         gate = self._gate
-        narrowed = None if gate is None else reader_query.narrowed(gate)
+        narrowed = None if gate is None else reader_stores.narrowed(gate)
         return list(ask(self.archive.database, where, order_by, limit, narrowed=narrowed))
 
     def search(self, words: str, **narrowing: Any) -> SearchAnswer:
@@ -288,7 +717,7 @@ class WebarchiveClient:
 
 def _found(place: Path) -> tuple[Path | None, Archive]:
     """Return the mount that contains `place`, if any, and the archive."""
-    if found := mounted.behind(place):
+    if found := behind(place):
         return found
     if not place.is_dir():
         raise NotAnArchive(f"there is no folder {place}")

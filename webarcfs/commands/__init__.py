@@ -1,5 +1,5 @@
 """The commands of `webarc`, a module each, for readers of an archive.
 
-Public: `cli`, the entry point. `cli` reads the command line and turns errors into exit codes. Imports archive/ and
-client/.
+Public: `cli`, the entry point: it reads the command line and turns errors into exit codes. `output` shows progress,
+tables, differences and pictures to people; `webarc-agent` uses it, too.
 """

@@ -9,7 +9,7 @@ import click
 
 import webarcfs
 from webarcfs.archive.model.errors import Exit, WebarcError, exit_code_of
-from webarcfs.lazy_commands import Commands
+from webarcfs.commands.lazy_commands import Commands
 
 #: Name → object; imported on demand, since the libraries for reading an archive are slow to load.
 COMMANDS = Commands(
@@ -23,7 +23,7 @@ COMMANDS = Commands(
         "cat": "webarcfs.commands.versions:cat",
         "links": "webarcfs.commands.links:links",
         "export": "webarcfs.commands.export:export",
-        "completion": "webarcfs.commands.completion:completion",
+        "completion": "webarcfs.commands.lazy_commands:completion",
     }
 )
 

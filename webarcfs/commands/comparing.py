@@ -10,13 +10,12 @@ import click
 
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import redirect_lists, versions
-from webarcfs.archive.history.statistics import statistics
+from webarcfs.archive.history.versions import statistics
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import UsageError
-from webarcfs.commands.place import Place, place_options
-from webarcfs.commands.targets import document, tag
-from webarcfs.lazy_commands import AbsolutePath
-from webarcfs.terminal import picture, textual
+from webarcfs.commands import output
+from webarcfs.commands.arguments import Place, document, place_options, tag
+from webarcfs.commands.lazy_commands import AbsolutePath
 
 
 @click.command()
@@ -50,7 +49,7 @@ def diff(old: str, new: str, path: str, *, place: Place, ignore_space: bool, as_
     first_one = next(found, None)  # a document precedes those in its folder
     if first_one is not None and first_one.path == below and not as_json and _became(first_one, led) is None:
         bodies = [store.read(blob) if blob else b"" for blob in (first_one.old, first_one.new)]
-        click.echo("\n".join(textual.difference(bodies[0], bodies[1], (old, new), ignore_space=ignore_space)))
+        click.echo("\n".join(output.difference(bodies[0], bodies[1], (old, new), ignore_space=ignore_space)))
         return
     for change in (*([first_one] if first_one is not None else ()), *found):
         became = _became(change, led)
@@ -119,9 +118,9 @@ def stat(tags: tuple[str, ...], *, place: Place, as_json: bool, plot: Path | Non
         which, store = tag(place, text)
         figures.append(statistics(store, versions.tree_of(store, which)))
     if plot is not None:
-        picture.draw(tags, figures, plot)
+        output.draw(tags, figures, plot)
     if as_json:
         click.echo(json.dumps({text: each.as_table() for text, each in zip(tags, figures, strict=True)}, indent=1))
         return
-    for line in textual.statistics_table(tags, figures):
+    for line in output.statistics_table(tags, figures):
         click.echo(line)

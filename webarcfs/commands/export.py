@@ -19,27 +19,24 @@ from typing import Any
 import click
 from rich.console import Console
 
-from webarcfs.archive.commit.commit_additions import commit_additions
-from webarcfs.archive.commit.settle_requests import settle_first
+from webarcfs.archive.additions.commit_additions import commit_additions
+from webarcfs.archive.additions.waiting_additions import settle_first
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged, Exists, Exit, UsageError, WebarcError
 from webarcfs.archive.model.metadata import CommitTag
-from webarcfs.commands.place import Place, place_options
-from webarcfs.commands.targets import moment
-from webarcfs.exchange.growing import DAMAGED
-from webarcfs.exchange.selection import Asked, Selection, opener, select
-from webarcfs.exchange.summary import Progress, Stop, Summary
-from webarcfs.exchange.unfinished import Unfinished
-from webarcfs.lazy_commands import AbsolutePath
-from webarcfs.terminal.progressbar import Display
+from webarcfs.commands.arguments import Place, moment, place_options
+from webarcfs.commands.lazy_commands import AbsolutePath
+from webarcfs.commands.output import Display
+from webarcfs.export.export_result import DAMAGED, Progress, Stop, Summary, Unfinished
+from webarcfs.export.selection import Asked, Selection, opener, select
 
 #: Format → the module that has its `export`.
 FORMATS = {
-    "warc": "webarcfs.exchange.warc",
-    "wacz": "webarcfs.exchange.wacz",
-    "cdxj": "webarcfs.exchange.cdxj",
-    "static": "webarcfs.exchange.static.export",
-    "bagit": "webarcfs.exchange.bagit",
+    "warc": "webarcfs.export.warc",
+    "wacz": "webarcfs.export.wacz",
+    "cdxj": "webarcfs.export.cdxj",
+    "static": "webarcfs.export.static_site",
+    "bagit": "webarcfs.export.bagit",
 }
 #: Formats that standard output can have.
 _STREAMS = ("warc", "cdxj")

@@ -13,14 +13,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from webarcfs.archive.index.links_query import Figures, FoundLink, Question, ask, figures, figures_of
-from webarcfs.archive.index.links_words import AskedKind
+from webarcfs.archive.index.links import AskedKind, Figures, FoundLink, Question, ask, figures, figures_of
 from webarcfs.archive.index.query import SECONDS
 from webarcfs.archive.model.errors import Damaged, UrlRefused, UsageError
 from webarcfs.archive.model.metadata import CommitTag
-from webarcfs.archive.model.url import canonical
-from webarcfs.commands import targets
-from webarcfs.commands.place import Place, place_options
+from webarcfs.archive.model.urls import canonical
+from webarcfs.commands import arguments
+from webarcfs.commands.arguments import Place, place_options
 
 #: Columns of a table; the other formats have all.
 _SHOWN = ("page", "kind", "target", "text", "times")
@@ -107,7 +106,7 @@ def links(
 
 
 def _path(place: Place, text: str) -> str:
-    document = targets.document(place, text)
+    document = arguments.document(place, text)
     return f"/{document.domain}/{document.arc}"
 
 

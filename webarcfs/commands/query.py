@@ -11,7 +11,7 @@ import click
 
 from webarcfs.archive.index.query import SECONDS, ask
 from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, MetaData
-from webarcfs.commands.place import Place, place_options
+from webarcfs.commands.arguments import Place, place_options
 
 #: Columns of a table; the other formats have all.
 _SHOWN = ("commitTag", "path", "mimeType", "createTime", "title")

@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.text import Text
 
 from webarcfs.archive.model.errors import UsageError
-from webarcfs.commands.place import Place, place_options
-from webarcfs.commands.targets import moment
+from webarcfs.commands.arguments import Place, moment, place_options
 
 if TYPE_CHECKING:
     from webarcfs.search.searching import Hit, Searcher, SearchQuestion, SnapshotHits
+
 
 _SORTS = ("relevance", "date", "oldest", "url")
 

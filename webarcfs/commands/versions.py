@@ -10,15 +10,14 @@ from typing import Any
 
 import click
 
+from webarcfs.access.access_rules import Open
 from webarcfs.archive.history import redirect_lists, versions
 from webarcfs.archive.index.captures import CaptureIndex
 from webarcfs.archive.model.errors import NotFound, UsageError, WebarcError
-from webarcfs.archive.model.met_list import spelled
 from webarcfs.archive.model.metadata import CET, OK, CommitTag, format_utc, from_epoch
-from webarcfs.archive.model.url import both_schemes
-from webarcfs.commands.place import Place, place_options
-from webarcfs.commands.targets import Target, document, tag
-from webarcfs.gate.visibility import Open
+from webarcfs.archive.model.url_lists import spelled
+from webarcfs.archive.model.urls import both_schemes
+from webarcfs.commands.arguments import Place, Target, document, place_options, tag
 
 
 @click.command()

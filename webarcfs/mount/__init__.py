@@ -1,5 +1,4 @@
 """The view as a file system of the kernel: the kernel's caches, writing, the adapters, the process.
 
-Public: `process/` (the commands), and `options`, the options of `-o`, which several folders read. The folders build
-on one another: writing and kernel, adapters, the two adapters, process. Imports archive/ and view/.
+Public: `process/` (the commands), and `options`, the options of `-o`, which several folders read.
 """

@@ -1,5 +1,4 @@
 """The options of `-o`: those of webarcfs, those for libfuse, and those of mount(8) that are ignored. Pure."""
-# Options that mount(8) handles itself, or the kernel's defaults (mount(8), "filesystem-independent mount options").
 
 from __future__ import annotations
 
@@ -8,6 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from webarcfs.archive.model.errors import UsageError
+
+# Options that mount(8) handles itself, or the kernel's defaults (mount(8), "filesystem-independent mount options").
+
 
 _IGNORED = re.compile(
     r"rw|defaults|(no)?auto|(no)?user|users|owner|group|_netdev|nofail|async|sync|dirsync|silent|loud"

@@ -2,5 +2,5 @@
 
 Public: `searching.Searcher` and its `SearchQuestion`; `index.IndexWriter` for the agent's indexer. Any thread may have
 a searcher of its own. The libraries come with the extra `search`: whoever imports this folder looks first whether they
-are there. Imports archive, content and gate.
+are there.
 """

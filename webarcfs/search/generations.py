@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.toml_file import write
+from webarcfs.archive.config.settings_files import replace_file
 from webarcfs.archive.model.errors import Damaged, NotFound
 from webarcfs.search.index import VERSION, IndexReader, state_of
 
@@ -69,7 +69,7 @@ def begun(archive: Archive) -> Path:
 
 def use(archive: Archive, folder: Path) -> None:
     """Let readers use a generation, and remove all others. The caller holds the lock."""
-    write(archive.search / _CURRENT, f"{folder.name} {VERSION}\n".encode())
+    replace_file(archive.search / _CURRENT, f"{folder.name} {VERSION}\n".encode())
     remove_others(archive)
 
 

@@ -23,10 +23,8 @@ import tantivy
 from tantivy import Filter, Occur, Query, SchemaBuilder, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
 from webarcfs.archive.model.errors import Busy, Damaged
-from webarcfs.search.indexed_document import SNAPSHOT, IndexedDocument, from_bytes, key, marks
-from webarcfs.search.kinds import kind_of
 from webarcfs.search.query_language import Part
-from webarcfs.search.words import natural, terms_of
+from webarcfs.search.words import SNAPSHOT, IndexedDocument, from_bytes, key, kind_of, marks, natural, terms_of
 
 #: Raised with each change of the fields: an index of another version is made anew.
 VERSION = 2

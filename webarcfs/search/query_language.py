@@ -22,8 +22,7 @@ from enum import StrEnum
 
 from webarcfs.archive.model.errors import BadCondition
 from webarcfs.archive.model.metadata import CET
-from webarcfs.search.kinds import KINDS
-from webarcfs.search.words import terms_of
+from webarcfs.search.words import KINDS, terms_of
 
 #: Most characters of a search, most words in it, most words with a `*`, and deepest brackets.
 LONGEST, MOST_WORDS, MOST_BEGINNINGS, DEEPEST = 8_192, 512, 16, 32
@@ -123,7 +122,7 @@ _FIELDS = ("title", "headings", "description", "text", "url", "site", "type", "l
 _SHOWN = 60
 
 
-def parse(text: str) -> Expression:
+def parse_search(text: str) -> Expression:
     """Return the expression of a search. Raises BadCondition, with the place of the fault below the text."""
     if len(text) > LONGEST:
         raise BadCondition(f"a search of {len(text):,} characters; at most {LONGEST:,} are possible")

@@ -2,6 +2,10 @@
 
 By default a hit is a URL as it is at present. All counts are of the documents that the asker may see, since what a
 reader may not see is left out inside the query.
+
+Spellings that would find something, where a search finds nothing.
+
+The piece of a text around the words of a search, with the places of the words.
 """
 
 from __future__ import annotations
@@ -11,27 +15,192 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from difflib import SequenceMatcher
 from enum import StrEnum
 
 from tantivy import Query
 
+from webarcfs.access.access_rules import Standing, Version
+from webarcfs.access.gate import Gate
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.index import fulltext_source
-from webarcfs.archive.index.fulltext_source import PathSpan, PathSpans, SourceSnapshot
+from webarcfs.archive.index import captures
+from webarcfs.archive.index.captures import PathSpan, PathSpans, SourceSnapshot
 from webarcfs.archive.model.errors import BadCondition, NotFound, TooMany
 from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch
-from webarcfs.archive.system import deadline
-from webarcfs.gate.gate import Gate
-from webarcfs.gate.visibility import Standing, Version
-from webarcfs.search import generations, snippets, suggestions
+from webarcfs.archive.system import clocks
+from webarcfs.search import generations
 from webarcfs.search.index import STEMMERS, IndexReader, Page, stem
-from webarcfs.search.indexed_document import ERROR_PAGE, SNAPSHOT, IndexedDocument
-from webarcfs.search.query_language import Expression, parse
-from webarcfs.search.readers import ReadersView
-from webarcfs.search.snippets import Snippet
-from webarcfs.search.translation import Translator
-from webarcfs.search.visible import Filter, Moment, Shown
+from webarcfs.search.query_language import (
+    After,
+    All,
+    Any,
+    Before,
+    Expression,
+    Language,
+    Not,
+    Site,
+    Type,
+    Words,
+    parse_search,
+)
+from webarcfs.search.translation import Filter, Moment, ReadersView, Shown, Translator
+from webarcfs.search.words import ERROR_PAGE, SNAPSHOT, IndexedDocument, Word, words_of
+
+# == suggestions ======================================================================================================
+
+
+#: Letters that a suggestion shares with the word, terms that are compared, and how like they must be.
+_SHARED, _COMPARED, _ALIKE = 2, 5_000, 0.7
+_MOST_WORDS = 8
+
+
+def suggest(reader: IndexReader, expression: Expression, visible: Query) -> str:
+    """Return words to search instead; empty if none are alike. Only documents of `visible` give words."""
+    words = [each for each in _words(expression) if len(each.terms) == 1 and not each.beginning][:_MOST_WORDS]
+    found = []
+    changed = False
+    for each in words:
+        term = each.terms[0]
+        better = term if _has(reader, term, visible) else _nearest(reader, term, visible)
+        changed |= better != term
+        found.append(better)
+    return " ".join(found) if changed else ""
+
+
+def _words(expression: Expression) -> Iterator[Words]:
+    match expression:
+        case Words():
+            yield expression
+        case All(inner) | Any(inner):
+            for each in inner:
+                yield from _words(each)
+
+
+def _has(reader: IndexReader, term: str, visible: Query) -> bool:
+    found = reader.similar("body", term, visible, 1)
+    return bool(found) and found[0][0] == term
+
+
+def _nearest(reader: IndexReader, term: str, visible: Query) -> str:
+    best, most = term, (_ALIKE, 0)
+    for each, count in reader.similar("body", term[:_SHARED], visible, _COMPARED):
+        clocks.check()
+        if abs(len(each) - len(term)) <= _SHARED:
+            weight = (SequenceMatcher(None, term, each).ratio(), count)
+            if count and weight > most:
+                best, most = each, weight
+    return best
+
+
+# == snippets, pure ===================================================================================================
+
+
+#: Characters of a snippet, and those of a text in which words are looked for.
+LENGTH, _LOOKED_AT = 240, 200_000
+#: Found words that are weighed.
+_MOST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """A piece of a text on one line, and the places (begin, end) of the words that were found in it."""
+
+    text: str = ""
+    marks: tuple[tuple[int, int], ...] = ()
+
+
+#: Whether a word is one that was searched.
+Wanted = Callable[[Word, str], bool]
+
+
+def wanted(expression: Expression, root: Callable[[str], str]) -> Wanted:
+    """Return whether a word of a text is one of a search. `root` is the stem of a word in the language of the text."""
+    words = list(_positive(expression))
+    terms = {term for each in words for term in (each.terms[:-1] if each.beginning else each.terms)}
+    beginnings = tuple(each.terms[-1] for each in words if each.beginning)
+    roots = {root(each.natural) for each in words if each.natural} - {""}
+
+    def is_wanted(word: Word, text: str) -> bool:
+        if any(term in terms or (beginnings and term.startswith(beginnings)) for term in word.terms):
+            return True
+        return bool(roots) and root(text[word.begin : word.end]) in roots
+
+    return is_wanted
+
+
+def snippet(text: str, is_wanted: Wanted) -> Snippet:
+    """Return the piece of a text with most different words of a search; its beginning without any."""
+    text = text[:_LOOKED_AT]
+    found: list[tuple[int, int, str]] = []
+    for word in words_of(text):
+        if is_wanted(word, text):
+            found.append((word.begin, word.end, word.terms[0]))
+            if len(found) == _MOST:
+                break
+    begin = _best(found)
+    end = min(len(text), begin + LENGTH)
+    begin, end = _at_words(text, begin, end)
+    return _on_one_line(text, begin, end, [(first, last) for first, last, _ in found if begin <= first and last <= end])
+
+
+def _positive(expression: Expression) -> Iterator[Words]:
+    match expression:
+        case Words():
+            yield expression
+        case All(inner) | Any(inner):
+            for each in inner:
+                yield from _positive(each)
+        case Not() | Site() | Type() | Language() | Before() | After():
+            return
+
+
+def _best(found: list[tuple[int, int, str]]) -> int:
+    """Return the place at which the snippet begins: a little before the words that lie closest together."""
+    best, most = 0, -1
+    for at, (begin, _, _) in enumerate(found):
+        inside = {term for first, last, term in found[at : at + 40] if last <= begin + LENGTH - LENGTH // 4}
+        if len(inside) > most:
+            best, most = begin, len(inside)
+    return max(0, best - LENGTH // 4) if found else 0
+
+
+def _at_words(text: str, begin: int, end: int) -> tuple[int, int]:
+    """Return the place without halves of words at both ends, unless they are long."""
+    if begin:
+        space = text.find(" ", begin, begin + LENGTH // 6)
+        begin = space + 1 if space >= 0 else begin
+    if end < len(text):
+        space = text.rfind(" ", end - LENGTH // 6, end)
+        end = space if space >= 0 else end
+    return begin, end
+
+
+def _on_one_line(text: str, begin: int, end: int, places: list[tuple[int, int]]) -> Snippet:
+    """Return a piece with its white space folded, and the places in that."""
+    parts: list[str] = ["… "] if begin else []
+    marks, length, at = [], 2 if begin else 0, begin
+    for first, last in [*places, (end, end)]:
+        between = " ".join(text[at:first].split())
+        if between and at > begin and text[at].isspace():
+            between = f" {between}"
+        if first < end and first > at and text[first - 1].isspace() and (between or at > begin):
+            between += " "
+        parts.append(between)
+        length += len(between)
+        word = "".join(text[first:last].split())
+        if word:
+            marks.append((length, length + len(word)))
+            parts.append(word)
+            length += len(word)
+        at = last
+    if end < len(text):
+        parts.append(" …")
+    return Snippet("".join(parts), tuple(marks))
+
+
+# == searching ========================================================================================================
+
 
 #: Most hits that can be reached by pages, and most values of a facet.
 MOST_HITS, MOST_VALUES = 100_000, 20
@@ -142,8 +311,8 @@ class Searcher:
         page = asked.page(question)
         with ExitStack() as stack:
             hits = tuple(self._hits(stack, asked, page))
-        suggestion = "" if page.total else suggestions.suggestion(self._reader, asked.expression, asked.visible)
-        missing = fulltext_source.count_snapshots(self._archive.database) - self._reader.count_snapshots()
+        suggestion = "" if page.total else suggest(self._reader, asked.expression, asked.visible)
+        missing = captures.count_snapshots(self._archive.database) - self._reader.count_snapshots()
         return SearchAnswer(page.total, hits, suggestion, max(missing, 0))
 
     def count(self, question: SearchQuestion) -> int:
@@ -186,7 +355,7 @@ class Searcher:
             for each in self._snapshots(domain):
                 of_year[from_epoch(each.seq).year].append(each.seq)
             for year, seqs in of_year.items():
-                deadline.check()
+                clocks.check()
                 years[str(year)] += _up_to(begun, max(seqs)) - _up_to(ended, min(seqs))
         facets["year"] = sorted((year, count) for year, count in years.items() if count)
         return facets
@@ -198,7 +367,7 @@ class Searcher:
         self._know_all_snapshots()
         for domain, begun, ended in asked.spans():
             for each in self._snapshots(domain):
-                deadline.check()
+                clocks.check()
                 count = _up_to(begun, each.seq) - _up_to(ended, each.seq)
                 if count:
                     counts.append((each, count))
@@ -219,7 +388,7 @@ class Searcher:
         if not self._reader.is_current:
             self._reader = generations.opened(self._archive)
             self._known_snapshots.clear()
-        expression = parse(question.words)
+        expression = parse_search(question.words)
         moment = self._moment(question)
         shown = Shown() if self._view is None else self._view.shown(moment)
         make = Translator(self._reader.schema, exact=question.exact, of_all=shown.is_all)
@@ -242,9 +411,9 @@ class Searcher:
             if value:
                 yield make.term(name, value.lower() if name == "domain" else value)
         if question.type:
-            yield make.query(parse(f"type:{question.type}"))
+            yield make.query(parse_search(f"type:{question.type}"))
         if question.language:
-            yield make.query(parse(f"lang:{question.language}"))
+            yield make.query(parse_search(f"lang:{question.language}"))
         if isinstance(question.at, CommitTag):
             yield make.term("domain", question.at.domain)
         if question.record:
@@ -289,7 +458,7 @@ class Searcher:
             yield self._hit(asked, found, spans.of(found.path), with_text=with_text)
 
     def _hit(self, asked: _Asked, found: IndexedDocument, spans: Sequence[PathSpan], *, with_text: bool) -> Hit:
-        deadline.check()
+        clocks.check()
         versions = [Version(found.path, each.blob, each.since, each.until, each.stored) for each in spans]
         own_version = next((each for each in versions if each.first == found.since), None)
         own = [] if own_version is None else self._seqs(found.domain, own_version)
@@ -302,7 +471,7 @@ class Searcher:
         text, piece = found.extracted, Snippet()
         if with_text:
             root: Callable[[str], str] = lambda word: stem(word, text.language) if text.language in STEMMERS else ""  # noqa: E731
-            piece = snippets.snippet(text.body or text.description, snippets.wanted(asked.expression, root))
+            piece = snippet(text.body or text.description, wanted(asked.expression, root))
         at, since, until, first, last = (
             format_time(from_epoch(seq)) for seq in (shown[-1], own[0], own[-1], every[0], every[-1])
         )
@@ -320,7 +489,7 @@ class Searcher:
     def _know_all_snapshots(self) -> None:
         """Read the snapshots of all domains at once, for answers that need most of them."""
         found: dict[str, list[SourceSnapshot]] = defaultdict(list)
-        for each in fulltext_source.snapshots(self._archive.database):
+        for each in captures.snapshots(self._archive.database):
             found[each.domain].append(each)
         self._known_snapshots = found
 
@@ -328,7 +497,7 @@ class Searcher:
         """Return the snapshots of a domain that the asker may see, oldest first."""
         found = self._known_snapshots.get(domain)
         if found is None:
-            found = self._known_snapshots[domain] = fulltext_source.snapshots(self._archive.database, domain)
+            found = self._known_snapshots[domain] = captures.snapshots(self._archive.database, domain)
         if self._view is None:
             return found
         seen = {each.seq for each in self._view.snapshots(domain)}

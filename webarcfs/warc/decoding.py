@@ -34,7 +34,7 @@ _ZSTD_STEP = 256
 
 
 class BodyFault(StrEnum):
-    """What is wrong with a body: words of crawl.log. `agent/policy/vocabulary.py` has a sentence for each."""
+    """What is wrong with a body: words of crawl.log. `agent/crawl/vocabulary.py` has a sentence for each."""
 
     BAD_LENGTH = "bad-length"
     TRUNCATED = "truncated"

@@ -6,11 +6,10 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any, get_type_hints
 
-from agent.desk.look import help_texts
-from agent.desk.shared.visit import DeskVisit
+from agent.desk.theme import words
 from agent.desk.views import FieldSet, FormField
-from webarcfs.archive.catalogue.fields import Field
-from webarcfs.archive.catalogue.record import Record
+from agent.desk.visit import DeskVisit
+from webarcfs.archive.catalogue.record import Field, Record
 from webarcfs.archive.catalogue.workflow import ABOUT, may_edit
 from webarcfs.room.pages.records import GROUPS
 
@@ -18,7 +17,7 @@ from webarcfs.room.pages.records import GROUPS
 def of_field(visit: DeskVisit, each: Field, value: str, *, is_told: bool = False, now: str | None = None) -> FormField:
     """Return a field of a record. The English help names seed 2's German term, by which archivists know it."""
     is_area = each.name.casefold().endswith("remarks") or "\n" in value
-    label, help_text = help_texts.of_field(each, visit.language)
+    label, help_text = words.of_field(each, visit.language)
     faults = visit.problem.faults if visit.problem is not None else {}
     return FormField(
         name=each.name,
@@ -39,7 +38,7 @@ def sets_of(visit: DeskVisit, record: Record, groups: Iterable[tuple[str, tuple[
     """
     role = visit.person.role
     is_conflict = visit.problem is not None and visit.problem.status == 409
-    found = [FieldSet(help_texts.ABOUT, tuple(_about(visit, record, is_conflict=is_conflict)))]
+    found = [FieldSet(words.ABOUT, tuple(_about(visit, record, is_conflict=is_conflict)))]
     for number, members in groups:
         shown = []
         for each in members:
@@ -58,7 +57,7 @@ def _about(visit: DeskVisit, record: Record, *, is_conflict: bool) -> Iterable[F
     for name in ABOUT:
         value = getattr(record, name).text
         typed = visit.typed(name, value)
-        label, help_text = help_texts.of_about(name, visit.desk.look_up(visit.language))
+        label, help_text = words.of_about(name, visit.desk.look_up(visit.language))
         yield FormField(
             name=name, label=label, value=typed, help=help_text, now=value if is_conflict and typed != value else None
         )
@@ -90,7 +89,7 @@ def of_settings(
         found.append(
             FormField(
                 name=name,
-                label=help_texts.label_of_setting(key, text),
+                label=words.label_of_setting(key, text),
                 value=visit.typed(name, written),
                 kind=_kind(hints[each.name], is_open=is_open),
                 help=text(each.metadata["help"]),

@@ -1,4 +1,9 @@
-"""`/running`: the open jobs and steps as they are now, and `/report/<job>`: what became of one."""
+"""`/running`: the open jobs and steps as they are now, and `/report/<job>`: what became of one.
+
+The orders that a job was given, as pages show them: from its folder while it is open, then from its report.
+
+Orders to open jobs, from the page of what runs: each is on the disk before the page answers.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +15,113 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from agent.acts import ordering
 from agent.catalogue import stepfolders
-from agent.desk.look import words
-from agent.desk.pages import order_rows
-from agent.desk.shared.visit import DeskVisit
-from agent.desk.views import JobCard, ReportPage, ReportTable, RunningPage
-from agent.jobfolder import jobstate, orders
-from agent.jobfolder.jobstate import JobState
-from agent.jobfolder.names import publication_of, step_of
-from agent.reports import crawllog, tables
-from agent.service import agentlock, scheduler
-from agent.service.statusview import shown_state
-from agent.system import jsonfile
-from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.catalogue_database import opened
+from agent.crawl import crawl_log, job_orders, job_state
+from agent.crawl.job_folder import publication_of, step_of
+from agent.crawl.job_orders import Word
+from agent.crawl.job_state import JobState
+from agent.desk.theme import words
+from agent.desk.views import JobCard, OrderRow, ReportPage, ReportTable, RunningPage
+from agent.desk.visit import DeskVisit
+from agent.operations import ordering
+from agent.reports import tables
+from agent.service import agent_status, scheduler
+from agent.service.agent_status import shown_state
+from webarcfs.archive.catalogue.catalogue import Catalogue, opened
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import Damaged, NotFound
+from webarcfs.archive.model.errors import Busy, Damaged, NotFound, UsageError
 from webarcfs.archive.model.metadata import now, parse_compact_time, parse_time
-from webarcfs.room.look import language as languages
+from webarcfs.archive.system import files
+from webarcfs.room.theme import language as languages
 from webarcfs.room.views import Link
+
+# == order rows =======================================================================================================
+
+
+def rows(archive: Archive, job: str, language: str) -> tuple[OrderRow, ...]:
+    """Return the orders of a job in their order; none where its report cannot be read."""
+    folder = archive.jobs / job
+    if folder.is_dir():
+        with suppress(Damaged):
+            known = job_state.load(folder)
+            return of_open(job_orders.told(folder), known.orders if known is not None else 0, language)
+    with suppress(Damaged, OSError):
+        return of_report(files.read(archive.reports / job / "summary.json") or {}, language)
+    return ()
+
+
+def of_open(given: list[dict[str, Any]], taken: int, language: str) -> tuple[OrderRow, ...]:
+    """Return the orders of an open job, which took those up to a number."""
+    return tuple(_row(each, language, is_taken=each["number"] <= taken) for each in given)
+
+
+def of_report(summary: Mapping[str, Any], language: str) -> tuple[OrderRow, ...]:
+    """Return the orders that a report tells; older reports have no reasons."""
+    return tuple(_row(each, language) for each in _told(summary))
+
+
+def _told(summary: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    told = summary.get("orders")
+    yield from (each for each in told if isinstance(each, dict)) if isinstance(told, list) else ()
+
+
+def _row(each: Mapping[str, Any], language: str, *, is_taken: bool = True) -> OrderRow:
+    word, value = str(each.get("order", "")), str(each.get("value", ""))
+    until = _time(value) if word == job_orders.Word.DEADLINE else None
+    return OrderRow(
+        what=words.ORDERS.get(word, word),
+        value=languages.moment(until, language) if until is not None else value,
+        at=_time(str(each.get("at", ""))),
+        by=str(each.get("by", "")),
+        reason=str(each.get("reason", "")),
+        is_taken=is_taken,
+    )
+
+
+def _time(text: str) -> datetime | None:
+    with suppress(Damaged):
+        return parse_time(text) if text else None
+    return None
+
+
+# == orders ===========================================================================================================
+
+
+#: Seconds that a page waits for a job to take an order.
+_SOON = 2.5
+_DONE = {
+    Word.PAUSE: words.msgid("It is paused."), Word.RESUME: words.msgid("It goes on."),
+    Word.STOP: words.msgid("It fetches nothing more, and publishes what there is."),
+    Word.DISCARD: words.msgid("It ends without publishing."), Word.DEADLINE: words.msgid("Its time is set."),
+    Word.EXCLUDE: words.msgid("The server is left out."),
+}  # fmt: skip
+
+
+def give(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+    """Give an order. Raises UsageError for one that makes no sense, Busy if another came meanwhile, NotFound."""
+    folder = ordering.find(visit.desk.archive, said["job"])
+    word = visit.form.one("word")
+    if visit.form.token.state != str(job_orders.last(folder)):
+        late = words.msgid("Somebody gave this job an order meanwhile. Nothing was done; this is how it is now.")
+        raise Busy(visit.desk.said(late, visit.language))
+    if word == Word.DISCARD and visit.form.one("sure") != "yes":
+        sure = words.msgid("What a discarded job fetched is lost. Tick that you want this.")
+        raise UsageError(visit.desk.said(sure, visit.language))
+    values = (visit.form.one(word),) if word in (Word.DEADLINE, Word.EXCLUDE) else ()
+    is_run = ordering.state_of(folder).runs
+    order = ordering.give(folder, word, values, visit.acting.name, visit.form.one("reason"))
+    if not is_run and agent_status.running(visit.desk.archive) is None:
+        return visit.led(
+            "/running", words.msgid("The order was given; nobody runs the job, and it takes it when it goes on.")
+        )
+    taken = ordering.is_taken(folder, order, _SOON)
+    if taken.startswith("given"):
+        return visit.led("/running", words.msgid("The order was given; the job takes it as soon as it can."))
+    return visit.led("/running", _DONE[order.word])
+
+
+# == jobs =============================================================================================================
+
 
 #: Rows of a table of a report, and finished jobs that are linked.
 _ROWS, _FINISHED = 30, 10
@@ -49,7 +141,7 @@ def running(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         steps=tuple(steps(archive)),
         coming=tuple(coming(visit, 10)),
         finished=tuple(_finished(visit)),
-        has_agent=agentlock.running(archive) is not None,
+        has_agent=agent_status.running(archive) is not None,
         command=f"webarc-agent start --archive {archive.root}",
     )
     return visit.page(view)
@@ -64,7 +156,7 @@ def cards(visit: DeskVisit) -> Iterator[JobCard]:
 def card(visit: DeskVisit, job: JobState) -> JobCard:
     """Return an open job as pages show it."""
     publication = job.publication or publication_of(job.job)
-    given = orders.told(visit.desk.archive.jobs / job.job)
+    given = job_orders.told(visit.desk.archive.jobs / job.job)
     begun = _begun(job.job)
     when = f", {languages.moment(begun, visit.language)}" if begun is not None else ""
     return JobCard(
@@ -88,7 +180,7 @@ def card(visit: DeskVisit, job: JobState) -> JobCard:
         urls=tuple(sorted(job.urls.items())),
         orders=frozenset(map(str, ordering.words_for(job))),
         last_order=given[-1]["number"] if given else 0,
-        given=order_rows.of_open(given, job.orders, visit.language),
+        given=of_open(given, job.orders, visit.language),
         typed=_typed(visit, job.job),
     )
 
@@ -103,12 +195,6 @@ def _typed(visit: DeskVisit, job: str) -> Mapping[str, str]:
 def _begun(job: str) -> datetime | None:
     with suppress(Damaged):
         return parse_compact_time(job.partition("-")[0])
-    return None
-
-
-def _time(text: str) -> datetime | None:
-    with suppress(Damaged):
-        return parse_time(text) if text else None
     return None
 
 
@@ -146,7 +232,7 @@ def steps(archive: Archive) -> Iterator[tuple[str, str, str, str]]:
 def told(archive: Archive, jobs: tuple[JobState, ...]) -> dict[str, Any]:
     """Return the figures of the open jobs, for the events that a page follows."""
     return {
-        "agent": agentlock.running(archive) is not None,
+        "agent": agent_status.running(archive) is not None,
         "jobs": {
             each.job: {
                 "state": str(shown_state(each)), "stage": each.stage, "done": each.done, "known": each.known,
@@ -186,7 +272,7 @@ def report(visit: DeskVisit, said: Mapping[str, str]) -> Response:
     folder = archive.reports / job
     if "/" in job or job.startswith(".") or not folder.is_dir():
         raise NotFound(f"there is no report of {job}")
-    summary = jsonfile.read(folder / "summary.json") or {}
+    summary = files.read(folder / "summary.json") or {}
 
     def counted() -> tuple[ReportTable, ...]:
         return tuple(_tables(archive, job))
@@ -197,17 +283,17 @@ def report(visit: DeskVisit, said: Mapping[str, str]) -> Response:
         has_record = records.row(job) is not None
     known = None
     with suppress(Damaged):
-        known = jobstate.load(folder)
+        known = job_state.load(folder)
     view = ReportPage(
         job=job,
         name=f"{publication_of(job)}{when}",
         snapshot=f"/snapshot/{quote(job, safe='')}" if has_record else "",
         facts=tuple(_facts(summary)),
         warnings=known.warnings if known is not None else (),
-        orders=order_rows.of_report(summary, visit.language),
+        orders=of_report(summary, visit.language),
         tables=visit.desk.kept(("report", job, (folder / "summary.json").stat().st_mtime_ns), counted),
-        log=f"/snapshot/{quote(job, safe='')}/log/{crawllog.COMPRESSED}"
-        if has_record and (folder / crawllog.COMPRESSED).exists() else "",
+        log=f"/snapshot/{quote(job, safe='')}/log/{crawl_log.COMPRESSED}"
+        if has_record and (folder / crawl_log.COMPRESSED).exists() else "",
     )  # fmt: skip
     return visit.page(view)
 
@@ -226,7 +312,7 @@ def _tables(archive: Archive, job: str) -> Iterator[ReportTable]:
     sizes: dict[int, list[int]] = {each: [0, 0] for each in _BINS}
     found = tables.Tables()
     try:
-        with crawllog.reading(archive.reports / job) as log:
+        with crawl_log.reading(archive.reports / job) as log:
             for number, text in enumerate(log, 1):
                 each = tables.parse(text, number)
                 found.add(each)

@@ -1,36 +1,217 @@
-"""`/snapshot/<id>`: all that is known of a snapshot, its description as a form, and the buttons of its way."""
+"""`/snapshot/<id>`: all that is known of a snapshot, its description as a form, and the buttons of its way.
+
+`/snapshot/<id>/attachment/<name>`: the files that are attached to a snapshot, taken in, removed, and given out.
+
+`/snapshot/<id>/log/<name>`: the logs of a snapshot and of its steps, as text, in pieces.
+"""
 
 from __future__ import annotations
 
+import gzip
 import json
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import suppress
 from itertools import groupby
-from urllib.parse import urlencode
+from pathlib import Path
+from tempfile import TemporaryFile
+from urllib.parse import quote, urlencode
 
 from starlette.responses import Response
 
-from agent.acts import deciding, entering, stepping
-from agent.acts.stepping import Measure
-from agent.catalogue import counting, stepfolders
-from agent.desk.look import words
-from agent.desk.pages import attachments, fields, jobs, lines, logs, order_rows
-from agent.desk.shared.visit import NO_STORE, DeskVisit
-from agent.desk.views import Button, CheckRow, EventRow, FormField, SnapshotLine, SnapshotPage
-from agent.jobfolder import jobstate
-from agent.jobfolder.names import step_folder
-from agent.service import agentlock
+from agent.catalogue import recording, stepfolders
+from agent.crawl import job_state
+from agent.crawl.job_folder import step_folder
+from agent.desk.pages import fields, jobs, snapshots
+from agent.desk.theme import words
+from agent.desk.views import (
+    AttachedFiles,
+    AttachmentRow,
+    Button,
+    CheckRow,
+    EventRow,
+    FormField,
+    LogPage,
+    SnapshotLine,
+    SnapshotPage,
+)
+from agent.desk.visit import NO_STORE, DeskVisit
+from agent.operations import records
+from agent.operations.records import Measure
+from agent.service import agent_status
 from agent.steps import checking
-from webarcfs.archive.catalogue import dublin_core, record_xml
+from webarcfs.archive.catalogue import record_xml
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.fields import BY_NAME, BY_NUMBER, FIELDS, Field
-from webarcfs.archive.catalogue.record import Record, State
-from webarcfs.archive.catalogue.steps import ORDER, RUNS, TABLE, Progress, Step, Way, judged, progress_of
-from webarcfs.archive.catalogue.workflow import ABOUT, Decision, Right
+from webarcfs.archive.catalogue.record import (
+    BY_NAME,
+    BY_NUMBER,
+    FIELDS,
+    LARGEST_ATTACHMENT,
+    Field,
+    FieldNumber,
+    Record,
+    State,
+)
+from webarcfs.archive.catalogue.workflow import (
+    ABOUT,
+    ORDER,
+    RUNS,
+    TABLE,
+    Decision,
+    Progress,
+    Right,
+    Step,
+    Way,
+    judged,
+    progress_of,
+)
+from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Busy, Damaged, NotFound, UsageError
 from webarcfs.archive.model.metadata import CommitTag
-from webarcfs.room.pages import rows
+from webarcfs.archive.system.files import size_of
+from webarcfs.room.answering import StreamedAnswer
+from webarcfs.room.pages import lists
 from webarcfs.room.views import Link, Slice
+
+# == attachments ======================================================================================================
+
+
+_PIECE = 1 << 16
+
+
+def shown(visit: DeskVisit, record: Record) -> AttachedFiles:
+    """Return what the page of a snapshot shows of its attachments."""
+    return AttachedFiles(tuple(_rows(record)), visit.typed("note", ""), LARGEST_ATTACHMENT)
+
+
+def _rows(record: Record) -> Iterator[AttachmentRow]:
+    for each in record.attachments:
+        href = f"{snapshots.href_of(record.id)}/attachment/{quote(each.name, safe='')}"
+        yield AttachmentRow(each.name, href, each.bytes, each.at, each.by, each.note)
+
+
+def attach(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+    """Take a file in. Raises UsageError for none, one that is too large, or one whose name is taken."""
+    file, archive, record_id = visit.form.file, visit.desk.archive, said["record"]
+    if file is None:
+        raise _wrong(visit, words.msgid("Choose a file to attach."))
+    if size_of(file.body) > LARGEST_ATTACHMENT:
+        raise _wrong(visit, words.msgid("The file is too large: a file that is attached has 20 MB at most."))
+    is_replacing = visit.form.one("replace") == "yes"
+    records.attach(
+        archive, record_id, file.name, file.body, visit.acting, note=visit.form.one("note"), is_replacing=is_replacing
+    )
+    return visit.led(snapshots.href_of(record_id), words.msgid("The file is attached."))
+
+
+def detach(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+    """Take a file away, for a reason."""
+    reason = visit.form.one("reason")
+    if not reason:
+        raise _wrong(visit, words.msgid("Say why the file is removed."))
+    records.detach(visit.desk.archive, said["record"], visit.form.one("name"), visit.acting, reason)
+    return visit.led(snapshots.href_of(said["record"]), words.msgid("The file is removed. The history keeps it."))
+
+
+def download(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+    """Give a file out, to be saved: whatever it is, the browser shows and runs nothing of it. Raises NotFound."""
+    catalogue = Catalogue(visit.desk.archive)
+    blob, size = catalogue.attachment(said["record"], said["name"])
+    name = said["name"].encode("ascii", "replace").decode().translate({34: "_", 92: "_", 63: "_"})
+    headers = {
+        **NO_STORE,
+        "Content-Disposition": f"attachment; filename=\"{name}\"; filename*=UTF-8''{quote(said['name'], safe='')}",
+        "Content-Length": str(size),
+        "Content-Security-Policy": "sandbox; default-src 'none'",
+    }
+    return StreamedAnswer(_pieces(catalogue, blob), headers=headers, media_type="application/octet-stream")
+
+
+def _pieces(catalogue: Catalogue, blob: str) -> Generator[bytes, None, None]:
+    with TemporaryFile() as file:
+        catalogue.copy(blob, file.fileno())
+        file.seek(0)
+        while piece := file.read(_PIECE):
+            yield piece
+
+
+def _wrong(visit: DeskVisit, text: str) -> UsageError:
+    return UsageError(visit.desk.said(text, visit.language))
+
+
+# == logs =============================================================================================================
+
+
+_LINES, _LONGEST = 500, 2_000
+#: What a report has beside its logs.
+_ENDINGS = (".log", ".log.gz", ".json", ".txt", ".csv", ".tsv")
+
+
+def of_record(archive: Archive, record: Record) -> Iterator[Link]:
+    """Yield the logs of a snapshot."""
+    for name, _ in _files(archive, record):
+        yield Link(f"/snapshot/{quote(record.id, safe='')}/log/{quote(name, safe='/')}", name)
+
+
+def _files(archive: Archive, record: Record) -> Iterator[tuple[str, Path]]:
+    """Yield the logs with their names: those of the job, and `<step>/…` of each step."""
+    folder = archive.reports / record.job_name
+    if not folder.is_dir():
+        return
+    for path in sorted(folder.iterdir()):
+        if path.is_dir() and not path.name.startswith("."):
+            yield from ((f"{path.name}/{each.name}", each) for each in sorted(path.iterdir()) if _is_log(each))
+        elif _is_log(path):
+            yield path.name, path
+
+
+def _is_log(path: Path) -> bool:
+    return path.is_file() and path.name.endswith(_ENDINGS) and not path.name.startswith(".")
+
+
+def report_href(archive: Archive, job: str) -> str:
+    """Return the path of a job's report; empty without one."""
+    return f"/report/{quote(job, safe='')}" if (archive.reports / job).is_dir() else ""
+
+
+def show_log(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+    """Show a piece of a log. Raises NotFound, Damaged."""
+    record, _ = Catalogue(visit.desk.archive).read(said["record"])
+    path = next((path for name, path in _files(visit.desk.archive, record) if name == said["log"]), None)
+    if path is None:
+        raise NotFound(f"{record.id} has no log {said['log']}")
+    asked = visit.parameter("line")
+    first = max(int(asked), 1) if asked.isascii() and asked.isdecimal() and len(asked) < 10 else 1
+    shown, is_more = _piece(path, first)
+    view = LogPage(
+        title=said["log"],
+        back=Link(f"/snapshot/{quote(record.id, safe='')}", words.msgid("Back to the snapshot")),
+        text="\n".join(shown),
+        first=first,
+        previous=visit.with_parameters(line=max(first - _LINES, 1)) if first > 1 else "",
+        following=visit.with_parameters(line=first + _LINES) if is_more else "",
+        raw="",
+    )
+    return visit.page(view)
+
+
+def _piece(path: Path, first: int) -> tuple[list[str], bool]:
+    found: list[str] = []
+    opening = gzip.open if path.name.endswith(".gz") else open
+    try:
+        with opening(path, "rt", encoding="utf-8", errors="replace") as file:
+            for number, text in enumerate(file, 1):
+                if number >= first + _LINES:
+                    return found, True
+                if number >= first:
+                    found.append(text.rstrip("\n")[:_LONGEST])
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise Damaged(f"{path} is damaged: {error}") from None
+    return found, False
+
+
+# == snapshot =========================================================================================================
+
 
 #: Documents of a snapshot up to which the page counts those that no other one has.
 _MOST_COUNTED = 100_000
@@ -41,12 +222,12 @@ _SLICES = 15
 def show(visit: DeskVisit, said: Mapping[str, str]) -> Response:
     """Show the page of a snapshot; after a form that was not taken, with what was typed. Raises NotFound."""
     archive = visit.desk.archive
-    with lines.tables(visit) as tables:
+    with snapshots.open_tables(visit) as tables:
         row = tables.row(said["record"])
     record, blob = Catalogue(archive).read(said["record"])
     if row is None:
         raise NotFound(f"there is no snapshot {said['record']}")
-    line, way = lines.line(visit, row), lines.way_of(visit, row)
+    line, way = snapshots.line(visit, row), snapshots.way_of(visit, row)
     at = progress_of(record, is_locked=line.is_locked)
     state_of_form = visit.form.token.state if visit.is_typed and visit.form.token.state else blob
     preview = f"{line.href}/preview" if record.parts else ""
@@ -71,18 +252,18 @@ def show(visit: DeskVisit, said: Mapping[str, str]) -> Response:
         extensions=_extensions(record),
         compare=line.compare,
         others=f"/compare?{urlencode({'to': record.id})}" if record.parts else "",
-        logs=tuple(logs.of_record(archive, record)),
+        logs=tuple(of_record(archive, record)),
         events=tuple(EventRow(words.EVENTS.get(each.what, each.what), each.at, each.by, each.text)
                      for each in reversed(record.events)),
-        orders=order_rows.rows(archive, record.job_name, visit.language),
+        orders=jobs.rows(archive, record.job_name, visit.language),
         exports=tuple(Link(f"{line.href}.{kind}", kind.upper()) for kind in ("xml", "json", "dc")),
-        report=logs.report_href(archive, record.job_name),
+        report=report_href(archive, record.job_name),
         measure=_measure(visit) if visit.may(Right.PROCESS) and record.parts else (),
         command=f"webarc-agent start --archive {archive.root}",
-        has_agent=agentlock.running(archive) is not None,
+        has_agent=agent_status.running(archive) is not None,
         job=record.job_name if (archive.jobs / record.job_name).is_dir() else "",
         handover=_handover(visit, record),
-        attachments=attachments.shown(visit, record),
+        attachments=shown(visit, record),
         again=f"/new?{urlencode({'publication': record.publication})}" if visit.may(Right.CAPTURE) else "",
     )  # fmt: skip
     return visit.page(view)
@@ -129,7 +310,7 @@ def _buttons(visit: DeskVisit, record: Record, at: Progress, way: Way, line: Sna
             is_way = step not in ORDER or step in way.set_up or again
             is_backup = step is not Step.BACKUP or way.backs_up
             if verdict.is_allowed and is_way and is_backup and not _is_asked(visit, record, step):
-                button = lines.button_of(record.id, record.state, step, again=again)
+                button = snapshots.button_of(record.id, record.state, step, again=again)
                 needs = step is Step.RELEASE and not at.passed
                 yield Button(
                     text=button.text, action=button.action, state=button.state, more=button.more,
@@ -144,7 +325,7 @@ def _is_asked(visit: DeskVisit, record: Record, step: Step) -> bool:
 
 def _shared(visit: DeskVisit, record: Record) -> tuple[int, int] | None:
     """Return how many documents the snapshot shares with others, and how many are its own; None: not counted."""
-    documents = record.text(23)
+    documents = record.text(FieldNumber.FILES)
     if record.state is not State.RELEASED or not documents.isdecimal() or int(documents) > _MOST_COUNTED:
         return None
     if not visit.may(Right.WITHDRAW):
@@ -167,14 +348,14 @@ def _shared(visit: DeskVisit, record: Record) -> tuple[int, int] | None:
 
 def _starts(record: Record) -> Iterator[Link]:
     for tag in {part.tag.domain: part.tag for part in record.parts}.values():
-        yield Link(f"{lines.href_of(record.id)}/preview?{urlencode({'domain': tag.domain})}", tag.domain)
+        yield Link(f"{snapshots.href_of(record.id)}/preview?{urlencode({'domain': tag.domain})}", tag.domain)
 
 
 def _why(visit: DeskVisit, record: Record) -> Iterator[str]:
     """Yield why it is incomplete, or what was noted when it was fetched."""
     for folder in (visit.desk.archive.reports / record.job_name, visit.desk.archive.jobs / record.job_name):
         with suppress(Damaged, OSError):
-            known = jobstate.load(folder)
+            known = job_state.load(folder)
             if known is not None:
                 yield from known.warnings[:20]
                 if known.reason:
@@ -191,11 +372,11 @@ def _failures(visit: DeskVisit, record: Record) -> Iterator[tuple[str, str, str]
 
 
 def _checks(visit: DeskVisit, record: Record) -> Iterator[CheckRow]:
-    waiting = stepping.looks(visit.desk.archive, record) if progress_of(record).looks_wanted else []
-    before = lines.name_of if record.parts else None
+    waiting = records.looks(visit.desk.archive, record) if progress_of(record).looks_wanted else []
+    before = snapshots.name_of if record.parts else None
     for page in waiting:
         name = checking.name_of(page)
-        href = f"{lines.href_of(record.id)}/preview?{urlencode({'url': page.url})}"
+        href = f"{snapshots.href_of(record.id)}/preview?{urlencode({'url': page.url})}"
         yield CheckRow(name, name, href, "" if before is None else page.url)
     for number in (62, 63):
         for text in filter(None, record.text(number).split("; ")):
@@ -203,7 +384,7 @@ def _checks(visit: DeskVisit, record: Record) -> Iterator[CheckRow]:
 
 
 def _extensions(record: Record) -> tuple[Slice, ...]:
-    found = sorted(counting.parsed(record.text(25)).items(), key=lambda each: -each[1])
+    found = sorted(recording.parsed(record.text(FieldNumber.FILES_BY_EXTENSION)).items(), key=lambda each: -each[1])
     return tuple(Slice(name, count, 0) for name, count in found[:_SLICES])
 
 
@@ -226,9 +407,9 @@ def save(visit: DeskVisit, said: Mapping[str, str]) -> Response:
     if visit.form.token.state != blob:
         _must_be_mine(visit, changes)
     if changes:
-        deciding.edit(visit.desk.archive, record.id, changes, visit.acting, blob)
+        records.edit(visit.desk.archive, record.id, changes, visit.acting, blob)
     told = words.msgid("The description was saved.") if changes else words.msgid("Nothing was different.")
-    return visit.led(lines.href_of(record.id), told)
+    return visit.led(snapshots.href_of(record.id), told)
 
 
 def _must_be_mine(visit: DeskVisit, changes: Mapping[str, str]) -> None:
@@ -242,11 +423,11 @@ def _must_be_mine(visit: DeskVisit, changes: Mapping[str, str]) -> None:
 def _decision(decision: Decision, done: str) -> object:
     def decided(visit: DeskVisit, said: Mapping[str, str]) -> Response:
         expected = _expected(visit)
-        deciding.decide(
+        records.decide(
             visit.desk.archive, said["record"], decision, visit.acting, visit.form.one("reason"), expected=expected
         )
         back = visit.form.one("back")
-        return visit.led(back if back in ("/", "/snapshots") else lines.href_of(said["record"]), done)
+        return visit.led(back if back in ("/", "/snapshots") else snapshots.href_of(said["record"]), done)
 
     return decided
 
@@ -266,8 +447,8 @@ restore = _decision(Decision.RESTORE, words.msgid("It is restored, in the state 
 
 def cancel(visit: DeskVisit, said: Mapping[str, str]) -> Response:
     """Give a capture up that has not begun."""
-    entering.cancel(visit.desk.archive, said["record"], visit.acting, visit.form.one("reason"))
-    return visit.led(lines.href_of(said["record"]), words.msgid("It is cancelled."))
+    records.cancel(visit.desk.archive, said["record"], visit.acting, visit.form.one("reason"))
+    return visit.led(snapshots.href_of(said["record"]), words.msgid("It is cancelled."))
 
 
 def step(visit: DeskVisit, said: Mapping[str, str]) -> Response:
@@ -279,10 +460,10 @@ def step(visit: DeskVisit, said: Mapping[str, str]) -> Response:
     expected = _expected(visit)
     if expected is not None and record.state is not expected:
         raise UsageError(f"{record.id} is {record.state} by now; nothing was done")
-    stepping.ask(visit.desk.archive, record.id, Step(word), visit.acting, again=visit.form.one("again") == "yes")
-    if agentlock.running(visit.desk.archive) is not None:
-        return visit.led(lines.href_of(record.id), words.msgid("It was asked for; the agent does it."))
-    return visit.led(lines.href_of(record.id), words.msgid("It was asked for, and waits for an agent."))
+    records.ask(visit.desk.archive, record.id, Step(word), visit.acting, again=visit.form.one("again") == "yes")
+    if agent_status.running(visit.desk.archive) is not None:
+        return visit.led(snapshots.href_of(record.id), words.msgid("It was asked for; the agent does it."))
+    return visit.led(snapshots.href_of(record.id), words.msgid("It was asked for, and waits for an agent."))
 
 
 def look(visit: DeskVisit, said: Mapping[str, str]) -> Response:
@@ -292,8 +473,8 @@ def look(visit: DeskVisit, said: Mapping[str, str]) -> Response:
     if not is_good and not remark:
         raise UsageError(visit.desk.said(words.msgid("Say what is wrong with the page."), visit.language))
     page = visit.form.one("page")
-    stepping.look(visit.desk.archive, said["record"], page, visit.acting, is_good=is_good, remark=remark)
-    return visit.led(lines.href_of(said["record"]), words.msgid("The look was kept."))
+    records.look(visit.desk.archive, said["record"], page, visit.acting, is_good=is_good, remark=remark)
+    return visit.led(snapshots.href_of(said["record"]), words.msgid("The look was kept."))
 
 
 def measure(visit: DeskVisit, said: Mapping[str, str]) -> Response:
@@ -313,8 +494,8 @@ def measure(visit: DeskVisit, said: Mapping[str, str]) -> Response:
         remarks=form.one("measureRemarks"),
         readers_see=form.one("readers") == "yes",
     )
-    stepping.measure(visit.desk.archive, said["record"], taken, visit.acting)
-    return visit.led(lines.href_of(said["record"]), words.msgid("The measure was kept."))
+    records.measure(visit.desk.archive, said["record"], taken, visit.acting)
+    return visit.led(snapshots.href_of(said["record"]), words.msgid("The measure was kept."))
 
 
 # -- the record as a file ----------------------------------------------------------------------------------------------
@@ -328,7 +509,7 @@ def exported(visit: DeskVisit, said: Mapping[str, str]) -> Response:
         body, media = json.dumps(record.as_fields(), ensure_ascii=False, indent=1).encode(), "application/json"
     elif kind == "dc":
         institution = visit.desk.settings().describe.institution
-        body, media = dublin_core.write(record, institution), "application/xml"
+        body, media = record_xml.write_dublin_core(record, institution), "application/xml"
     else:
         body, media = record_xml.write(record), "application/xml"
     return Response(body, media_type=media, headers=dict(NO_STORE))
@@ -341,11 +522,11 @@ def start_of(visit: DeskVisit, record: Record, domain: str, url: str) -> tuple[C
         host = url.partition("://")[2].partition("/")[0]
         if host in tags:
             return tags[host], url
-    for start in rows.publication_urls(visit.desk.services(), record.publication):
+    for start in lists.publication_urls(visit.desk.services(), record.publication):
         host = start.partition("://")[2].partition("/")[0]
         if host in tags and domain in ("", host):
             return tags[host], start
     tag = tags.get(domain) or next(iter(tags.values()), None)
     if tag is None:
         raise NotFound(f"{record.id} has no pages")
-    return tag, rows.root_of(visit.desk.services(), tag)
+    return tag, lists.root_of(visit.desk.services(), tag)

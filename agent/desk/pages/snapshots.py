@@ -1,29 +1,284 @@
-"""`/snapshots`: the list of all snapshots, what is done with the ticked ones, and the list as a table to take away."""
+"""`/snapshots`: the list of all snapshots, what is done with the ticked ones, and the list as a table to take away.
+
+Snapshots as every list of the desk shows them: one row, with the one step that leads on.
+
+`/new`: a capture beside the schedule: which publication, why, and it begins.
+
+`/compare/<a>..<b>`: two snapshots side by side, as the room does it, of all that staff see.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, quote, urlencode
 
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
-from agent.acts import deciding
-from agent.desk import limits, ticks
-from agent.desk.look import words
-from agent.desk.pages import fields, lines
-from agent.desk.shared.visit import NO_STORE, DeskVisit
-from agent.desk.views import FormField, SeveralPage, SnapshotsPage
-from webarcfs.archive.catalogue.fields import FIELDS, Kind
-from webarcfs.archive.catalogue.record import State
-from webarcfs.archive.catalogue.record_rows import Chosen
-from webarcfs.archive.catalogue.workflow import Decision, may_edit
-from webarcfs.archive.model.errors import UsageError, WebarcError
-from webarcfs.archive.model.metadata import format_time
-from webarcfs.room.pages.rows import page_in
+from agent.catalogue import recording, stepfolders
+from agent.crawl.job_folder import step_folder
+from agent.desk import forms
+from agent.desk.pages import fields
+from agent.desk.theme import words
+from agent.desk.views import Button, ComparedPage, FormField, NewPage, SeveralPage, SnapshotLine, SnapshotsPage, Work
+from agent.desk.visit import NO_STORE, DeskVisit
+from agent.operations import records
+from agent.service import agent_status
+from agent.steps import running
+from webarcfs.archive.catalogue.catalogue import Catalogue, CatalogueDatabase, Chosen, RecordRow, opened
+from webarcfs.archive.catalogue.record import BY_NAME, FIELDS, Kind, Occasion, State
+from webarcfs.archive.catalogue.workflow import RUNS, TABLE, Decision, Step, Way, judged, may_edit, next_of_person
+from webarcfs.archive.config.settings import Settings
+from webarcfs.archive.model.errors import Damaged, NotFound, UsageError, WebarcError
+from webarcfs.archive.model.metadata import format_time, now, parse_time
+from webarcfs.room.pages import records as records_module
+from webarcfs.room.pages.lists import page_in, pages_of
+from webarcfs.room.theme import language as languages
 from webarcfs.room.views import Link, Pages
+
+# == lines ============================================================================================================
+
+
+@contextmanager
+def open_tables(visit: DeskVisit) -> Iterator[CatalogueDatabase]:
+    """Open catalogue.db, in step with the catalogue."""
+    with opened(visit.desk.archive, Catalogue(visit.desk.archive)) as found:
+        yield found
+
+
+def href_of(record_id: str) -> str:
+    """Return the path of a snapshot's page."""
+    return f"/snapshot/{quote(record_id, safe='')}"
+
+
+def name_of(row: RecordRow, language: str) -> str:
+    """Return how people call a snapshot: domain and time, `www.bundestag.de, 2 Aug 2005, 03:00 CET`."""
+    return f"{row.domain or row.publication}, {languages.moment(row.date, language)}"
+
+
+def way_of(visit: DeskVisit, row: RecordRow) -> Way:
+    """Return the way of a snapshot: kept, since a list asks for the same few."""
+    key = ("way", row.publication, row.release, visit.desk.settings_state(), int(now().timestamp()) // 10)
+
+    def made() -> Way:
+        settings = visit.desk.settings()
+        known = next((each for each in settings.publications if each.name == row.publication), None)
+        return recording.way_of(visit.desk.archive, known or settings.unlisted(row.publication), settings, row.release)
+
+    return visit.desk.kept(key, made)
+
+
+def lines(
+    visit: DeskVisit, rows: Iterable[RecordRow], ticked: frozenset[int] = frozenset()
+) -> tuple[SnapshotLine, ...]:
+    """Return the lines of rows."""
+    return tuple(line(visit, each, is_ticked=each.number in ticked) for each in rows)
+
+
+def line(visit: DeskVisit, row: RecordRow, *, is_ticked: bool = False) -> SnapshotLine:
+    """Return the line of a row."""
+    is_locked = running.is_locked(visit.desk.archive, row.id)
+    button, waits_for = _next(visit, row, is_locked=is_locked)
+    compared = (
+        f"/compare/{quote(row.before, safe='')}..{quote(row.id, safe='')}" if row.before and row.has_parts else ""
+    )
+    return SnapshotLine(
+        id=row.id,
+        number=row.number,
+        href=href_of(row.id),
+        name=name_of(row, visit.language),
+        title=row.title,
+        publication=row.publication,
+        date=row.date,
+        state=str(row.state),
+        complete=row.complete or not row.has_parts,
+        has_parts=row.has_parts,
+        reason=row.reason,
+        documents=row.documents,
+        bytes=row.bytes,
+        documents_before=row.documents_before,
+        bytes_before=row.bytes_before,
+        compare=compared,
+        has_warning=not row.progress.passed,
+        is_locked=is_locked,
+        work=_work(visit, row.id) if is_locked else None,
+        closed_for=row.closed_for,
+        next=button,
+        waits_for=waits_for,
+        is_ticked=is_ticked,
+    )
+
+
+def _work(visit: DeskVisit, record_id: str) -> Work | None:
+    """Return the step that a snapshot is locked for, as its folder tells; None without one."""
+    for step in RUNS:
+        asked = None
+        with suppress(Damaged):
+            asked = stepfolders.load(visit.desk.archive, step_folder(record_id, step))
+        if asked is None:
+            continue
+        since = None
+        with suppress(Damaged):
+            since = parse_time(asked.asked)
+        return Work(words.STEPS[step], asked.by, since)
+    return None
+
+
+def _next(visit: DeskVisit, row: RecordRow, *, is_locked: bool) -> tuple[Button | None, str]:
+    """Return the one step that leads on, as a button; or why there is none."""
+    if is_locked:
+        return None, words.msgid("is being worked on")
+    way = way_of(visit, row)
+    step = next_of_person(row.progress, way)
+    if step is None:
+        return None, words.msgid("is being fetched") if row.progress.is_fetching else ""
+    if step is Step.BACKUP:
+        return None, ""
+    if _is_asked(visit, row.id, step):
+        return None, words.msgid("was asked for")
+    return _judged(visit, row, step, way)
+
+
+def _is_asked(visit: DeskVisit, record_id: str, step: Step) -> bool:
+    """Return whether a step was asked for, and is to come: one that failed may be asked for again."""
+    folder = step_folder(record_id, step)
+    archive = visit.desk.archive
+    return (archive.jobs / folder).is_dir() and stepfolders.failure(archive, folder) is None
+
+
+def _judged(visit: DeskVisit, row: RecordRow, step: Step, way: Way) -> tuple[Button | None, str]:
+    if not visit.may(TABLE[step].right):
+        return None, words.msgid("waits for somebody with the right to go on")
+    if step is Step.CHECK and row.progress.looks_wanted:
+        return None, words.msgid("waits for a look at its reference pages")
+    verdict = judged(step, row.progress, way, visit.rights, person=visit.person.name)
+    if not verdict.is_allowed:
+        wants = words.msgid("a check found something: its page has what to do")
+        return None, wants if step is Step.RELEASE else ""
+    return button_of(row.id, row.state, step, is_main=True), ""
+
+
+def button_of(record_id: str, state: State, step: Step, *, is_main: bool = False, again: bool = False) -> Button:
+    """Return the button of a step of a snapshot in a state."""
+    rule = TABLE[step]
+    is_run = step in (Step.CAPTURE, Step.COUNT, Step.CONVERT, Step.INDEX, Step.CHECK, Step.BACKUP)
+    return Button(
+        text=words.STEPS[step],
+        action=f"{href_of(record_id)}/{'step' if is_run else step}",
+        state=str(state),
+        is_main=is_main,
+        asks_reason=rule.needs_reason,
+        is_final=step is Step.CANCEL,
+        more=(("step", str(step)), *((("again", "yes"),) if again else ())) if is_run else (),
+    )
+
+
+# == new ==============================================================================================================
+
+
+#: Fields of a record that are set before it is fetched.
+_FIELDS = ("remarks", "signature", "provenance", "project", "crawlerRemarks")
+
+
+def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
+    """Show the form."""
+    desk = visit.desk
+    text = desk.look_up(visit.language)
+    settings = desk.settings()
+    known = desk.kept(("choices", desk.settings_state()), lambda: _choices(settings))
+    chosen = visit.typed("publication", visit.parameter("publication"))
+    first = (
+        FormField(name="publication", label=text(words.msgid("Publication")), value=chosen, kind="choice",
+                  choices=known),
+        FormField(name="reason", label=text(words.msgid("Occasion")), value=visit.typed("reason", ""),
+                  help=text(words.msgid("Why it is fetched now; empty for a regular capture."))),
+        FormField(name="shift", label=text(words.msgid("The schedule")), value=visit.typed("shift", ""), kind="choice",
+                  choices=(("", text(words.msgid("stays as it is"))),
+                           ("yes", text(words.msgid("goes on from this capture"))))),
+    )  # fmt: skip
+    more = tuple(fields.of_field(visit, BY_NAME[name], visit.typed(name, "")) for name in _FIELDS)
+    crawl = settings.crawl
+    told = (("depth", str(crawl.depth)), ("wait", str(crawl.wait)), ("max_instances", str(crawl.max_instances)),
+            ("robots", "yes" if crawl.robots else "no"), ("user_agent", crawl.user_agent))  # fmt: skip
+    view = NewPage(
+        publications=known,
+        fields=(*first, *more),
+        told=told,
+        has_agent=agent_status.running(desk.archive) is not None,
+        command=f"webarc-agent start --archive {desk.archive.root}",
+    )
+    return visit.page(view)
+
+
+def _choices(settings: Settings) -> tuple[tuple[str, str], ...]:
+    """Return the publications as a form offers them: name, and what it is."""
+    told = ((each.name, each.description or ", ".join(each.urls[:2])) for each in settings.publications)
+    return tuple((name, f"{name} ({what})" if what else name) for name, what in told)
+
+
+def start(visit: DeskVisit, _: Mapping[str, str]) -> Response:
+    """Enter the snapshot, and ask for its capture."""
+    form = visit.form
+    if not form.one("publication"):
+        raise UsageError(visit.desk.said(words.msgid("Choose a publication."), visit.language))
+    reason = form.one("reason")
+    made = records.enter(
+        visit.desk.archive,
+        visit.desk.settings(),
+        form.one("publication"),
+        visit.acting,
+        occasion=Occasion.OCCASION if reason else Occasion.REGULAR,
+        reason=reason,
+        shift=form.one("shift") == "yes",
+        changes={name: form.one(name) for name in _FIELDS if form.one(name)},
+    )
+    records.ask(visit.desk.archive, made.id, Step.CAPTURE, visit.acting)
+    said = words.msgid("It was entered; the agent fetches it.")
+    if agent_status.running(visit.desk.archive) is None:
+        said = words.msgid("It was entered, and waits for an agent.")
+    return visit.led(href_of(made.id), said)
+
+
+# == comparing ========================================================================================================
+
+
+#: Where the page has the list of other snapshots.
+_NAVIGATION = "#others"
+
+
+def compare(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+    """Show the comparison, with the others of the same publication to choose from. Raises NotFound."""
+    first, _, second = said["pair"].partition("..")
+    page = records_module.compare(visit, said["pair"])
+    with open_tables(visit) as tables:
+        row = tables.row(second)
+        year = visit.parameter("year")
+        chosen = Chosen(publication="" if row is None else row.publication, year=year)
+        total = 0 if row is None else tables.count_of(chosen)
+        pages, part = pages_of(visit, total, forms.ROWS, name="others", place=_NAVIGATION)
+        known = [] if row is None else tables.listed(chosen, offset=part.start, limit=forms.ROWS)
+    others = lines(visit, (each for each in known if each.has_parts and each.id not in (first, second)))
+    return visit.page(ComparedPage(page, others, second, pages, year, bool(year) or total > forms.ROWS))
+
+
+def choose(visit: DeskVisit, _: Mapping[str, str]) -> Response:
+    """Lead from a form to the comparison of two snapshots. Raises NotFound."""
+    one, other = visit.parameter("from"), visit.parameter("to")
+    with open_tables(visit) as tables:
+        row = tables.row(other)
+        if row is None:
+            raise NotFound(f"there is no snapshot {other}")
+        if not one:
+            same = tables.listed(Chosen(publication=row.publication), limit=forms.ROWS)
+            one = row.before or next((each.id for each in same if each.id != other and each.has_parts), other)
+    return RedirectResponse(f"/compare/{quote(one, safe='')}..{quote(other, safe='')}", 303, dict(NO_STORE))
+
+
+# == snapshots ========================================================================================================
+
 
 PATH = "/snapshots"
 #: Parameters of the list that choose.
@@ -36,7 +291,7 @@ _MOST_ROWS = 100_000
 def listed(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Show the list."""
     query = visit.query.decode("latin-1")
-    return visit.page(_view(visit, query, ticks.read(visit.parameter("ticked"))))
+    return visit.page(_view(visit, query, forms.read(visit.parameter("ticked"))))
 
 
 def again(visit: DeskVisit, _: Mapping[str, str]) -> Response:
@@ -48,23 +303,23 @@ def _view(visit: DeskVisit, query: str, ticked: frozenset[int]) -> SnapshotsPage
     said = dict(parse_qsl(query[:8_000], keep_blank_values=True))
     chosen = _chosen(said)
     oldest = said.get("order") == "oldest"
-    with lines.tables(visit) as tables:
+    with open_tables(visit) as tables:
         total = visit.desk.kept(("total", tables.commit, chosen), lambda: tables.count_of(chosen))
         if said.get("tick") == "passed":
-            ticked |= set(tables.numbers(replace(chosen, waits=True, complete=True, passed=True), limits.AT_ONCE))
-        last_page = max(-(-total // limits.ROWS), 1)
+            ticked |= set(tables.numbers(replace(chosen, waits=True, complete=True, passed=True), forms.AT_ONCE))
+        last_page = max(-(-total // forms.ROWS), 1)
         page = min(page_in(said.get("page", "")), last_page)
-        found = tables.listed(chosen, offset=(page - 1) * limits.ROWS, limit=limits.ROWS, oldest=oldest)
+        found = tables.listed(chosen, offset=(page - 1) * forms.ROWS, limit=forms.ROWS, oldest=oldest)
         newest = tables.listed(Chosen(), limit=1)
     kept = {name: value for name, value in said.items() if name in (*_FILTERS, "order") and value}
-    first = (page - 1) * limits.ROWS
+    first = (page - 1) * forms.ROWS
     pages = Pages(
-        first + 1 if total else 0, min(first + limits.ROWS, total), total,
+        first + 1 if total else 0, min(first + forms.ROWS, total), total,
         _href(kept, ticked, page=page - 1) if page > 1 else "",
         _href(kept, ticked, page=page + 1) if page < last_page else "",
     )  # fmt: skip
     return SnapshotsPage(
-        rows=lines.lines(visit, found, ticked),
+        rows=lines(visit, found, ticked),
         pages=pages,
         page=page,
         last_page=last_page,
@@ -75,7 +330,7 @@ def _view(visit: DeskVisit, query: str, ticked: frozenset[int]) -> SnapshotsPage
             Link(_href({**kept, "order": ""}, ticked), words.msgid("newest first"), not oldest),
             Link(_href({**kept, "order": "oldest"}, ticked), words.msgid("oldest first"), oldest),
         ),
-        ticked=ticks.written(ticked),
+        ticked=forms.written(ticked),
         ticked_total=len(ticked),
         passed=_href({**kept, "page": str(page)}, ticked, tick="passed"),
         csv=f"{PATH}.csv?{urlencode({name: kept[name] for name in _FILTERS if name in kept})}",
@@ -100,7 +355,7 @@ def _chosen(said: Mapping[str, str]) -> Chosen:
 def _href(kept: Mapping[str, str], ticked: frozenset[int], *, page: int = 0, tick: str = "") -> str:
     said = {name: value for name, value in kept.items() if value}
     said |= {"page": str(page)} if page > 1 else {}
-    said |= {"ticked": ticks.written(ticked)} if ticked else {}
+    said |= {"ticked": forms.written(ticked)} if ticked else {}
     said |= {"tick": tick} if tick else {}
     return f"{PATH}?{urlencode(said)}" if said else PATH
 
@@ -148,7 +403,7 @@ def as_csv(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     writer = csv.writer(text)
     writer.writerow(("number", "snapshot", "publication", "title", "domain", "date", "state", "complete", "type",
                      "occasion", "documents", "bytes", "closed_for"))  # fmt: skip
-    with lines.tables(visit) as tables:
+    with open_tables(visit) as tables:
         for each in tables.listed(chosen, limit=_MOST_ROWS):
             row = (each.number, each.id, each.publication, each.title, each.domain, format_time(each.date), each.state,
                    "yes" if each.complete else "no", "occasion" if each.is_occasion else "regular", each.reason,
@@ -168,8 +423,8 @@ def _harmless(value: object) -> object:
 
 def _ticked(visit: DeskVisit) -> frozenset[int]:
     """Return what is ticked: on the page that was sent, and on others."""
-    shown = ticks.read(visit.form.one("shown"))
-    return (ticks.read(visit.form.one("ticked")) - shown) | ticks.read(",".join(visit.form.all("t")))
+    shown = forms.read(visit.form.one("shown"))
+    return (forms.read(visit.form.one("ticked")) - shown) | forms.read(",".join(visit.form.all("t")))
 
 
 def keep_ticks(visit: DeskVisit, _: Mapping[str, str]) -> Response:
@@ -190,7 +445,7 @@ def release(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     done, refused = 0, []
     for record_id in _ids(visit, numbers):
         try:
-            deciding.decide(visit.desk.archive, record_id, Decision.RELEASE, visit.acting)
+            records.decide(visit.desk.archive, record_id, Decision.RELEASE, visit.acting)
             done += 1
         except WebarcError as error:
             refused.append(str(error))
@@ -203,19 +458,19 @@ def release(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 
 
 def _ids(visit: DeskVisit, numbers: list[int]) -> list[str]:
-    with lines.tables(visit) as tables:
+    with open_tables(visit) as tables:
         return [found for each in numbers if (found := tables.id_of(each)) is not None]
 
 
 def several(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Show the form that changes several snapshots alike."""
-    ticked = _ticked(visit) if visit.request.method == "POST" else ticks.read(visit.parameter("ticked"))
+    ticked = _ticked(visit) if visit.request.method == "POST" else forms.read(visit.parameter("ticked"))
     numbers = sorted(ticked, reverse=True)
-    with lines.tables(visit) as tables:
-        shown = [row for each in numbers[: limits.TODAY_ROWS] if (record := tables.id_of(each))
+    with open_tables(visit) as tables:
+        shown = [row for each in numbers[: forms.TODAY_ROWS] if (record := tables.id_of(each))
                  and (row := tables.row(record)) is not None]  # fmt: skip
     view = SeveralPage(
-        ticked=ticks.written(ticked), rows=lines.lines(visit, shown), total=len(numbers), fields=_common_fields(visit)
+        ticked=forms.written(ticked), rows=lines(visit, shown), total=len(numbers), fields=_common_fields(visit)
     )
     return visit.page(view)
 
@@ -225,7 +480,7 @@ def to_several(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     ticked = _ticked(visit)
     if not ticked:
         raise UsageError(visit.desk.said(words.msgid("Tick the snapshots that shall be changed."), visit.language))
-    return visit.led(f"{PATH}/edit?{urlencode({'ticked': ticks.written(ticked)})}")
+    return visit.led(f"{PATH}/edit?{urlencode({'ticked': forms.written(ticked)})}")
 
 
 def _common_fields(visit: DeskVisit) -> tuple[FormField, ...]:
@@ -245,11 +500,11 @@ def save_several(visit: DeskVisit, _: Mapping[str, str]) -> Response:
                if name in names and values[-1].strip()}  # fmt: skip
     if not changes:
         raise UsageError(visit.desk.said(words.msgid("Fill in what shall be the same in all of them."), visit.language))
-    numbers = sorted(ticks.read(visit.form.one("ticked")))
+    numbers = sorted(forms.read(visit.form.one("ticked")))
     done = 0
     for record_id in _ids(visit, numbers):
         try:
-            deciding.edit(visit.desk.archive, record_id, changes, visit.acting)
+            records.edit(visit.desk.archive, record_id, changes, visit.acting)
             done += 1
         except WebarcError as error:
             visit.desk.sessions.say(visit.session, "fault", f"{record_id}: {error}")

@@ -1,30 +1,44 @@
-"""`/`: what needs a person today, and nothing else."""
+"""`/`: what needs a person today, and nothing else.
+
+`/feed`: one's own address of the staff's Atom feed, and the feed: what wants a person, newest first.
+
+Programs that read feeds cannot log in by a form. So a person has a secret address made, which is shown once, and
+people.toml keeps its hash. It opens this feed alone, with what everybody sees at Today, until the person takes it back.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from starlette.responses import Response
 
-from agent.desk import limits
-from agent.desk.look import words
-from agent.desk.pages import jobs, lines
-from agent.desk.shared.visit import DeskVisit
-from agent.desk.views import Attention, TodayPage
-from agent.service import agentlock
-from agent.service.statusview import disagreeing
-from agent.system import jsonfile
-from agent.upkeep.backupmark import MARK
+from agent.crawl.job_state import Hold
+from agent.desk import forms, login
+from agent.desk.pages import jobs, snapshots
+from agent.desk.pages import snapshots as snapshots_module
+from agent.desk.theme import words
+from agent.desk.views import Attention, FeedPage, TodayPage
+from agent.desk.visit import NO_STORE, DeskVisit
+from agent.maintenance.backups import MARK
+from agent.service import agent_status
+from agent.service.agent_status import disagreeing
+from webarcfs.access import access_rules
+from webarcfs.archive.catalogue import people
+from webarcfs.archive.catalogue.catalogue import Catalogue, Chosen, RecordRow
 from webarcfs.archive.catalogue.record import State
-from webarcfs.archive.catalogue.record_rows import Chosen, RecordRow
-from webarcfs.archive.model.errors import Damaged, SettingsError
+from webarcfs.archive.model.errors import Damaged, NotFound, SettingsError
 from webarcfs.archive.model.metadata import now, parse_time
-from webarcfs.gate import access_file
+from webarcfs.archive.system import files
+from webarcfs.room.pages import about
+
+# == today ============================================================================================================
+
 
 #: Free space below which a disk is told of: bytes, and share of the whole.
 _LITTLE, _SHARE = 2 << 30, 0.05
@@ -45,11 +59,11 @@ class Found:
     newest: RecordRow | None
 
 
-def found(visit: DeskVisit, most: int = limits.TODAY_ROWS) -> Found:
+def find_waiting(visit: DeskVisit, most: int = forms.TODAY_ROWS) -> Found:
     """Return the snapshots that want a person, newest first, `most` of each at most."""
     desk = visit.desk
-    since = int((now() - timedelta(days=limits.DAYS)).timestamp())
-    with lines.tables(visit) as tables:
+    since = int((now() - timedelta(days=forms.DAYS)).timestamp())
+    with snapshots_module.open_tables(visit) as tables:
         waiting = tables.listed(_WAITING[0], limit=most)
         total, passed = desk.kept(("waiting", tables.commit), lambda: tuple(map(tables.count_of, _WAITING)))
         troubled = tables.listed(Chosen(state=State.RELEASED, complete=False, since=since), limit=most)
@@ -61,13 +75,13 @@ def found(visit: DeskVisit, most: int = limits.TODAY_ROWS) -> Found:
 
 def today(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Show the page."""
-    desk, snapshots = visit.desk, found(visit)
+    desk, snapshots = visit.desk, find_waiting(visit)
     view = TodayPage(
         attentions=tuple(attentions(visit)),
-        waiting=lines.lines(visit, snapshots.waiting),
+        waiting=snapshots_module.lines(visit, snapshots.waiting),
         waiting_total=snapshots.total,
         passed_total=snapshots.passed,
-        troubled=lines.lines(visit, snapshots.troubled),
+        troubled=snapshots_module.lines(visit, snapshots.troubled),
         jobs=tuple(jobs.cards(visit)),
         has_publications=bool(desk.settings().publications),
         last=snapshots.newest.date if snapshots.newest is not None else None,
@@ -84,7 +98,7 @@ def attentions(visit: DeskVisit) -> Iterator[Attention]:
     settings, faults = desk.settings_and_faults()
     for each in faults[:10]:
         yield Attention(words.msgid("The settings have a fault: %(what)s"), each, "/options", is_grave=True)
-    if settings.publications and agentlock.running(archive) is None:
+    if settings.publications and agent_status.running(archive) is None:
         yield Attention(words.msgid("No agent runs, so nothing is fetched. This command starts it:"),
                         command=f"webarc-agent start --archive {archive.root}", is_grave=True)  # fmt: skip
     space = shutil.disk_usage(archive.root)
@@ -99,8 +113,8 @@ def attentions(visit: DeskVisit) -> Iterator[Attention]:
     for host in desk.kept(("disagreeing", desk.settings_state()), lambda: disagreeing(settings)):
         yield Attention(words.msgid("Publications disagree: %(what)s"), host)
     try:
-        soon = now() + timedelta(days=limits.DAYS)
-        for rule in access_file.load(archive).rules:
+        soon = now() + timedelta(days=forms.DAYS)
+        for rule in access_rules.load(archive).rules:
             if rule.lapses is not None and now() < rule.lapses < soon:
                 yield Attention(words.msgid("Soon readers see again: %(what)s"), rule.url or rule.key, "/access")
     except SettingsError as error:
@@ -116,9 +130,99 @@ def _overdue(folder: str) -> str:
     if not folder:
         return ""
     with suppress(Damaged, OSError, KeyError, TypeError, ValueError):
-        mark = jsonfile.read(Path(folder) / MARK)
+        mark = files.read(Path(folder) / MARK)
         if mark is None:
             return words.msgid("There is no backup in %(what)s")
         if mark["finished"] and parse_time(str(mark["finished"])) > now() - timedelta(days=_BACKUP_DAYS):
             return ""
     return words.msgid("The backup in %(what)s is more than a week old")
+
+
+# == feed =============================================================================================================
+
+
+_HELD = words.msgid("A job waits until somebody says how it goes on: %(what)s")
+_WAITS = words.msgid("Waits for a release: %(what)s")
+_INCOMPLETE = words.msgid("It did not get all: %(what)s")
+_EMPTY = words.msgid("It got nothing: %(what)s")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something that wants a person. `mark` tells it apart, as long as it lasts; `text` is a msgid with `what`.
+
+    `command` is what helps.
+    """
+
+    mark: str
+    text: str
+    what: str
+    href: str
+    since: datetime
+    command: str = ""
+
+
+# -- one's own address -------------------------------------------------------------------------------------------------
+
+
+def show_feed(visit: DeskVisit, _: Mapping[str, str]) -> Response:
+    """Show whether there is an address, and the forms that make one and take it back."""
+    return visit.page(FeedPage(bool(visit.person.feed), ""))
+
+
+def change(visit: DeskVisit, _: Mapping[str, str]) -> Response:
+    """Make a new address, and show it this once; or take it back."""
+    archive, key = visit.desk.archive, visit.person.key
+    if visit.form.one("word") == "end":
+        people.set_feed(archive, key, "")
+        return visit.led("/feed", words.msgid("The address was taken back; it opens nothing any more."))
+    secret, kept = login.made()
+    people.set_feed(archive, key, kept)
+    return visit.page(FeedPage(True, f"{visit.base}/feed/{secret}.atom?lang={visit.language}"))
+
+
+# -- the feed ----------------------------------------------------------------------------------------------------------
+
+
+def read(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+    """Return the feed to who has an address. Raises NotFound for any other: nobody reads it by a session."""
+    if not login.is_of(visit.person, said["feed"]):
+        raise NotFound("there is no such page")
+    base, text = visit.base, visit.desk.look_up(visit.language)
+    found = sorted(_entries(visit), key=lambda each: each.since, reverse=True)[: forms.ROWS]
+    title = f"{text(words.msgid('Web archive'))}: {text(words.msgid('What wants you'))}"
+    feed = about.begun(f"{base}/feed", title, found[0].since if found else visit.desk.began)
+    about.author(feed, "webarcfs")
+    for each in found:
+        what = f"{text(each.text).replace('%(what)s', each.what)} {each.command}".strip()
+        about.link(
+            about.add_entry(feed, f"{base}/feed#{each.mark}", what, each.since), f"{base}{each.href}", "alternate"
+        )
+    return Response(about.written(feed), headers=dict(NO_STORE), media_type=about.KIND)
+
+
+def _entries(visit: DeskVisit) -> Iterator[Entry]:
+    found = find_waiting(visit, forms.ROWS)
+    for text, rows in ((_WAITS, found.waiting), ("", found.troubled)):
+        for row in rows:
+            why = text or (_EMPTY if row.state is State.EMPTY else _INCOMPLETE)
+            since = _changed(visit, row)
+            mark = f"{row.id}/{'waits' if text else row.state}/{int(since.timestamp())}"
+            yield Entry(mark, why, snapshots.name_of(row, visit.language), snapshots.href_of(row.id), since)
+    for job in visit.desk.history().open:
+        if job.held == Hold.DEADLINE:
+            with suppress(Damaged):
+                yield Entry(f"{job.job}/{job.orders}", _HELD, job.publication, "/running", parse_time(job.updated))
+    amiss = {f"{each.text} {each.what}": each for each in attentions(visit)}
+    for key, since in visit.desk.since(tuple(amiss), now()).items():
+        each = amiss[key]
+        mark = f"{hashlib.sha256(key.encode()).hexdigest()[:16]}/{since:%Y-%m-%d}"
+        yield Entry(mark, each.text, each.what, each.href or "/", since, each.command)
+
+
+def _changed(visit: DeskVisit, row: RecordRow) -> datetime:
+    """Return when a snapshot came to its state."""
+    with suppress(Damaged, NotFound):
+        events = Catalogue(visit.desk.archive).read(row.id)[0].events
+        return events[-1].at if events else row.date
+    return row.date

@@ -2,39 +2,411 @@
 
 The order is the same for each route of the table: a foreign origin is refused, then who has no session logs in, then
 the right is asked for, then the form's token. So no handler decides about any of these, and none can forget it.
+
+Reads a form that has a file (multipart/form-data, RFC 7578) as it comes: the file goes to a temporary one.
+
+Takes requests before a handler sees them: three methods, and forms as whole bodies, bounded in size and time.
+
+A form with a file may be larger, and is read as a stream. Only who may send one sends more than others: that is asked
+before the body is read.
+
+A route of the desk: a path, what answers it, the right that it needs, and how its form is shown again.
+
+All routes of the desk, with the right that each needs. The tests try each without a login, a right, a token.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from http import HTTPStatus
+from tempfile import SpooledTemporaryFile
+from typing import IO, Final
 from urllib.parse import quote, urlsplit
 
+import multipart
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agent.desk import forms
-from agent.desk.forms import Form
-from agent.desk.login import passwords, persons
-from agent.desk.login.sessions import Session
-from agent.desk.look.desk_look import DeskLook, Saying
-from agent.desk.look.words import msgid
-from agent.desk.preview import replay
-from agent.desk.server.bodies import BODY, FORM
-from agent.desk.server.routes import ROUTES
-from agent.desk.server.routing import Route, found
-from agent.desk.shared.desk import Desk
-from agent.desk.shared.visit import NO_STORE, DeskVisit, Problem
+from agent.desk import forms, login
+from agent.desk.forms import Form, SentFile
+from agent.desk.login import Session
+from agent.desk.pages import access, jobs, preview, registers, settings_pages, snapshot, snapshots, today
+from agent.desk.theme.desk_rendering import DeskLook, Saying
+from agent.desk.theme.words import msgid
 from agent.desk.views import LoginPage, MessagePage
+from agent.desk.visit import NO_STORE, Desk, DeskVisit, Problem
 from webarcfs.archive.catalogue.people import Person
 from webarcfs.archive.catalogue.workflow import Right
-from webarcfs.archive.model.errors import Busy, NotFound, SettingsError, WebarcError, http_status_of
+from webarcfs.archive.model.errors import (
+    Busy,
+    NotFound,
+    SettingsError,
+    TooMany,
+    UsageError,
+    WebarcError,
+    http_status_of,
+)
 from webarcfs.room.answering import REASON, peer
-from webarcfs.room.look.language import negotiated
+from webarcfs.room.server.connections import refusal
+from webarcfs.room.theme.language import negotiated
 from webarcfs.room.visit import Origins
+
+# == uploads ==========================================================================================================
+
+
+_KIND: Final = "multipart/form-data"
+#: Most fields, the file among them.
+_FIELDS: Final = 20
+
+
+def boundary_of(content_type: str) -> str:
+    """Return what lies between the fields of a form with a file; empty for another kind of body."""
+    kind, options = multipart.parse_options_header(content_type)
+    return str(options.get("boundary", "")) if kind == _KIND else ""
+
+
+async def read(chunks: AsyncIterator[bytes], boundary: str) -> Form:
+    """Return the form of a body. Raises UsageError; OSError where there is no space for the file."""
+    reading = _Reading()
+    try:
+        with multipart.PushMultipartParser(
+            boundary, max_segment_count=_FIELDS, max_segment_size=forms.UPLOAD_BYTES, strict=True
+        ) as parser:
+            async for chunk in chunks:
+                for each in parser.parse(chunk) if chunk else ():
+                    reading.hear(each)
+        return reading.form()
+    except multipart.MultipartError as error:
+        reading.close()
+        raise UsageError(str(error)) from None
+    except BaseException:
+        reading.close()
+        raise
+
+
+class _Reading:
+    """What was read of a form so far."""
+
+    def __init__(self) -> None:
+        self._pairs: list[tuple[str, str]] = []
+        self._name = ""
+        self._text: bytearray | None = None
+        self._size = 0
+        self._file: SpooledTemporaryFile[bytes] | None = None
+        self._file_name = ""
+
+    def hear(self, event: object) -> None:
+        """Take an event of the parser: the head of a field, a piece of its value, or None at its end."""
+        if isinstance(event, multipart.MultipartSegment):
+            self._begin(event.name, event.filename)
+        elif event is None:
+            if self._text is not None:
+                self._pairs.append((self._name, self._text.decode("utf-8", "replace")))
+        elif isinstance(event, bytes | bytearray | memoryview):
+            if self._text is None:
+                assert self._file is not None
+                self._file.write(event)
+            else:
+                self._size += len(event)
+                if self._size > forms.BODY_BYTES:
+                    raise UsageError("its fields are too long")
+                self._text += event
+
+    def _begin(self, name: str, file_name: str | None) -> None:
+        self._name, self._text = name, bytearray() if file_name is None else None
+        if file_name is not None:
+            if self._file is not None:
+                raise UsageError("it has two files")
+            self._file_name = file_name
+            self._file = SpooledTemporaryFile(max_size=forms.UPLOAD_IN_MEMORY)  # noqa: SIM115 # until it is answered
+
+    def form(self) -> Form:
+        """Return the form; a file that nobody chose is none."""
+        if self._file is None or not self._file_name:
+            self.close()
+            return forms.of_pairs(self._pairs)
+        self._file.seek(0)
+        name = forms.clean(self._file_name).replace("\\", "/").rpartition("/")[2]
+        return forms.of_pairs(self._pairs, SentFile(name, self._file))
+
+    def close(self) -> None:
+        """Let the file go."""
+        file: IO[bytes] | SpooledTemporaryFile[bytes] | None = self._file
+        if file is not None:
+            file.close()
+
+
+# == bodies ===========================================================================================================
+
+
+#: Where the body of a request is left for its handler.
+BODY = "webarc.body"
+#: Where a form with a file is left, read.
+FORM = "webarc.form"
+_METHODS = (b"allow", b"GET, HEAD, POST")
+
+
+class Bodies:
+    """An ASGI app that passes requests on to another, each with its whole body; what is refused is answered here."""
+
+    def __init__(self, app: ASGIApp, takes_file: Callable[[str], bool], may_send: Callable[[Request], bool]) -> None:
+        """`takes_file`: whether a path takes a file; `may_send`: whether a person who may send one asks. It blocks."""
+        self._app = app
+        self._takes_file = takes_file
+        self._may_send = may_send
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or pass it on."""
+        if scope["type"] != "http":
+            return
+        method = scope["method"]
+        as_read = "GET" if method == "POST" else method
+        headers = [each for each in scope["headers"] if method != "POST" or each[0] not in _OF_BODIES]
+        refused = HTTPStatus.METHOD_NOT_ALLOWED if method == "OPTIONS" else None
+        refused = refused or refusal(as_read, len(scope["query_string"]), headers)
+        if refused is None and method == "POST":
+            refused = await self._read(scope, receive)
+        if refused is not None:
+            is_large = refused is HTTPStatus.REQUEST_ENTITY_TOO_LARGE and self._takes_file(scope["path"])
+            await _refuse(send, refused, ": a file that is attached has 20 MB at most" if is_large else "")
+            return
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            form = scope.get(FORM)
+            if isinstance(form, Form) and form.file is not None:
+                form.file.body.close()
+
+    async def _read(self, scope: Scope, receive: Receive) -> HTTPStatus | None:
+        """Leave the body in the scope; return the status with which it is refused."""
+        boundary = boundary_of(Headers(scope=scope).get("content-type", ""))
+        if boundary and self._takes_file(scope["path"]):
+            return await self._read_file(scope, receive, boundary)
+        said = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+        if not said.isdigit() or len(said) > 12 or int(said) > forms.BODY_BYTES:
+            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        try:
+            body = await asyncio.wait_for(_whole(receive), forms.BODY_SECONDS)
+        except TimeoutError:
+            return HTTPStatus.REQUEST_TIMEOUT
+        if len(body) > forms.BODY_BYTES:
+            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        scope[BODY] = body
+        return None
+
+    async def _read_file(self, scope: Scope, receive: Receive, boundary: str) -> HTTPStatus | None:
+        """Leave the form of a body with a file in the scope; return the status with which it is refused."""
+        may_send = await asyncio.to_thread(self._may_send, Request(scope))
+        most = forms.UPLOAD_BYTES if may_send else forms.BODY_BYTES
+        too_large = HTTPStatus.REQUEST_ENTITY_TOO_LARGE if may_send else HTTPStatus.FORBIDDEN
+        said = Headers(scope=scope).get("content-length", "0")
+        if not (said.isascii() and said.isdigit()) or len(said) > 12 or int(said) > most:
+            return too_large
+        try:
+            async with asyncio.timeout(forms.UPLOAD_SECONDS):
+                scope[FORM] = await read(_chunks(receive, most), boundary)
+        except TimeoutError:
+            return HTTPStatus.REQUEST_TIMEOUT
+        except TooMany:
+            return too_large
+        except UsageError:
+            return HTTPStatus.BAD_REQUEST
+        except OSError:  # no space for it
+            return HTTPStatus.INSUFFICIENT_STORAGE
+        return None
+
+
+async def _chunks(receive: Receive, most: int) -> AsyncIterator[bytes]:
+    """Yield a body as it comes. Raises TooMany; a client that has gone ends it."""
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return
+        body = message.get("body", b"")
+        size += len(body)
+        if size > most:
+            raise TooMany(f"a body of more than {most} bytes")
+        yield body
+        if not message.get("more_body"):
+            return
+
+
+_OF_BODIES = (b"content-length", b"transfer-encoding")
+
+
+async def _whole(receive: Receive) -> bytes:
+    """Return the body of a request; one byte too many where it is too long; nothing if the client has gone."""
+    found = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return b""
+        found += message.get("body", b"")
+        if len(found) > forms.BODY_BYTES or not message.get("more_body"):
+            return bytes(found[: forms.BODY_BYTES + 1])
+
+
+async def _refuse(send: Send, status: HTTPStatus, said: str) -> None:
+    body = f"{status} {status.phrase}{said}\n".encode()
+    headers = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),
+        *([_METHODS] if status is HTTPStatus.METHOD_NOT_ALLOWED else []),
+    ]
+    await send({"type": "http.response.start", "status": int(status), "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+# == routing, pure ====================================================================================================
+
+
+#: Answers a request of a person who has the right.
+Handler = Callable[[DeskVisit, Mapping[str, str]], Response]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """A path, as an expression over the decoded path, with the handlers of GET and POST; None: there is none.
+
+    `looks` and `acts` are the rights of GET and POST; None: every person of the archive. `again` shows the page of a
+    form with what was typed: after a fault, or a login. `example` is a path, for tests. `action` is what tokens of the
+    form are made for; empty: the path, without `suffix` where two buttons send one form to two places. `takes_file`:
+    its form has a file.
+    """
+
+    name: str
+    pattern: re.Pattern[str]
+    example: str
+    get: Handler | None = None
+    post: Handler | None = None
+    looks: Right | None = None
+    acts: Right | None = None
+    again: Handler | None = None
+    action: str = ""
+    suffix: str = ""
+    takes_file: bool = False
+
+    def action_of(self, path: str) -> str:
+        """Return for which action a token must be made that is sent to a path."""
+        return self.action or path.removesuffix(self.suffix)
+
+
+def route(name: str, pattern: str, example: str, **more: object) -> Route:
+    """Return a route."""
+    return Route(name=name, pattern=re.compile(pattern, re.DOTALL), example=example, **more)  # type: ignore[arg-type] # as Route has them
+
+
+def found(routes: tuple[Route, ...], path: str) -> tuple[Route, dict[str, str]] | None:
+    """Return the first route that fits a path, and what the path says."""
+    for each in routes:
+        if match := each.pattern.fullmatch(path):
+            return each, match.groupdict()
+    return None
+
+
+# == routes ===========================================================================================================
+
+
+_RECORD = r"/snapshot/(?P<record>[^/]+)"
+_EXAMPLE = "/snapshot/20260101T000000-p"
+
+
+def _of_snapshot(name: str, word: str, post: object, right: Right) -> Route:
+    """Return the route of a form on the page of a snapshot."""
+    return route(name, f"{_RECORD}/{word}", f"{_EXAMPLE}/{word}", post=post, acts=right, again=snapshot.show)
+
+
+#: The first that fits answers.
+ROUTES: Final[tuple[Route, ...]] = (
+    route("today", r"/", "/", get=today.today),
+    route("snapshots as a table", r"/snapshots\.csv", "/snapshots.csv", get=snapshots.as_csv),
+    route("snapshots", r"/snapshots", "/snapshots", get=snapshots.listed),
+    route("ticks", r"/snapshots/ticks", "/snapshots/ticks", post=snapshots.keep_ticks, again=snapshots.again,
+          action=snapshots.PATH),
+    route("release the ticked", r"/snapshots/release", "/snapshots/release", post=snapshots.release,
+          acts=Right.RELEASE, again=snapshots.again, action=snapshots.PATH),
+    route("choose several", r"/snapshots/several", "/snapshots/several", post=snapshots.to_several,
+          acts=Right.DESCRIBE, again=snapshots.again, action=snapshots.PATH),
+    route("change several", r"/snapshots/edit", "/snapshots/edit", get=snapshots.several, post=snapshots.save_several,
+          looks=Right.DESCRIBE, acts=Right.DESCRIBE, again=snapshots.several),
+    route("new snapshot", r"/new", "/new", get=snapshots.show, post=snapshots.start,
+          looks=Right.CAPTURE, acts=Right.CAPTURE,
+          again=snapshots.show),
+    route("log", rf"{_RECORD}/log/(?P<log>.+)", f"{_EXAMPLE}/log/crawl.log.gz", get=snapshot.show_log),
+    route("preview", rf"{_RECORD}/preview", f"{_EXAMPLE}/preview", get=preview.begin),
+    _of_snapshot("description", "describe", snapshot.save, Right.DESCRIBE),
+    route("attach", f"{_RECORD}/attach", f"{_EXAMPLE}/attach", post=snapshot.attach, acts=Right.DESCRIBE,
+          again=snapshot.show, takes_file=True),
+    _of_snapshot("detach", "detach", snapshot.detach, Right.DESCRIBE),
+    route("attachment", rf"{_RECORD}/attachment/(?P<name>[^/]+)", f"{_EXAMPLE}/attachment/contract.pdf",
+          get=snapshot.download),
+    _of_snapshot("release", "release", snapshot.release, Right.RELEASE),
+    _of_snapshot("reject", "reject", snapshot.reject, Right.REVIEW),
+    _of_snapshot("reopen", "reopen", snapshot.reopen, Right.REVIEW),
+    _of_snapshot("withdraw", "withdraw", snapshot.withdraw, Right.WITHDRAW),
+    _of_snapshot("discard", "discard", snapshot.discard, Right.WITHDRAW),
+    _of_snapshot("restore", "restore", snapshot.restore, Right.WITHDRAW),
+    _of_snapshot("cancel", "cancel", snapshot.cancel, Right.CAPTURE),
+    _of_snapshot("look", "look", snapshot.look, Right.REVIEW),
+    _of_snapshot("measure", "measure", snapshot.measure, Right.PROCESS),
+    route("step", f"{_RECORD}/step", f"{_EXAMPLE}/step", post=snapshot.step, again=snapshot.show),
+    route("snapshot as a file", rf"{_RECORD}\.(?P<kind>xml|json|dc)", f"{_EXAMPLE}.xml", get=snapshot.exported),
+    route("snapshot", _RECORD, _EXAMPLE, get=snapshot.show),
+    route("previewed page", r"/s/(?P<token>[^/]+)/(?:web|notice)/.*", "/s/x/web/20260101000000/http://e.org/",
+          get=preview.shown),
+    route("compare", r"/compare/(?P<pair>[^/]+)", "/compare/a..b", get=snapshots.compare),
+    route("compare with any", r"/compare", "/compare", get=snapshots.choose),
+    route("running", r"/running", "/running", get=jobs.running),
+    route("order", r"/job/(?P<job>[^/]+)/order", "/job/20260101T000000-p/order", post=jobs.give, acts=Right.CAPTURE,
+          again=jobs.running),
+    route("publications", r"/publications", "/publications", get=settings_pages.listed),
+    route("new publication", r"/publications/\+new", "/publications/+new",
+          get=settings_pages.new, post=settings_pages.save,
+          looks=Right.PUBLICATIONS, acts=Right.PUBLICATIONS, again=settings_pages.new),
+    route("try a new publication", r"/publications/\+try", "/publications/+try", post=settings_pages.try_,
+          acts=Right.PUBLICATIONS, again=settings_pages.new, action="/publications/+new"),
+    route("trial", r"/publications-trial/(?P<mark>[^/]+)", "/publications-trial/x", get=settings_pages.trial,
+          looks=Right.PUBLICATIONS),
+    route("publication", r"/publications/(?P<name>[^/+]+)", "/publications/p", get=settings_pages.show,
+          post=settings_pages.save, acts=Right.PUBLICATIONS, again=settings_pages.show),
+    route("try a publication", r"/publications/(?P<name>[^/+]+)/try", "/publications/p/try", post=settings_pages.try_,
+          acts=Right.PUBLICATIONS, again=settings_pages.show, suffix="/try"),
+    route("retire", r"/publications/(?P<name>[^/+]+)/retire", "/publications/p/retire", post=settings_pages.retire,
+          acts=Right.PUBLICATIONS, again=settings_pages.show),
+    route("registers", r"/registers", "/registers", get=registers.show),
+    route("keep in a register", r"/registers/save", "/registers/save", post=registers.save, acts=Right.PUBLICATIONS,
+          again=registers.show),
+    route("report", r"/report/(?P<job>[^/]+)", "/report/20260101T000000-p", get=jobs.report),
+    route("access", r"/access", "/access", get=access.show),
+    route("withhold", r"/access/withhold", "/access/withhold", post=access.withhold, acts=Right.WITHDRAW,
+          again=access.show),
+    route("lift", r"/access/lift", "/access/lift", post=access.lift, acts=Right.WITHDRAW, again=access.show),
+    route("options", r"/options", "/options",
+          get=settings_pages.show_options, post=settings_pages.save_options, acts=Right.OPTIONS,
+          again=settings_pages.show_options),
+    route("people", r"/people", "/people", get=access.show_people, looks=Right.PEOPLE),
+    route("save person", r"/people/save", "/people/save",
+          post=access.save, acts=Right.PEOPLE, again=access.show_people),
+    route("remove person", r"/people/remove", "/people/remove", post=access.remove, acts=Right.PEOPLE,
+          again=access.show_people),
+    route("password", r"/password", "/password", get=access.password, post=access.set_password, again=access.password),
+    route("feed", r"/feed/(?P<feed>[^/]+)\.atom", "/feed/x.atom", get=today.read),
+    route("address of the feed", r"/feed", "/feed", get=today.show_feed, post=today.change, again=today.show_feed),
+    route("language", r"/language", "/language", post=access.language, again=today.today),
+    route("logout", r"/logout", "/logout", post=access.logout, again=today.today),
+)  # fmt: skip
+
+
+# == app ==============================================================================================================
+
 
 _YEAR = 365 * 24 * 3600
 #: Fields of the form of a login that keep another form.
@@ -106,7 +478,7 @@ class DeskApp:
             reader = self.desk.persons.of_feed(secret)
             once = None if reader is None else self._visit(request, self.desk.sessions.once(reader), reader)
             return None if once is None else self._looked(route, said, once)
-        return replay.embedded(request, self.desk, said["token"]) if "token" in said else None
+        return preview.embedded(request, self.desk, said["token"]) if "token" in said else None
 
     def _looked(self, route: Route, said: Mapping[str, str], visit: DeskVisit) -> Response:
         if route.get is None:
@@ -155,7 +527,7 @@ class DeskApp:
     def _who(self, request: Request) -> tuple[Session, Person, str] | None:
         """Return session and person of a request, and a new cookie where a proxy tells who it is; None: nobody."""
         settings = self.desk.settings().desk
-        told = persons.told_by_proxy(settings, peer(request), request.headers)
+        told = login.told_by_proxy(settings, peer(request), request.headers)
         session = self.desk.sessions.find(request.cookies.get(self.desk.sessions.cookie, ""))
         if told:
             person = self.desk.persons.find(told, is_told=True)
@@ -215,7 +587,7 @@ class DeskApp:
             page.headers["Retry-After"] = str(int(wait) + 1)
             return page
         person = self.desk.persons.find(name)
-        if not passwords.matches(person.password if person is not None else "", form.raw("password")) or person is None:
+        if not login.matches(person.password if person is not None else "", form.raw("password")) or person is None:
             return self._login_page(request, back=back, kept=kept, name=name, said=_WRONG, status=HTTPStatus.FORBIDDEN)
         self.desk.guesses.was_right(name, address)
         session, cookie = self.desk.sessions.begin(person)
@@ -252,7 +624,7 @@ class DeskApp:
         return HTMLResponse(body, int(status), dict(NO_STORE))
 
     def _address(self, request: Request) -> str:
-        return persons.address_of(self.desk.settings().desk, peer(request), request.headers)
+        return login.address_of(self.desk.settings().desk, peer(request), request.headers)
 
     def _is_own_origin(self, request: Request) -> bool:
         """Return whether a form comes from a page of this desk, as far as the browser says where it comes from."""
@@ -321,7 +693,7 @@ class DeskApp:
             session is not None
             and person is not None
             and (
-                persons.told_by_proxy(settings, peer(request), request.headers) == session.proxy
+                login.told_by_proxy(settings, peer(request), request.headers) == session.proxy
                 if session.proxy
                 else bool(person.password) and person.password == session.password
             )

@@ -2,12 +2,18 @@
 
 SIGTERM and SIGINT end it after the requests that run. The key of sessions and tokens is made at its start, and is
 nowhere else.
+
+`/events`: the figures of what runs, as server-sent events (HTML, section "Server-sent events").
+
+One look at the jobs a second serves all who watch, and none is taken while nobody does. It reads files that the jobs
+write anyway, so the agent does nothing for it. Who watches gets a whole state at first, and another when it differs.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 import secrets
@@ -17,27 +23,123 @@ import webbrowser
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agent.acts.records import catalogue_of
-from agent.desk.server.app import DeskApp
-from agent.desk.server.bodies import Bodies
-from agent.desk.server.watching import PATH, Watching
-from agent.desk.shared.desk import Desk
-from webarcfs.archive.catalogue.catalogue import Catalogue
+from agent.desk import forms
+from agent.desk.pages import jobs
+from agent.desk.server.app import Bodies, DeskApp
+from agent.desk.visit import Desk
+from agent.operations.records import catalogue_of
+from webarcfs.archive.catalogue.catalogue import Catalogue, Chosen, opened
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import WebarcError
-from webarcfs.archive.system import privileges, systemd
+from webarcfs.archive.system import processes
 from webarcfs.room.answering import Answering
-from webarcfs.room.server import listeners
+from webarcfs.room.server import supervisor
 from webarcfs.room.server.access_log import AccessLog, Logged
-from webarcfs.room.server.connections import ListenerServer
-from webarcfs.room.server.listeners import Listener
+from webarcfs.room.server.connections import HostRules, ListenerServer, SecurityHeaders, host_names, room_headers
 from webarcfs.room.server.options import Address, hosts_of
-from webarcfs.room.server.request_rules import HostRules, host_names
-from webarcfs.room.server.security_headers import SecurityHeaders, room_headers
+from webarcfs.room.server.supervisor import Listener
+
+# == watching =========================================================================================================
+
+
+PATH = "/events"
+_HEADERS = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+]
+#: Looks at the jobs until the newest snapshot is asked for again.
+_EVERY = 5
+
+
+class Watching:
+    """All who watch. For the event loop."""
+
+    def __init__(self, desk: Desk, may_watch: Callable[[Request], bool]) -> None:
+        self._desk = desk
+        self._may_watch = may_watch
+        self._watchers: dict[asyncio.Queue[str], str] = {}  # with what each was told last
+        self._looking: asyncio.Task[None] | None = None
+        self._looks = 0
+        self._newest = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one who watches, until it goes."""
+        allowed = await asyncio.to_thread(self._may_watch, Request(scope))
+        if not allowed or len(self._watchers) >= forms.WATCHERS or scope["method"] != "GET":
+            status = 403 if not allowed else 503
+            await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"0")]})
+            await send({"type": "http.response.body", "body": b""})
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+        own: asyncio.Queue[str] = asyncio.Queue(4)
+        gone = asyncio.ensure_future(_gone(receive))
+        self._watchers[own] = ""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look())
+        try:
+            await self._tell(own, gone, scope, send)
+        finally:
+            self._watchers.pop(own, None)
+            gone.cancel()
+
+    async def _tell(self, own: asyncio.Queue[str], gone: asyncio.Future[None], scope: Scope, send: Send) -> None:
+        while not gone.done():
+            waiting = asyncio.ensure_future(own.get())
+            both: set[asyncio.Future[Any]] = {waiting, gone}
+            await asyncio.wait(both, timeout=forms.WATCH_QUIET, return_when=asyncio.FIRST_COMPLETED)
+            if waiting.done():
+                text = f"data: {waiting.result()}\n\n"
+            else:
+                waiting.cancel()
+                # The session may have ended meanwhile.
+                if gone.done() or not await asyncio.to_thread(self._may_watch, Request(scope)):
+                    break
+                text = ": still here\n\n"
+            await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+        with contextlib.suppress(OSError):
+            await send({"type": "http.response.body", "body": b""})
+
+    async def _look(self) -> None:
+        """Look at the jobs as long as somebody watches."""
+        while self._watchers:
+            watching = list(self._watchers)  # who comes meanwhile has a page that may be newer than this look
+            with contextlib.suppress(WebarcError, OSError):
+                told = await asyncio.to_thread(self._now)
+                for each in watching:
+                    if self._watchers.get(each, told) == told:  # it has gone, or knows it
+                        continue
+                    if each.full():
+                        each.get_nowait()  # who is slow gets the newest state
+                    each.put_nowait(told)
+                    self._watchers[each] = told
+            await asyncio.sleep(forms.WATCH_SECONDS)
+
+    def _now(self) -> str:
+        archive = self._desk.archive
+        said = jobs.told(archive, self._desk.history().open)
+        if self._looks % _EVERY == 0:
+            with opened(archive, Catalogue(archive)) as tables:
+                newest = tables.listed(Chosen(), limit=1)
+            self._newest = newest[0].number if newest else 0
+        self._looks += 1
+        return json.dumps({**said, "newest": self._newest}, ensure_ascii=False, separators=(",", ":"))
+
+
+async def _gone(receive: Receive) -> None:
+    """Return when the client has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+# == serving ==========================================================================================================
+
 
 _log = logging.getLogger("webarc")
 #: Seconds between two looks at the connections.
@@ -89,13 +191,13 @@ def serve(options: DeskOptions, say: Callable[[str], None] = print) -> None:
     """
     # It tells of its own begin and end, and warns of each broken request, which anybody may send.
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
-    given = listeners.inherited(os.environ, os.getpid())
-    listener = next(iter(given.values())) if given else listeners.bind(options.listen)
+    given = supervisor.inherited(os.environ, os.getpid())
+    listener = next(iter(given.values())) if given else supervisor.bind(options.listen)
     try:
         owner = options.archive.stat()
         if os.geteuid() == 0 and owner.st_uid != 0:
-            privileges.become(owner.st_uid, owner.st_gid)
-        privileges.allow_many_files()
+            processes.become(owner.st_uid, owner.st_gid)
+        processes.allow_many_files()
         origin = options.origin or listener.address.origin
         place = options.origin or str(listener.address)
         archive = directory.open_archive(options.archive)
@@ -141,14 +243,14 @@ async def _serve(
         say(f"the desk of {desk.archive.root} is at {where}")
         for fault in _faults(desk):
             say(f"fault: {fault}")
-        systemd.notify("READY=1", f"STATUS=at {where}")
+        processes.notify("READY=1", f"STATUS=at {where}")
         if options.opens_browser and desk.origin:
             threading.Thread(target=webbrowser.open, args=(f"{desk.origin}/",), daemon=True).start()
 
     server = ListenerServer(app, started)
 
     def end() -> None:
-        systemd.notify("STOPPING=1")
+        processes.notify("STOPPING=1")
         server.should_exit = True
 
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,5 +1,5 @@
-"""Records that describe captures: their fields, their XML, the jobs in git that they describe.
+"""Records that describe crawls: their fields, their XML, the jobs in git that they describe.
 
-Public: every module. Pure, apart from `captures`, `catalogue`, `catalogue_database` and `people`, which read and write
-git, tables and people.toml. Imports model, system, config, git, document, index, history.
+Public: every module. `record`, `record_xml` and `workflow` are values and rules; `catalogue`, `formats` and `people`
+read and write git, tables and files that people edit.
 """

@@ -4,28 +4,318 @@ Not derived: edits, releases and withdrawals are here only. A record lies at `re
 its attachments in the folder `<id>` beside it. The files `number` (given last), `described` (the number in the feed
 up to which each capture has a record) and `discarded` (the ids of discarded records, a line each) lie at the top. All
 methods raise Damaged if the repository cannot be read.
+
+The captures of an archive, as git tells them: which crawls' commits one job made, and what it saw.
+
+A commit of layout 2 names its job. Of older ones those of the same publication and time are one job, whose name these
+two are; imports are one by the same files. Nothing else is read: no report, no catalogue.
+
+Rows of lists of records: what a table shows of each without reading it, and which ones a list chooses.
+
+catalogue.db: what decisions and lists need of the records, in tables. Derived from catalogue.git.
+
+Who opens it brings it in step with the catalogue; the cost follows the records that changed. A user who may not write
+gets tables of his own, in memory.
 """
 
 from __future__ import annotations
 
 import errno
 import heapq
+import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from io import IOBase
+from pathlib import Path
+from typing import Any
 
 from webarcfs.archive.catalogue import record_xml
-from webarcfs.archive.catalogue.record import Event, Record, State, publication_of
+from webarcfs.archive.catalogue.record import OWN, Event, FieldNumber, Occasion, Part, Record, State, publication_of
+from webarcfs.archive.catalogue.workflow import HELD, Progress, Step, progress_of
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git.repository import MAIN, RefUpdate, Repository
+from webarcfs.archive.git.repository import CRAWLS, MAIN, PUBLICATIONS, Commit, RefUpdate, Repository
 from webarcfs.archive.history import sequence
-from webarcfs.archive.model.errors import Busy, Damaged, InvalidDocument, NotFound
-from webarcfs.archive.model.metadata import from_epoch, now
+from webarcfs.archive.index.sqlite_file import SqliteFile, remove
+from webarcfs.archive.model.errors import Busy, Damaged, DatabaseDamaged, InvalidDocument, NotFound
+from webarcfs.archive.model.metadata import CommitTag, compact_time, from_epoch, now, parse_compact_time
 from webarcfs.archive.system import locks
-from webarcfs.archive.system.whole_files import size_of
+from webarcfs.archive.system.files import size_of
+
+# == captures =========================================================================================================
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedPart:
+    """A crawl's commit on a domain, with what tells its job."""
+
+    part: Part
+    job: str
+    publication: str
+    sources: tuple[str, ...]
+    time: int
+    sequence: int
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What the commits of one job have in common, and no others."""
+        if self.job:
+            return (self.job,)
+        if self.sources:
+            return (self.publication, *sorted(self.sources))
+        return (self.publication, str(self.time))
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """What one job published: its parts in the order of the feed. `is_import`: it read files, and fetched nothing.
+
+    `last` is the number in the feed of its last part, `sequence` of its first.
+    """
+
+    job: str
+    publication: str
+    parts: tuple[Part, ...]
+    sequence: int
+    last: int
+    is_import: bool
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the last of its parts on each domain is complete."""
+        return all({part.tag.domain: part.complete for part in self.parts}.values())
+
+    @property
+    def is_held(self) -> bool:
+        """Whether readers were not allowed to see it at once."""
+        return any(part.is_held for part in self.parts)
+
+
+def captures(archive: Archive, tags: Iterable[CommitTag] | None = None) -> list[Capture]:
+    """Return the captures of an archive, or those of some commitTags, in the order of the feed.
+
+    Skips what cannot be read: `verify` reports it.
+    """
+    jobs: dict[tuple[str, ...], list[CapturedPart]] = {}
+    for each in _all_parts(archive) if tags is None else _named_parts(archive, tags):
+        jobs.setdefault(each.key, []).append(each)
+    found = (_capture(sorted(parts, key=lambda each: each.sequence)) for parts in jobs.values())
+    return sorted(found, key=lambda each: each.sequence)
+
+
+def _all_parts(archive: Archive) -> Iterator[CapturedPart]:
+    for domain in archive.domains():
+        with suppress(NotFound, Damaged):
+            store = Repository(archive.repository(domain))
+            for name in store.ref_names(CRAWLS):
+                yield from _at(store, f"{CRAWLS}{name}")
+
+
+def _named_parts(archive: Archive, tags: Iterable[CommitTag]) -> Iterator[CapturedPart]:
+    stores: dict[str, Repository] = {}
+    for tag in tags:
+        with suppress(NotFound, Damaged):
+            if tag.domain not in stores:
+                stores[tag.domain] = Repository(archive.repository(tag.domain))
+            yield from _at(stores[tag.domain], tag.ref)
+
+
+def _at(store: Repository, ref: str) -> Iterator[CapturedPart]:
+    with suppress(Damaged):
+        target = store.ref(ref)
+        commit = sequence.crawl_commit(store, target) if target is not None else None
+        if commit is not None:
+            yield _part(store, commit)
+
+
+def part_of(store: Repository, commit: Commit) -> Part:
+    """Return what a crawl's commit published. Of layout 1 git tells no seen tree: then each publication saw its own."""
+    message = commit.message
+    seen = message.seen
+    if not seen and not message.job and len(_publications(store)) > 1:
+        seen = OWN
+    return Part(message.tag, message.complete, seen, message.is_held)
+
+
+def _publications(store: Repository) -> set[str]:
+    """Return the publications that ever published on a domain."""
+    found = set(store.ref_names(PUBLICATIONS))
+    for target in store.refs(CRAWLS).values() if len(found) <= 1 else ():
+        with suppress(Damaged):
+            commit = sequence.crawl_commit(store, target)
+            found |= {commit.message.publication} if commit is not None else set()
+    return found
+
+
+def _part(store: Repository, commit: Commit) -> CapturedPart:
+    message = commit.message
+    part = part_of(store, commit)
+    sources = tuple(message.all("Source"))
+    return CapturedPart(part, message.job, message.publication, sources, commit.time, message.sequence)
+
+
+def _capture(parts: list[CapturedPart]) -> Capture:
+    first = parts[0]
+    job = first.job or f"{compact_time(from_epoch(first.time))}-{first.publication}"
+    shown = tuple(each.part for each in parts)
+    return Capture(job, first.publication, shown, first.sequence, parts[-1].sequence, bool(first.sources))
+
+
+# == record rows, pure ================================================================================================
+
+
+#: The states of records that people have to look at: not released, and not put aside.
+WAITING = tuple(state for state in State if state in HELD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordRow:
+    """A record in a list. `documents` and `bytes` are None if not counted; `…_before` are those of the one before.
+
+    `before` is the id of the counted record of the same publication that comes before it, empty without one.
+    """
+
+    id: str
+    number: int
+    publication: str
+    state: State
+    title: str
+    domain: str
+    date: datetime
+    complete: bool
+    has_parts: bool
+    is_occasion: bool
+    reason: str
+    release: str
+    closed_for: str
+    documents: int | None
+    bytes: int | None
+    progress: Progress
+    before: str = ""
+    documents_before: int | None = None
+    bytes_before: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """What a list chooses: an empty text, or None, chooses all. `since` is a time in seconds since 1970.
+
+    `words` are words that the record has in its title, domains, publication, signature, provenance, project, occasion
+    or number. `waits`: people have to decide. `complete`, `passed`: as the capture and the last check were.
+    """
+
+    publication: str = ""
+    state: str = ""
+    words: str = ""
+    year: str = ""
+    waits: bool = False
+    complete: bool | None = None
+    passed: bool | None = None
+    since: int = 0
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters of the statements in sql/catalogue/."""
+        words = self.words.casefold().split()[:3]
+        begin, end = _year(self.year)
+        return {
+            "publication": self.publication,
+            "state": self.state,
+            "waits": int(self.waits),
+            "complete": -1 if self.complete is None else int(self.complete),
+            "passed": -1 if self.passed is None else int(self.passed),
+            "since": max(self.since, begin),
+            "until": end,
+            **{f"word{at}": words[at - 1] if at <= len(words) else "" for at in (1, 2, 3)},
+        }
+
+
+def _year(text: str) -> tuple[int, int]:
+    if not (text.isascii() and text.isdecimal() and len(text) == 4):
+        return 0, 1 << 40
+    begin = parse_compact_time(f"{text}0101T000000") if int(text) else from_epoch(0)
+    end = parse_compact_time(f"{int(text) + 1}0101T000000") if 0 < int(text) < 9999 else from_epoch(1 << 37)
+    return int(begin.timestamp()), int(end.timestamp())
+
+
+def values_of(record: Record) -> dict[str, Any]:
+    """Return the columns of a record, for `catalogue/insert_record`."""
+    progress = progress_of(record)
+    domains = ", ".join(record.domains)
+    title = record.title.text
+    words = (title, domains, record.publication, record.id, str(record.number), *map(record.text, (2, 3, 4, 5, 12)))
+    return {
+        "date": int((record.date or _begun(record)).timestamp()),
+        "title": title,
+        "domain": record.text(FieldNumber.DOMAIN) or domains,
+        "complete": int(record.complete),
+        "parts": len(record.parts),
+        "occasion": int(record.occasion is Occasion.OCCASION),
+        "reason": record.text(FieldNumber.OCCASION) if record.occasion is Occasion.OCCASION else "",
+        "release": record.release,
+        "documents": _number(record.text(FieldNumber.FILES)),
+        "bytes": _number(record.text(FieldNumber.BYTES)),
+        "waits": int(record.state in HELD),
+        "passed": int(progress.passed),
+        "progress": _told(progress),
+        "words": " ".join(words).casefold(),
+    }
+
+
+def row_of(found: Any) -> RecordRow:
+    """Return the row of a line that `catalogue/list_records` found."""
+    (number, publication, state, title, domain, date, complete, parts, occasion, reason, release, closed_for,
+     documents, size, passed, progress, record_id, before, documents_before, bytes_before) = found  # fmt: skip
+    return RecordRow(
+        id=record_id, number=number, publication=publication, state=State(state), title=title, domain=domain,
+        date=from_epoch(date), complete=bool(complete), has_parts=bool(parts), is_occasion=bool(occasion),
+        reason=reason, release=release, closed_for=closed_for, documents=documents, bytes=size,
+        progress=_read(progress, State(state), complete=bool(complete), passed=bool(passed)),
+        before=before or "", documents_before=documents_before, bytes_before=bytes_before,
+    )  # fmt: skip
+
+
+def _begun(record: Record) -> datetime:
+    """Return when a record without parts was made: its id begins with that."""
+    with suppress(Damaged):
+        return parse_compact_time(record.id.partition("-")[0])
+    return record.events[0].at if record.events else from_epoch(0)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() else None
+
+
+def _told(progress: Progress) -> str:
+    said = {
+        "done": sorted(progress.done),
+        "fetching": progress.is_fetching,
+        "looks": progress.looks_wanted,
+        "checkers": sorted(progress.checkers),
+        "back": progress.is_taken_back,
+    }
+    return json.dumps({name: value for name, value in said.items() if value}, ensure_ascii=False)
+
+
+def _read(text: str, state: State, *, complete: bool, passed: bool) -> Progress:
+    said = json.loads(text)
+    return Progress(
+        state=state,
+        done=frozenset(Step(each) for each in said.get("done", ())),
+        is_complete=complete,
+        is_fetching=bool(said.get("fetching")),
+        looks_wanted=bool(said.get("looks")),
+        passed=passed,
+        checkers=frozenset(said.get("checkers", ())),
+        is_taken_back=bool(said.get("back")),
+    )
+
+
+# == catalogue ========================================================================================================
+
 
 RECORDS = "records"
 _NUMBER = "number"
@@ -353,3 +643,200 @@ def _numbered(records: Sequence[Record], last: int) -> Iterator[Record]:
         else:
             last += 1
             yield replace(record, number=last)
+
+
+# == catalogue database ===============================================================================================
+
+
+_VERSION = 3
+_MEMORY = Path(":memory:")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedPart:
+    """A snapshot that a record describes. `seq` is its time in seconds; the rest as in `Part` and `Record`."""
+
+    seq: int
+    seen: str
+    is_held: bool
+    publication: str
+    state: State
+    closed_for: str
+
+
+@dataclass(frozen=True, slots=True)
+class YearOfCaptures:
+    """What a publication captured in a year. `documents` and `bytes` are of all snapshots but the `uncounted`."""
+
+    publication: str
+    year: int
+    snapshots: int
+    uncounted: int
+    documents: int
+    bytes: int
+
+
+class CatalogueDatabase(SqliteFile):
+    """An open catalogue.db, in step with its catalogue. Use it as a context manager, in one thread."""
+
+    def __init__(self, path: Path, catalogue: Catalogue) -> None:
+        """Open or make it, and bring it in step. Raises DatabaseDamaged, Busy, OSError; Damaged of the catalogue."""
+        super().__init__(path, "IMMEDIATE")
+        #: The commit of the catalogue with which it is in step, or a later one; empty without any.
+        self.commit = ""
+        try:
+            with self._translated():
+                self._ready(_VERSION, "catalogue/schema")
+                self.update(catalogue)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def update(self, catalogue: Catalogue) -> bool:
+        """Bring it in step with the catalogue; return whether it was behind."""
+        state = catalogue.state()
+        self.commit = "" if state is None else state.commit
+        with self._translated():
+            known = self._run("catalogue/select_state").fetchone()
+            if state is None or (known is not None and known[0] == state.commit):
+                return False
+            # Two processes may do this at once: each writes what the catalogue has, and the state that it is sure of.
+            with self._connection:
+                for record_id, record in catalogue.changed(known[0] if known is not None else None):
+                    self._run("catalogue/forget_parts", id=record_id)
+                    self._run("catalogue/forget_record", id=record_id)
+                    if record is not None:
+                        self._add(record)
+                self._run("catalogue/forget_state")
+                self._run("catalogue/insert_state", oid=state.commit)
+        return True
+
+    def _add(self, record: Record) -> None:
+        self._run(
+            "catalogue/insert_record",
+            id=record.id,
+            number=record.number,
+            publication=record.publication,
+            state=str(record.state),
+            closedFor=record.closed_for,
+            **values_of(record),
+        )
+        for part in record.parts:
+            self._run(
+                "catalogue/insert_part",
+                domain=part.tag.domain,
+                seq=int(part.tag.crawl_time.timestamp()),
+                record=record.id,
+                seen=part.seen,
+                held=int(part.is_held),
+            )
+
+    def parts(self, domain: str) -> dict[int, RecordedPart]:
+        """Return the snapshots of a domain that have records, by their times."""
+        with self._translated():
+            rows = self._run("catalogue/select_parts", domain=domain)
+            return {
+                int(seq): RecordedPart(int(seq), seen, bool(held), publication, State(state), closed_for)
+                for seq, seen, held, publication, state, closed_for in rows
+            }
+
+    def records(self, domain: str) -> dict[int, str]:
+        """Return the ids of the records of a domain's snapshots, by their times."""
+        with self._translated():
+            return {int(seq): str(record) for seq, record in self._run("catalogue/select_records", domain=domain)}
+
+    def id_of(self, number: int) -> str | None:
+        """Return the id of the record of a number; None without one."""
+        with self._translated():
+            row = self._run("catalogue/find_number", number=number).fetchone()
+        return None if row is None else str(row[0])
+
+    # -- lists -----------------------------------------------------------------------------------------------------
+
+    def listed(self, chosen: Chosen, *, offset: int = 0, limit: int = 50, oldest: bool = False) -> list[RecordRow]:
+        """Return the rows of a part of a list, newest first; it costs what that part costs."""
+        values = {**chosen.parameters(), "offset": offset, "limit": limit}
+        with self._translated():
+            if oldest:
+                return [row_of(each) for each in self._run("catalogue/list_oldest", **values)]
+            return [row_of(each) for each in self._run("catalogue/list_records", **values)]
+
+    def row(self, record_id: str) -> RecordRow | None:
+        """Return the row of a record; None without one."""
+        with self._translated():
+            found = self._run("catalogue/find_listed", id=record_id).fetchone()
+        return None if found is None else row_of(found)
+
+    def count_of(self, chosen: Chosen) -> int:
+        """Return how many records a list has."""
+        with self._translated():
+            if chosen.words.strip():
+                return int(self._run("catalogue/count_found", **chosen.parameters()).fetchone()[0])
+            return int(self._run("catalogue/count_listed", **chosen.parameters()).fetchone()[0])
+
+    def numbers(self, chosen: Chosen, limit: int) -> list[int]:
+        """Return the numbers of the records of a list, newest first."""
+        with self._translated():
+            found = self._run("catalogue/list_numbers", **chosen.parameters(), limit=limit).fetchone()[0]
+        return [int(each) for each in found.split(",")] if found else []
+
+    def states(self) -> dict[State, int]:
+        """Return how many records each state has."""
+        with self._translated():
+            return {State(state): int(count) for state, count in self._run("catalogue/count_states")}
+
+    def newest(self, publications: Iterable[str]) -> dict[str, tuple[int, int]]:
+        """Return how many records publications have, and the time of the newest in seconds, by their names.
+
+        One without records is not among them.
+        """
+        names = json.dumps(list(publications))
+        with self._translated():
+            return {
+                name: (int(count), int(date)) for name, count, date in self._run("catalogue/find_newest", names=names)
+            }
+
+    def by_year(self) -> list[YearOfCaptures]:
+        """Return what each publication captured in each year, by publication and year."""
+        with self._translated():
+            rows = self._run("catalogue/by_year").fetchall()
+        return [YearOfCaptures(name, *map(int, figures)) for name, *figures in rows]
+
+    def mean_bytes(self, most: int) -> dict[str, tuple[float, int]]:
+        """Return the mean size of each publication's last captures, `most` at most, and how many these are."""
+        with self._translated():
+            return {name: (mean, int(of)) for name, mean, of in self._run("catalogue/mean_bytes", most=most)}
+
+    def count(self) -> int:
+        """Return the number of records."""
+        with self._translated():
+            return int(self._one("catalogue/count_records"))
+
+    @property
+    def all_open(self) -> bool:
+        """Whether each record is released and never closed."""
+        with self._translated():
+            return bool(self._one("catalogue/all_open"))
+
+
+@contextmanager
+def opened(archive: Archive, catalogue: Catalogue | None = None) -> Iterator[CatalogueDatabase]:
+    """Open the tables of an archive's records, in step with the catalogue. Raises Damaged of the catalogue.
+
+    A damaged file is made anew.
+    """
+    catalogue = catalogue or Catalogue(archive)
+    with _opened(archive.catalogue_database, catalogue) as database:
+        yield database
+
+
+def _opened(path: Path, catalogue: Catalogue) -> CatalogueDatabase:
+    for _ in range(2):
+        try:
+            return CatalogueDatabase(path, catalogue)
+        except DatabaseDamaged:
+            with suppress(OSError):
+                remove(path)
+        except (Busy, OSError):
+            break
+    return CatalogueDatabase(_MEMORY, catalogue)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from webarcfs.archive.config import toml_file
+from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import SettingsError
 
@@ -106,7 +106,7 @@ def _rows(path: Path, table: str, keys: tuple[str, ...]) -> dict[str, dict[str, 
 
 def _change(archive: Archive, path: Path, place: tuple[str, str], changes: Mapping[str, str]) -> None:
     table, name = place
-    with toml_file.changing(path, archive.settings_lock, _MODE) as document:
+    with settings_files.changing(path, archive.settings_lock, _MODE) as document:
         rows = document.setdefault(table, {})
         row = rows.setdefault(name, {})
         for key, value in changes.items():

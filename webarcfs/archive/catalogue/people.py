@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from webarcfs.archive.catalogue.workflow import RIGHTS, Right, Role
-from webarcfs.archive.config import toml_file
+from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Forbidden, SettingsError, UsageError
 
@@ -132,7 +132,7 @@ def save(archive: Archive, person: Person, by: Acting | None = None) -> None:
         acting(archive, Right.PEOPLE)
     if not _KEY.fullmatch(person.key):
         raise UsageError(f"{person.key!r} is no key; it has letters, digits, - and _")
-    with toml_file.changing(archive.people, archive.settings_lock, _MODE) as document:
+    with settings_files.changing(archive.people, archive.settings_lock, _MODE) as document:
         known = load(archive) or {}
         before = known.get(person.key)
         if before is not None and not person.password:
@@ -153,7 +153,7 @@ def set_password(archive: Archive, key: str, password: str, by: Acting | None = 
         raise UsageError(f"there is no person {key}; there are: {', '.join(persons) or 'none'}")
     if by is None and persons[key].unix != _login():
         acting(archive, Right.PEOPLE)
-    with toml_file.changing(archive.people, archive.settings_lock, _MODE) as document:
+    with settings_files.changing(archive.people, archive.settings_lock, _MODE) as document:
         known = load(archive) or {}
         _must_stay_open(known | {key: replace(known.get(key, persons[key]), password=password)})
         _write(document.setdefault("person", {}), key, {"password": password} | ({} if password else {"feed": ""}))
@@ -164,7 +164,7 @@ def set_feed(archive: Archive, key: str, feed: str) -> None:
 
     Raises Forbidden where the person is not there any more, SettingsError.
     """
-    with toml_file.changing(archive.people, archive.settings_lock, _MODE) as document:
+    with settings_files.changing(archive.people, archive.settings_lock, _MODE) as document:
         if key not in (load(archive) or {}):
             raise Forbidden(f"{archive.people} has no person {key}")
         _write(document.setdefault("person", {}), key, {"feed": feed})
@@ -184,7 +184,7 @@ def remove(archive: Archive, key: str, by: Acting | None = None) -> None:
     """Remove a person. `by` as in `save`. Raises UsageError if there is none, or nobody could change people then."""
     if by is None:
         acting(archive, Right.PEOPLE)
-    with toml_file.changing(archive.people, archive.settings_lock, _MODE) as document:
+    with settings_files.changing(archive.people, archive.settings_lock, _MODE) as document:
         persons = load(archive) or {}
         if key not in persons:
             raise UsageError(f"there is no person {key}; there are: {', '.join(persons) or 'none'}")

@@ -2,6 +2,11 @@
 
 A record describes one job. Its id is the job's name; `number` counts for people. A value says who or what set it, and
 when. Times are CET.
+
+The 81 fields of a record, as the Bundestag's web archive of 2005 described a snapshot (its section 4.4). Pure.
+
+`FIELDS` says of each: number, group (the step that fills it), kind, names, the party that sets it, the parties that may
+edit it, and whether readers see it.
 """
 
 from __future__ import annotations
@@ -9,10 +14,464 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from enum import StrEnum
+from enum import Enum, IntEnum, StrEnum
 
-from webarcfs.archive.catalogue.fields import BY_NUMBER, FIELDS
 from webarcfs.archive.model.metadata import CommitTag, now
+
+# == fields, pure =====================================================================================================
+
+
+class Kind(StrEnum):
+    """What a field is for."""
+
+    LOG = "LOG"  # checks the archiving
+    AVA = "AVA"  # describes, as archives do
+    TMD = "TMD"  # describes technically
+
+
+class SetBy(Enum):
+    """The party that sets a field first."""
+
+    SYSTEM = "system"
+    ARCHIVIST = "archivist"
+    OPTION = "option"  # a setting of the administrator, copied in
+
+
+class Edit(Enum):
+    """When an archivist may edit a field. An administrator may edit all but LOG, dates, persons and durations."""
+
+    NEVER = "never"
+    UNTIL_FETCHED = "until fetched"
+    ALWAYS = "always"
+
+
+class FieldNumber(IntEnum):
+    """The fields by name: each is called as its element in record.xml, and is its number in the source."""
+
+    ID = 1
+    SIGNATURE = 2
+    PROVENANCE = 3
+    PROJECT = 4
+    OCCASION = 5
+    REMARKS = 6
+    DATE = 7
+    PERSON = 8
+    OPERATING_SYSTEM = 9
+    PATH = 10
+    TOOL = 11
+    DOMAIN = 12
+    EXCLUDED_DOMAIN = 13
+    INTERNAL_DEPTH = 14
+    EXTERNAL_DEPTH = 15
+    EXCLUDED_EXTENSIONS = 16
+    RATE_LIMIT = 17
+    PARALLEL_DOWNLOADS = 18
+    COMMAND_LINE = 19
+    CRAWLER_REMARKS = 20
+    STATUS = 21
+    BYTES = 22
+    FILES = 23
+    FOLDERS = 24
+    FILES_BY_EXTENSION = 25
+    MAKERS = 26
+    READERS = 27
+    NEW_EXTENSIONS = 28
+    DURATION = 29
+    CAPTURE_REMARKS = 30
+    COPY_DATE = 31
+    COPY_PERSON = 32
+    COPY_PATH = 33
+    COUNTED = 34
+    CONVERSION_DATE = 35
+    CONVERSION_PERSON = 36
+    BYTES_CONVERTED = 37
+    CONVERSION_DURATION = 38
+    LINKS = 39
+    EXTERNAL_LINKS_REPLACED = 40
+    EXTERNAL_LINKS = 41
+    INTERNAL_LINKS = 42
+    LINK_REMARKS = 43
+    ERROR_PAGES = 44
+    ERROR_PAGE_REMARKS = 45
+    SEARCH_LINKS = 46
+    SEARCH_LINK_REMARKS = 47
+    CONVERTER = 48
+    CONVERTER_PARAMETERS = 49
+    FILES_CONVERTED = 50
+    FILES_NOT_CONVERTED = 51
+    CONVERSION_REMARKS = 52
+    INDEX_DATE = 53
+    INDEX_PERSON = 54
+    INDEX_DURATION = 55
+    INDEXER = 56
+    INDEXER_PARAMETERS = 57
+    TERMS = 58
+    INDEX_REMARKS = 59
+    RELEASE_DATE = 60
+    RELEASE_PERSON = 61
+    CHECKED_PAGES = 62
+    OTHER_CHECKS = 63
+    RELEASE_REMARKS = 64
+    BACKUP_DATE = 65
+    BACKUP_PERSON = 66
+    BACKUP_DURATION = 67
+    BACKUP_BYTES = 68
+    BACKUP_SOFTWARE = 69
+    BACKUP_PARAMETERS = 70
+    MEDIUM = 71
+    MEDIUM_URI = 72
+    BACKUP_REMARKS = 73
+    MEASURE_DATE = 74
+    MEASURE_PERSON = 75
+    MEASURE_KIND = 76
+    MEASURE_DESCRIPTION = 77
+    MEASURE_SOFTWARE = 78
+    MEASURE_PARAMETERS = 79
+    MEASURE_BYTES = 80
+    MEASURE_REMARKS = 81
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field: `name` is its element in record.xml, `en` and `de` are for people."""
+
+    number: int
+    group: str
+    kind: Kind
+    name: str
+    set_by: SetBy
+    en: str
+    de: str
+
+    @property
+    def is_remark(self) -> bool:
+        """Whether it has remarks, of steps and of people."""
+        return self.name.casefold().endswith("remarks")
+
+    @property
+    def archivist(self) -> Edit:
+        """When an archivist may edit it."""
+        if self.number in _UNTIL_FETCHED:
+            return Edit.UNTIL_FETCHED
+        return Edit.ALWAYS if self.number in _ARCHIVISTS or self.is_remark else Edit.NEVER
+
+    @property
+    def administrator(self) -> bool:
+        """Whether an administrator may edit it."""
+        own = self.kind is Kind.LOG or self.number in _PERSONS
+        return not own and not self.name.casefold().endswith(("date", "duration"))
+
+    @property
+    def is_public(self) -> bool:
+        """Whether readers see it: neither persons, nor the places of copies, nor why it was decided so."""
+        return self.number not in _PERSONS | _PLACES | _DECISIONS
+
+    @property
+    def is_about_documents(self) -> bool:
+        """Whether it counts, measures or names documents, also those that readers may not see."""
+        return self.number in _DOCUMENTS
+
+    @property
+    def repeats(self) -> bool:
+        """Whether a record has it for each measure."""
+        return self.group == "8"
+
+
+_UNTIL_FETCHED: frozenset[int] = frozenset(
+    {FieldNumber.DOMAIN, FieldNumber.EXCLUDED_DOMAIN, FieldNumber.EXCLUDED_EXTENSIONS}
+)
+_ARCHIVISTS: frozenset[int] = frozenset(
+    {
+        FieldNumber.SIGNATURE,
+        FieldNumber.PROVENANCE,
+        FieldNumber.PROJECT,
+        FieldNumber.OCCASION,
+        FieldNumber.REMARKS,
+        FieldNumber.CRAWLER_REMARKS,
+    }
+)
+_PERSONS: frozenset[int] = frozenset(
+    {
+        FieldNumber.PERSON,
+        FieldNumber.COPY_PERSON,
+        FieldNumber.CONVERSION_PERSON,
+        FieldNumber.INDEX_PERSON,
+        FieldNumber.RELEASE_PERSON,
+        FieldNumber.BACKUP_PERSON,
+        FieldNumber.MEASURE_PERSON,
+    }
+)
+_PLACES: frozenset[int] = frozenset({FieldNumber.COPY_PATH, FieldNumber.MEDIUM, FieldNumber.MEDIUM_URI})
+_DECISIONS: frozenset[int] = frozenset({FieldNumber.RELEASE_REMARKS})
+_DOCUMENTS: frozenset[int] = frozenset(
+    {
+        *range(FieldNumber.BYTES, FieldNumber.NEW_EXTENSIONS + 1),
+        FieldNumber.CAPTURE_REMARKS,
+        FieldNumber.BYTES_CONVERTED,
+        *range(FieldNumber.LINKS, FieldNumber.SEARCH_LINK_REMARKS + 1),
+        FieldNumber.FILES_CONVERTED,
+        FieldNumber.FILES_NOT_CONVERTED,
+        FieldNumber.CONVERSION_REMARKS,
+        FieldNumber.TERMS,
+        FieldNumber.INDEX_REMARKS,
+        FieldNumber.CHECKED_PAGES,
+        FieldNumber.OTHER_CHECKS,
+        FieldNumber.BACKUP_BYTES,
+        FieldNumber.MEASURE_BYTES,
+        FieldNumber.MEASURE_REMARKS,
+    }
+)
+_S, _R, _O = SetBy.SYSTEM, SetBy.ARCHIVIST, SetBy.OPTION
+
+
+def _field(  # noqa: PLR0917 # a row of the table
+    number: int, group: str, kind: Kind, name: str, set_by: SetBy, en: str, de: str
+) -> Field:
+    return Field(number, group, kind, name, set_by, en, de)
+
+
+#: In the order of their numbers. Number 53 is printed as a second 54 in the source.
+FIELDS: tuple[Field, ...] = (
+    _field(1, "1", Kind.LOG, "id", _S, "number", "Identifikationsnummer"),
+    _field(2, "1", Kind.AVA, "signature", _R, "signature of the fonds", "Bestandssignatur"),
+    _field(3, "1", Kind.AVA, "provenance", _R, "provenance: the office in charge", "Provenienz"),
+    _field(4, "1", Kind.AVA, "project", _R, "project", "Projektbezeichnung"),
+    _field(5, "1", Kind.AVA, "occasion", _R, "occasion", "Anlass"),
+    _field(6, "1", Kind.AVA, "remarks", _R, "remarks", "Bemerkungen"),
+    _field(7, "1", Kind.AVA, "date", _S, "date of the download", "Datum des Downloads"),
+    _field(8, "1", Kind.LOG, "person", _S, "person", "Bearbeiter"),
+    _field(9, "1", Kind.TMD, "operatingSystem", _S, "original operating system", "Ursprüngliches Betriebssystem"),
+    _field(10, "1", Kind.AVA, "path", _S, "path in the archive", "Lokaler Speicherpfad"),
+    _field(11, "1", Kind.TMD, "tool", _O, "download tool", "Download-Tool"),
+    _field(12, "1", Kind.AVA, "domain", _R, "selected domain", "Ausgewählte Domain"),
+    _field(13, "1", Kind.AVA, "excludedDomain", _R, "excluded domain", "Ausgeschlossene Domain"),
+    _field(14, "1", Kind.TMD, "internalDepth", _O, "depth of internal links", "Interne Linktiefe"),
+    _field(15, "1", Kind.TMD, "externalDepth", _O, "depth of external links", "Externe Linktiefe"),
+    _field(
+        16, "1", Kind.TMD, "excludedExtensions", _R, "excluded file extensions", "Ausgeschlossene Dateierweiterungen"
+    ),
+    _field(17, "1", Kind.TMD, "rateLimit", _O, "limit of the rate", "Geschwindigkeitsbegrenzung"),
+    _field(18, "1", Kind.TMD, "parallelDownloads", _O, "downloads at a time", "Anzahl paralleler Downloads"),
+    _field(19, "1", Kind.TMD, "commandLine", _S, "command line of the crawler", "Kommandozeilenaufruf des Crawlers"),
+    _field(
+        20, "1", Kind.TMD, "crawlerRemarks", _R, "further remarks on the crawler", "Weitere Bemerkungen zum Crawler"
+    ),
+    _field(21, "1", Kind.LOG, "status", _S, "status", "Status"),
+    _field(22, "1", Kind.TMD, "bytes", _S, "bytes after the download", "Größe in Bytes nach dem Download"),
+    _field(23, "1", Kind.TMD, "files", _S, "number of files", "Anzahl heruntergeladener Dateien"),
+    _field(24, "1", Kind.TMD, "folders", _S, "number of folders", "Anzahl heruntergeladener Ordner"),
+    _field(
+        25,
+        "1",
+        Kind.TMD,
+        "filesByExtension",
+        _S,
+        "number of files by extension",
+        "Anzahl der Dateien nach Dateierweiterung",
+    ),
+    _field(
+        26,
+        "1",
+        Kind.TMD,
+        "makers",
+        _S,
+        "programs that made the files",
+        "Software, mit der die Dateitypen erzeugt wurden",
+    ),
+    _field(
+        27,
+        "1",
+        Kind.TMD,
+        "readers",
+        _S,
+        "programs that read the files today",
+        "Software, mit der die Dateitypen heute lesbar sind",
+    ),
+    _field(28, "1", Kind.TMD, "newExtensions", _S, "new file extensions", "Neu hinzugekommene Dateierweiterungen"),
+    _field(29, "2", Kind.LOG, "duration", _S, "duration of the snapshot", "Dauer des Snapshots"),
+    _field(
+        30,
+        "2",
+        Kind.TMD,
+        "captureRemarks",
+        _R,
+        "remarks and errors of the download",
+        "Bemerkungen, Fehlermeldungen zum Download",
+    ),
+    _field(31, "3", Kind.LOG, "copyDate", _S, "date of the copy", "Datum der Kopie"),
+    _field(32, "3", Kind.LOG, "copyPerson", _S, "person who made the copy", "Bearbeiter der Kopie"),
+    _field(33, "3", Kind.LOG, "copyPath", _S, "path of the safety copy", "Lokaler Speicherpfad der Sicherungskopie"),
+    _field(34, "3", Kind.LOG, "counted", _S, "statistics were made", "Statistik angelegt"),
+    _field(35, "4", Kind.LOG, "conversionDate", _S, "date of the conversion", "Datum der Konvertierung"),
+    _field(36, "4", Kind.LOG, "conversionPerson", _S, "person who converted", "Bearbeiter der Konvertierung"),
+    _field(37, "4", Kind.TMD, "bytesConverted", _S, "bytes after the conversion", "Größe nach der Konvertierung"),
+    _field(38, "4", Kind.LOG, "conversionDuration", _S, "duration of the conversion", "Dauer der Konvertierung"),
+    _field(39, "4.1", Kind.TMD, "links", _S, "links in all", "Gesamtanzahl Links"),
+    _field(
+        40,
+        "4.1",
+        Kind.TMD,
+        "externalLinksReplaced",
+        _S,
+        "external links that were replaced",
+        "Anzahl der ersetzten externen Links",
+    ),
+    _field(
+        41,
+        "4.1",
+        Kind.TMD,
+        "externalLinks",
+        _S,
+        "different external links",
+        "Anzahl der unterschiedlichen externen Links",
+    ),
+    _field(42, "4.1", Kind.TMD, "internalLinks", _S, "internal links", "Anzahl der internen Links"),
+    _field(
+        43,
+        "4.1",
+        Kind.TMD,
+        "linkRemarks",
+        _R,
+        "remarks and errors of the links",
+        "Bemerkungen, Fehlermeldungen zu Links",
+    ),
+    _field(
+        44, "4.2", Kind.LOG, "errorPages", _S, "error pages that were treated", "Anzahl der behandelten Fehlermeldungen"
+    ),
+    _field(
+        45,
+        "4.2",
+        Kind.TMD,
+        "errorPageRemarks",
+        _R,
+        "remarks and errors of the error pages",
+        "Bemerkungen, Fehlermeldungen zu Fehlerseiten",
+    ),
+    _field(46, "4.3", Kind.TMD, "searchLinks", _S, "search links that were replaced", "Anzahl der ersetzten Suchlinks"),
+    _field(
+        47,
+        "4.3",
+        Kind.TMD,
+        "searchLinkRemarks",
+        _R,
+        "remarks and errors of the search links",
+        "Bemerkungen, Fehlermeldungen zu Suchlinks",
+    ),
+    _field(48, "4.4", Kind.TMD, "converter", _O, "conversion tool", "Konvertierungstool"),
+    _field(
+        49,
+        "4.4",
+        Kind.TMD,
+        "converterParameters",
+        _O,
+        "parameters of the conversion tool",
+        "Parameter des Konvertierungstools",
+    ),
+    _field(50, "4.4", Kind.TMD, "filesConverted", _S, "files that were converted", "Anzahl der konvertierten Dateien"),
+    _field(
+        51,
+        "4.4",
+        Kind.TMD,
+        "filesNotConverted",
+        _S,
+        "files that were not converted",
+        "Anzahl der nicht konvertierten Dateien",
+    ),
+    _field(
+        52,
+        "4.4",
+        Kind.TMD,
+        "conversionRemarks",
+        _R,
+        "remarks and errors of the conversion",
+        "Bemerkungen, Fehlermeldungen zur Konvertierung",
+    ),
+    _field(53, "5", Kind.TMD, "indexDate", _S, "date of the index", "Datum der Indexierung"),
+    _field(54, "5", Kind.LOG, "indexPerson", _S, "person who indexed", "Bearbeiter der Indexierung"),
+    _field(55, "5", Kind.LOG, "indexDuration", _S, "duration of the indexing", "Dauer der Indexierung"),
+    _field(56, "5", Kind.TMD, "indexer", _O, "indexing tool", "Indexierungstool"),
+    _field(
+        57, "5", Kind.TMD, "indexerParameters", _O, "parameters of the indexing tool", "Parameter des Indexierungstools"
+    ),
+    _field(58, "5", Kind.TMD, "terms", _S, "number of index terms", "Anzahl der Indexierungsbegriffe"),
+    _field(
+        59,
+        "5",
+        Kind.TMD,
+        "indexRemarks",
+        _R,
+        "remarks and errors of the index",
+        "Bemerkungen, Fehlermeldungen zur Indexierung",
+    ),
+    _field(60, "6", Kind.TMD, "releaseDate", _S, "date of the release", "Datum der Freigabe"),
+    _field(61, "6", Kind.TMD, "releasePerson", _S, "person who released", "Bearbeiter der Freigabe"),
+    _field(62, "6", Kind.TMD, "checkedPages", _R, "reference pages that were checked", "Geprüfte Referenzseiten"),
+    _field(63, "6", Kind.TMD, "otherChecks", _R, "other checks", "Sonstige Prüfroutinen"),
+    _field(
+        64,
+        "6",
+        Kind.TMD,
+        "releaseRemarks",
+        _R,
+        "remarks and errors of the release",
+        "Bemerkungen, Fehlermeldungen zur Freigabe",
+    ),
+    _field(65, "7", Kind.TMD, "backupDate", _S, "date of the backup", "Datum des Backups"),
+    _field(66, "7", Kind.TMD, "backupPerson", _S, "person who made the backup", "Bearbeiter des Backups"),
+    _field(67, "7", Kind.LOG, "backupDuration", _S, "duration of the backup", "Dauer des Backups"),
+    _field(68, "7", Kind.TMD, "backupBytes", _S, "bytes of the backup", "Größe des Backups in Bytes"),
+    _field(69, "7", Kind.TMD, "backupSoftware", _O, "backup software", "Backupsoftware"),
+    _field(70, "7", Kind.TMD, "backupParameters", _O, "parameters of the backup", "Parameter des Backups"),
+    _field(71, "7", Kind.TMD, "medium", _O, "medium", "Medium"),
+    _field(72, "7", Kind.TMD, "mediumUri", _O, "path or signature of the medium", "Pfad oder Signatur des Mediums"),
+    _field(73, "7", Kind.TMD, "backupRemarks", _R, "remarks on the backup", "Bemerkungen zum Backup"),
+    _field(74, "8", Kind.TMD, "measureDate", _S, "date of the measure", "Datum der Maßnahme"),
+    _field(75, "8", Kind.LOG, "measurePerson", _S, "person who took the measure", "Bearbeiter der Maßnahme"),
+    _field(76, "8", Kind.TMD, "measureKind", _R, "measure", "Maßnahme"),
+    _field(77, "8", Kind.TMD, "measureDescription", _R, "description of the measure", "Beschreibung der Maßnahme"),
+    _field(78, "8", Kind.TMD, "measureSoftware", _R, "software of the measure", "Software der Maßnahme"),
+    _field(79, "8", Kind.TMD, "measureParameters", _R, "parameters of the measure", "Parameter der Maßnahme"),
+    _field(80, "8", Kind.TMD, "measureBytes", _S, "bytes after the measure", "Größe in Bytes nach der Maßnahme"),
+    _field(
+        81,
+        "8",
+        Kind.TMD,
+        "measureRemarks",
+        _R,
+        "remarks and errors of the measure",
+        "Bemerkungen, Fehlermeldungen zur Maßnahme",
+    ),
+)
+
+#: Group → the step of the workflow that fills its fields.
+STEPS = {
+    "1": "capture",
+    "2": "capture",
+    "3": "capture",
+    "4": "convert",
+    "4.1": "convert",
+    "4.2": "convert",
+    "4.3": "convert",
+    "4.4": "convert",
+    "5": "index",
+    "6": "release",
+    "7": "backup",
+    "8": "measure",
+}
+#: The fields of group 1 and 3 that the step `count` fills.
+COUNTED: frozenset[int] = frozenset({*range(FieldNumber.BYTES, FieldNumber.NEW_EXTENSIONS + 1), FieldNumber.COUNTED})
+
+BY_NUMBER = {field.number: field for field in FIELDS}
+BY_NAME = {field.name: field for field in FIELDS}
+
+
+def step_of(field: Field) -> str:
+    """Return the step of the workflow that fills a field."""
+    return "count" if field.number in COUNTED else STEPS[field.group]
+
+
+# == record, pure =====================================================================================================
+
 
 #: `Part.seen` of a snapshot of layout 1 on a domain of several publications: it saw what its own crawls stored.
 OWN = "own"
@@ -143,7 +602,9 @@ class Record:
             "complete": "yes" if self.complete else "no",
             "title": self.title.text,
         }
-        return head | {each.name: self.text(each.number) for each in FIELDS if not each.repeats and each.number != 1}
+        return head | {
+            each.name: self.text(each.number) for each in FIELDS if not each.repeats and each.number != FieldNumber.ID
+        }
 
     def text(self, number: int) -> str:
         """Return the text of a field; empty without a value."""

@@ -2,6 +2,8 @@
 
 Each field is an element of its own name, with its number, group and kind. It is read with entities, DTDs and the
 network off.
+
+A record as simple Dublin Core, in the container of OAI-PMH (`oai_dc`): what other catalogues take.
 """
 
 from __future__ import annotations
@@ -12,12 +14,25 @@ from datetime import datetime
 
 from lxml import etree
 
-from webarcfs.archive.catalogue.fields import BY_NAME, BY_NUMBER
-from webarcfs.archive.catalogue.record import Attachment, Event, Occasion, Part, Record, State, Value
-from webarcfs.archive.config import packaged_files
+from webarcfs.archive.catalogue.record import (
+    BY_NAME,
+    BY_NUMBER,
+    Attachment,
+    Event,
+    FieldNumber,
+    Occasion,
+    Part,
+    Record,
+    State,
+    Value,
+)
+from webarcfs.archive.config import directory
 from webarcfs.archive.document.data_xml import clean, compiled
 from webarcfs.archive.model.errors import Damaged, InvalidDocument
 from webarcfs.archive.model.metadata import CommitTag, format_time, parse_time
+
+# == record xml =======================================================================================================
+
 
 NAMESPACE = "urn:webarcfs:record:1"
 #: Largest record.xml that is read, in bytes: statistics of thousands of extensions, and thousands of events.
@@ -179,5 +194,55 @@ def _schema() -> etree.XMLSchema:
     """Return the schema, one for each thread: lxml's keeps its errors in itself."""
     found: etree.XMLSchema | None = getattr(_OWN, "schema", None)
     if found is None:
-        found = _OWN.schema = compiled(etree.parse(str(packaged_files.path("xsd", "record.xsd"))))
+        found = _OWN.schema = compiled(etree.parse(str(directory.path("xsd", "record.xsd"))))
     return found
+
+
+# == dublin core, pure ================================================================================================
+
+
+OAI_DC = "http://www.openarchives.org/OAI/2.0/oai_dc/"
+DC = "http://purl.org/dc/elements/1.1/"
+
+
+def write_dublin_core(record: Record, institution: str = "") -> bytes:
+    """Return a record as Dublin Core; elements without a value are left out. `institution` is the publisher."""
+    root = etree.Element(f"{{{OAI_DC}}}dc", nsmap={"oai_dc": OAI_DC, "dc": DC})
+    for name, text in _elements(record, institution):
+        if text:
+            etree.SubElement(root, f"{{{DC}}}{name}").text = clean(text)
+    etree.indent(root)
+    return etree.tostring(root, encoding="UTF-8", xml_declaration=True) + b"\n"
+
+
+def _elements(record: Record, institution: str) -> list[tuple[str, str]]:
+    date = "" if record.date is None else format_time(record.date)
+    extent = (
+        f"{record.text(FieldNumber.FILES)} files, {record.text(FieldNumber.BYTES)} bytes"
+        if record.text(FieldNumber.BYTES)
+        else ""
+    )
+    return [
+        ("title", record.title.text or record.id),
+        ("creator", record.text(FieldNumber.PROVENANCE)),
+        ("subject", record.text(FieldNumber.PROJECT)),
+        ("description", record.text(FieldNumber.REMARKS)),
+        ("publisher", institution),
+        ("date", date),
+        ("type", "Collection"),
+        ("format", extent),
+        ("identifier", record.id),
+        ("identifier", record.text(FieldNumber.SIGNATURE)),
+        *(("source", f"http://{domain}/") for domain in record.domains),
+        ("language", record.language.text),
+        ("relation", record.publication),
+        ("coverage", record.text(FieldNumber.DOMAIN)),
+        ("rights", record.access.text or _access(record)),
+    ]
+
+
+def _access(record: Record) -> str:
+    """Return the access statement of a record that has none: what its state says."""
+    if record.state is not State.RELEASED:
+        return "not released"
+    return f"closed for {record.closed_for} from its date" if record.closed_for else "released"

@@ -1,17 +1,25 @@
 """The decisions about a record: release, rejection, withdrawal, discarding, and their way back. Pure.
 
 A decision needs a right, starts from some states only, and leads to one. Visibility follows the state (`gate`).
+
+The steps of a snapshot's way, as one table: when each may be taken, with which right, where it leads. Pure.
+
+`judged` says whether a person may take a step, `next_by_itself` which one comes without a decision. Released snapshots
+keep their state: what is done with them afterwards fills fields (`done`), in the same order.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 
-from webarcfs.archive.catalogue.fields import BY_NAME, Edit, Field
-from webarcfs.archive.catalogue.record import Record, State, Value
+from webarcfs.archive.catalogue.record import BY_NAME, Edit, Event, Field, FieldNumber, Record, State, Value
 from webarcfs.archive.model.errors import Forbidden, UsageError
 from webarcfs.archive.model.metadata import format_time, now
+
+# == workflow, pure ===================================================================================================
 
 
 class Right(StrEnum):
@@ -58,60 +66,6 @@ class Decision(StrEnum):
     RESTORE = "restore"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """Where a decision may start, the right that it needs, its event, and whether it needs a reason."""
-
-    right: Right
-    starts: frozenset[State]
-    event: str
-    needs_reason: bool
-
-
-_HELD = frozenset({State.CAPTURED, State.COUNTED, State.CONVERTED, State.INDEXED, State.CHECKED})
-RULES: dict[Decision, Rule] = {
-    Decision.RELEASE: Rule(Right.RELEASE, _HELD, "released", False),
-    Decision.REJECT: Rule(Right.REVIEW, _HELD, "rejected", True),
-    Decision.REOPEN: Rule(Right.REVIEW, frozenset({State.REJECTED}), "reopened", False),
-    Decision.WITHDRAW: Rule(Right.WITHDRAW, frozenset({State.RELEASED}), "withdrawn", True),
-    Decision.DISCARD: Rule(Right.WITHDRAW, _HELD | {State.RELEASED, State.REJECTED}, "discarded", True),
-    Decision.RESTORE: Rule(Right.WITHDRAW, frozenset({State.DISCARDED}), "restored", False),
-}
-
-
-#: The state that a decision leads to; the others lead back to the one before.
-_LEADS = {
-    Decision.RELEASE: State.RELEASED,
-    Decision.REJECT: State.REJECTED,
-    Decision.WITHDRAW: State.CHECKED,
-    Decision.DISCARD: State.DISCARDED,
-}
-
-
-def decided(record: Record, decision: Decision, person: str, reason: str) -> Record:
-    """Return a record after a decision. Raises UsageError in the wrong state, or without a reason where one is due."""
-    rule = RULES[decision]
-    if record.state not in rule.starts:
-        raise UsageError(
-            f"{record.id} is {record.state}; to {decision} it, it must be {' or '.join(sorted(rule.starts))}"
-        )
-    if rule.needs_reason and not reason.strip():
-        raise UsageError(f"to {decision} a snapshot needs a reason")
-    changed = record.with_event(rule.event, person, reason, _next(record, decision))
-    texts = {60: format_time(now()), 61: person} if decision is Decision.RELEASE else {}
-    if reason:
-        texts[64] = f"{rule.event}: {reason}"
-    return changed.with_values(texts, person, now())
-
-
-def _next(record: Record, decision: Decision) -> State:
-    if decision in _LEADS:
-        return _LEADS[decision]
-    passed_over = {None, State.DISCARDED} | ({State.REJECTED} if decision is Decision.REOPEN else set())
-    states = [event.state for event in record.events if event.state not in passed_over]
-    return next((state for state in reversed(states) if state is not None), State.CAPTURED)
-
-
 #: What can be edited beside the fields.
 ABOUT = ("title", "language", "access")
 
@@ -147,3 +101,313 @@ def may_edit(field: Field, role: Role | None, *, is_fetched: bool) -> bool:
     if role is Role.ADMINISTRATOR:
         return field.administrator
     return role is Role.ARCHIVIST and archivist
+
+
+# == steps, pure ======================================================================================================
+
+
+class Step(StrEnum):
+    """What can be done with a snapshot."""
+
+    NEW = "new"
+    CANCEL = "cancel"
+    CAPTURE = "capture"
+    COUNT = "count"
+    CONVERT = "convert"
+    INDEX = "index"
+    CHECK = "check"
+    RELEASE = "release"
+    REJECT = "reject"
+    REOPEN = "reopen"
+    WITHDRAW = "withdraw"
+    DISCARD = "discard"
+    RESTORE = "restore"
+    BACKUP = "backup"
+    MEASURE = "measure"
+
+
+#: The steps that lead from state to state, and the state that each leads to, in their order.
+ORDER: dict[Step, State] = {
+    Step.COUNT: State.COUNTED,
+    Step.CONVERT: State.CONVERTED,
+    Step.INDEX: State.INDEXED,
+    Step.CHECK: State.CHECKED,
+}
+_POSITIONS = (State.CAPTURED, *ORDER.values())
+#: The states in which a snapshot waits for a release.
+HELD = frozenset(_POSITIONS)
+_FETCHED = HELD | {State.RELEASED}
+#: The event of a check that waits for persons to look at pages, and of a person who looked at one.
+CHECKING, LOOKED = "checking", "looked"
+
+
+@dataclass(frozen=True, slots=True)
+class StepRule:
+    """A row of the table: the right, the states to start from, the state that it leads to (None: as it was).
+
+    `event` is what the record says of it, `needs_reason` whether a person has to say why.
+    """
+
+    right: Right
+    starts: frozenset[State]
+    leads: State | None
+    event: str
+    needs_reason: bool = False
+
+
+#: `new` starts from nothing. The steps of ORDER start where the ones before them that are set up are done.
+TABLE: dict[Step, StepRule] = {
+    Step.NEW: StepRule(Right.CAPTURE, frozenset(), State.OPEN, "new"),
+    Step.CANCEL: StepRule(Right.CAPTURE, frozenset({State.OPEN}), State.CANCELLED, "cancelled"),
+    Step.CAPTURE: StepRule(Right.CAPTURE, frozenset({State.OPEN}), State.CAPTURED, "captured"),
+    Step.COUNT: StepRule(Right.PROCESS, _FETCHED, State.COUNTED, "counted"),
+    Step.CONVERT: StepRule(Right.PROCESS, _FETCHED, State.CONVERTED, "converted"),
+    Step.INDEX: StepRule(Right.PROCESS, _FETCHED, State.INDEXED, "indexed"),
+    Step.CHECK: StepRule(Right.REVIEW, _FETCHED, State.CHECKED, "checked"),
+    Step.RELEASE: StepRule(Right.RELEASE, HELD, State.RELEASED, "released"),
+    Step.REJECT: StepRule(Right.REVIEW, HELD, State.REJECTED, "rejected", needs_reason=True),
+    Step.REOPEN: StepRule(Right.REVIEW, frozenset({State.REJECTED}), None, "reopened"),
+    Step.WITHDRAW: StepRule(Right.WITHDRAW, frozenset({State.RELEASED}), State.CHECKED, "withdrawn", needs_reason=True),
+    Step.DISCARD: StepRule(
+        Right.WITHDRAW,
+        HELD | {State.RELEASED, State.REJECTED},
+        State.DISCARDED,
+        "discarded",
+        needs_reason=True,
+    ),
+    Step.RESTORE: StepRule(Right.WITHDRAW, frozenset({State.DISCARDED}), None, "restored"),
+    Step.BACKUP: StepRule(Right.PROCESS, _FETCHED, None, "backup"),
+    Step.MEASURE: StepRule(Right.PROCESS, _FETCHED, None, "measure"),
+}
+#: The steps that run as jobs of their own.
+RUNS = (Step.CAPTURE, *ORDER, Step.BACKUP)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How the snapshots of a publication go: the steps of ORDER that are set up, and who decides.
+
+    `release` is the publication's word for it; `step_by_step`: each step waits for a person; `two_persons`: who
+    releases has not checked; `backs_up`: a backup follows a capture, or with `backs_up_late` a release.
+    """
+
+    set_up: frozenset[Step] = frozenset()
+    release: str = "automatic"
+    step_by_step: bool = False
+    two_persons: bool = False
+    backs_up: bool = False
+    backs_up_late: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a snapshot is: its state, the steps that are done, and what decisions need to know of it."""
+
+    state: State
+    done: frozenset[Step] = frozenset()
+    is_complete: bool = True
+    is_locked: bool = False
+    is_fetching: bool = False
+    looks_wanted: bool = False  # the check ran, and waits for persons
+    passed: bool = True  # the last check found nothing
+    checkers: frozenset[str] = frozenset()  # the persons who checked
+    is_taken_back: bool = False  # a person withdrew, rejected or discarded it: nothing releases it by itself
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a step may be taken: `refused` says why not, else it is empty and `state` is what follows."""
+
+    refused: str = ""
+    state: State | None = None
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether it may be taken."""
+        return not self.refused
+
+
+def progress_of(record: Record, *, is_locked: bool = False) -> Progress:
+    """Return where a record is. What was done before the last capture, or before it went back, counts no more."""
+    done = {Step.COUNT}
+    wanted, passed, checkers = False, True, set[str]()
+    taken_back = {TABLE[step].event for step in (Step.WITHDRAW, Step.REJECT, Step.DISCARD)}
+    for event in record.events:
+        wanted = event.what == CHECKING or (wanted and event.what in (LOOKED, "edited", "backup", "measure"))
+        done = _after(done, event)
+        if event.what in (CHECKING, TABLE[Step.CHECK].event):
+            passed = not event.text
+            checkers = (checkers if event.what != CHECKING else set()) | {event.by}
+        elif event.what == LOOKED:
+            checkers.add(event.by)
+    return Progress(
+        state=record.state,
+        done=frozenset(done),
+        is_complete=record.complete,
+        is_locked=is_locked,
+        is_fetching=record.state is State.OPEN and bool(record.job),
+        looks_wanted=wanted,
+        passed=passed,
+        checkers=frozenset(checkers),
+        is_taken_back=any(event.what in taken_back for event in record.events),
+    )
+
+
+def _after(done: set[Step], event: Event) -> set[Step]:
+    """Return the steps that are done after an event."""
+    if event.what == "captured":
+        return set() if event.state is State.CAPTURED else {Step.COUNT}
+    for step in (*ORDER, Step.BACKUP):
+        if event.what == TABLE[step].event:
+            later = _later(step) if event.state is not None else frozenset()
+            return (done | {step}) - later
+    return done
+
+
+def _later(step: Step) -> frozenset[Step]:
+    steps = list(ORDER)
+    return frozenset(steps[steps.index(step) + 1 :]) if step in ORDER else frozenset()
+
+
+def judged(  # noqa: PLR0911 # a reason each
+    step: Step,
+    at: Progress,
+    way: Way,
+    rights: Iterable[Right] | None = None,
+    *,
+    person: str = "",
+    reason: str = "",
+    again: bool = False,
+) -> Verdict:
+    """Return whether a person with these rights (None: all) may take a step now, and the state that follows.
+
+    `again` asks for a step that is done already: what follows it in ORDER is then due once more.
+    """
+    rule = TABLE[step]
+    if rights is not None and rule.right not in rights:
+        return Verdict(f"it needs the right to {rule.right}")
+    if at.is_locked:
+        return Verdict("it is being worked on by another process; look again when that has ended")
+    if step is Step.NEW:
+        return Verdict(state=State.OPEN)
+    if at.state not in rule.starts:
+        return Verdict(_out_of_state(step, at.state))
+    if at.is_fetching and step in (Step.CANCEL, Step.CAPTURE):
+        return Verdict("its capture has begun already")
+    if step in ORDER:
+        return _processed(step, at, way, again=again)
+    if step is Step.RELEASE:
+        return _released(at, way, person, reason)
+    missing = _missing_reason(step, reason)
+    return Verdict(missing) if missing else Verdict(state=rule.leads)
+
+
+def _out_of_state(step: Step, state: State) -> str:
+    starts = " or ".join(start for start in State if start in TABLE[step].starts)
+    return f"it is {state}; to {step} it, it must be {starts}"
+
+
+def _missing_reason(step: Step, reason: str) -> str:
+    return f"to {step} a snapshot needs a reason" if TABLE[step].needs_reason and not reason.strip() else ""
+
+
+def apply_decision(record: Record, decision: Decision, person: str, reason: str) -> Record:
+    """Return a record after a decision. Raises UsageError in the wrong state, or without a reason where one is due."""
+    step = Step(decision)
+    rule = TABLE[step]
+    if record.state not in rule.starts:
+        raise UsageError(f"{record.id}: {_out_of_state(step, record.state)}")
+    if missing := _missing_reason(step, reason):
+        raise UsageError(f"{record.id}: {missing}")
+    changed = record.with_event(rule.event, person, reason, rule.leads or _state_before(record, decision))
+    texts: dict[int, str] = {}
+    if decision is Decision.RELEASE:
+        texts = {FieldNumber.RELEASE_DATE: format_time(now()), FieldNumber.RELEASE_PERSON: person}
+    if reason:
+        texts[FieldNumber.RELEASE_REMARKS] = f"{rule.event}: {reason}"
+    return changed.with_values(texts, person, now())
+
+
+def _state_before(record: Record, decision: Decision) -> State:
+    """Return the state to which a decision leads back."""
+    passed_over = {None, State.DISCARDED} | ({State.REJECTED} if decision is Decision.REOPEN else set())
+    states = [event.state for event in record.events if event.state not in passed_over]
+    return next((state for state in reversed(states) if state is not None), State.CAPTURED)
+
+
+def _processed(step: Step, at: Progress, way: Way, *, again: bool) -> Verdict:
+    """Judge a step of ORDER."""
+    is_done = step in at.done if at.state is State.RELEASED else _position(at.state) >= _position(ORDER[step])
+    if is_done and not again:
+        return Verdict(f"it is {TABLE[step].event} already; --again does it once more")
+    if not is_done and again:
+        return Verdict(f"it is not {TABLE[step].event} yet; leave --again out")
+    missing = _missing(step, at, way)
+    if missing is not None:
+        return Verdict(f"it is {at.state}; the step {missing} comes first")
+    return Verdict(state=None if at.state is State.RELEASED else ORDER[step])
+
+
+def _missing(step: Step | None, at: Progress, way: Way) -> Step | None:
+    """Return the first step that is set up, comes before another one (None: all), and is not done."""
+    for each, leads in ORDER.items():
+        if each is step:
+            return None
+        is_done = each in at.done if at.state is State.RELEASED else _position(at.state) >= _position(leads)
+        if not is_done and (each in way.set_up or each is Step.COUNT):
+            return each
+    return None
+
+
+def _released(at: Progress, way: Way, person: str, reason: str) -> Verdict:
+    missing = _missing(None, at, way)
+    if missing is not None:
+        return Verdict(f"it is {at.state}; the step {missing} comes first")
+    if way.two_persons and person in at.checkers:
+        return Verdict(f"{person} checked it, and two_persons wants another person to release it")
+    if Step.CHECK in way.set_up and not at.passed and not reason.strip():
+        return Verdict("a check found something; release it with a reason")
+    return Verdict(state=State.RELEASED)
+
+
+def next_by_itself(at: Progress, way: Way) -> Step | None:
+    """Return the step that comes now without anybody's decision; None if there is none."""
+    if at.state not in _FETCHED or way.step_by_step:
+        return None
+    late = way.backs_up_late and at.state is not State.RELEASED
+    backup = Step.BACKUP if way.backs_up and Step.BACKUP not in at.done and not late else None
+    missing = _missing(None, at, way)
+    if missing is Step.CHECK and (at.looks_wanted or way.two_persons):
+        return backup  # persons have to look
+    if missing is not None:
+        return missing
+    is_sound = at.is_complete and at.passed and not at.is_taken_back
+    if at.state in HELD and way.release == "when-checked" and is_sound and not way.two_persons:
+        return Step.RELEASE
+    return backup
+
+
+def next_of_person(at: Progress, way: Way) -> Step | None:
+    """Return the one step that leads on, for people; None where nothing waits."""
+    if at.state is State.OPEN:
+        return None if at.is_fetching else Step.CAPTURE
+    if at.state not in _FETCHED:
+        return None
+    missing = _missing(None, at, way)
+    if missing is not None:
+        return missing
+    if at.state is not State.RELEASED:
+        return Step.RELEASE
+    return Step.BACKUP if way.backs_up and Step.BACKUP not in at.done else None
+
+
+def with_status(record: Record, by: str, at: datetime) -> Record:
+    """Return a record whose field 21 names its last step."""
+    words = [*(rule.event for rule in TABLE.values()), CHECKING]
+    last = next((event.what for event in reversed(record.events) if event.what in words), "")
+    whole = "complete" if record.complete else "incomplete" if record.parts else str(record.state)
+    return record.with_values({FieldNumber.STATUS: f"{whole}; last step: {last}" if last else whole}, by, at)
+
+
+def _position(state: State) -> int:
+    return _POSITIONS.index(state) if state in _POSITIONS else -1

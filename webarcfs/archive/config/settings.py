@@ -1,6 +1,6 @@
 """The settings: the keys of webarc.toml, a publication and the command line, each with its check. Pure.
 
-Command line over publication over `[crawl]` over the defaults (/Cr-1/, /Cr-2.1/). settings_file.py reads them. The
+Command line over publication over `[crawl]` over the defaults (/Cr-1/, /Cr-2.1/). settings_files.py reads them. The
 fields of `CrawlSettings` are the one list of crawl settings: the file's keys, the publications' keys and the commands'
 options are derived from it.
 """
@@ -15,8 +15,7 @@ from typing import Any
 
 from webarcfs import __version__
 from webarcfs.archive.config import validators
-from webarcfs.archive.config.fields import read_table, required, setting, tables
-from webarcfs.archive.config.interval import Interval
+from webarcfs.archive.config.validators import Interval, read_table, required, setting, tables
 from webarcfs.archive.model.errors import SettingsError
 
 #: The depth of a crawl without a bound: more links than any site has in a row.

@@ -1,21 +1,77 @@
 """Checks of settings: each takes a value from TOML or an option, and returns the checked value. Pure.
 
 A check raises ValueError with a sentence that explains the fault.
+
+Spans of time as people write them: `1 day`, `2 weeks`, `10 minutes`. Pure (/Cr-1.2/).
+
+Fields of settings: a dataclass says for each its check, default and help; here a table of TOML becomes one. Pure.
 """
 
 from __future__ import annotations
 
+import calendar
+import dataclasses
+import difflib
 import ipaddress
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import datetime
-from typing import Any
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
 
-from webarcfs.archive.config.interval import Interval
 from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.metadata import CET
-from webarcfs.archive.model.url import canonical
+from webarcfs.archive.model.urls import canonical
+
+# == interval, pure ===================================================================================================
+
+
+_FORM = re.compile(r"\s*(\d{1,6})\s*(second|minute|hour|day|week|month|year)s?\s*", re.IGNORECASE)
+_LONGEST = timedelta(days=36525)  # so that every date one interval away is valid
+_DAYS = {"month": 30, "year": 365}  # as lengths, not as dates
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """`count` times `unit`, where unit is second, minute, hour, day, week, month or year."""
+
+    count: int
+    unit: str
+
+    def __str__(self) -> str:
+        return f"{self.count} {self.unit}{'' if self.count == 1 else 's'}"
+
+    @classmethod
+    def parse(cls, text: str) -> Interval:
+        """Return the interval that `text` spells. Raises ValueError for any other text, or a length of zero."""
+        match = _FORM.fullmatch(text)
+        if match is None or int(match[1]) == 0:
+            raise ValueError(f"{text!r} is no interval; write for instance '1 day', '2 weeks' or '30 minutes'")
+        interval = cls(int(match[1]), match[2].lower())
+        if interval.seconds > _LONGEST.total_seconds():
+            raise ValueError(f"{text!r} is longer than a hundred years")
+        return interval
+
+    @property
+    def seconds(self) -> float:
+        """Its length in seconds; a month has 30 days, a year 365."""
+        if self.unit in _DAYS:
+            return timedelta(days=_DAYS[self.unit] * self.count).total_seconds()
+        return timedelta(**{f"{self.unit}s": self.count}).total_seconds()
+
+    def after(self, time: datetime) -> datetime:
+        """Return the time one interval after `time`; months and years keep the day, or take the month's last."""
+        if self.unit not in _DAYS:
+            return time + timedelta(seconds=self.seconds)
+        months = time.year * 12 + time.month - 1 + self.count * (12 if self.unit == "year" else 1)
+        year, month = divmod(months, 12)
+        day = min(time.day, calendar.monthrange(year, month + 1)[1])
+        return time.replace(year=year, month=month + 1, day=day)
+
+
+# == validators, pure =================================================================================================
+
 
 Check = Callable[[Any], Any]
 
@@ -209,3 +265,69 @@ def mime_pattern(value: Any) -> str:
     if not isinstance(value, str) or not _MIME_PATTERN.fullmatch(value):
         raise ValueError(f"{value!r} is no MIME type or pattern such as text/html or image/*")
     return value.lower()
+
+
+# == fields, pure =====================================================================================================
+
+
+_T = TypeVar("_T")
+
+
+def setting(check: Check, default: Any, explain: str, key: str = "", words: int | None = None) -> Any:
+    """Return a field; `key` is its name in TOML where that is a word of Python.
+
+    `words`: people may also write it in words; the number is the one that `unlimited` stands for.
+    """
+    told = {"check": check, "help": explain, **({"key": key} if key else {})}
+    return field(default=default, metadata=told if words is None else {**told, "words": words})
+
+
+def tables(kind: type[_T]) -> Check:
+    """Return a check for an array of tables, each the settings of a dataclass whose first field is required."""
+
+    def check(value: Any) -> tuple[_T, ...]:
+        first = dataclasses.fields(kind)[0].name  # type: ignore[arg-type] # it is a dataclass
+        if not isinstance(value, list) or not all(isinstance(each, dict) and each.get(first) for each in value):
+            raise ValueError(f"write it with two brackets, [[…]], and `{first} = …` in each")
+        faults: list[str] = []
+        found = tuple(read_table(kind, each, "", faults) for each in value)
+        if faults:
+            raise ValueError("; ".join(faults))
+        return found
+
+    return check
+
+
+def required(check: Check) -> Any:
+    """Return a field without a default."""
+    return field(metadata={"check": check, "help": ""})
+
+
+def read_table(kind: type[_T], table: Any, where: str, faults: list[str], base: _T | None = None) -> _T:
+    """Return a settings dataclass from a table over `base`; a fault is added to `faults`, and the default used."""
+    known = (each for each in dataclasses.fields(kind) if "check" in each.metadata)  # type: ignore[arg-type]
+    fields = {each.metadata.get("key", each.name): each for each in known}
+    values: dict[str, Any] = {}
+    for key, value in as_table(table, where, faults).items():
+        label = f"{where}.{key}" if where else key
+        if key not in fields:
+            faults.append(f"{label}: there is no such setting{_nearest(key, fields)}")
+            continue
+        try:
+            values[fields[key].name] = fields[key].metadata["check"](value)
+        except ValueError as error:
+            faults.append(f"{label}: {error}")
+    return dataclasses.replace(base, **values) if base is not None else kind(**values)  # type: ignore[type-var]
+
+
+def as_table(value: Any, where: str, faults: list[str]) -> dict[str, Any]:
+    """Return a table; a fault is added for anything else, and the table is empty."""
+    if isinstance(value, dict):
+        return value
+    faults.append(f"{where}: is not a table")
+    return {}
+
+
+def _nearest(key: str, known: Mapping[str, Any]) -> str:
+    close = difflib.get_close_matches(key, known, 1)
+    return f"; did you mean {close[0]}?" if close else ""

@@ -1,5 +1,4 @@
 """data.xml, the document that describes an ARC: written in one form, read with strict bounds, extended by data nodes.
 
-Public: `data_xml`, `data_nodes`, `schemas`, `validation_log`. The only folder of archive/ that knows lxml. Its only
-state are bounded caches of small results, shared by all threads. Imports model, system, config.
+Public: `data_xml`, `data_nodes`, `schemas`. Its only state are bounded caches of small results, shared by all threads.
 """

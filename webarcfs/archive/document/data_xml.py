@@ -15,7 +15,7 @@ from typing import Final
 
 from lxml import etree
 
-from webarcfs.archive.config import packaged_files
+from webarcfs.archive.config import directory
 from webarcfs.archive.model.errors import InvalidDocument
 from webarcfs.archive.model.metadata import CAPTURE_FIELDS, EVIDENCE_FIELDS, FIELDS, OK, MetaData
 
@@ -225,7 +225,7 @@ def _schema() -> etree.XMLSchema:
     try:
         found: etree.XMLSchema = _OWN.schema
     except AttributeError:
-        found = _OWN.schema = compiled(etree.parse(str(packaged_files.path("xsd", "arc.xsd"))))
+        found = _OWN.schema = compiled(etree.parse(str(directory.path("xsd", "arc.xsd"))))
     return found
 
 

@@ -3,25 +3,76 @@
 `words.xsd` is the schema of the nodes `words` in its namespace (its targetNamespace, or none), if it declares such an
 element. A schema may include and import others of the folder, by their plain names; nothing else is read, from this
 machine or another. Compiled schemas are kept until a file changes. Safe for any thread.
+
+`log/validation.log`: a line for each refused extension of a data.xml, and for each refused schema (/Xm-4/).
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from lxml import etree
 
+from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.document.node_parser import enclosed
+from webarcfs.archive.document.data_nodes import enclosed
 from webarcfs.archive.model.errors import InvalidDocument
+from webarcfs.archive.model.metadata import CET, format_time
+from webarcfs.archive.system import rotating_log
+
+# == validation log ===================================================================================================
+
+
+#: The file's name in `log/`.
+LOG_NAME = "validation.log"
+#: Longest reason, in characters: it quotes what users wrote.
+LONGEST = 1000
+
+_log = logging.getLogger(__name__)
+
+
+def refused(archive: Archive, user: str, path: str, error: BaseException) -> None:
+    """Add a line: time, user, document (its path in the mount), reason.
+
+    Columns are separated by tabs; characters that could end a line are escaped. A failed write is only logged.
+    """
+    columns = (format_time(datetime.now(CET)), _plain(user), _plain(path), _plain(str(error))[:LONGEST])
+    try:
+        append(archive.log / LOG_NAME, "\t".join(columns))
+    except OSError as trouble:
+        _log.warning("%s cannot be written: %s", archive.log / LOG_NAME, trouble)
+
+
+def append(path: Path, line: str) -> None:
+    """Append a line to a log that is rotated by size; several processes may write it."""
+    with suppress(FileNotFoundError):
+        if path.stat().st_size >= rotating_log.LARGEST:
+            rotating_log.rotate(path)
+    # One write of O_APPEND: lines of several processes never mix.
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        os.write(fd, f"{line}\n".encode("utf-8", "backslashreplace"))
+    finally:
+        os.close(fd)
+
+
+def _plain(text: str) -> str:
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+
+
+# == schemas ==========================================================================================================
+
 
 #: Bytes of one schema, and the most schemas that one may read.
-LARGEST = 1 << 20
+LARGEST_SCHEMA = 1 << 20
 MOST_FILES = 100
 #: Names of files in the folder: an element's name, without characters that lead elsewhere.
 NAME = re.compile(r"[^\x00-\x20/\\:#?%.][^\x00-\x20/\\:#?%]*\.xsd")
@@ -174,9 +225,9 @@ class _Files(etree.Resolver):
         if body is None:
             self.read[file] = stamp(self._folder / file)
             with (self._folder / file).open("rb") as opened:
-                body = opened.read(LARGEST + 1)
-        if len(body) > LARGEST:
-            raise InvalidDocument(f"{file} has more than {LARGEST} bytes")
+                body = opened.read(LARGEST_SCHEMA + 1)
+        if len(body) > LARGEST_SCHEMA:
+            raise InvalidDocument(f"{file} has more than {LARGEST_SCHEMA} bytes")
         # Entities and the like are refused here, before libxml2's parser of schemas, which expands them.
         root = data_xml.parse_element(body)
         if root.tag != _SCHEMA:

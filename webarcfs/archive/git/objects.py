@@ -1,7 +1,9 @@
 """The objects of a repository, read and written through pygit2: blobs, trees and commits, all immutable.
 
-Objects are named by their 40 hex digits, paths are `str` (bytes that are not UTF-8 become surrogates). fast_import.py
+Objects are named by their 40 hex digits, paths are `str` (bytes that are not UTF-8 become surrogates). writing.py
 writes many at once.
+
+Detects that a repack removed packs of a repository. For one thread at a time; reads names and a time only.
 """
 
 from __future__ import annotations
@@ -23,14 +25,42 @@ from typing import IO, Final, NamedTuple
 import pygit2
 from pygit2.enums import ConfigLevel, ObjectType, Option, RepositoryOpenFlag
 
-from webarcfs.archive.git import git_command, tree_lines
+from webarcfs.archive.git import git_command, tree_stream
 from webarcfs.archive.git.git_command import fail
-from webarcfs.archive.git.pack_watch import Packs
-from webarcfs.archive.model import commit_message
+from webarcfs.archive.model import metadata
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Damaged, NotFound, OtherFormat
 from webarcfs.archive.model.metadata import CET
-from webarcfs.archive.system.whole_files import rewound
+from webarcfs.archive.system.files import rewound
+
+# == pack watch =======================================================================================================
+
+
+class Packs:
+    """The packs of one repository, as of the last check."""
+
+    def __init__(self, repository: Path) -> None:
+        self._folder = repository / "objects" / "pack"
+        self._seen = self._look()
+
+    def vanished(self) -> bool:
+        """Return whether a pack was removed since the last check. Raises OSError without the folder."""
+        if self._folder.stat().st_mtime_ns == self._seen[0]:
+            return False
+        before, self._seen = self._seen, self._look()
+        return not before[1] <= self._seen[1]
+
+    def _look(self) -> tuple[int, frozenset[str]]:
+        """Return the time of the folder's last change, and the names."""
+        try:
+            time = self._folder.stat().st_mtime_ns  # first: the next check then detects a later change
+            return time, frozenset(path.name for path in self._folder.glob("*.pack"))
+        except OSError:
+            return 0, frozenset()
+
+
+# == objects ==========================================================================================================
+
 
 _TRIES = 30  # to write an object
 _READ_AT_ONCE = 1 << 16
@@ -42,15 +72,15 @@ _LARGE: Final = 64
 _LARGE_TREES: Final = 8
 _LARGE_AT_MOST: Final = 500_000
 _TREE: Final = int(ObjectType.TREE)
-_FILE: Final = tree_lines.FILE
-_MODES = {True: tree_lines.FOLDER, False: _FILE}
+_FILE: Final = tree_stream.FILE
+_MODES = {True: tree_stream.FOLDER, False: _FILE}
 #: The arguments of os.fsdecode: a walk decodes each name, and the call to it costs as much again.
 _CODING: Final = sys.getfilesystemencoding()
 _ERRORS: Final = sys.getfilesystemencodeerrors()
-_LINE: Final = tree_lines.LINE
+_LINE: Final = tree_stream.LINE
 #: libgit2's messages for a repository with an unknown format.
 _OTHER_FORMAT: Final = re.compile("unknown object format|unsupported extension|unsupported repository version")
-_FOLDERS: Final = tree_lines.FOLDERS
+_FOLDERS: Final = tree_stream.FOLDERS
 _NO_LINE: Final = b"", b"", b""
 
 
@@ -224,15 +254,15 @@ class Objects:
             else:
                 yield Difference(path, was_id, now_id)
 
-    def _changed(self, old: str | None, new: str | None) -> Iterator[tree_lines.Pair]:
+    def _changed(self, old: str | None, new: str | None) -> Iterator[tree_stream.Pair]:
         """Return the lines that differ between two folders."""
         if old == new:
             return iter(())
         before, after = (self._lines(tree) if tree else iter(()) for tree in (old, new))
-        return tree_lines.changed(before, after)
+        return tree_stream.changed_lines(before, after)
 
-    def _lines(self, tree: str) -> Iterator[tree_lines.Line]:
-        return tree_lines.lines(self.read_tree(tree), f"{self.path}: {tree}")
+    def _lines(self, tree: str) -> Iterator[tree_stream.Line]:
+        return tree_stream.read_lines(self.read_tree(tree), f"{self.path}: {tree}")
 
     def _tree(self, oid: str) -> pygit2.Tree:
         """Return a tree. The latest one is cached: a search for a document is often followed by one for its neighbour.
@@ -327,7 +357,7 @@ class Objects:
     def write_commit(self, tree: str, parents: Sequence[str], message: str, author: tuple[str, str], when: int) -> str:
         """Store a commit; no ref moves. `author` is (name, mail), `when` seconds since 1970; times are in CET."""
         offset = int((CET.utcoffset(None)).total_seconds() // 60)
-        wrote, committed = (pygit2.Signature(*who, when, offset) for who in (author, commit_message.COMMITTER))
+        wrote, committed = (pygit2.Signature(*who, when, offset) for who in (author, metadata.COMMITTER))
         return self._written(lambda: self._repo.create_commit(None, wrote, committed, message, tree, list(parents)))
 
     def _written(self, write: Callable[[], object]) -> str:

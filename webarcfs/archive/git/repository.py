@@ -3,10 +3,17 @@
 objects.py reads and writes its objects; `git fast-import` writes many, and refs move in transactions of
 `git update-ref`, so that a publication is one compare-and-swap (/Ar-5…9/).
 Several threads may read a `Repository` at once; it holds no lock and caches nothing that can change.
+
+Copies a domain's repository by git's own transfer: only missing objects are sent.
+
+For backups: no ref of the copy is ever deleted, and one moves only if the original's moved.
+
+Checksums are read past the kernel's cache, from the disk itself.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -17,21 +24,23 @@ from typing import Final
 import pygit2
 from pygit2.enums import ObjectType
 
-from webarcfs.archive.git import durability, git_command, leftlocks
-from webarcfs.archive.git.fast_import import BIG_FILE, FastImport
+from webarcfs.archive.git import git_command
 from webarcfs.archive.git.git_command import fail, reason
 from webarcfs.archive.git.objects import Objects
-from webarcfs.archive.git.tree_rewriting import Rewriting
-from webarcfs.archive.model import commit_message
+from webarcfs.archive.git.writing import BIG_FILE, FastImport, Rewriting
+from webarcfs.archive.model import metadata
 from webarcfs.archive.model.errors import Busy, Damaged
-from webarcfs.archive.system.fsync import sync_folder, sync_tree
+from webarcfs.archive.system.files import sync_folder, sync_tree
+
+# == repository =======================================================================================================
+
 
 MAIN = "refs/heads/main"
 CRAWLS = "refs/crawls/"
 PUBLICATIONS = "refs/publications/"
 #: Prefix, followed by the time of a crawl: the tree that its publication saw, if less than the crawl's commit contains.
 SEEN = "refs/seen/"
-#: Prefix, followed by the time of a crawl: the list of what it met unchanged (`webarcfs.archive.model.met_list`).
+#: Prefix, followed by the time of a crawl: the list of what it met unchanged (`webarcfs.archive.model.url_lists`).
 MET = "refs/met/"
 #: Prefix of derived forms of documents.
 FORMS = "refs/forms/"
@@ -61,7 +70,7 @@ class Commit:
     oid: str
     tree: str
     parents: tuple[str, ...]
-    message: commit_message.Message
+    message: metadata.Message
     time: int
 
 
@@ -155,12 +164,12 @@ class Repository(Objects):
 
         Raises Busy when a ref does not have its old value, OSError on a full disk, Damaged otherwise.
         """
-        durability.packs(self.path)
+        git_command.packs(self.path)
         commands = "\n".join(["start", *(_ref_command(update) for update in updates), "prepare", "commit", ""])
         while True:
             done = git_command.run([*_PATIENT, "update-ref", "--stdin"], self.path, commands.encode(), check=False)
             if not done.returncode:
-                durability.refs(self.path, [update.ref for update in updates])
+                git_command.refs(self.path, [update.ref for update in updates])
                 return
             if not self._drop_left_lock(done.stderr):
                 break
@@ -174,7 +183,7 @@ class Repository(Objects):
         lock = git_command.lock_in_the_way(stderr)
         if lock is None:
             return False
-        leftlocks.remove(self.path)
+        git_command.remove(self.path)
         return not (self.path / lock).exists()
 
     # -- states ------------------------------------------------------------------------------------------------------
@@ -185,9 +194,7 @@ class Repository(Objects):
         if not isinstance(found, pygit2.Commit):
             raise Damaged(f"{self.path}: {oid} is no commit")
         parents = tuple(str(parent) for parent in found.parent_ids)
-        return Commit(
-            str(found.id), str(found.tree_id), parents, commit_message.parse(found.message), found.commit_time
-        )
+        return Commit(str(found.id), str(found.tree_id), parents, metadata.parse(found.message), found.commit_time)
 
     def plain_commit(self, oid: str) -> PlainCommit:
         """Return a commit whose message may be of any kind. Raises Damaged for another object."""
@@ -255,7 +262,7 @@ class Repository(Objects):
 
     def drop_scratch(self) -> None:
         """Remove remains of crashes: locks, scratch refs, unfinished packs, crash reports. Call it under the lock."""
-        leftlocks.remove(self.path)
+        git_command.remove(self.path)
         stale = self.refs(INCOMING)
         if stale:
             self.update_refs([RefUpdate(INCOMING + name, None, oid) for name, oid in stale.items()])
@@ -284,3 +291,84 @@ def _ref_command(update: RefUpdate) -> str:
     if update.new is None:
         return f"delete {update.ref} {update.old or ''}".rstrip()
     return f"update {update.ref} {update.new} {update.old or _NO_OBJECT}"
+
+
+# == transfer =========================================================================================================
+
+
+#: The refs to copy: all but scratch refs of publications under way.
+_REFS = tuple(f"{each}*" for each in ("refs/heads/", CRAWLS, PUBLICATIONS, SEEN, MET, FORMS, "refs/additions/"))
+#: From this number of packs on, the small ones are merged.
+_MANY_PACKS = 20
+
+
+#: Git's files that end in a checksum of the bytes before it (gitformat-pack(5), gitformat-commit-graph(5)).
+_SUMMED = (
+    *(f"objects/pack/*.{kind}" for kind in ("pack", "idx", "rev", "bitmap", "mtimes")),
+    "objects/pack/multi-pack-index",
+    "objects/info/commit-graph",
+    "objects/info/commit-graphs/*.graph",
+)
+_CHECKSUM = 20  # bytes, SHA-1
+_READ_AT_ONCE = 1 << 20
+
+
+def fetch(source: Path, copy: Repository, refs: Sequence[str] = _REFS) -> None:
+    """Update `copy` from the repository `source`, all refs in one transaction. Raises OSError, Damaged."""
+    settings = ["-c", "fetch.unpackLimit=1", "-c", "pack.compression=1", "-c", "protocol.version=2"]
+    git_command.remove(copy.path)  # left by a killed backup
+    command = ["fetch", "--quiet", "--atomic", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance"]
+    git_command.run([*settings, *command, str(source), *(f"+{each}:{each}" for each in refs)], copy.path)
+
+
+def differing(source: Repository, copy: Repository) -> list[str]:
+    """Return the refs of `source` that `copy` lacks, or has with another target."""
+    theirs = copy.refs("refs/")
+    ours = source.refs("refs/")
+    return [name for name, oid in ours.items() if not name.startswith(INCOMING) and theirs.get(name) != oid]
+
+
+def rotten(repository: Path) -> list[str]:
+    """Return the files of a repository that do not match their checksum, a line each.
+
+    They are all read from the disk, and nothing is unpacked. Loose objects are left out: a copy has none.
+    """
+    found = []
+    for path in sorted(path for pattern in _SUMMED for path in repository.glob(pattern)):
+        if not _fits(path):
+            found.append(f"{path.relative_to(repository)}: it does not fit its checksum")
+    return found
+
+
+def _fits(path: Path) -> bool:
+    digest, buffer = hashlib.sha1(usedforsecurity=False), memoryview(bytearray(_READ_AT_ONCE))
+    try:
+        with path.open("rb", buffering=0) as file:
+            left = os.fstat(file.fileno()).st_size - _CHECKSUM
+            # Bytes in the page cache would say nothing of the disk; and other programs need that memory.
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            while left > 0:
+                read = file.readinto(buffer[: min(left, _READ_AT_ONCE)])
+                if not read:
+                    return False  # it was truncated just now
+                digest.update(buffer[:read])
+                left -= read
+            same = file.read() == digest.digest()
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            return same
+    except OSError:
+        return False  # the disk cannot even read it
+
+
+def connected(store: Repository) -> list[str]:
+    """Return the findings of `git fsck --connectivity-only`, a line each: every object reachable from a ref exists."""
+    done = git_command.run(["fsck", "--connectivity-only", "--no-dangling", "--no-progress"], store.path, check=False)
+    lines = (done.stderr + done.stdout).decode("utf-8", "replace").splitlines()
+    found = [line for line in lines if not line.startswith("notice:")]
+    return found if found or not done.returncode else [reason(done.stderr)]
+
+
+def tidy(store: Repository) -> None:
+    """Merge small packs after many transfers (git-repack(1), `--geometric`)."""
+    if sum(1 for _ in (store.path / "objects" / "pack").glob("*.pack")) > _MANY_PACKS:
+        git_command.run(["repack", "-d", "-q", "--geometric=2"], store.path)

@@ -3,22 +3,80 @@
 It keeps the current folder and those above it in memory, as git's bytes, whatever the number of folders and changes.
 The order is that of the paths' bytes, in which git sorts an index; inside a folder it is git's order of a tree, where
 folders sort as if their names ended in a slash (gitformat-index(5), git-mktree(1)).
+
+Git's bytes of a tree, line by line, without an object for each name (gitformat: `<mode> <name>`, NUL, id). Pure.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
-from webarcfs.archive.git.tree_lines import FILE, FOLDER, FOLDERS, LINE
 from webarcfs.archive.model.errors import Damaged
+
+# == tree lines, pure =================================================================================================
+
+
+FILE: Final = b"100644"
+FOLDER: Final = b"40000"
+#: Modes of folders; old programs wrote the second.
+FOLDERS: Final = (FOLDER, b"040000")
+#: A pattern takes a fifth of the time of libgit2's calls for each line.
+LINE: Final = re.compile(rb"([0-7]+) ([^\0]+)\0(.{20})", re.DOTALL)
+#: Mode, name, and id in 20 bytes.
+Line = tuple[bytes, bytes, bytes]
+Pair = tuple[Line | None, Line | None]
+
+
+def read_lines(raw: bytes, name: str) -> Iterator[Line]:
+    """Yield the lines of a tree. Raises Damaged, with `name`, for any other data."""
+    upto = 0
+    for match in LINE.finditer(raw):
+        mode, entry, oid = match.groups()
+        upto += len(mode) + len(entry) + 22
+        yield mode, entry, oid
+    if upto != len(raw):  # the pattern skips lines that it does not match
+        raise Damaged(f"{name} is no tree that can be read")
+
+
+def key(line: Line) -> bytes:
+    """Return git's sort key of a line: its name, that of a folder with a slash at the end."""
+    return line[1] + b"/" if line[0] in FOLDERS else line[1]
+
+
+def changed_lines(before: Iterator[Line], after: Iterator[Line]) -> Iterator[Pair]:
+    """Yield the differences between two trees, in git's order: files are paired with files, folders with folders."""
+    was, now = next(before, None), next(after, None)
+    while was is not None and now is not None:
+        first, second = key(was), key(now)
+        if first == second:
+            if was[2] != now[2]:
+                yield was, now
+            was, now = next(before, None), next(after, None)
+        elif first < second:
+            yield was, None
+            was = next(before, None)
+        else:
+            yield None, now
+            now = next(after, None)
+    while was is not None:
+        yield was, None
+        was = next(before, None)
+    while now is not None:
+        yield None, now
+        now = next(after, None)
+
+
+# == tree stream, pure ================================================================================================
+
 
 #: A path and the id of its blob in 20 bytes; an empty id removes the file or folder that `base` has there.
 Change = tuple[bytes, bytes]
 _Line = re.Match[bytes]
 
 
-def changed(
+def changed_tree(
     base: str | None, changes: Iterable[Change], read: Callable[[str], bytes], store: Callable[[bytes], str]
 ) -> str | None:
     """Return the tree `base` with `changes`, in order of their paths, each path once; None when it becomes empty.

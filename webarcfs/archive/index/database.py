@@ -12,17 +12,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from webarcfs.archive.config.packaged_files import sql
+from webarcfs.archive.config.directory import sql
 from webarcfs.archive.index.sqlite_file import SCHEMA_VERSION, SqliteFile
 from webarcfs.archive.index.sqlite_library import Database as SqliteDatabase
 from webarcfs.archive.model.arc_paths import arc_path
-from webarcfs.archive.model.commit_message import Message
 from webarcfs.archive.model.errors import Damaged
-from webarcfs.archive.model.met_blocks import blocks_of
-from webarcfs.archive.model.met_list import Met
-from webarcfs.archive.model.metadata import MetaData, format_time, parse_time, utc
-from webarcfs.archive.model.redirects import Redirect
-from webarcfs.archive.model.surt import surt
+from webarcfs.archive.model.metadata import Message, MetaData, format_time, parse_time, utc
+from webarcfs.archive.model.url_lists import Met, Redirect, blocks_of
+from webarcfs.archive.model.urls import surt
 
 #: `seq_until` of current versions.
 _NEVER = (1 << 63) - 1

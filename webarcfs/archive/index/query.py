@@ -18,13 +18,12 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from webarcfs.archive.config.packaged_files import sql
-from webarcfs.archive.index.condition import Condition, equalities
-from webarcfs.archive.index.condition_errors import QUOTED, explain, unbalanced
+from webarcfs.archive.config.directory import sql
+from webarcfs.archive.index.conditions import QUOTED, Condition, equalities, explain, unbalanced
 from webarcfs.archive.index.sqlite_file import SCHEMA_VERSION, STEPS_BETWEEN_LOOKS, as_told_to_readers, rolled_back
 from webarcfs.archive.model.errors import BadCondition, Busy, DatabaseDamaged, NotFound, TookTooLong
 from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, MetaData
-from webarcfs.archive.system import deadline
+from webarcfs.archive.system import clocks
 
 #: Most seconds for an answer.
 SECONDS = 30.0
@@ -147,7 +146,7 @@ def connected(database: Path, *, of_one_thread: bool = True) -> sqlite3.Connecti
         raise NotFound(f"there is no {database} yet; a crawl makes it, or `webarc-agent recover`")
     place = f"{database.absolute().as_uri()}?mode=ro"
     connection = sqlite3.connect(place, uri=True, check_same_thread=of_one_thread)
-    connection.set_progress_handler(deadline.is_over, STEPS_BETWEEN_LOOKS)
+    connection.set_progress_handler(clocks.is_over, STEPS_BETWEEN_LOOKS)
     try:
         version = int(connection.execute(sql("schema_version")).fetchone()[0])
         if 0 < version < SCHEMA_VERSION:
@@ -169,7 +168,7 @@ def _fence(connection: sqlite3.Connection, seconds: float) -> None:
     for limit, value in _LIMITS.items():
         connection.setlimit(limit, value)
     end = time.monotonic() + seconds
-    connection.set_progress_handler(lambda: time.monotonic() > end or deadline.is_over(), STEPS_BETWEEN_LOOKS)
+    connection.set_progress_handler(lambda: time.monotonic() > end or clocks.is_over(), STEPS_BETWEEN_LOOKS)
     connection.set_authorizer(_allowed)
     for name, trim in _TRIMS.items():
         connection.create_function(name, 2, trim, deterministic=True)
@@ -251,7 +250,7 @@ def _translated(database: Path, condition: Condition, seconds: float) -> Iterato
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if code == sqlite3.SQLITE_INTERRUPT:
-            deadline.check()
+            clocks.check()
             raise TookTooLong(
                 f"the answer took more than {seconds:g} s; narrow the condition or give a limit"
             ) from None

@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from webarcfs.archive.config.packaged_files import sql
+from webarcfs.archive.config.directory import sql
 from webarcfs.archive.model.errors import Busy, DatabaseDamaged, DatabaseOutdated, TookTooLong, WebarcError
-from webarcfs.archive.system import deadline
+from webarcfs.archive.system import clocks
 
 #: `PRAGMA user_version` of sql/schema.sql; `recover` rebuilds a webarc.db of another version.
 SCHEMA_VERSION = 6
@@ -85,7 +85,7 @@ def as_told_to_readers(path: Path, error: sqlite3.DatabaseError) -> WebarcError:
     """
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
     if code & 0xFF == sqlite3.SQLITE_INTERRUPT:
-        deadline.check()
+        clocks.check()
         return TookTooLong(f"{path}: {error}")
     if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return Busy(f"{path} is being written to; try again")

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from webarcfs.archive.git import git_command
-from webarcfs.archive.system.fsync import sync_folder
+from webarcfs.archive.system.files import sync_folder
 
 #: Most refs with a file of their own: each crawl makes one, and main moves with each.
 LOOSE_REFS = 50

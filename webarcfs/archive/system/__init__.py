@@ -1,5 +1,4 @@
-"""The services of the operating system: locks between processes, fsync, processes,
-privileges, systemd, log files, copies of files, a cache.
+"""The services of the operating system: locks between processes, files, processes, signals, clocks, log files, a cache.
 
-Public: every module. `locks` and `cache` are for several threads; the others have no state. Imports model.
+Public: every module. `locks` and `cache` are for several threads; the others have no state.
 """

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import BinaryIO, Protocol, cast
 
 from webarcfs.content import text
-from webarcfs.content.extractors import html_text, office, pdf, plain
+from webarcfs.content.extractors import pdf, text_formats
 from webarcfs.content.extractors.extracted import LONGEST, Extracted, Fault, Unreadable
 
 
@@ -31,15 +31,15 @@ _CODE = re.compile(r"[a-z]{2,3}")
 
 def _html(file: BinaryIO, content_type: str) -> Extracted:
     charset = text.decode_charset(file.read(text.SAMPLE), content_type)
-    return html_text.extract(plain.chunks_of(file), charset)
+    return text_formats.extract_html(text_formats.chunks_of(file), charset)
 
 
 def _mail(file: BinaryIO, _content_type: str) -> Extracted:
-    return plain.extract_mail(file, lambda data, kind: _raw(io.BytesIO(data), kind.partition(";")[0], kind))
+    return text_formats.extract_mail(file, lambda data, kind: _raw(io.BytesIO(data), kind.partition(";")[0], kind))
 
 
-_OFFICE: Extractor = lambda file, _: office.extract(file)  # noqa: E731
-_RTF: Extractor = lambda file, _: plain.extract_rtf(file)  # noqa: E731
+_OFFICE: Extractor = lambda file, _: text_formats.extract_office(file)  # noqa: E731
+_RTF: Extractor = lambda file, _: text_formats.extract_rtf(file)  # noqa: E731
 _PDF: Extractor = lambda file, _: pdf.extract(file)  # noqa: E731
 _EXTRACTORS: Mapping[str, Extractor] = {
     "text/html": _html,
@@ -137,8 +137,8 @@ def _extractor(mime_type: str) -> Extractor | None:
     if (found := _EXTRACTORS.get(mime_type.lower())) is not None:
         return found
     if text.is_xml(mime_type):
-        return plain.extract_xml
-    return plain.extract_text if mime_type.startswith("text/") else None
+        return text_formats.extract_xml
+    return text_formats.extract_text if mime_type.startswith("text/") else None
 
 
 def _clean(said: str) -> str:

@@ -11,8 +11,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from urllib.parse import urljoin
 
-from webarcfs.content.htmlurls import REFRESH
-from webarcfs.content.rewriting import css_references, escapes
+from webarcfs.content.html_urls import REFRESH
+from webarcfs.content.rewriting import css_references
+from webarcfs.content.rewriting import references as references_module
 from webarcfs.content.rewriting.html_references import of_html
 from webarcfs.content.rewriting.references import (
     EXTRA_AT,
@@ -63,7 +64,7 @@ def rewritten(body: bytes, references: References, rewrite: Rewrite) -> bytes:
 
 def pieces(body: bytes, references: References, rewrite: Rewrite) -> Iterator[bytes]:
     """Yield the rewritten body in pieces; the parameters are those of `rewritten`."""
-    changed = escapes.as_utf8(body, references.charset)
+    changed = references_module.as_utf8(body, references.charset)
     return _Assembly(body if changed is None else changed, references, rewrite).pieces()
 
 
@@ -131,13 +132,15 @@ class _Assembly:
                 text = self._target(index, begin, end, number)
             else:
                 text = self._changed(_SHAPES[shape], begin, end, number)
-            text = None if text is None else escapes.attribute_value(text, quotes)
+            text = None if text is None else references_module.attribute_value(text, quotes)
         return None if text is None else (text.encode("ascii"), b"")
 
     def _css(self, begin: int, end: int, number: int, quotes: Quotes) -> str | None:
-        value = escapes.css_text(escapes.decoded(self._body[begin:end], self._charset))
+        value = references_module.css_text(references_module.decoded(self._body[begin:end], self._charset))
         new = self._rewrite(USES[number & USE_BITS], value)
-        return None if new is None else escapes.css_value(new.value, quotes, in_markup=bool(number & IN_MARKUP))
+        return (
+            None if new is None else references_module.css_value(new.value, quotes, in_markup=bool(number & IN_MARKUP))
+        )
 
     def _constant(self, number: int) -> str:
         return self._of.texts[(number >> EXTRA_AT) - 1]
@@ -145,8 +148,8 @@ class _Assembly:
     def _written(self, begin: int, end: int) -> str:
         value = self._body[begin:end]
         if b"&" in value:
-            return escapes.attribute_text(escapes.decoded(value, self._charset))
-        return escapes.decoded(value, self._charset)
+            return references_module.attribute_text(references_module.decoded(value, self._charset))
+        return references_module.decoded(value, self._charset)
 
     def _result(self, index: int, begin: int, end: int, number: int) -> Rewritten | None:
         if index in self._known:
@@ -171,7 +174,7 @@ class _Assembly:
         new = self._result(index, begin, end, number)
         if new is None:
             return None
-        value = escapes.attribute_value(new.value, quotes)
+        value = references_module.attribute_value(new.value, quotes)
         if quotes is Quotes.ABSENT:
             value = f' action="{value}"'
         behind = ""
@@ -180,7 +183,7 @@ class _Assembly:
                 if number & TARGETED:
                     continue
                 name = "formtarget" if number & OF_BUTTON else name  # noqa: PLW2901 # the button's own word for it
-            behind += f' {name}="{escapes.attribute_value(text, Quotes.DOUBLE)}"'
+            behind += f' {name}="{references_module.attribute_value(text, Quotes.DOUBLE)}"'
         return value.encode("ascii"), behind.encode("ascii")
 
     # --- values with more than a reference
@@ -257,25 +260,25 @@ class _Assembly:
 
     def _sheet(self, begin: int, end: int, number: int) -> str | None:
         """Return the content of a style element as one text, which markup does not occur in; None if it stays."""
-        written = escapes.decoded(self._body[begin:end], self._charset)
+        written = references_module.decoded(self._body[begin:end], self._charset)
         if not number & IN_MARKUP:
-            return escapes.css_in_doubtful_markup(self._style(written))
+            return references_module.css_in_doubtful_markup(self._style(written))
         parts, at, is_text = [], 0, True
         for match in (_XML_PARTS if self._of.is_xml else _PARTS).finditer(written):
             between = written[at : match.start()]
             is_text = is_text and match.lastindex is not None and "<" not in between
-            parts.append(escapes.content_text(between))
+            parts.append(references_module.content_text(between))
             if match.lastindex:
                 parts.append(match[match.lastindex])
             at = match.end()
-        parts.append(escapes.content_text(written[at:]))
+        parts.append(references_module.content_text(written[at:]))
         sheet = "".join(parts)
         changed = self._style(sheet)
         if self._of.is_xml:
             # An element in it would have its links, since XML knows no content that is text by its place.
             is_kept = changed == sheet and is_text and "<" not in written[at:]
-            return None if is_kept else escapes.markup_text(changed)
-        return escapes.css_in_doubtful_markup(changed)
+            return None if is_kept else references_module.markup_text(changed)
+        return references_module.css_in_doubtful_markup(changed)
 
 
 def _listed(value: str) -> str:

@@ -1,4 +1,4 @@
-r"""The references of a style sheet by their places: url(), @import, image-set(), src(). Pure.
+""" "The references of a style sheet by their places: url(), @import, image-set(), src(). Pure.
 
 The tokens are those of CSS Syntax (section 4), so that a `url(` in a string or a comment is none, and `\75 rl(` is one.
 An expression passes over what cannot matter; each byte is read a bounded number of times.
@@ -11,7 +11,6 @@ from array import array
 from collections.abc import Callable
 from itertools import chain
 
-from webarcfs.content.rewriting.escapes import as_utf8, css_text, without_second_bytes
 from webarcfs.content.rewriting.references import (
     EXTRA_AT,
     IN_MARKUP,
@@ -22,7 +21,10 @@ from webarcfs.content.rewriting.references import (
     References,
     Shape,
     Use,
+    as_utf8,
     code,
+    css_text,
+    without_second_bytes,
 )
 
 _SPACE = r" \t\n\r\f"

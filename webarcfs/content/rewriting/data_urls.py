@@ -2,6 +2,10 @@
 
 A document in a `data:` URL may have links as any page has. It is rewritten as one. A type is read as browsers do
 (url.spec.whatwg.org; fetch.spec.whatwg.org, "data: URL processor"); what they may read in two ways is written anew.
+
+Which documents a browser shows without a link, a script or a part that it would ask for. Pure.
+
+What is in no list here may be a page for some browser: an unknown type may be sniffed, a PDF and an e-mail have links.
 """
 
 from __future__ import annotations
@@ -13,9 +17,57 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote_to_bytes, urljoin
 
 from webarcfs.content import text
-from webarcfs.content.rewriting import assembly, html_references, inert_types
+from webarcfs.content.rewriting import assembly, html_references
 from webarcfs.content.rewriting.assembly import Rewrite
 from webarcfs.content.rewriting.references import Rewritten, Use
+
+# == inert types, pure ================================================================================================
+
+
+#: Kinds of which all types are inert but XML, and lists of what is to be played.
+_KINDS = frozenset({"image", "audio", "video", "font"})
+_PLAYLISTS = frozenset({"audio/mpegurl", "audio/x-mpegurl", "audio/x-scpls", "video/vnd.mpeg.dash.mpd"})
+#: Text that is a page for some browser.
+_PAGES_OF_TEXT = frozenset({"text/vnd.wap.wml", "text/x-component", "text/mathml", "text/x-server-parsed-html"})
+_INERT = frozenset(
+    {"application/ogg", "application/font-woff", "application/font-woff2", "application/x-font-woff"}
+)  # fmt: skip
+#: What browsers show as text, some of them with links: they do not where its type is text/plain.
+_TEXT = frozenset(
+    {
+        *text.SCRIPT_TYPES, "application/json", "application/manifest+json", "application/ld+json",
+        "application/x-empty",
+    }
+)  # fmt: skip
+
+
+def is_read_as_xml(mime_type: str) -> bool:
+    """Return whether a browser reads documents of a type as XML; `mime_type` is in lower case, without parameters."""
+    return text.is_xml(mime_type) or mime_type == "text/xsl"
+
+
+def is_markup(mime_type: str) -> bool:
+    """Return whether a browser reads documents of a type as HTML or XML."""
+    return mime_type == "text/html" or is_read_as_xml(mime_type)
+
+
+def is_inert(mime_type: str) -> bool:
+    """Return whether every browser shows documents of a type without anything that leads on, or not at all."""
+    kind = mime_type.partition("/")[0]
+    if is_markup(mime_type) or mime_type in _PLAYLISTS or mime_type in _PAGES_OF_TEXT:
+        return False
+    return kind in _KINDS or kind == "text" or mime_type in _INERT
+
+
+def as_text(mime_type: str) -> str | None:
+    """Return the type as which a document may be shown: its own if it is inert, or text/plain; None: as nothing."""
+    if is_inert(mime_type):
+        return mime_type
+    return "text/plain" if mime_type in _TEXT or mime_type.endswith("+json") else None
+
+
+# == data urls, pure ==================================================================================================
+
 
 #: What a frame shows instead of what cannot be shown.
 NOTHING = "about:blank"
@@ -56,9 +108,9 @@ def in_a_frame(raw: str, rewrite: Rewrite, origin: str = "") -> str | None:
     document = _parsed(address[scheme.end() :].partition("#")[0])
     if document is None:
         return NOTHING
-    if inert_types.is_markup(document.mime_type):
+    if is_markup(document.mime_type):
         return _written(document.mime_type, "utf-8", _rewritten(document, rewrite, origin))
-    shown = inert_types.as_text(document.mime_type)
+    shown = as_text(document.mime_type)
     if shown is None:
         return f"data:text/plain;charset=utf-8,{quote(_NOT_SHOWN.format(document.mime_type))}"
     if shown == document.mime_type and document.is_plain:
@@ -105,7 +157,7 @@ def _rewritten(document: _Document, rewrite: Rewrite, origin: str) -> bytes:
     """Return a page of a `data:` URL, in UTF-8, with its references rewritten."""
     charset = text.decode_charset(document.body, f"{document.mime_type}; charset={document.charset}")
     page = text.decoder(charset).decode(document.body, final=True).encode("utf-8", "replace")
-    is_xml = inert_types.is_xml(document.mime_type)
+    is_xml = is_read_as_xml(document.mime_type)
     references = html_references.of_html(page, "utf-8", is_xml=is_xml, is_inner=True)
     base = references.base
 

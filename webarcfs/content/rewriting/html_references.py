@@ -4,27 +4,561 @@ HTML's tokenizer (its section 13.2.5) is followed over the bytes, without a tree
 content of <style>, <title> and their like is text or markup depends on what is around (a drawing, a menu, a frameset).
 What is around is known too widely, never too narrowly, and where it may be either, the content is rewritten so that
 both readings see the same tokens.
+
+What each attribute means to the rewriter: the one table in html_urls.py, and what only replay needs. Pure.
+
+The rows of one start tag, and of a style sheet in a page: what HTML and XML have in common. Pure.
+
+The references of a document that browsers read as XML: XHTML, SVG, any other. Pure.
+
+No element's content is text by its name; prefixes of names may be any; what is declared in the document's type may
+bring in markup, and is put out of force then. What is not well-formed ends the page, as in browsers.
 """
 
 from __future__ import annotations
 
 import re
+from array import array
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from itertools import chain
 from typing import Final
+from urllib.parse import urljoin
 
-from webarcfs.content.rewriting import escapes
-from webarcfs.content.rewriting.attribute_table import RAW_ELEMENTS
-from webarcfs.content.rewriting.element_rows import (
-    COMMENT,
-    MARKUP,
-    SHEET,
-    SPACE,
-    TAGS,
-    ElementRows,
-    compiled,
-    is_self_closing,
+from webarcfs.content.html_urls import LINK_ATTRIBUTES, REQUISITE_RELS, SRCSETS, UNFOLLOWED
+from webarcfs.content.rewriting import css_references, references
+from webarcfs.content.rewriting.references import (
+    EXTRA_AT,
+    IN_MARKUP,
+    LONGEST_BODY,
+    MOST_ROWS,
+    NEAR,
+    OF_BUTTON,
+    QUOTES_AT,
+    SHAPE_AT,
+    SHAPE_BITS,
+    TARGETED,
+    USE_BITS,
+    USES,
+    Quotes,
+    References,
+    Shape,
+    Use,
+    code,
 )
-from webarcfs.content.rewriting.references import IN_MARKUP, MOST_ROWS, References, Shape, Use, code
-from webarcfs.content.rewriting.xml_references import XmlReader
+
+# == attribute table, pure ============================================================================================
+
+
+class Care(IntEnum):
+    """What an attribute needs that is no plain reference; below 0, so that it is no code."""
+
+    OUT = -1  #: its name gets a prefix, so that it is out of force
+    READ = -2  #: its element's reader looks at it
+    STYLE = -3  #: declarations of CSS
+    TARGET = -4  #: the name of a window
+    SRCDOC = -5  #: a page
+
+
+#: Values of rel that ask for things ahead of time, or in another way that replay has no use for.
+ASKING_RELS = frozenset(
+    {
+        "compression-dictionary", "dns-prefetch", "import", "modulepreload", "monetization", "preconnect", "prefetch",
+        "prerender", "serviceworker", "subresource",
+    }
+)  # fmt: skip
+#: Values of rel that some browsers load, although the crawl takes them for links.
+LOADED_RELS = (REQUISITE_RELS | {"next", "search"}) - ASKING_RELS
+#: Values of http-equiv that change what a browser may do, or let it ask for something.
+DEAD_EQUIVS = frozenset(
+    {
+        "accept-ch", "content-security-policy", "content-security-policy-report-only", "delegate-ch", "origin-trial",
+        "set-cookie", "x-content-security-policy", "x-dns-prefetch-control", "x-webkit-csp",
+    }
+)  # fmt: skip
+#: Elements that change another one's attribute: SVG's animations.
+ANIMATIONS = frozenset({"animate", "animatecolor", "animatemotion", "animatetransform", "set"})
+#: Names of parameters of <object> that are references.
+PARAMETERS = frozenset({"code", "filename", "movie", "src", "url"})
+#: Elements whose content is no markup, in HTML.
+RAW_ELEMENTS = frozenset(
+    {"script", "style", "xmp", "iframe", "noembed", "noframes", "title", "textarea", "plaintext"}
+)  # fmt: skip
+
+_USES = {
+    **dict.fromkeys(("a", "area"), Use.LINK),
+    **dict.fromkeys(("form", "button", "isindex"), Use.FORM),
+    **dict.fromkeys(("frame", "iframe", "portal", "fencedframe"), Use.FRAME),
+    **dict.fromkeys(("object", "embed", "applet"), Use.OBJECT),
+    **dict.fromkeys(("img", "image", "feimage", "mglyph", "input"), Use.IMAGE),
+    "script": Use.SCRIPT,
+    **{tag: Use.LINK for tag in UNFOLLOWED if tag.startswith("m") and tag not in ("mglyph", "model", "mpath")},
+    **dict.fromkeys(("annotation", "annotation-xml", "semantics"), Use.LINK),
+}
+_IMAGES = frozenset({"background", "poster", "lowsrc", "dynsrc", "srcset"})
+#: Presentation attributes of SVG that may have url() (SVG 2 section 6.6).
+_PRESENTATION = (
+    "style", "clip-path", "cursor", "fill", "filter", "marker", "marker-end", "marker-mid", "marker-start", "mask",
+    "stroke",
+)  # fmt: skip
+
+Entries = Mapping[bytes, int]
+
+
+def _everywhere() -> dict[bytes, int]:
+    entries: dict[bytes, int] = {name.encode(): Care.STYLE for name in _PRESENTATION}
+    entries.update(dict.fromkeys((b"attributionsrc", b"crossorigin", b"integrity"), Care.OUT))
+    entries[b"xlink:href"] = code(Use.LINK)  # any element of MathML or XML may be a link by it
+    return entries
+
+
+#: The attributes of elements that the table does not name.
+EVERYWHERE: Entries = _everywhere()
+
+
+def _table() -> dict[bytes, dict[bytes, int]]:
+    table: dict[bytes, dict[bytes, int]] = {}
+
+    def put(tag: str, attribute: str, entry: int) -> None:
+        table.setdefault(tag.encode(), dict(EVERYWHERE))[attribute.encode()] = entry
+
+    named = [(row.tag, row.attribute) for row in LINK_ATTRIBUTES]
+    named += [(tag, attribute) for tag, attributes in UNFOLLOWED.items() for attribute in attributes]
+    for tag, attribute in named:
+        if attribute != "longdesc":
+            put(tag, attribute, code(_use(tag, attribute)))
+    for tag, attributes in {**SRCSETS, "image": ("srcset",)}.items():
+        for attribute in attributes:
+            put(tag, attribute, code(Use.IMAGE, Shape.SRCSET))
+    for tag in ("a", "area"):
+        put(tag, "ping", Care.OUT)
+    for tag in ("a", "area", "base", "form"):
+        put(tag, "target", Care.TARGET)
+    for tag in ("button", "input"):
+        put(tag, "formaction", code(Use.FORM) | OF_BUTTON)
+        put(tag, "formtarget", Care.TARGET)
+    put("applet", "archive", code(Use.OBJECT, Shape.COMMAS))
+    put("object", "archive", code(Use.OBJECT, Shape.COMMAS))
+    put("base", "href", code(Use.BASE))
+    put("iframe", "srcdoc", Care.SRCDOC)
+    put("html", "manifest", Care.OUT)
+    read = {
+        "applet": ("codebase", "code", "archive", "object"), "object": ("codebase", "data", "archive"),
+        "link": ("rel", "href", "as"), "meta": ("http-equiv", "content"), "param": ("name", "value"),
+        "script": ("type",), **dict.fromkeys(ANIMATIONS, ("attributename",)),
+    }  # fmt: skip
+    for tag, attributes in read.items():
+        for attribute in attributes:
+            put(tag, attribute, Care.READ)
+    return table
+
+
+def _use(tag: str, attribute: str) -> Use:
+    if attribute in _IMAGES:
+        return Use.IMAGE
+    return Use.FORM if attribute == "formaction" else _USES.get(tag, Use.OTHER)
+
+
+#: Element → attribute → the code of its row, or the care that it needs.
+TABLE: Mapping[bytes, Entries] = _table()
+
+
+# == element rows, pure ===============================================================================================
+
+
+SPACE = r" \t\n\f\r"
+# Everything is searched in the page in lower case, whose places are the same. No quantifier backtracks.
+_ATTRIBUTE = rf"""
+    ([^{SPACE}/>][^{SPACE}/>=]*+)
+    (?: [{SPACE}]*+ = [{SPACE}]*+ (?: "([^"]*+)" | '([^']*+)' | ([^{SPACE}>"'][^{SPACE}>]*+) | (?=>) )
+      | (?! [{SPACE}]*+ = ) )
+"""
+_PLAIN = re.sub(r"\((?=\[)", "(?:", _ATTRIBUTE)
+TAG = rf"<(/?) ([a-z][^{SPACE}/>]*+) ((?: [{SPACE}/]++ | {_PLAIN} )*+) >"
+COMMENT = r"<!--(?: -?> | [^-]*+ (?: -(?!-!?>) [^-]*+ )*+ --!?> )"
+
+
+def compiled(pattern: str) -> re.Pattern[bytes]:
+    """Return an expression over bytes, with free spaces."""
+    return re.compile(pattern.encode("latin-1"), re.VERBOSE)
+
+
+_ATTRIBUTES = compiled(_ATTRIBUTE)
+TAGS = compiled(TAG)
+#: What in a style element may be markup.
+MARKUP = re.compile(rb"<[a-z/!?_:\x80-\xff]|&[a-z#]")
+#: The code of a style sheet that markup is resolved in first.
+SHEET = code(Use.STYLE, Shape.SHEET)
+# A reference to an entity that a document of XML may declare.
+_ENTITY = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#[0-9]+|#x[0-9a-f]+);)")
+_IS_STYLED = re.compile(rb"(?:rl|et|rc)\(|[\\&]")
+_CODES = {use: code(use) for use in Use}
+_OUT = 1  # the number of "x-" among the constant texts
+_RAW_OUT = code(Use.OTHER, Shape.RAW) | _OUT << EXTRA_AT
+_STYLE = code(Use.OTHER, Shape.STYLE)
+_TARGET = code(Use.TARGET, Shape.TARGET)
+_SRCDOC = code(Use.FRAME, Shape.SRCDOC)
+_MOST_TEXTS = 100_000
+_BY_AS = {"style": Use.STYLE, "script": Use.SCRIPT, "image": Use.IMAGE}
+_OWNERS = frozenset({Use.LINK, Use.FORM, Use.BASE})
+
+_Found = Mapping[bytes, re.Match[bytes]]
+_Row = tuple[int, int, int]
+
+
+class ElementRows:
+    """Collects the rows of one page. A subclass finds its tags."""
+
+    #: A document may say what an entity is, so what an attribute with one says is not known here.
+    declares_entities = False
+
+    def __init__(self, body: bytes, charset: str, *, is_inner: bool) -> None:
+        """`is_inner` is for the page of a srcdoc."""
+        self.body = body
+        self.end = min(len(body), LONGEST_BODY)
+        self.low = body.lower()
+        self.rows: array[int] = array("I")
+        self.texts: list[str] = list(css_references.CSS_TEXTS)
+        self.base: str | None = None
+        #: Within a <noscript> that is shown: what leads to a page for other browsers does not.
+        self.is_in_noscript = False
+        #: Where reading must stop, since a limit is met; -1 if none is.
+        self.stopped = -1
+        self._charset = charset
+        self._is_inner = is_inner
+        self._numbers: dict[str, int] = {text: number for number, text in enumerate(self.texts, 1)}
+        self._tag = self._name_end = 0  # places in the tag that is read
+        self._readers: dict[bytes, Callable[[_Found], list[_Row]]] = {
+            b"link": self._link, b"meta": self._meta, b"script": self._script, b"base": self._base,
+            b"form": self._form, b"object": self._object, b"applet": self._object, b"param": self._param,
+            **{tag.encode(): self._animation for tag in ANIMATIONS},
+        }  # fmt: skip
+
+    def sheet(self, at: int, end: int, flags: int) -> None:
+        """Add the rows of a style sheet in the page."""
+        part = self.body[at:end]
+        plain = references.without_second_bytes(part, self._charset)
+        if plain is part:
+            stopped = css_references.find(self.body, at, end, self.rows, flags)
+        else:
+            found: array[int] = array("I")
+            stopped = at + css_references.find(plain, 0, len(plain), found, flags)
+            for index in range(0, len(found), 3):
+                self.rows.extend((found[index] + at, found[index + 1] + at, found[index + 2]))
+        if stopped < end:
+            self.stopped = stopped
+
+    def attributes(self, name: bytes, match: re.Match[bytes]) -> None:
+        """Add the rows of a start tag."""
+        self._tag, self._name_end = match.start(), match.end(2)
+        entries = TABLE.get(name, EVERYWHERE)
+        found: dict[bytes, re.Match[bytes]] = {}
+        rows: list[_Row] = []
+        low = self.low
+        for attribute in _ATTRIBUTES.finditer(low, match.end(2), match.end()):
+            key = attribute[1]
+            entry = entries.get(self._key(key))
+            if entry is None or key in found:
+                continue
+            if self.declares_entities and _ENTITY.search(attribute[attribute.lastindex or 1]):
+                at = attribute.start() + key.rfind(b":") + 1
+                rows.append((at, at, _RAW_OUT))
+                continue
+            found[key] = attribute
+            row = _row(attribute, entry) if entry >= 0 else self._cared_for(attribute, entry)
+            if row is not None:
+                rows.append(row)
+        reader = self._readers.get(name)
+        if reader is not None:
+            rows += reader(found)
+        if len(rows) > 1:
+            rows.sort()
+            self._join_target(rows)
+        if rows:
+            self.rows.extend(chain.from_iterable(rows))
+
+    def _key(self, name: bytes) -> bytes:
+        return name
+
+    def _cared_for(self, attribute: re.Match[bytes], care: int) -> _Row | None:
+        at = attribute.start()
+        if care == Care.OUT or (care == Care.SRCDOC and self._is_inner):
+            return at, at, _RAW_OUT
+        if care == Care.STYLE:
+            return _row(attribute, _STYLE) if _IS_STYLED.search(attribute[attribute.lastindex or 1]) else None
+        if care == Care.TARGET:
+            return _row(attribute, _TARGET)
+        return _row(attribute, _SRCDOC) if care == Care.SRCDOC else None
+
+    def _join_target(self, rows: list[_Row]) -> None:
+        """Let the row of a target know that of its reference, and the other way round."""
+        target = owner = -1
+        for index, (_, _, number) in enumerate(rows):
+            shape = number >> SHAPE_AT & SHAPE_BITS
+            if shape == Shape.TARGET:
+                target = index
+            elif shape == Shape.URL and owner < 0 and USES[number & USE_BITS] in _OWNERS:
+                owner = index
+        if target >= 0 and owner >= 0:
+            begin, end, number = rows[target]
+            rows[target] = (begin, end, number | (owner - target + NEAR) << EXTRA_AT)
+            begin, end, number = rows[owner]
+            rows[owner] = (begin, end, number | TARGETED)
+
+    def _text(self, found: _Found, name: bytes) -> str:
+        """Return an attribute's value, or an empty one."""
+        attribute = found.get(name)
+        if attribute is None or (attribute.lastindex or 1) == 1:
+            return ""
+        value = self.body[slice(*attribute.span(attribute.lastindex or 1))]
+        return references.attribute_text(references.decoded(value, self._charset))
+
+    def number(self, text: str) -> int:
+        """Return the number of a constant text, from 1."""
+        number = self._numbers.get(text)
+        if number is None:
+            if len(self.texts) >= _MOST_TEXTS:
+                self.stopped = self._tag
+                return _OUT
+            self.texts.append(text)
+            number = self._numbers[text] = len(self.texts)
+        return number
+
+    def insert(self, at: int, text: str) -> None:
+        """Add the row of a text that is added to the page."""
+        self.rows.extend((at, at, code(Use.OTHER, Shape.RAW) | self.number(text) << EXTRA_AT))
+
+    def _constant(self, attribute: re.Match[bytes], text: str) -> _Row:
+        """Return the row of a value that is replaced by `text`."""
+        return _row(attribute, code(Use.OTHER, Shape.VALUE) | self.number(text) << EXTRA_AT)
+
+    # --- elements
+
+    def _link(self, found: _Found) -> list[_Row]:
+        words = self._text(found, b"rel").split()
+        rels = {word.lower() for word in words}
+        rows = []
+        if rels & ASKING_RELS:
+            dead = " ".join(f"x-{word}" if word.lower() in ASKING_RELS else word for word in words)
+            rows.append(self._constant(found[b"rel"], dead))
+        if b"href" in found and rels & LOADED_RELS:
+            use = Use.OTHER
+            if "stylesheet" in rels:
+                use = Use.STYLE
+            elif "preload" in rels:
+                use = _BY_AS.get(self._text(found, b"as").strip().lower(), Use.OTHER)
+            elif any("icon" in rel for rel in rels):
+                use = Use.IMAGE
+            rows.append(_row(found[b"href"], _CODES[use]))
+        return rows
+
+    def _meta(self, found: _Found) -> list[_Row]:
+        equiv = self._text(found, b"http-equiv").strip().lower()
+        if equiv == "refresh" and b"content" in found and not self.is_in_noscript:
+            return [_row(found[b"content"], code(Use.REFRESH, Shape.REFRESH))]
+        if equiv in DEAD_EQUIVS or (equiv == "refresh" and self.is_in_noscript):
+            at = found[b"http-equiv"].start()
+            return [(at, at, _RAW_OUT)]
+        return []
+
+    def _script(self, found: _Found) -> list[_Row]:
+        kind = self._text(found, b"type")
+        if "speculationrules" in kind.lower():
+            return [self._constant(found[b"type"], f"x-{kind.strip()}")]
+        return []
+
+    def _base(self, found: _Found) -> list[_Row]:
+        if self.base is None and b"href" in found:
+            self.base = self._text(found, b"href")
+        return []
+
+    def _form(self, found: _Found) -> list[_Row]:
+        if b"action" in found:
+            return []
+        return [(self._name_end, self._name_end, _CODES[Use.FORM] | Quotes.ABSENT << QUOTES_AT)]
+
+    def _object(self, found: _Found) -> list[_Row]:
+        """Read <object> and <applet>: names relative to a codebase, as the crawl took them."""
+        rows = []
+        codebase = self._text(found, b"codebase").strip()
+        if codebase:
+            at = found[b"codebase"].start()
+            rows.append((at, at, _RAW_OUT))
+        folder = codebase.rstrip("/") + "/"
+        for name in (b"data", b"code", b"object"):
+            if name in found:
+                number = _CODES[Use.OBJECT]
+                if codebase:
+                    number |= self.number(_joined(folder, self._text(found, name).strip())) << EXTRA_AT
+                rows.append(_row(found[name], number))
+        if b"archive" in found:
+            number = code(Use.OBJECT, Shape.COMMAS)
+            if codebase:
+                number |= self.number(folder) << EXTRA_AT
+            rows.append(_row(found[b"archive"], number))
+        return rows
+
+    def _param(self, found: _Found) -> list[_Row]:
+        if b"value" in found and self._text(found, b"name").strip().lower() in PARAMETERS:
+            return [_row(found[b"value"], _CODES[Use.OBJECT])]
+        return []
+
+    def _animation(self, found: _Found) -> list[_Row]:
+        if self._text(found, b"attributename").strip().lower().rpartition(":")[2] in ("href", "src"):
+            at = found[b"attributename"].start()
+            return [(at, at, _RAW_OUT)]
+        return []
+
+
+def _row(attribute: re.Match[bytes], number: int) -> _Row:
+    """Return the row of an attribute's value."""
+    group = attribute.lastindex or 1
+    if group > 1:
+        return (*attribute.span(group), number | (group - 2) << QUOTES_AT)
+    end = attribute.end()
+    quotes = Quotes.NAKED if end == attribute.end(1) else Quotes.BARE
+    return (end, end, number | quotes << QUOTES_AT)
+
+
+def is_self_closing(match: re.Match[bytes]) -> bool:
+    """Return whether a tag ends in `/>`: the slash is not the end of a value without quotes."""
+    text = match[3]
+    if not text.endswith(b"/"):
+        return False
+    end = match.end(2)
+    for attribute in _ATTRIBUTES.finditer(match.string, end, match.end()):
+        end = attribute.end()
+    return end < match.end(3)
+
+
+def _joined(folder: str, name: str) -> str:
+    try:
+        return urljoin(folder, name)
+    except ValueError:
+        return name
+
+
+# == xml references, pure =============================================================================================
+
+
+# Names may begin with more in XML, and their prefix may be anything.
+_TAGS = compiled(TAG.replace("[a-z]", r"[a-z_:\x80-\xff]"))
+
+_SKIP = compiled(
+    rf"""(?:
+      [^<]++
+    | </ [^>]*+ >
+    | <!-- [^-]*+ (?: -(?!->) [^-]*+ )*+ -->
+    | <!\[cdata\[ [^\]]*+ (?: \](?!\]>) [^\]]*+ )*+ \]\]>
+    | <\? (?!xml-stylesheet[{SPACE}?]) [^?]*+ (?: \?(?!>) [^?]*+ )*+ \?>
+    | < (?![a-z_:\x80-\xff/!?])
+    )*+"""
+)
+
+_STYLE_END = compiled(rf"</(?:[^{SPACE}/>:]*+:)?style(?=[{SPACE}/>])")
+# An instruction ends at its first `?>`, whatever quotes are open. What its pseudo attributes say is certain only where
+# all of them are plain.
+_PI = re.compile(rb"<\?xml-stylesheet((?:[^?]++|\?(?!>))*+)\?>")
+_PSEUDO = re.compile(rb"""[ \t\r\n]++([a-z]+)[ \t\r\n]*+=[ \t\r\n]*+(?:"([^"<&]*+)"|'([^'<&]*+)')""")
+_XML_REFERENCES_PLAIN = re.compile(rb"(?:" + _PSEUDO.pattern + rb")*+[ \t\r\n]*+")
+_ASIDE = rb"<!--[^-]*+(?:-(?!->)[^-]*+)*+-->|<\?[^?]*+(?:\?(?!>)[^?]*+)*+\?>"
+_DOCTYPE = re.compile(
+    rb"""<!doctype(?:[^\[>"']++|"[^"]*+"|'[^']*+')*+
+    (?:\[((?:[^\]"'<]++|"[^"]*+"|'[^']*+'|"""
+    + _ASIDE
+    + rb"""|<(?!!--|\?))*+)\][ \t\r\n]*+)?+>""",
+    re.VERBOSE,
+)
+_DECLARATIONS = re.compile(_ASIDE + rb"""|<!(entity|attlist)((?:[^>"']++|"[^"]*+"|'[^']*+')*+)>""", re.VERBOSE)
+_LINK = code(Use.STYLE)
+_RAW = code(Use.OTHER, Shape.RAW)
+
+
+class XmlReader(ElementRows):
+    """Reads one page of XML."""
+
+    declares_entities = True
+
+    def read(self) -> int:
+        """Find the rows; return the end of what was read: an error, or the end."""
+        low, end = self.low, self.end
+        most = 3 * MOST_ROWS
+        at = 0
+        while True:
+            match = _SKIP.match(low, at, end)
+            at = match.end() if match else end
+            if at >= end:
+                return end
+            match = _TAGS.match(low, at, end)
+            if match is None:
+                after = self._other(at)
+                if after < 0:
+                    return at
+                at = after
+            else:
+                at = self._opened(match)
+            if self.stopped >= 0 or len(self.rows) > most:
+                return min(at, end) if self.stopped < 0 else self.stopped
+
+    def _other(self, at: int) -> int:
+        """Return the end of a processing instruction or of the document's type; -1 if it has none."""
+        if match := _PI.match(self.low, at, self.end):
+            self._instruction(match)
+        elif (match := _DOCTYPE.match(self.low, at, self.end)) is not None and match[1]:
+            self._subset(*match.span(1))
+        return match.end() if match else -1
+
+    def _instruction(self, match: re.Match[bytes]) -> None:
+        """Read a style sheet's instruction; those of XSLT, which makes another document, are put out of force."""
+        found: dict[bytes, re.Match[bytes]] = {}
+        for each in _PSEUDO.finditer(self.low, *match.span(1)):
+            found.setdefault(each[1], each)
+        kind = found.get(b"type")
+        is_css = kind is None or (kind[2] or kind[3] or b"") in (b"", b"text/css")
+        if not is_css or not _XML_REFERENCES_PLAIN.fullmatch(match[1]):
+            self.insert(match.start() + 2, "x-")
+        elif b"href" in found:
+            href = found[b"href"]
+            group = href.lastindex or 2
+            quotes = Quotes.DOUBLE if group == 2 else Quotes.SINGLE
+            self.rows.extend((*href.span(group), _LINK | quotes << QUOTES_AT))
+
+    def _subset(self, begin: int, end: int) -> None:
+        """Put declarations out of force that bring in markup or attributes: they would not be read here."""
+        for declared in _DECLARATIONS.finditer(self.low, begin, end):
+            if declared[1] is None:
+                if instruction := _PI.match(self.low, declared.start(), end):
+                    self._instruction(instruction)
+                continue
+            text = declared[2]
+            literals = text.partition(b'"')[2] + text.partition(b"'")[2]
+            if literals and (declared[1] == b"attlist" or b"<" in literals or b"&" in literals or b"%" in literals):
+                number = self.number("")
+                self.rows.extend((*declared.span(), _RAW | number << EXTRA_AT))
+
+    def _opened(self, match: re.Match[bytes]) -> int:
+        name = match[2].rpartition(b":")[2]
+        if match.start(3) < match.end(3) or name == b"form":
+            self.attributes(name, match)
+        at = match.end()
+        if name != b"style" or is_self_closing(match):
+            return at
+        found = _STYLE_END.search(self.low, at, self.end)
+        end = found.start() if found else self.end
+        if at < end:
+            if MARKUP.search(self.low, at, end):
+                self.rows.extend((at, end, SHEET | IN_MARKUP))
+            else:
+                self.sheet(at, end, IN_MARKUP)
+        return end
+
+    def _key(self, name: bytes) -> bytes:
+        # The prefix of XLink may be any.
+        return b"xlink:href" if b":" in name and name.endswith(b":href") else name
+
+
+# == html references, pure ============================================================================================
+
 
 # --- what matters in no page: ends, comments, and tags with such attributes only
 
@@ -40,7 +574,7 @@ _DULL = (
     r"class|id|title|alt|width|height|name|lang|dir|align|valign|colspan|rowspan|role|border|cellspacing|cellpadding"
     r"|summary|scope|start|type|value|accesskey|bgcolor|color|size|face|d|x|y"
 )
-_SKIP = compiled(
+_HTML_REFERENCES_SKIP = compiled(
     rf"""(?:
       [^<]++
     | </ (?!(?:{_ENDS})[{SPACE}/>]) [a-z][^{SPACE}/>]*+ >
@@ -63,7 +597,7 @@ _SCRIPT_PARTS = compiled(rf"<!-- | --> | <(/?)script(?=[{SPACE}/>])")
 _NOSCRIPT_END = b"</noscript"
 _FOREIGN = (b"svg", b"math")
 _CONTEXTS = frozenset((*_FOREIGN, b"select", b"template", b"frameset", b"col", b"noscript"))
-_RAW = frozenset(name.encode() for name in RAW_ELEMENTS)
+_HTML_REFERENCES_RAW = frozenset(name.encode() for name in RAW_ELEMENTS)
 _MASK = code(Use.OTHER, Shape.MASK)
 _NOWHERE = 1 << 62
 
@@ -77,7 +611,7 @@ def of_html(
     `is_inner` is for the page of a srcdoc: pages in it are put out of force. `shows_noscript` is for browsers that will
     run no script of the page, but do not know it when they read it: what is for such browsers becomes a part of it.
     """
-    changed = escapes.as_utf8(body, charset)
+    changed = references.as_utf8(body, charset)
     read, known = (body, charset) if changed is None else (changed, "utf-8")
     reader: XmlReader | _Reader
     if is_xml:
@@ -120,7 +654,7 @@ class _Reader(ElementRows):
     def read(self) -> int:
         """Find the rows; return the end of what was read."""
         low, end = self.low, self.end
-        skip, tags = _SKIP.match, TAGS.match
+        skip, tags = _HTML_REFERENCES_SKIP.match, TAGS.match
         most = 3 * MOST_ROWS
         at = 0
         while True:
@@ -202,7 +736,7 @@ class _Reader(ElementRows):
         end += 1
         if name in _CONTEXTS:
             self._enter(name, match)
-        if name in _RAW:
+        if name in _HTML_REFERENCES_RAW:
             return self._raw(name, match)
         return end
 

@@ -2,14 +2,24 @@
 
 A row is three numbers: where the reference begins, where it ends, and a code of what stands there. A page of 50 kB has
 some 500 rows, so they are kept in one array, 12 bytes each.
+
+Text as it stands in attributes and in style sheets: read, and written so that it can end neither. Pure.
 """
 
 from __future__ import annotations
 
+import codecs
+import re
 from array import array
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
+from html import entities, unescape
 from typing import Final
+
+from webarcfs.content import text
+
+# == references, pure =================================================================================================
+
 
 #: Counts up whenever the same bytes may get other rows, or the same rows another output.
 VERSION: Final = 2
@@ -126,3 +136,170 @@ class References:
 
     def __len__(self) -> int:
         return len(self.rows) // 3
+
+
+# == escapes, pure ====================================================================================================
+
+
+#: Encodings in which bytes below 0x80 are not always ASCII's markup. A body in one of them is rewritten as UTF-8.
+_NOT_OVER_ASCII = re.compile(r"utf[-_]?(?:16|32|7)|ucs|iso[-_]?2022|hz|johab", re.IGNORECASE)
+# Encodings whose second bytes may be `\`, `@`, `{`, `|` or letters, but never what HTML's tokenizer looks at (all of
+# that is below 0x40): style sheets alone have to tell them apart.
+_SECOND_BYTES = {
+    "cp932": rb"[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]",
+    "gb18030": rb"[\x81-\xfe](?:[\x40-\x7e\x80-\xfe]|[0-9][\x81-\xfe][0-9])",
+    "big5": rb"[\x81-\xfe][\x40-\x7e\xa1-\xfe]",
+    "cp949": rb"[\x81-\xfe][\x41-\x5a\x61-\x7a\x81-\xfe]",
+}
+_ALIASES = {
+    "shift_jis": "cp932", "shift_jisx0213": "cp932", "shift_jis_2004": "cp932", "gbk": "gb18030", "gb2312": "gb18030",
+    "big5hkscs": "big5", "euc_kr": "cp949",
+}  # fmt: skip
+_PAIRS = {name: re.compile(pattern) for name, pattern in _SECOND_BYTES.items()}
+
+_REFERENCE = re.compile(r"&(?:#(?:[xX]([0-9a-fA-F]+)|([0-9]+));?|([A-Za-z][A-Za-z0-9]*)(;?)(=?))")
+_LAST = 0x10FFFF
+_MOST_DIGITS = 12
+_TO_ESCAPE = re.compile("[&<>\"'\0-\x1f\x7f]")
+_SAFE_BARE = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@!$()*+,;%&|]+")
+
+_CSS_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})(?:\r\n|[ \t\n\r\f])?|(\r\n|[\s\S]))")
+_UNSAFE_STRING = re.compile("[\"'\\\\<>\0-\x1f\x7f-\U0010ffff]")
+_UNSAFE_URL = re.compile("[\"'\\\\<>()\0-\x20\x7f-\U0010ffff]")
+_NOT_ASCII = re.compile("[^\0-\x7f]")
+_BEGINS_TAG = re.compile("<(?=[A-Za-z/!?])")
+_BEGINS_REFERENCE = re.compile("&(?=[A-Za-z#])")
+
+
+def as_utf8(body: bytes, charset: str) -> bytes | None:
+    """Return the body in UTF-8 if its encoding is not laid over ASCII; else None."""
+    if not _NOT_OVER_ASCII.match(charset):
+        return None
+    if re.match(r"utf[-_]?7", charset, re.IGNORECASE):
+        return body.decode("utf-7", "replace").encode("utf-8", "replace")
+    return text.decoder(charset).decode(body, final=True).removeprefix("\ufeff").encode("utf-8", "replace")
+
+
+def decoded(value: bytes, charset: str) -> str:
+    """Return `value` as text."""
+    if value.isascii():
+        return str(value, "ascii")
+    return text.decoder(charset).decode(value, final=True)
+
+
+def without_second_bytes(body: bytes, charset: str) -> bytes:
+    """Return a body of the same length, in which no second byte of a character looks like ASCII."""
+    try:
+        name = codecs.lookup(charset).name
+    except LookupError:
+        return body
+    name = _ALIASES.get(name, name)
+    pairs = _PAIRS.get(name)
+    if pairs is None or body.isascii():
+        return body
+
+    def masked(match: re.Match[bytes]) -> bytes:
+        # A pair that is no character is a broken byte, and the second one is ASCII after all.
+        pair = match[0]
+        try:
+            pair.decode(name)
+        except ValueError:
+            return pair
+        return b"\x80" * len(pair)
+
+    return pairs.sub(masked, body)
+
+
+# --- attributes
+
+
+def attribute_text(value: str) -> str:
+    """Return an attribute's value with its references to characters resolved (HTML section 13.2.5.73)."""
+    return _REFERENCE.sub(_resolve_in_attribute, value) if "&" in value else value
+
+
+def content_text(value: str) -> str:
+    """Return text between tags with its references to characters resolved."""
+    return _REFERENCE.sub(_resolve_in_content, value) if "&" in value else value
+
+
+def _resolve_in_attribute(match: re.Match[str]) -> str:
+    name = match[3]
+    if not name:
+        return _numbered(match)
+    if match[4]:
+        found = entities.html5.get(f"{name};")
+        if found is not None:
+            return found + match[5]
+    # Without its semicolon a name must be whole, and no equals sign may follow: `?a=1&copy=2` has no sign of copyright.
+    found = entities.html5.get(name)
+    return match[0] if found is None or (match[5] and not match[4]) else found + match[4] + match[5]
+
+
+def _resolve_in_content(match: re.Match[str]) -> str:
+    return unescape(match[0]) if match[3] else _numbered(match)
+
+
+def _numbered(match: re.Match[str]) -> str:
+    digits = (match[1] or match[2]).lstrip("0")[:_MOST_DIGITS]
+    number = int(digits or "0", 16 if match[1] else 10)
+    if number == 0 or number > _LAST or 0xD800 <= number < 0xE000:
+        return "\ufffd"
+    if 0x80 <= number < 0xA0:
+        # As in windows-1252, where that has a character.
+        return bytes((number,)).decode("cp1252", "ignore") or chr(number)
+    return chr(number)
+
+
+def attribute_value(value: str, quotes: Quotes) -> str:
+    """Return `value` for an attribute: ASCII, with what has to stand around it if there is nothing, or none, yet."""
+    if quotes is Quotes.BARE and _SAFE_BARE.fullmatch(value):
+        return value.replace("&", "&amp;")
+    escaped = _ascii(_TO_ESCAPE.sub(_reference, value))
+    if quotes is Quotes.BARE:
+        return f'"{escaped}"'
+    return f'="{escaped}"' if quotes is Quotes.NAKED else escaped
+
+
+def markup_text(value: str) -> str:
+    """Return `value` as text of an XML document: ASCII."""
+    return _ascii(_TO_ESCAPE.sub(lambda each: each[0] if each[0].isspace() else _reference(each), value))
+
+
+def _reference(match: re.Match[str]) -> str:
+    return "&amp;" if match[0] == "&" else "&lt;" if match[0] == "<" else f"&#{ord(match[0])};"
+
+
+def _ascii(value: str) -> str:
+    return value if value.isascii() else value.encode("ascii", "xmlcharrefreplace").decode("ascii")
+
+
+# --- style sheets
+
+
+def css_text(value: str) -> str:
+    """Return the inside of a string or of url() with its escapes resolved (CSS Syntax section 4.3.7)."""
+    return _CSS_ESCAPE.sub(_resolve_escape, value) if "\\" in value else value
+
+
+def _resolve_escape(match: re.Match[str]) -> str:
+    if not match[1]:
+        return "" if match[2] in ("\n", "\r", "\f", "\r\n") else match[2]
+    number = int(match[1], 16)
+    return "\ufffd" if number == 0 or number > _LAST or 0xD800 <= number < 0xE000 else chr(number)
+
+
+def css_value(value: str, quotes: Quotes, *, in_markup: bool) -> str:
+    """Return `value` for the inside of a string or of url(): ASCII; without `&` where that may begin a reference."""
+    unsafe = _UNSAFE_URL if quotes is Quotes.BARE else _UNSAFE_STRING
+    escaped = unsafe.sub(_escape, value)
+    return escaped.replace("&", r"\26 ") if in_markup else escaped
+
+
+def css_in_doubtful_markup(sheet: str) -> str:
+    """Return a sheet that is the same text whether or not its reader looks for tags and references in it: ASCII."""
+    return _BEGINS_TAG.sub("< ", _BEGINS_REFERENCE.sub(_escape, _NOT_ASCII.sub(_escape, sheet)))
+
+
+def _escape(match: re.Match[str]) -> str:
+    return f"\\{ord(match[0]):x} "

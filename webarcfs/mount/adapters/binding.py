@@ -10,11 +10,11 @@ from pathlib import Path
 
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import MountFailed, UsageError
-from webarcfs.mount.adapters.request_stats import RequestStats
-from webarcfs.mount.lifetime.service import Additions, Tell
-from webarcfs.view.node import NodeKind
-from webarcfs.view.tree.root import Tree
-from webarcfs.view.tree.view import ViewListener
+from webarcfs.mount.adapters.requests import RequestStats
+from webarcfs.mount.writing.service import Additions, Tell
+from webarcfs.vfs.node import NodeKind
+from webarcfs.vfs.root import Tree
+from webarcfs.vfs.view import ViewListener
 
 #: Extended attribute of the root with the id of the mount's process; not listed.
 PID = "user.webarc.pid"
@@ -23,7 +23,7 @@ PID = "user.webarc.pid"
 #: the package that holds its library. The first that can be loaded is the default.
 BINDINGS: Mapping[str, tuple[str, str]] = {
     "libfuse3": ("webarcfs.mount.adapters.libfuse3.session", "libfuse3-3"),
-    "fusepy": ("webarcfs.mount.adapters.fusepy.session", "libfuse2"),
+    "fusepy": ("webarcfs.mount.adapters.fusepy_adapter", "libfuse2"),
 }
 
 

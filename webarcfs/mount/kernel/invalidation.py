@@ -12,11 +12,17 @@ Why no old data survive: states come into force first, and folders are always re
 (inode_table.py), so a later answer is right. An earlier answer is either waited for, because invalidating a name takes
 the folder's lock, or, for attributes and listings, ignored by the kernel, which counts the changes of an inode. So
 names come first, then the folder; and a name is invalidated even if it did not exist, since the kernel caches that too.
+
+Bounds the inodes that the kernel knows, and so the memory for them: it drops the ARCs known longest first.
+
+One thread of its own, because a notification waits for requests; it holds no lock meanwhile. The kernel replies with
+forgets, and looks up again what a process needs.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -25,12 +31,15 @@ from webarcfs.archive.git.objects import Entry
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.mount.kernel.inode_table import Inodes, nodeid, old_nodeid
-from webarcfs.view.node import Node, number
-from webarcfs.view.state.domain_states import DomainChange, DomainState
-from webarcfs.view.state.overlay import OverlayEntry
-from webarcfs.view.tree.folders import Arc, StoredFolder
-from webarcfs.view.tree.root import ROOT, Table, Tree, current_folder
-from webarcfs.view.tree.snapshots_folder import history_ino, snapshot_folder
+from webarcfs.vfs import content
+from webarcfs.vfs.domain_states import DomainChange, DomainState
+from webarcfs.vfs.folders import Arc, StoredFolder
+from webarcfs.vfs.node import Node, number
+from webarcfs.vfs.overlay import OverlayEntry
+from webarcfs.vfs.root import ROOT, Table, Tree, current_folder, history_ino, snapshot_folder
+
+# == invalidation =====================================================================================================
+
 
 _log = logging.getLogger(__name__)
 
@@ -220,3 +229,42 @@ class Expiry:
                 self._kernel.forget_name(each.folder, each.name)
             else:
                 self._kernel.forget_inode(each.number)
+
+
+# == trimmer ==========================================================================================================
+
+
+#: Seconds between two checks of the number of inodes.
+_INTERVAL = 0.5
+_AT_ONCE = 2_000
+
+
+class Trimmer(threading.Thread):
+    """The thread."""
+
+    def __init__(self, inodes: Inodes, kernel: Kernel, most: int | None = None) -> None:
+        super().__init__(name="trimmer", daemon=True)
+        self._inodes = inodes
+        self._kernel = kernel
+        self._most = most if most is not None else content.inodes()
+        self._end = threading.Event()
+
+    def run(self) -> None:
+        """Trim repeatedly."""
+        while not self._end.wait(_INTERVAL):
+            self.trim()
+
+    def trim(self) -> None:
+        """Reduce the number of inodes to nine tenths of the limit, as far as the kernel can drop them."""
+        if len(self._inodes) <= self._most:
+            return
+        tries = 2 * len(self._inodes) // _AT_ONCE + 1
+        while len(self._inodes) > self._most * 9 // 10 and tries and not self._end.wait(0.01):
+            tries -= 1
+            for _, folder, name in self._inodes.oldest_arcs(_AT_ONCE):
+                self._kernel.forget_name(folder, name)
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._end.set()
+        self.join()

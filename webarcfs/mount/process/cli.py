@@ -18,13 +18,12 @@ from click.shell_completion import CompletionItem
 from webarcfs import __version__
 from webarcfs.archive.config import directory
 from webarcfs.archive.model.errors import Busy, Exit, MountFailed, NotAnArchive, UsageError, WebarcError, exit_code_of
-from webarcfs.archive.system import privileges
+from webarcfs.archive.system import processes
+from webarcfs.compiled.loader import form
 from webarcfs.mount import options
 from webarcfs.mount.adapters import binding
-from webarcfs.mount.process import mount_log, mountpoint
-from webarcfs.mount.process.farewell import open_farewell, read_farewell
-from webarcfs.mount.process.server import MountRequest, Server
-from webarcfs.native.loader import form
+from webarcfs.mount.process import mountpoint, server
+from webarcfs.mount.process.server import MountRequest, Server, open_farewell, read_farewell
 
 #: Seconds that umount.webarcfs waits for the mount's process to end.
 PATIENCE = 60.0
@@ -171,7 +170,7 @@ def _order(names: tuple[str, ...], wanted: options.Options, foreground: bool) ->
         raise MountFailed(f"{archive.root} belongs to user {owner}; mount it as that user or as root")
     _check_device()
     serve = binding.load(wanted.binding)
-    group = privileges.group(wanted.group) if wanted.group else None
+    group = processes.group(wanted.group) if wanted.group else None
     point = Path(os.path.realpath(names[-1]))
     mountpoint.check(point, archive.root)
     return MountRequest(archive, point, _placed(wanted), serve, foreground, group)
@@ -179,7 +178,7 @@ def _order(names: tuple[str, ...], wanted: options.Options, foreground: bool) ->
 
 def _placed(wanted: options.Options) -> options.Options:
     """Return the options with an absolute path of the log file: the process that writes it changes its folder."""
-    if wanted.log in ("", mount_log.JOURNAL):
+    if wanted.log in ("", server.JOURNAL):
         return wanted
     return replace(wanted, log=os.path.abspath(wanted.log))  # noqa: PTH100 # keep symbolic links
 

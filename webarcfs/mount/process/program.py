@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from webarcfs.native import loader
+from webarcfs.compiled import loader
 
 
 def main() -> int:

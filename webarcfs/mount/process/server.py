@@ -3,36 +3,307 @@
 The main thread is libfuse's loop. `_live` runs in one of libfuse's threads when the kernel has accepted the mount; only
 then start the view's thread and the one that waits for signals, which are blocked in all others. Order in `_live`: the
 process must be the repositories' owner before it opens them.
+
+Where a mount logs: stderr in the foreground, else the archive's own log, the file of `-o log=`, or the system's log.
+
+Called once, when the mount is live and its process is the archive's owner. No state.
+
+The last words of a mount's process, for the command that unmounts it.
+
+The command is no parent of the process, and the process has no terminal. So the process has a file in memory, which the
+command opens by way of /proc before it unmounts, and reads when the process has ended. It leaves nothing behind.
+
+A small process beside the mount's: it unmounts on request, and aborts the connection when the mount is killed.
+
+Two tasks need another process. A mount that root started runs as the archive's owner and may not unmount any more. And
+a mount may be killed while one of its threads waits inside the kernel: to invalidate a name that a reader has locked,
+while that reader waits for the mount. The kernel cannot end that thread, so it does not close /dev/fuse, and all of
+them wait for ever, unless another process aborts the connection. Where fusectl is not mounted, root alone can do that,
+by a forced unmount.
+The process is forked before any thread starts. It holds only its end of a socket, /dev/null and the handle of that
+abort (which identifies this connection for good, whatever is mounted later), and ends after the mount's process.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
+import logging.handlers
 import os
 import signal
+import socket
+import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import MountFailed
-from webarcfs.archive.system import privileges
+from webarcfs.archive.model.errors import MountFailed, WebarcError
+from webarcfs.archive.system import processes
+from webarcfs.archive.system.processes import lives
+from webarcfs.archive.system.rotating_log import RotatingLog
+from webarcfs.compiled import loader
 from webarcfs.mount.adapters.binding import AdapterContext, Serve
-from webarcfs.mount.adapters.request_stats import RequestStats
-from webarcfs.mount.lifetime.service import Additions, Tell, show_left
+from webarcfs.mount.adapters.requests import RequestStats
 from webarcfs.mount.options import Options
-from webarcfs.mount.process import mount_log, mountpoint
-from webarcfs.mount.process.farewell import Farewell
-from webarcfs.mount.process.keeper import Watchdog
-from webarcfs.native import loader
-from webarcfs.view import limits
-from webarcfs.view.node import NodeKind
-from webarcfs.view.tree.root import Tree
-from webarcfs.view.tree.view import View, ViewListener
+from webarcfs.mount.process import mountpoint
+from webarcfs.mount.writing.service import Additions, Tell, show_left
+from webarcfs.vfs import content
+from webarcfs.vfs.node import NodeKind
+from webarcfs.vfs.root import Tree
+from webarcfs.vfs.view import View, ViewListener
+
+# == mount log ========================================================================================================
+
+
+#: The word for the system's log in `-o log=`.
+JOURNAL = "journal"
+#: The socket for the system's log lines, of journald and syslogd alike.
+DEVICE = Path("/dev/log")
+_FORMAT = "%(asctime)s %(levelname)s mount[%(process)d]: %(message)s"
+_PLAIN = "mount.webarcfs[%(process)d]: %(message)s"
+#: Level → the priority that sd-daemon(3) specifies for the beginning of a line.
+_PRIORITIES: Mapping[int, int] = {logging.NOTSET: 7, logging.INFO: 6, logging.WARNING: 4, logging.ERROR: 3}
+
+
+def start(log: str, archive_log: Path, *, foreground: bool, debug: bool) -> None:
+    """Log from now on to `log` (a file, `journal`, or empty). Raises MountFailed if that is not possible."""
+    handlers = _chosen(log, archive_log, foreground=foreground)
+    logging.basicConfig(level=logging.INFO, handlers=handlers)
+    logging.getLogger("webarcfs").setLevel(logging.DEBUG if debug else logging.INFO)
+
+
+def _chosen(log: str, archive_log: Path, *, foreground: bool) -> list[logging.Handler]:
+    if log == JOURNAL:
+        return [_system()]
+    if log:
+        try:
+            return [_file(_Watched(log, encoding="utf-8"))]
+        except OSError as error:
+            raise MountFailed(f"the log {log} cannot be written: {error.strerror}; give another with -o log=") from None
+    if foreground:
+        return [_stderr()]
+    try:
+        with archive_log.open("ab"):  # RotatingLog opens it with the first line, too late for the error below
+            usual = [_file(RotatingLog(archive_log))]
+    except OSError:  # this user may only read the archive
+        return [_system() if DEVICE.exists() else logging.NullHandler()]
+    # Warnings need an administrator, who reads the system's log.
+    return [*usual, _system(logging.WARNING)] if DEVICE.exists() else usual
+
+
+def _file(handler: logging.Handler) -> logging.Handler:
+    handler.setFormatter(logging.Formatter(_FORMAT))
+    return handler
+
+
+def _system(level: int = logging.NOTSET) -> logging.Handler:
+    if not DEVICE.exists():
+        raise MountFailed(f"the system takes no log lines, {DEVICE} is missing; give a file with -o log=FILE")
+    handler = logging.handlers.SysLogHandler(str(DEVICE), logging.handlers.SysLogHandler.LOG_DAEMON)
+    handler.setFormatter(logging.Formatter(_PLAIN))
+    handler.setLevel(level)
+    return handler
+
+
+def _stderr() -> logging.Handler:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Prefixed() if _is_journal(sys.stderr.fileno()) else logging.Formatter(_FORMAT))
+    return handler
+
+
+class _Watched(logging.handlers.WatchedFileHandler):
+    """A file that other programs may rotate; requests are answered even if it cannot be reopened."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            super().emit(record)
+        except OSError:
+            self.handleError(record)
+
+
+class _Prefixed(logging.Formatter):
+    """Lines with their priority (sd-daemon(3)); the journal adds time and process itself."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        priority = min(number for level, number in _PRIORITIES.items() if level <= record.levelno)
+        return "\n".join(f"<{priority}>{line}" for line in super().format(record).splitlines())
+
+
+def _is_journal(fd: int) -> bool:
+    """Return whether a descriptor leads to the journal (systemd.exec(5), JOURNAL_STREAM)."""
+    found = os.fstat(fd)
+    return os.environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"
+
+
+# == farewell =========================================================================================================
+
+
+_NAME = "webarcfs-farewell"
+#: The file begins so once the process has said all: one that is killed says nothing.
+_SAID = b"\0"
+#: Most lines; the log has all.
+_MOST = 20
+
+
+class Farewell:
+    """The file of one mount's process."""
+
+    def __init__(self) -> None:
+        self._fd = os.memfd_create(_NAME)
+
+    def write(self, lines: Sequence[str]) -> None:
+        """Write what is to be said; for the process that ends."""
+        shown = [*lines[:_MOST], *[f"and {len(lines) - _MOST} more, which the log names"] * (len(lines) > _MOST)]
+        os.pwrite(self._fd, _SAID + "\n".join(shown).encode("utf-8", "surrogateescape"), 0)
+
+
+def open_farewell(process: int) -> int | None:
+    """Return a descriptor of the file of a process, by its id; None where this user may not read it."""
+    folder = Path(f"/proc/{process}/fd")
+    try:
+        for link in folder.iterdir():
+            if os.readlink(link).startswith(f"/memfd:{_NAME}"):  # noqa: PTH115 # the target is no path
+                return os.open(link, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        pass
+    return None
+
+
+def read_farewell(fd: int) -> list[str]:
+    """Return the lines of the file of a process that has ended."""
+    said = os.pread(fd, os.fstat(fd).st_size, 0)
+    if not said.startswith(_SAID):
+        return ["the mount's process died; the next mount or agent commits what waits in the journal"]
+    return said[len(_SAID) :].decode("utf-8", "surrogateescape").splitlines()
+
+
+# == keeper ===========================================================================================================
+
+
+#: Seconds between two checks of the mount's process. Its socket closes with it, but not if a thread is stuck.
+LOOK_EVERY = 1.0
+#: Seconds that the threads of a killed process may take to end, one after the other.
+ENDING = 0.2
+_MOUNTED, _UNMOUNT, _DONE, _FAILED = b"m", b"u", b"d", b"f"
+
+
+class Watchdog:
+    """The mount's side of the keeper. One thread at a time may call its methods."""
+
+    def __init__(self, point: Path) -> None:
+        mine, its = socket.socketpair()
+        parent = os.getpid()
+        self._socket = mine
+        self._pid = os.fork()
+        if self._pid == 0:
+            _keep(point, parent, its.fileno())
+        its.close()
+
+    def mounted(self) -> bool:
+        """Report that the mount exists; return whether the keeper can abort the connection (by fusectl, or as root)."""
+        return self._ask(_MOUNTED)
+
+    def unmount(self) -> bool:
+        """Request unmounting, detached if it is busy; return whether that succeeded."""
+        return self._ask(_UNMOUNT)
+
+    def close(self) -> None:
+        """End the process."""
+        self._socket.close()
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self._pid, 0)
+
+    def _ask(self, what: bytes) -> bool:
+        try:
+            self._socket.sendall(what)
+            return self._socket.recv(1) == _DONE
+        except OSError:  # the keeper was killed
+            return False
+
+
+def _keep(point: Path, parent: int, fd: int) -> None:
+    """Run the keeper's process."""
+    try:
+        _let_go(fd)
+        abort, connection = -1, None
+        with socket.socket(fileno=3) as master:
+            master.settimeout(LOOK_EVERY)
+            while (asked := _next(master, parent)) is not None:
+                done = True
+                if asked == _UNMOUNT:
+                    done = _unmounted(point)
+                elif asked == _MOUNTED:
+                    abort, connection = _handle(point), mountpoint.connection(point)
+                    done = abort >= 0 or os.geteuid() == 0
+                with contextlib.suppress(OSError):
+                    master.sendall(_DONE if done else _FAILED)
+        if abort >= 0:
+            os.write(abort, b"1")  # no effect if the connection has ended
+        elif connection is not None and _is_stuck(parent) and mountpoint.connection(point) == connection:
+            mountpoint.force(point)
+    except OSError:
+        pass
+    finally:
+        os._exit(0)
+
+
+def _let_go(fd: int) -> None:
+    """Keep no descriptor of the parent's but the socket, as 3; leave its folder, and ignore its terminal's signals."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    os.chdir("/")
+    if fd != 3:
+        os.dup2(fd, 3)
+    null = os.open("/dev/null", os.O_RDWR)
+    for each in (0, 1, 2):
+        os.dup2(null, each)
+    os.closerange(4, os.sysconf("SC_OPEN_MAX"))
+    with contextlib.suppress(OSError):
+        Path("/proc/self/comm").write_text("webarc-keeper")
+
+
+def _next(master: socket.socket, parent: int) -> bytes | None:
+    """Return the next request; None when the mount's process is gone."""
+    while True:
+        try:
+            return master.recv(1) or None
+        except TimeoutError:
+            if not lives(parent):
+                return None
+        except OSError:
+            return None
+
+
+def _handle(point: Path) -> int:
+    """Return a descriptor that aborts the mount's connection; -1 if none is available."""
+    try:
+        return os.open(mountpoint.abort_file(point), os.O_WRONLY)
+    except (OSError, MountFailed):
+        return -1
+
+
+def _is_stuck(parent: int) -> bool:
+    """Return whether the kernel could not end the mount's process; one that has ended is no parent any more."""
+    time.sleep(ENDING)
+    return os.getppid() == parent and not lives(parent)
+
+
+def _unmounted(point: Path) -> bool:
+    try:
+        mountpoint.unmount_or_detach(point)
+    except (OSError, WebarcError):  # the mount's own process sees that it is still mounted
+        return False
+    return True
+
+
+# == server ===========================================================================================================
+
 
 #: Seconds for which a mount that received a signal serves the files that are still open.
 LINGER = 10.0
@@ -76,8 +347,8 @@ class Server:
 
     def run(self) -> None:
         """Mount, and return when it is unmounted. Raises MountFailed."""
-        privileges.allow_many_files()
-        limits.share_pools()
+        processes.allow_many_files()
+        content.share_pools()
         self._keeper = Watchdog(self._order.point)  # before there are threads
         # Blocked here, and so in every later thread except the one that waits for them.
         signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
@@ -137,10 +408,10 @@ class Server:
             assert self._keeper is not None
             can_abort = self._keeper.mounted()
             if os.geteuid() == 0 and self._uid != 0:
-                privileges.become(self._uid, self._gid)
+                processes.become(self._uid, self._gid)
             self._open_log()
             if loader.form().damaged:
-                _log.warning("running %s; `python -m webarcfs.native.build` mends that", loader.form())
+                _log.warning("running %s; `python -m webarcfs.compiled.build` mends that", loader.form())
             if not can_abort:
                 _log.info(
                     "without root and fusectl, a mount that is killed at a bad moment may leave processes hanging"
@@ -161,7 +432,7 @@ class Server:
         os.dup2(self._stderr, 2)
         self._complaints.close()
         options, usual = self._order.options, self._order.archive.log / "mount.log"
-        mount_log.start(options.log, usual, foreground=self._order.foreground, debug=options.debug)
+        start(options.log, usual, foreground=self._order.foreground, debug=options.debug)
 
     # -- the end -----------------------------------------------------------------------------------------------------
 

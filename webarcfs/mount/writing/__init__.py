@@ -1,5 +1,5 @@
-"""New files, writes, closes, renames, and the thread that commits them.
+"""New files, writes, closes, renames, and the threads that settle and commit them.
 
-Public: `writer` and `document_close` (for adapters), `addition_names`. Request threads
-enter; closes are confirmed in workers; `committer` is a thread of its own. Imports archive/ and view/.
+Public: `writer` (for adapters), `addition_names`, `service` (all that writing needs, from start to end). Request
+threads enter; closes are confirmed in workers; the committer and settling are threads of their own.
 """

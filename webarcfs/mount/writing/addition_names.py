@@ -1,35 +1,164 @@
 """The names of additions: rules for new names, renames inside an ARC, and permissions (/Ar-1/).
 
-`rename` waits for the journal, so the threads that call it take no requests (workers.py). Locks as in writer.py. Those
-of provisional files are in provisional_names.py.
+`rename` waits for the journal, so the threads that call it take no requests (operations.py). Locks as in writer.py.
+Those of provisional files come first.
+
+Renames and removals of provisional files, by their maker (SEMANTICS.md, S-settle).
+
+They wait for the journal, so the threads that call them take no requests (operations.py). A thread may hold the locks
+of two drafts here: the kernel lets nobody else rename in the two folders meanwhile.
 """
 
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 
+from webarcfs.archive.additions.journal import Journal
+from webarcfs.archive.additions.provisional_journal import ProvisionalJournal
 from webarcfs.archive.git.objects import Entry
-from webarcfs.archive.journal.journal import Journal
-from webarcfs.archive.model import name_rules
-from webarcfs.archive.model.addition import ArcVersion, Move
+from webarcfs.archive.model import arc_paths
+from webarcfs.archive.model.additions import ArcVersion, Move
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Exists, LookAgain, NotEmpty, NotFound, NotPermitted, Replaced
 from webarcfs.archive.system.locks import Turnstile
-from webarcfs.mount.writing import preconditions
-from webarcfs.mount.writing.committer import Committer
-from webarcfs.mount.writing.document_buffer import whole
-from webarcfs.mount.writing.document_close import DocumentWriter
-from webarcfs.mount.writing.draft import Draft, DraftFile, Drafts
-from webarcfs.mount.writing.preconditions import LockedHead
-from webarcfs.mount.writing.provisional_names import ProvisionalNames
-from webarcfs.view.caller import Caller, author
-from webarcfs.view.node import File, Folder, Node
-from webarcfs.view.state.overlay import PendingFile, is_gone
-from webarcfs.view.state.ownership import Ownership
-from webarcfs.view.tree.files import StoredFile
-from webarcfs.view.tree.folders import StoredFolder
-from webarcfs.view.tree.view import View
+from webarcfs.mount.writing import confirmation
+from webarcfs.mount.writing.confirmation import Committer, Confirmer, DocumentWriter, LockedHead, NewFile
+from webarcfs.mount.writing.drafts import Draft, DraftFile, Drafts, whole
+from webarcfs.vfs.folders import StoredFile, StoredFolder
+from webarcfs.vfs.node import Caller, File, Folder, Node, author
+from webarcfs.vfs.overlay import Ownership, PendingFile, is_gone
+from webarcfs.vfs.view import View
+
+# == provisional names ================================================================================================
+
+
+#: A file: its path in the ARC, and its node.
+PathAndNode = tuple[str, Node]
+
+
+@dataclass(slots=True)
+class _Held:
+    """A file that cannot settle for now: its path, and its draft, or how long it is its maker's."""
+
+    path: str
+    draft: Draft | None
+    made: Ownership | None = None
+
+
+class ProvisionalNames:
+    """The names of one mount's provisional files. `drafts` are those that are open for writing."""
+
+    def __init__(self, view: View, journal: ProvisionalJournal, confirmer: Confirmer, drafts: Drafts) -> None:
+        self._view = view
+        self._journal = journal
+        self._confirmer = confirmer
+        self._drafts = drafts
+
+    def remove(self, place: ArcVersion, file: PathAndNode, caller: Caller) -> None:
+        """Remove a provisional file of the caller's. Raises its refusal.
+
+        Its handles go on without a name.
+        """
+        with self.held(place, file, caller) as held:
+            self._take_name(place, held)
+            self.forget(place, held.path)
+
+    def forget(self, place: ArcVersion, path: str) -> None:
+        """Forget a file that is removed, or has become nodes of the document."""
+        with Turnstile(self._view.archive.lock(place.domain)).shared():  # a publication may be reading it
+            self._journal.remove([(place, path)])
+        self._view.overlay.withdrawn(place, path)
+
+    def rename(self, place: ArcVersion, source: PathAndNode, target: tuple[str, Node | None], caller: Caller) -> None:
+        """Rename a provisional file of the caller's, to a free name or onto another one.
+
+        Onto a final file with the same bytes, it removes the source. Raises the source's refusal, NotPermitted for any
+        other target, Stale, Exists, OSError.
+        """
+        new, there = target
+        with self.held(place, source, caller) as held:
+            draft = held.draft
+            if there is None:
+                self._move(place, held, new, caller)
+                return
+            if draft is not None and (draft.dirty or not draft.blob):  # the other file goes: this one must be durable
+                self._confirmer.one(NewFile(draft, self._view, provisional=True))
+            if self._is_same(place, held.path, new, there):
+                self._take_name(place, held)
+                self.forget(place, held.path)
+                return
+            with self.held(place, (new, there), caller, onto=True) as other:
+                self._move(place, held, new, caller)
+                self._take_name(place, other)
+
+    def _is_same(self, place: ArcVersion, old: str, new: str, there: Node) -> bool:
+        """Return whether a file that is final has the bytes of a provisional one."""
+        state = self._journal.state((place, old))
+        if state is None or not isinstance(there, StoredFile) or there.place is None or there.is_document:
+            return False
+        is_final = self._journal.state((place, new)) is None and (place, new) not in self._drafts
+        return is_final and there.version.blob == state.blob
+
+    @contextmanager
+    def held(self, place: ArcVersion, file: PathAndNode, caller: Caller, *, onto: bool = False) -> Iterator[_Held]:
+        """Keep a provisional file of the caller's from settling; if it is open, under the lock of its draft.
+
+        Raises the file's refusal, or NotPermitted if it is a target.
+        """
+        path, node = file
+        refusal = NotPermitted(f"{path!r} is there") if onto else node.refusal()
+        draft = self._drafts.get((place, path))
+        if draft is not None:
+            if draft.maker.uid != caller.uid:
+                raise refusal
+            with draft.lock:
+                if self._drafts.get((place, path)) is not draft:
+                    raise LookAgain(f"{path} was closed just now")
+                yield _Held(path, draft)
+            return
+        makers = self._view.overlay.makers
+        made = makers.held(place, path, caller.uid)
+        if made is None:
+            raise refusal
+        held = _Held(path, None, made)
+        try:
+            yield held
+        finally:
+            if held.made is not None:
+                makers.let_go(place, held.path, held.made)
+
+    def _move(self, place: ArcVersion, held: _Held, new: str, caller: Caller) -> None:
+        """Rename a file that is held, onto one that is held, too, if the name is taken."""
+        old, draft, other = held.path, held.draft, self._drafts.get((place, new))
+        if self._journal.state((place, old)) is not None:
+            reader = self._view.domain(place.domain).reader
+            with Turnstile(self._view.archive.lock(place.domain)).shared():
+                LockedHead.now(reader).check_free(place, new)
+                self._journal.confirm(Move(place, old, new, author(caller.uid), int(time.time())))
+        self._view.overlay.replaced(place, old, new)
+        held.path = new
+        if draft is not None:
+            draft.path = new
+            if self._drafts.get((place, old)) is draft:  # unless its last handle was closed since
+                del self._drafts[place, old]
+                self._drafts[place, new] = draft
+        elif other is not None:
+            del self._drafts[place, new]
+
+    def _take_name(self, place: ArcVersion, held: _Held) -> None:
+        """Take the name away from a file that is open: its handles go on, and confirm nothing."""
+        if held.draft is not None:
+            held.draft.removed, held.draft.dirty = True, False
+            if self._drafts.get((place, held.path)) is held.draft:
+                del self._drafts[place, held.path]
+        held.made = None
+
+
+# == addition names ===================================================================================================
+
 
 #: renameat2(2).
 NOREPLACE = 1
@@ -69,8 +198,8 @@ class NewNames:
             raise Exists(f"{name!r} is there")
         if not isinstance(folder, StoredFolder) or folder.place is None:
             raise folder.refusal()
-        name_rules.check(folder.inner, name)
-        preconditions.check_known(self._view, folder.place)
+        arc_paths.check(folder.inner, name)
+        confirmation.check_known(self._view, folder.place)
         return folder.place, _join(folder.inner, name)
 
     def mkdir(self, folder: Node, name: str, caller: Caller) -> None:
@@ -102,8 +231,8 @@ class NewNames:
         if not isinstance(node, File):
             raise NotPermitted(f"{new_name!r} is there") if there is not None else node.refusal()
         if there is None:
-            name_rules.check(above.inner, new_name)
-            name_rules.check_file(new_name)
+            arc_paths.check(above.inner, new_name)
+            arc_paths.check_file(new_name)
         if self.provisional is not None:
             self.provisional.rename(place, (old, node), (new, there), caller)
         elif there is not None:

@@ -1,8 +1,8 @@
 """Writing, for every adapter: new files in current ARCs from create to last close, and data.xml (/Ar-1/, /Ar-10/).
 
 `confirm` and `release` wait for the journal, and `tell` (the adapter's) for the kernel, so the threads that call them
-take no requests (workers.py). All other methods return at once. Locks as in confirm.py; no lock is held during a
-notification of the kernel.
+take no requests (operations.py). All other methods return at once. Locks as in confirmation.py; no lock is held during
+a notification of the kernel.
 """
 
 from __future__ import annotations
@@ -11,31 +11,40 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 
+from webarcfs.archive.additions.journal import Journal
+from webarcfs.archive.additions.provisional_journal import ProvisionalJournal
 from webarcfs.archive.document.schemas import Schemas
-from webarcfs.archive.journal.journal import Journal
-from webarcfs.archive.journal.provisional_journal import ProvisionalJournal
-from webarcfs.archive.model import name_rules
-from webarcfs.archive.model.addition import ArcVersion
+from webarcfs.archive.model import arc_paths
+from webarcfs.archive.model.additions import ArcVersion
 from webarcfs.archive.model.errors import Exists, Stale, WebarcError
-from webarcfs.mount.writing import preconditions
-from webarcfs.mount.writing.addition_names import NewNames, has, lookup
-from webarcfs.mount.writing.committer import Committer, Done
-from webarcfs.mount.writing.confirm import Confirmable, Confirmer, NewFile, Outcome
-from webarcfs.mount.writing.document_buffer import DocumentBuffer, whole
-from webarcfs.mount.writing.document_close import BufferClose, DocumentWriter
-from webarcfs.mount.writing.draft import Draft, DraftFile
-from webarcfs.mount.writing.open_files import LITTLE, Opened, OpenFiles
-from webarcfs.mount.writing.provisional_names import ProvisionalNames
-from webarcfs.mount.writing.schema_draft import SchemaDraft
-from webarcfs.view.caller import Caller
-from webarcfs.view.node import Folder, Node
-from webarcfs.view.state.domain_states import DomainState
-from webarcfs.view.state.ownership import Ownership
-from webarcfs.view.tree.files import StoredFile
-from webarcfs.view.tree.folders import StoredFolder
-from webarcfs.view.tree.root import current_folder
-from webarcfs.view.tree.schemas_folder import SchemaFolder
-from webarcfs.view.tree.view import View
+from webarcfs.mount.writing import confirmation
+from webarcfs.mount.writing.addition_names import NewNames, ProvisionalNames, has, lookup
+from webarcfs.mount.writing.confirmation import (
+    BufferClose,
+    Committer,
+    Confirmable,
+    Confirmer,
+    DocumentWriter,
+    Done,
+    NewFile,
+    Outcome,
+)
+from webarcfs.mount.writing.drafts import (
+    LITTLE,
+    DocumentBuffer,
+    Draft,
+    DraftFile,
+    Opened,
+    OpenFiles,
+    SchemaDraft,
+    whole,
+)
+from webarcfs.vfs.domain_states import DomainState
+from webarcfs.vfs.folders import StoredFile, StoredFolder
+from webarcfs.vfs.node import Caller, Folder, Node
+from webarcfs.vfs.overlay import Ownership
+from webarcfs.vfs.root import current_folder
+from webarcfs.vfs.view import SchemaFolder, View
 
 #: Folders of one state that are remembered.
 _NEAR = 1_000
@@ -80,7 +89,7 @@ class Writer:
         if isinstance(folder, SchemaFolder) and not has(folder, name):
             return self._create_schema(folder, name, maker)
         place, path = self.names.free(folder, name)
-        name_rules.check_file(name, is_provisional=self._provisional is not None)
+        arc_paths.check_file(name, is_provisional=self._provisional is not None)
         draft = Draft(place, path, maker, folder.attrs().mtime, self._journal.draft)
         draft.provisional = self._provisional is not None
         node = DraftFile(draft)
@@ -159,7 +168,7 @@ class Writer:
         draft = opened.draft
         try:
             if not isinstance(draft, SchemaDraft):
-                preconditions.check_known(self._view, draft.place)
+                confirmation.check_known(self._view, draft.place)
         except Stale:
             draft.dirty = True  # so that its close fails, too
             raise

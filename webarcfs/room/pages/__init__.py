@@ -1,6 +1,5 @@
-"""The room's own pages: lists of snapshots, records, comparisons, search, the versions of a URL, notices.
+"""The handlers of the room: lists, records, comparisons, search, the versions of a URL, archived pages, Memento, CDX.
 
 Public: each module has functions that answer a `Visit`; `server/app.py` has their routes. Any thread of a worker may
-call them, each with its own services. They read the archive through the gate, and never write. Imports archive,
-content, gate, search, and of room/: wayback, replay, look.
+call them, each with its own services. They read the archive through the gate, and never write.
 """

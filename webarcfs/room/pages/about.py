@@ -1,16 +1,76 @@
-"""`/about`, `/status.json`, `/news.atom`: the archive as a whole, for people, monitors and feed readers."""
+"""`/about`, `/status.json`, `/news.atom`: the archive as a whole, for people, monitors and feed readers.
+
+The elements of Atom feeds (RFC 4287), for all feeds of the room and of the desk.
+"""
 
 from __future__ import annotations
 
+from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 
+from lxml import etree
+
+from webarcfs.access.reader_stores import RecordHead
 from webarcfs.archive.model.errors import WebarcError
-from webarcfs.archive.model.metadata import format_time
-from webarcfs.gate.reader_records import RecordHead
-from webarcfs.room.pages import atom, rows
-from webarcfs.room.services import Services
+from webarcfs.archive.model.metadata import format_time, utc
+from webarcfs.room.pages import lists
 from webarcfs.room.views import AboutPage
-from webarcfs.room.visit import Visit
+from webarcfs.room.visit import Services, Visit
+
+# == atom, pure =======================================================================================================
+
+
+#: The media type of a feed, and what its elements are.
+KIND = "application/atom+xml"
+Element = etree._Element
+_ATOM = "http://www.w3.org/2005/Atom"
+#: Characters that XML has no place for.
+_NOT_XML = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 0xFFFE, 0xFFFF))
+
+
+def begun(feed_id: str, title: str, updated: datetime | None) -> Element:
+    """Return a feed without entries. `updated` is the time of its newest one, None without any."""
+    feed = etree.Element(f"{{{_ATOM}}}feed", nsmap={None: _ATOM})  # type: ignore[dict-item] # lxml takes None for the default
+    _head(feed, feed_id, title, updated)
+    return feed
+
+
+def add_entry(feed: Element, entry_id: str, title: str, updated: datetime | None) -> Element:
+    """Return a new entry of a feed."""
+    made = etree.SubElement(feed, f"{{{_ATOM}}}entry")
+    _head(made, entry_id, title, updated)
+    return made
+
+
+def author(parent: Element, name: str) -> None:
+    """Say who wrote an entry, or a feed."""
+    add(etree.SubElement(parent, f"{{{_ATOM}}}author"), "name", name)
+
+
+def add(parent: Element, name: str, text: str) -> None:
+    """Add an element with a text; characters that XML has no place for are left out."""
+    etree.SubElement(parent, f"{{{_ATOM}}}{name}").text = text.translate(_NOT_XML)
+
+
+def link(parent: Element, href: str, rel: str, kind: str = "") -> None:
+    """Add a link."""
+    etree.SubElement(parent, f"{{{_ATOM}}}link", {"href": href, "rel": rel} | ({"type": kind} if kind else {}))
+
+
+def written(feed: Element) -> bytes:
+    """Return a feed as its document."""
+    return etree.tostring(feed, xml_declaration=True, encoding="utf-8")
+
+
+def _head(parent: Element, its_id: str, title: str, updated: datetime | None) -> None:
+    add(parent, "id", its_id)
+    add(parent, "title", title)
+    time = None if updated is None else utc(updated).replace(tzinfo=None)
+    add(parent, "updated", "1970-01-01T00:00:00Z" if time is None else f"{time.isoformat(timespec='seconds')}Z")
+
+
+# == about ============================================================================================================
+
 
 #: Entries of a page of the feed.
 _ENTRIES = 50
@@ -77,25 +137,25 @@ def news(visit: Visit) -> bytes:
     services = visit.services
     shown = (each for each in services.records.all() if each.closed_until is None)
     released = sorted(shown, key=lambda each: (each.released, each.number), reverse=True)
-    pages, part = rows.pages_of(visit, len(released), _ENTRIES)
+    pages, part = lists.pages_of(visit, len(released), _ENTRIES)
     heads = released[part]
     base = visit.base
-    feed = atom.begun(f"{base}/news.atom", "Web archive", heads[0].released if heads else None)
-    atom.link(feed, f"{base}/news.atom", "self")
-    atom.link(feed, f"{base}/opensearch.xml", "search", "application/opensearchdescription+xml")
+    feed = begun(f"{base}/news.atom", "Web archive", heads[0].released if heads else None)
+    link(feed, f"{base}/news.atom", "self")
+    link(feed, f"{base}/opensearch.xml", "search", "application/opensearchdescription+xml")
     for place, rel in ((pages.previous, "previous"), (pages.following, "next")):
         if place:
-            atom.link(feed, f"{base}{place}", rel)
+            link(feed, f"{base}{place}", rel)
     for head in heads:
         _entry(feed, base, head)
-    return atom.written(feed)
+    return written(feed)
 
 
-def _entry(feed: atom.Element, base: str, head: RecordHead) -> None:
-    href = f"{base}{rows.record_href(head.id)}"
-    entry = atom.entry(feed, f"{href}#{head.release_number}", head.title or head.domain, head.released)
-    atom.author(entry, head.provenance or head.publication)
-    atom.add(entry, "summary", f"{head.domain}, {format_time(head.date)} CET")
-    atom.link(entry, href, "alternate", "text/html")
-    atom.link(entry, f"{href}.xml", "alternate", "application/xml")
-    atom.link(entry, f"{href}.json", "alternate", "application/json")
+def _entry(feed: Element, base: str, head: RecordHead) -> None:
+    href = f"{base}{lists.record_href(head.id)}"
+    entry = add_entry(feed, f"{href}#{head.release_number}", head.title or head.domain, head.released)
+    author(entry, head.provenance or head.publication)
+    add(entry, "summary", f"{head.domain}, {format_time(head.date)} CET")
+    link(entry, href, "alternate", "text/html")
+    link(entry, f"{href}.xml", "alternate", "application/xml")
+    link(entry, f"{href}.json", "alternate", "application/json")

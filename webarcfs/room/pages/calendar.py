@@ -2,36 +2,54 @@
 
 The archived URL takes all that follows, its query included. So `/urls?prefix=…&after=…` has the further pages of such a
 list.
+
+`/diff/<t1>..<t2>/<url>`: two versions of a page, by their visible text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import groupby
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, groupby
 from urllib.parse import urlencode
 
+from webarcfs.access.visible_captures import State, UrlHistory, VisibleCapture
 from webarcfs.archive.index.captures import NEVER, Span
+from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import from_epoch
-from webarcfs.archive.model.surt import surt
-from webarcfs.archive.model.url import canonical, parse
-from webarcfs.gate.visible_captures import State, UrlHistory, VisibleCapture
+from webarcfs.archive.model.urls import canonical, parse, surt
+from webarcfs.content import visible_lines
+from webarcfs.content.visible_lines import Block, blocks
 from webarcfs.room import limits
-from webarcfs.room.memento_views import CalendarEntry, CalendarPage, Change, PrefixPage, PrefixRow
-from webarcfs.room.pages import rows
-from webarcfs.room.services import Services
-from webarcfs.room.views import Link
-from webarcfs.room.visit import Visit
-from webarcfs.room.wayback.replay_url import (
+from webarcfs.room.pages import lists
+from webarcfs.room.replay import states
+from webarcfs.room.replay.cdx_question import at_other_host
+from webarcfs.room.replay.replay_url import (
     MapFormat,
     Modifier,
     calendar_path,
     diff_path,
+    digits_of,
     prefix_path,
     replay_path,
     timemap_path,
 )
-from webarcfs.room.wayback.timestamps import digits_of
-from webarcfs.room.wayback.www_host import at_other_host
+from webarcfs.room.views import (
+    CalendarEntry,
+    CalendarPage,
+    Change,
+    DiffLine,
+    DiffPage,
+    Line,
+    Link,
+    Marked,
+    PrefixPage,
+    PrefixRow,
+)
+from webarcfs.room.visit import Services, Visit
+
+# == calendar =========================================================================================================
 
 
 def calendar(visit: Visit, url: str, year: int | None) -> CalendarPage:
@@ -111,7 +129,7 @@ def below(visit: Visit, prefix: str, after_key: str = "") -> PrefixPage:
     last = ""
     urls = groupby(visit.services.captures.below(Span(low, f"{low}\U0010ffff", after)), key=lambda each: each.surt)
     for at, group in urls:
-        if len(found) == rows.ROWS:
+        if len(found) == lists.ROWS:
             following = f"/urls?{urlencode({'prefix': prefix, 'after': last})}"
             return PrefixPage(prefix, tuple(found), following, after is None)
         found.append(_prefix_row(list(group)))
@@ -131,3 +149,130 @@ def _prefix_row(captures: list[VisibleCapture]) -> PrefixRow:
         last=from_epoch(max(each.last for each in captures)),
         is_present=any(each.until == NEVER for each in captures),
     )
+
+
+# == differences ======================================================================================================
+
+
+#: Lines around a difference that are shown.
+_AROUND = 3
+_WORDS = re.compile(r"\w+|\s+|[^\w\s]")
+#: Longest lines whose words are compared.
+_LONGEST_LINE = 2_000
+#: Lines so similar are a line that changed.
+_SIMILAR = 0.5
+
+
+@dataclass(slots=True)
+class WordBudget:
+    """How many words of changed lines may still be compared. `is_coarse`: some lines were marked as a whole."""
+
+    left: int = limits.DIFF_WORDS
+    is_coarse: bool = False
+
+
+def differences(visit: Visit, old: int, new: int, url: str, *, side_by_side: bool) -> DiffPage:
+    """Return what changed in a page between two times. Raises NotFound where one of them does not show it."""
+    services = visit.services
+    first, second = (_version(services, url, seconds) for seconds in (old, new))
+    a, b = first.capture, second.capture
+    assert a is not None
+    assert b is not None
+    domain = states.locate(services, url, old).domain
+    bodies = [_body(services, domain, each.blob, each.size) for each in (a, b)]
+    is_text = not any(visible_lines.is_binary(body) for body, _ in bodies)
+    lines: tuple[DiffLine, ...] = ()
+    is_cut = any(cut for _, cut in bodies)
+    budget = WordBudget()
+    if is_text and a.blob != b.blob:
+        texts = [visible_lines.lines(body) for body, _ in bodies]
+        is_cut = is_cut or any(len(text) > limits.DIFF_LINES for text in texts)
+        old_lines, new_lines = (text[: limits.DIFF_LINES] for text in texts)
+        lines = tuple(compared(old_lines, new_lines, budget))
+    return DiffPage(
+        url=url,
+        old=entry(url, first, Change.SAME),
+        new=entry(url, second, Change.SAME if a.blob == b.blob else Change.CHANGED),
+        lines=lines,
+        is_side_by_side=side_by_side,
+        other_view=f"{diff_path(first.seq, second.seq, url)}",
+        is_text=is_text,
+        is_same=a.blob == b.blob,
+        is_cut=is_cut,
+        is_coarse=budget.is_coarse,
+        calendar=calendar_path(url),
+        old_frame=replay_path(digits_of(first.seq), Modifier.FRAME, url),
+        new_frame=replay_path(digits_of(second.seq), Modifier.FRAME, url),
+    )
+
+
+def _version(services: Services, url: str, seconds: int) -> State:
+    located = states.locate(services, url, seconds)
+    if located.state.capture is None or located.state.capture.is_redirect:
+        raise NotFound("there is no page to compare at that time")
+    return located.state
+
+
+def _body(services: Services, domain: str, blob: str, size: int) -> tuple[bytes, bool]:
+    """Return the beginning of a body, and whether it has more."""
+    pieces = services.shared.body_in_pieces(domain, blob, size, 0, min(size, limits.DIFF_BYTES))
+    return b"".join(pieces), size > limits.DIFF_BYTES
+
+
+# -- lines -------------------------------------------------------------------------------------------------------------
+
+
+def compared(old: Sequence[str], new: Sequence[str], budget: WordBudget) -> Iterator[DiffLine]:
+    """Yield the lines that differ, with some around them, and marks on the words that differ; none if none differs."""
+    found = list(blocks(old, new))
+    if all(block.is_equal for block in found):
+        return
+    for number, block in enumerate(found):
+        if block.is_equal:
+            same = old[block.old : block.old_end]
+            yield from _same(same, is_first=number == 0, is_last=number == len(found) - 1)
+        else:
+            yield from _changed(old[block.old : block.old_end], new[block.new : block.new_end], budget)
+
+
+def _same(lines: Sequence[str], *, is_first: bool, is_last: bool) -> Iterator[DiffLine]:
+    before = 0 if is_first else _AROUND
+    after = 0 if is_last else _AROUND
+    if len(lines) <= before + after + 1:
+        yield from (DiffLine(Line.SAME, Marked(each), Marked(each)) for each in lines)
+        return
+    yield from (DiffLine(Line.SAME, Marked(each), Marked(each)) for each in lines[:before])
+    yield DiffLine(Line.SKIPPED, None, None, len(lines) - before - after)
+    yield from (DiffLine(Line.SAME, Marked(each), Marked(each)) for each in lines[len(lines) - after :])
+
+
+def _changed(old: Sequence[str], new: Sequence[str], budget: WordBudget) -> Iterator[DiffLine]:
+    both = min(len(old), len(new))
+    for a, b in zip(old, new, strict=False):
+        left, right = _words(a, b, budget)
+        yield DiffLine(Line.REMOVED, left, right)
+    yield from (DiffLine(Line.REMOVED, Marked(each), None) for each in old[both:])
+    yield from (DiffLine(Line.ADDED, None, Marked(each)) for each in new[both:])
+
+
+def _words(a: str, b: str, budget: WordBudget) -> tuple[Marked, Marked]:
+    """Return two lines with marks on their words that differ; all of both where they have little in common."""
+    whole = Marked(a, ((0, len(a)),) if a else ()), Marked(b, ((0, len(b)),) if b else ())
+    if max(len(a), len(b)) > _LONGEST_LINE or budget.left <= 0:
+        budget.is_coarse = True
+        return whole
+    old, new = (_WORDS.findall(line) for line in (a, b))
+    budget.left -= len(old) + len(new)
+    found = list(blocks(old, new))
+    same = sum(block.old_end - block.old for block in found if block.is_equal)
+    if 2 * same < _SIMILAR * (len(old) + len(new)):
+        return whole
+    changed = [block for block in found if not block.is_equal]
+    return Marked(a, _marks(old, changed, is_old=True)), Marked(b, _marks(new, changed, is_old=False))
+
+
+def _marks(words: Sequence[str], changed: Sequence[Block], *, is_old: bool) -> tuple[tuple[int, int], ...]:
+    """Return where the changed words of a line begin and end, in characters."""
+    places = [0, *accumulate(map(len, words))]
+    spans = ((block.old, block.old_end) if is_old else (block.new, block.new_end) for block in changed)
+    return tuple((places[begin], places[end]) for begin, end in spans if end > begin)

@@ -1,33 +1,156 @@
-"""`/snapshot/<record>`: a record as readers see it, its statistics, and its external links."""
+"""`/snapshot/<record>`: a record as readers see it, its statistics, and its external links.
+
+Counts of a snapshot by type and extension, of what the reader may see; kept, since they read a whole domain.
+
+`/compare/<A>..<B>`: two snapshots, by types and extensions, and document by document.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from urllib.parse import quote
 
-from webarcfs.archive.catalogue import dublin_core, record_xml
-from webarcfs.archive.catalogue.fields import BY_NUMBER
-from webarcfs.archive.catalogue.record import Record
-from webarcfs.archive.index.links_query import FoundLink, Question, ask
-from webarcfs.archive.model.errors import Forbidden, NotFound
-from webarcfs.archive.model.metadata import format_time
-from webarcfs.gate.reader_records import RecordHead
+from webarcfs.access.reader_stores import RecordHead
+from webarcfs.access.visible_captures import VisibleCapture
+from webarcfs.archive.catalogue import record_xml
+from webarcfs.archive.catalogue.record import BY_NUMBER, Record
+from webarcfs.archive.index.links import FoundLink, Question, ask
+from webarcfs.archive.model.arc_paths import data_name
+from webarcfs.archive.model.errors import Forbidden, NotFound, UrlRefused
+from webarcfs.archive.model.metadata import CommitTag, format_time
 from webarcfs.room import limits
-from webarcfs.room.pages import counts, rows
-from webarcfs.room.services import Services
+from webarcfs.room.pages import lists
+from webarcfs.room.replay.replay_url import diff_path
 from webarcfs.room.views import (
+    Compared,
+    ComparePage,
     ExternalLinkRow,
     FieldGroup,
     Link,
     LinksPage,
     PartRow,
     RecordPage,
+    Slice,
 )
-from webarcfs.room.visit import Visit
+from webarcfs.room.visit import Services, Visit
+
+# == counts ===========================================================================================================
+
+
+#: The extension of a document without one.
+NONE = "(none)"
+_FIRST_ERROR = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Documents and bytes of a snapshot, by MIME type and by extension: (documents, bytes). Error pages are none."""
+
+    types: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    extensions: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def documents(self) -> int:
+        """The number of documents."""
+        return sum(count for count, _ in self.types.values())
+
+    @property
+    def bytes(self) -> int:
+        """Their bytes."""
+        return sum(size for _, size in self.types.values())
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(_sum(self.types, other.types), _sum(self.extensions, other.extensions))
+
+
+def of_tag(services: Services, tag: CommitTag) -> Counts:
+    """Return the counts of a snapshot of a domain."""
+    seq = int(tag.crawl_time.timestamp())
+    rules = tuple(services.gate.rules().rules)
+    now = int(services.gate.now().timestamp()) // 60 if any(each.lapses is not None for each in rules) else 0
+    key = (tag, services.gate.reader, services.gate.state, rules, now)
+    found = services.shared.counts.get(key, lambda: _counted(services, tag.domain, seq))
+    assert isinstance(found, Counts)
+    return found
+
+
+def of_tags(services: Services, tags: tuple[CommitTag, ...]) -> Counts:
+    """Return the counts of all parts of a snapshot together."""
+    total = Counts()
+    for tag in tags:
+        total = total + of_tag(services, tag)
+    return total
+
+
+def _counted(services: Services, domain: str, seq: int) -> Counts:
+    types: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    extensions: Counter[str] = Counter()
+    extension_sizes: Counter[str] = Counter()
+    for each in shown_in(services, domain, seq):
+        if each.status >= _FIRST_ERROR:
+            continue
+        kind, extension = each.mime_type or NONE, extension_of(each.url)
+        types[kind] += 1
+        sizes[kind] += each.size
+        extensions[extension] += 1
+        extension_sizes[extension] += each.size
+    return Counts(
+        {kind: (count, sizes[kind]) for kind, count in types.most_common()},
+        {kind: (count, extension_sizes[kind]) for kind, count in extensions.most_common()},
+    )
+
+
+def shown_in(services: Services, domain: str, seq: int) -> Iterator[VisibleCapture]:
+    """Yield the documents of a snapshot that the reader may see, by path; of an unknown snapshot none."""
+    snapshot = next((each for each in services.gate.facts(domain).shown if each.seq == seq), None)
+    for row in services.index.of_snapshot(domain, seq) if snapshot is not None else ():
+        if services.captures.contains(domain, snapshot, row):
+            found = services.captures.visible(domain, row)
+            if isinstance(found, VisibleCapture):
+                yield found
+
+
+def extension_of(url: str) -> str:
+    """Return the extension of a document's data file."""
+    try:
+        name = data_name(url)
+    except UrlRefused:
+        return NONE
+    return name.rpartition(".")[2] if "." in name else NONE
+
+
+def slices(table: Mapping[str, tuple[int, int]]) -> tuple[Slice, ...]:
+    """Return a table for pages and pictures, most documents first."""
+    return tuple(Slice(label, count, size) for label, (count, size) in table.items())
+
+
+def compared(a: Mapping[str, tuple[int, int]], b: Mapping[str, tuple[int, int]]) -> tuple[Compared, ...]:
+    """Return two tables side by side, most documents first; what one lacks is 0 there."""
+    labels = sorted(a.keys() | b.keys(), key=lambda each: (-max(a.get(each, (0, 0))[0], b.get(each, (0, 0))[0]), each))
+    none = (0, 0)
+    return tuple(
+        Compared(each, a.get(each, none)[0], b.get(each, none)[0], a.get(each, none)[1], b.get(each, none)[1])
+        for each in labels
+    )
+
+
+def _sum(a: Mapping[str, tuple[int, int]], b: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
+    none = (0, 0)
+    both = {
+        each: (a.get(each, none)[0] + b.get(each, none)[0], a.get(each, none)[1] + b.get(each, none)[1])
+        for each in a.keys() | b.keys()
+    }
+    return dict(sorted(both.items(), key=lambda each: (-each[1][0], each[0])))
+
+
+# == records ==========================================================================================================
+
 
 #: Step of the workflow → its label (a msgid).
 GROUPS = {
@@ -53,30 +176,30 @@ def record(visit: Visit, record_id: str) -> RecordPage:
     services = visit.services
     head = head_of(services, record_id)
     said = services.records.read(record_id)
-    row = rows.snapshot_row(services, head)
+    row = lists.snapshot_row(services, head)
     groups = field_groups(said, visit.language)
     same = [each for each in services.records.all() if each.publication == head.publication]
     at = same.index(head)
     neighbours = [
-        Link(rows.record_href(each.id), label)
+        Link(lists.record_href(each.id), label)
         for label, place in (("earlier", at + 1), ("later", at - 1))
         if 0 <= place < len(same) and (each := same[place])
     ]
     exports = tuple(Link(f"{row.href}.{kind}", kind.upper()) for kind in ("xml", "json", "dc"))
     if head.closed_until is not None:
         return RecordPage(row, True, groups, (), (), (), (), None, (), "", "", tuple(neighbours), ())
-    total = counts.of_tags(services, head.tags)
+    total = of_tags(services, head.tags)
     older = next((each for each in same[at + 1 :] if each.closed_until is None), None)
     return RecordPage(
         row=row,
         is_closed=False,
         groups=groups,
-        starts=tuple(Link(href, url) for url, href in rows.start_urls(services, head)),
+        starts=tuple(Link(href, url) for url, href in lists.start_urls(services, head)),
         parts=tuple(_part(services, head)),
-        types=counts.slices(total.types),
-        extensions=counts.slices(total.extensions),
-        before=None if older is None else rows.snapshot_row(services, older),
-        changes=() if older is None else counts.compared(counts.of_tags(services, older.tags).types, total.types),
+        types=slices(total.types),
+        extensions=slices(total.extensions),
+        before=None if older is None else lists.snapshot_row(services, older),
+        changes=() if older is None else compared(of_tags(services, older.tags).types, total.types),
         compare="" if older is None else f"/compare/{quote(older.id, safe='')}..{quote(head.id, safe='')}",
         links=f"{row.href}/links" if services.archive.links.exists() else "",
         neighbours=tuple(neighbours),
@@ -102,8 +225,8 @@ def field_groups(said: Record, language: str) -> tuple[FieldGroup, ...]:
 
 def _part(services: Services, head: RecordHead) -> Iterator[PartRow]:
     for tag in head.tags:
-        found = counts.of_tag(services, tag)
-        start = rows.frame_of(tag, rows.root_of(services, tag))
+        found = of_tag(services, tag)
+        start = lists.frame_of(tag, lists.root_of(services, tag))
         yield PartRow(tag.domain, str(tag), start, found.documents, 0, found.bytes)
 
 
@@ -114,7 +237,7 @@ def exported(visit: Visit, record_id: str, kind: str) -> tuple[bytes, str]:
     if kind == "xml":
         return record_xml.write(said), "application/xml"
     if kind == "dc":
-        return dublin_core.write(said, ""), "application/xml"
+        return record_xml.write_dublin_core(said, ""), "application/xml"
     return _as_json(said), "application/json"
 
 
@@ -134,11 +257,11 @@ def links(visit: Visit, record_id: str) -> LinksPage:
     services = visit.services
     head = head_of(services, record_id)
     found = _external(services, head)
-    pages, part = rows.pages_of(visit, len(found))
+    pages, part = lists.pages_of(visit, len(found))
     shown = tuple(
         _link_row(head, number, target, each) for number, (target, each) in enumerate(found[part], part.start + 1)
     )
-    row = rows.snapshot_row(services, head)
+    row = lists.snapshot_row(services, head)
     return LinksPage(row, shown, pages, f"{row.href}/links.csv")
 
 
@@ -180,5 +303,87 @@ def _link_row(head: RecordHead, number: int, target: str, found: Sequence[FoundL
     for page in pages[:_SHOWN]:
         tag = tags.get(page.partition("://")[2].partition("/")[0])
         if tag is not None:
-            shown.append(Link(rows.frame_of(tag, page), page))
+            shown.append(Link(lists.frame_of(tag, page), page))
     return ExternalLinkRow(number, texts, target, windows, tuple(shown), max(len(pages) - _SHOWN, 0))
+
+
+# == comparing ========================================================================================================
+
+
+#: Fields of sizes that are compared: after download, conversion, a measure.
+_FIGURES = (22, 23, 24, 37, 39, 41, 42)
+
+
+def compare(visit: Visit, pair: str) -> ComparePage:
+    """Return the comparison of two snapshots, `A..B`. Raises NotFound, Forbidden for a closed one."""
+    services = visit.services
+    first, dots, second = pair.partition("..")
+    if not dots:
+        raise NotFound("two snapshots are compared: /compare/<A>..<B>")
+    a, b = head_of(services, first), head_of(services, second)
+    for each in (a, b):
+        if each.closed_until is not None:
+            raise Forbidden(f"the snapshot is closed until {format_time(each.closed_until)}")
+    figures_a, figures_b = of_tags(services, a.tags), of_tags(services, b.tags)
+    changes = list(_changes(services, a, b))
+    pages, part = lists.pages_of(visit, len(changes))
+    kinds = ("added", "removed", "changed")
+    return ComparePage(
+        a=lists.snapshot_row(services, a),
+        b=lists.snapshot_row(services, b),
+        types=compared(figures_a.types, figures_b.types),
+        extensions=compared(figures_a.extensions, figures_b.extensions),
+        documents=tuple(Link(href, f"{what} {url}") for what, url, href in changes[part]),
+        counts=tuple((kind, sum(what == kind for what, _, _ in changes)) for kind in kinds),
+        figures=tuple(_figures(services, a, b, visit.language)),
+        pages=pages if len(changes) > part.stop or part.start else None,
+    )
+
+
+def _figures(services: Services, a: RecordHead, b: RecordHead, language: str) -> Iterator[tuple[str, str, str]]:
+    one, other = services.records.read(a.id), services.records.read(b.id)
+    for number in _FIGURES:
+        texts = one.text(number), other.text(number)
+        if any(texts):
+            label = BY_NUMBER[number].de if language == "de" else BY_NUMBER[number].en
+            yield label, *texts
+
+
+def _changes(services: Services, a: RecordHead, b: RecordHead) -> Iterator[tuple[str, str, str]]:
+    """Yield the documents that differ: what happened, URL, and where it is shown."""
+    of_a, of_b = ({tag.domain: tag for tag in each.tags} for each in (a, b))
+    left = limits.COMPARED
+    for domain in sorted(of_a.keys() | of_b.keys()):
+        for each in _of_domain(services, domain, of_a.get(domain), of_b.get(domain)):
+            left -= 1
+            if left < 0:
+                return
+            yield each
+
+
+def _of_domain(
+    services: Services, domain: str, a: CommitTag | None, b: CommitTag | None
+) -> Iterator[tuple[str, str, str]]:
+    if a is None or b is None:
+        tag, what = (a, "removed") if a is not None else (b, "added")
+        if tag is not None:
+            for each in shown_in(services, domain, int(tag.crawl_time.timestamp())):
+                yield what, each.url, lists.frame_of(tag, each.url)
+        return
+    seqs = [int(tag.crawl_time.timestamp()) for tag in (a, b)]
+    facts = services.gate.facts(domain)
+    snapshots = [next((each for each in facts.shown if each.seq == seq), None) for seq in seqs]
+    for _, group in groupby(services.index.between(domain, *seqs), key=lambda row: row.path):
+        sides: list[VisibleCapture | None] = [None, None]
+        for row in group:
+            for at, snapshot in enumerate(snapshots):
+                if services.captures.contains(domain, snapshot, row):
+                    found = services.captures.visible(domain, row)
+                    sides[at] = found if isinstance(found, VisibleCapture) else None
+        old, new = sides
+        if old is not None and new is not None:
+            yield "changed", new.url, diff_path(seqs[0], seqs[1], new.url)
+        elif new is not None:
+            yield "added", new.url, lists.frame_of(b, new.url)
+        elif old is not None:
+            yield "removed", old.url, lists.frame_of(a, old.url)

@@ -14,15 +14,15 @@ from urllib.parse import quote
 
 from webarcfs.archive.model.errors import BadCondition, NotFound, TooMany
 from webarcfs.archive.model.metadata import CET, CommitTag, parse_time
-from webarcfs.room.pages import rows
-from webarcfs.room.services import Services
+from webarcfs.room.pages import lists
+from webarcfs.room.replay.replay_url import calendar_path
 from webarcfs.room.views import Facet, HitGroup, HitRow, Link, Marked, SearchPage
-from webarcfs.room.visit import Visit
-from webarcfs.room.wayback.replay_url import calendar_path
-from webarcfs.search.query_language import parse
+from webarcfs.room.visit import Services, Visit
+from webarcfs.search.query_language import parse_search
 
 if TYPE_CHECKING:
     from webarcfs.search.searching import Hit, SearchQuestion
+
 
 #: Hits of a page, groups of a page, and hits of a table that is taken away.
 HITS, _GROUPS, _TABLE = 20, 10, 1_000
@@ -64,7 +64,7 @@ def search(visit: Visit) -> SearchPage:
         words=words,
         fields=fields,
         has_index=services.has_search,
-        from_record=None if head is None else rows.snapshot_row(services, head),
+        from_record=None if head is None else lists.snapshot_row(services, head),
         publications=tuple(sorted({each.publication for each in services.records.all()})),
         snapshots=tuple(_snapshots(visit)),
     )
@@ -82,22 +82,22 @@ def _place(message: str) -> int | None:
 
 
 def _answered(visit: Visit, page: SearchPage) -> SearchPage:
-    parse(page.words)  # so that a fault is marked at its place in what was typed
+    parse_search(page.words)  # so that a fault is marked at its place in what was typed
     services, question = visit.services, question_of(visit)
     searcher = services.searcher()
     if visit.parameter("group") == "snapshot":
-        number = rows.page_of(visit)
+        number = lists.page_of(visit)
         asked = replace(question, limit=_GROUPS + 1, offset=(number - 1) * _GROUPS)
         groups = searcher.by_snapshot(asked)
         found = tuple(_group(services, visit, each.commitTag, each.total, each.hits) for each in groups[:_GROUPS])
         answer = searcher.ask(replace(question, limit=1))
-        pages, _ = rows.pages_of(visit, (number - 1) * _GROUPS + len(groups), _GROUPS)
+        pages, _ = lists.pages_of(visit, (number - 1) * _GROUPS + len(groups), _GROUPS)
         return replace(
             page, total=answer.total, groups=found, pages=pages, groupings=_groupings(visit), missing=answer.missing
         )
-    offset = (rows.page_of(visit) - 1) * HITS
+    offset = (lists.page_of(visit) - 1) * HITS
     answer = searcher.ask(replace(question, limit=HITS, offset=offset))
-    pages, _ = rows.pages_of(visit, answer.total, HITS)
+    pages, _ = lists.pages_of(visit, answer.total, HITS)
     suggestion = None
     if answer.suggestion:
         suggestion = Link(visit.with_parameters(q=answer.suggestion, page=None), answer.suggestion)
@@ -161,7 +161,7 @@ def _at(text: str) -> CommitTag | datetime | None:
 
 def _snapshots(visit: Visit) -> Iterator[tuple[str, str, bool]]:
     chosen = set(visit.parameters().get("record", []))
-    for each in visit.services.records.all()[: rows.ROWS]:
+    for each in visit.services.records.all()[: lists.ROWS]:
         if each.closed_until is None:
             yield each.id, f"{each.title or each.domain}", each.id in chosen
 
@@ -171,7 +171,7 @@ def _hit(services: Services, hit: Hit) -> HitRow:
     record_id = services.gate.facts(tag.domain).records.get(int(tag.crawl_time.timestamp()))
     head = None if record_id is None else services.records.head(record_id)
     return HitRow(
-        href=rows.frame_of(tag, hit.url),
+        href=lists.frame_of(tag, hit.url),
         calendar=calendar_path(hit.url),
         title=hit.title,
         url=hit.url,
@@ -184,7 +184,7 @@ def _hit(services: Services, hit: Hit) -> HitRow:
         signature="" if head is None else head.signature,
         project="" if head is None else head.project,
         domain=tag.domain,
-        record=None if head is None else Link(rows.record_href(head.id), head.title),
+        record=None if head is None else Link(lists.record_href(head.id), head.title),
     )
 
 
@@ -240,7 +240,7 @@ def exported(visit: Visit, kind: str) -> tuple[bytes, str]:
         asdict(each)
         | {
             "snippet": each.snippet.text,
-            "archived": visit.base + rows.frame_of(CommitTag.parse(each.commitTag), each.url),
+            "archived": visit.base + lists.frame_of(CommitTag.parse(each.commitTag), each.url),
         }
         for each in answer.hits
     ]

@@ -1,19 +1,58 @@
-"""The headers of archived answers: what is told of the archived head, and the rules for browsers. Pure.
+"""The headers of archived answers: what is told of the archived head, and the rules for browsers.
 
 An archived page must neither run code nor reach another host: the policy of the built-in engine says so to the browser,
 whatever the page contains (Content Security Policy level 3; HTML, "sandboxing"). Fields that would act on the browser
 or on the connection are not passed on; the rest is told as `X-Archive-Orig-*`.
+
+Which documents a browser may show, and why not the others: those are sent as downloads.
+
+What a browser shows has had its links rewritten, or has none.
+
+Bodies over HTTP: conditions and ranges (RFC 9110 sections 13 and 14), without a large body in memory.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 
-from webarcfs.content.declared_charset import label_in_header, label_of
+from starlette.requests import Request
+from starlette.responses import Response
+
 from webarcfs.content.mimetype import declared_type
-from webarcfs.room.wayback.replay_url import Modifier
+from webarcfs.content.rewriting import data_urls
+from webarcfs.content.text import label_in_header, label_of
+from webarcfs.room import limits
+from webarcfs.room.answering import StreamedAnswer, streamed
+from webarcfs.room.replay.replay_url import Modifier
 from webarcfs.warc.http_response import Head
+
+# == showing, pure ====================================================================================================
+
+
+class Reason(StrEnum):
+    """Why a document is a download."""
+
+    TOO_LARGE = "too-large"  #: a page that is too long to be rewritten
+    NOT_READ = "not-read"  #: its type may have links, as PDF and MHTML do, and nothing here rewrites them
+
+
+def reason_against(mime_type: str, size: int) -> Reason | None:
+    """Return why a document is not shown; None: it is shown with its links rewritten, or it has none."""
+    if data_urls.is_markup(mime_type):
+        return Reason.TOO_LARGE if size > limits.REWRITTEN_BYTES else None
+    return Reason.NOT_READ if data_urls.as_text(mime_type) is None else None
+
+
+def shown_type(mime_type: str) -> str:
+    """Return the type as which a browser is sent a document: text/plain for one that it would make links of."""
+    return data_urls.as_text(mime_type) or mime_type
+
+
+# == headers, pure ====================================================================================================
+
 
 Headers = list[tuple[str, str]]
 
@@ -94,3 +133,98 @@ def content_type(mime_type: str, head: Head | None, modifier: Modifier, charset:
     sent = label_in_header(head.content_type) if head is not None else ""
     label = label_of(charset) if charset else sent if _CHARSET.fullmatch(sent) else ""
     return f"{kind}; charset={label}" if label else kind
+
+
+# == ranges ===========================================================================================================
+
+
+Fields = Sequence[tuple[str, str]]
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
+#: Bodies up to this size are sent at once.
+_SMALL = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The bytes from `start` up to `end` of a body."""
+
+    start: int
+    end: int
+
+
+def part(asked: str, size: int) -> Part | None:
+    """Return the part that a Range asks for: all of it where the header means nothing, None where it has no byte.
+
+    Several ranges are answered by the whole body, as RFC 9110 section 14.2 allows.
+    """
+    found = _RANGE.fullmatch(asked.strip())
+    if found is None or not any(found.groups()):
+        return Part(0, size)
+    first, last = found.groups()
+    if not first:
+        return Part(max(size - int(last), 0), size) if int(last) and size else None
+    start = int(first)
+    end = min(int(last) + 1, size) if last else size
+    if last and int(last) < start:
+        return Part(0, size)
+    return Part(start, end) if start < size else None
+
+
+def whole(request: Request, status: int, body: bytes, fields: Fields) -> Response:
+    """Return a body as a whole; 304 where the client has it."""
+    if _is_known(request, fields):
+        return with_fields(Response(status_code=304), fields)
+    answer = Response(b"" if request.method == "HEAD" else body, status)
+    return with_fields(answer, [*fields, ("Content-Length", str(len(body)))])
+
+
+def partly(
+    request: Request, status: int, size: int, pieces: Callable[[int, int], Iterator[bytes]], fields: Fields
+) -> Response:
+    """Return what is asked of a body; `pieces` yields the bytes from a place up to another."""
+    if _is_known(request, fields):
+        return with_fields(Response(status_code=304), fields)
+    asked = request.headers.get("range", "") if status == 200 and _is_current(request, fields) else ""
+    wanted = part(asked, size)
+    fields = [*fields, ("Accept-Ranges", "bytes")]
+    if wanted is None:
+        return with_fields(Response(status_code=416), [*fields, ("Content-Range", f"bytes */{size}")])
+    if wanted != Part(0, size):
+        status = 206
+        fields = [*fields, ("Content-Range", f"bytes {wanted.start}-{wanted.end - 1}/{size}")]
+    length = wanted.end - wanted.start
+    fields = [*fields, ("Content-Length", str(length))]
+    if request.method == "HEAD":
+        return with_fields(Response(b"", status), fields)
+    if length <= _SMALL:
+        return with_fields(Response(b"".join(pieces(wanted.start, wanted.end)), status), fields)
+    return with_fields(StreamedAnswer(streamed(pieces(wanted.start, wanted.end)), status), fields)
+
+
+def with_fields(answer: Response, fields: Fields) -> Response:
+    """Return an answer with exactly these fields; several may have one name."""
+    named = {name.lower() for name, _ in fields}
+    kept = [(name, value) for name, value in answer.raw_headers if name.decode("latin-1") not in named]
+    own = [(name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in fields]
+    answer.raw_headers = [*kept, *own]
+    return answer
+
+
+def _is_known(request: Request, fields: Fields) -> bool:
+    """Return whether the client has the body already (RFC 9110 section 13.1.2)."""
+    known = request.headers.get("if-none-match", "")
+    return bool(known) and (known.strip() == "*" or _etag(fields) in _tags(known))
+
+
+def _is_current(request: Request, fields: Fields) -> bool:
+    """Return whether a range is of this body (RFC 9110 section 13.1.5). Dates are not compared: they may be equal."""
+    condition = request.headers.get("if-range")
+    return condition is None or condition.strip() == _etag(fields)
+
+
+def _etag(fields: Fields) -> str:
+    return next((value for name, value in fields if name == "ETag"), "")
+
+
+def _tags(known: str) -> set[str]:
+    return {each.strip().removeprefix("W/") for each in known.split(",")}

@@ -14,16 +14,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 
-from webarcfs.archive.config.fields import read_table
+from webarcfs.access.access_rules import Absent, Open
+from webarcfs.access.reader_stores import RecordHead
+from webarcfs.access.visible_captures import State
 from webarcfs.archive.config.settings import Exclusion, LeavingRule
+from webarcfs.archive.config.validators import read_table
 from webarcfs.archive.model.errors import UrlRefused
-from webarcfs.archive.model.redirects import LONGEST_CHAIN, without_fragment
-from webarcfs.archive.model.url import domain_of
-from webarcfs.gate.reader_records import RecordHead
-from webarcfs.gate.visibility import Absent, Open
-from webarcfs.gate.visible_captures import State
-from webarcfs.room.services import Services
-from webarcfs.room.wayback import www_host
+from webarcfs.archive.model.url_lists import LONGEST_CHAIN, without_fragment
+from webarcfs.archive.model.urls import domain_of
+from webarcfs.room.replay import cdx_question
+from webarcfs.room.visit import Services
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def folder_of(services: Services, located: Located) -> str | None:
 
 def at_other_host(services: Services, url: str) -> str | None:
     """Return a URL with `www.` before its host, or without, if readers see captures of that one and none of this."""
-    other = www_host.at_other_host(url)
+    other = cdx_question.at_other_host(url)
     if other is None or services.captures.history(url).captures:
         return None
     return other if services.captures.history(other).captures else None

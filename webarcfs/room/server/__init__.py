@@ -1,5 +1,5 @@
 """The processes of `webarc serve`: the supervisor, its workers, their listeners and connections, and their log.
 
-Public: `supervisor.serve`, `options`, `checks` for the command; `apps` for whoever makes what is served. The supervisor
-imports nothing that reads an archive. Imports archive, gate, and room with all below it.
+Public: `supervisor.serve`, `options`, `checks` for the command; `app` for whoever makes what is served. The supervisor
+imports nothing that reads an archive.
 """

@@ -21,7 +21,7 @@ from typing import BinaryIO
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from webarcfs.room.secret_paths import without_secrets
+from webarcfs.room.answering import without_secrets
 
 #: `--access-log` for stdout, and for none.
 STDOUT = "-"

@@ -2,38 +2,32 @@
 
 `ROUTES` has all of them; the tests ask each for what readers may not see. Replay's listener answers archived pages
 alone, and never the room's own.
+
+What serves a listener's requests: an ASGI app for the room, and one for archived pages if they have their own.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import parse_qs, unquote
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp
 
+from webarcfs.access.gate import Reader
 from webarcfs.archive.config import directory
 from webarcfs.archive.model.errors import NotFound, TookTooLong, UsageError, WebarcError
-from webarcfs.gate.gate import Reader
-from webarcfs.gate.trusted_proxy import reader_of
 from webarcfs.room.answering import Answering, peer
-from webarcfs.room.look.language import negotiated
-from webarcfs.room.look.rendering import Look
-from webarcfs.room.memento_views import ErrorPage, Notice
-from webarcfs.room.mementos import archived, cdx_service, frame, timegate, warc_records
-from webarcfs.room.pages import about, calendar, comparing, differences, lists, notices, records, searching
-from webarcfs.room.pywb.proxy import PywbProxy
-from webarcfs.room.replay import reader_token
-from webarcfs.room.replay.ranges import whole
-from webarcfs.room.server.apps import RoomApps
-from webarcfs.room.server.options import Engine, RoomOptions
-from webarcfs.room.services import OfThread, Shared
-from webarcfs.room.visit import Origins, Visit
-from webarcfs.room.wayback.replay_url import (
+from webarcfs.room.pages import about, archived, calendar, frame, lists, mementos, records, searching
+from webarcfs.room.replay import replay_url
+from webarcfs.room.replay.headers import whole
+from webarcfs.room.replay.pywb_proxy import PywbProxy
+from webarcfs.room.replay.replay_url import (
     Calendar,
     Diff,
     Modifier,
@@ -47,6 +41,38 @@ from webarcfs.room.wayback.replay_url import (
     calendar_path,
     parse,
 )
+from webarcfs.room.server.options import Engine, RoomOptions
+from webarcfs.room.theme.language import negotiated
+from webarcfs.room.theme.rendering import Look
+from webarcfs.room.views import ErrorPage, Notice
+from webarcfs.room.visit import OfThread, Origins, Shared, Visit, reader_of
+
+# == apps =============================================================================================================
+
+
+async def _nothing() -> None:
+    """Close nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoomApps:
+    """The apps of a worker. `replay` is None where `room` is both. `close` is awaited after the last request.
+
+    `source` answers pywb, where that shows archived pages.
+    """
+
+    room: ASGIApp
+    replay: ASGIApp | None = None
+    close: Callable[[], Awaitable[None]] = _nothing
+    source: ASGIApp | None = None
+
+
+#: Makes the apps, once in each worker. It may raise the errors of the family: then the worker does not start.
+Make = Callable[[RoomOptions], RoomApps]
+
+
+# == app ==============================================================================================================
+
 
 _Handler = Callable[[Visit, Mapping[str, str]], Response]
 _YEAR = 365 * 24 * 3600
@@ -97,7 +123,7 @@ def _links_as_csv(visit: Visit, said: Mapping[str, str]) -> Response:
 
 
 def _compare(visit: Visit, said: Mapping[str, str]) -> Response:
-    return visit.page(comparing.compare(visit, said["pair"]))
+    return visit.page(records.compare(visit, said["pair"]))
 
 
 def _search(visit: Visit, _: Mapping[str, str]) -> Response:
@@ -128,13 +154,13 @@ def _urls(visit: Visit, _: Mapping[str, str]) -> Response:
 
 
 def _notice(visit: Visit, said: Mapping[str, str]) -> Response:
-    return visit.page(notices.notice(visit, Notice(said["kind"])))
+    return visit.page(archived.notice(visit, Notice(said["kind"])))
 
 
 def _form(visit: Visit, _: Mapping[str, str]) -> Response:
     action, _slash, place = visit.raw_path.removeprefix(b"/notice/form/").decode("latin-1").partition("/")
     fields = parse_qs(visit.query.decode("latin-1"), keep_blank_values=True, max_num_fields=100)
-    found = notices.form(visit, action, unquote(place), fields)
+    found = archived.form(visit, action, unquote(place), fields)
     return _led(visit, found) if isinstance(found, str) else visit.page(found)
 
 
@@ -191,9 +217,9 @@ def _replay(visit: Visit, asked: Replay) -> Response:
 def _about_time(visit: Visit, asked: TimeGate | TimeMap | Calendar | PrefixList | Diff) -> Response:
     match asked:
         case TimeGate():
-            return timegate.timegate(visit, asked)
+            return mementos.timegate(visit, asked)
         case TimeMap():
-            return timegate.timemap(visit, asked)
+            return mementos.timemap(visit, asked)
         case Calendar():
             return visit.page(calendar.calendar(visit, asked.url, asked.year))
         case PrefixList():
@@ -202,7 +228,7 @@ def _about_time(visit: Visit, asked: TimeGate | TimeMap | Calendar | PrefixList 
 
 
 def _diff(visit: Visit, asked: Diff, *, side_by_side: bool) -> Response:
-    return visit.page(differences.differences(visit, asked.old, asked.new, asked.url, side_by_side=side_by_side))
+    return visit.page(calendar.differences(visit, asked.old, asked.new, asked.url, side_by_side=side_by_side))
 
 
 def _side(visit: Visit, _: Mapping[str, str]) -> Response:
@@ -213,11 +239,11 @@ def _side(visit: Visit, _: Mapping[str, str]) -> Response:
 
 
 def _cdx(visit: Visit, _: Mapping[str, str]) -> Response:
-    return cdx_service.answer(visit)
+    return mementos.answer_cdx(visit)
 
 
 def _availability(visit: Visit, _: Mapping[str, str]) -> Response:
-    return cdx_service.availability(visit)
+    return mementos.availability(visit)
 
 
 #: All paths of the room; the first that fits answers.
@@ -254,8 +280,8 @@ REPLAY_ROUTES: tuple[Route, ...] = (
 )
 #: Paths of the listener that pywb asks, which answers what the public may see.
 PYWB_ROUTES: tuple[Route, ...] = (
-    _route("cdx", r"/cdx/pywb", lambda visit, _: cdx_service.for_pywb(visit)),
-    _route("record", r"/record/(?P<name>.*)", lambda visit, said: warc_records.answer(visit, said["name"])),
+    _route("cdx", r"/cdx/pywb", lambda visit, _: mementos.for_pywb(visit)),
+    _route("record", r"/record/(?P<name>.*)", lambda visit, said: mementos.answer_record(visit, said["name"])),
 )
 
 
@@ -305,7 +331,7 @@ class _Room:
         if (found := self.static(request)) is not None:
             return found
         reader = reader_of(self.shared.settings().readers, peer(request), request.headers)
-        token = reader_token.prefix_of(reader, self.key)
+        token = replay_url.prefix_of(reader, self.key)
         if not self.two and request.scope["path"].startswith("/~"):
             return self.replay(request)
         return self.routed(ROUTES, self.visit(request, reader, token))
@@ -313,7 +339,7 @@ class _Room:
     def replay(self, request: Request) -> Response:
         """Answer a request to replay's listener: readers with rights are told by their token alone."""
         raw = (request.scope.get("raw_path") or request.scope["path"].encode()).partition(b"?")[0]
-        reader, token, rest = reader_token.split(raw, self.key)
+        reader, token, rest = replay_url.split(raw, self.key)
         scope = {**request.scope, "raw_path": rest, "path": unquote(rest.decode("latin-1"))}
         visit = self.visit(Request(scope), reader, token)
         return self.routed(REPLAY_ROUTES, visit)

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from webarcfs.archive.config import settings_file
+from webarcfs.access import access_rules
+from webarcfs.access.gate import Gate, Reader
+from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import query
 from webarcfs.archive.model.errors import NotFound, UsageError, WebarcError
-from webarcfs.gate import access_file
-from webarcfs.gate.gate import Gate, Reader
 from webarcfs.room.server import supervisor
 from webarcfs.room.server.options import Engine, ServerOptions, room_options
 
@@ -72,7 +72,7 @@ def _owner(archive: Archive) -> str:
 
 
 def _settings(archive: Archive) -> str:
-    _, warning = settings_file.load(archive.settings)
+    _, warning = settings_files.load(archive.settings)
     return warning or str(archive.settings)
 
 
@@ -85,7 +85,7 @@ def _database(archive: Archive) -> str:
 
 
 def _access(archive: Archive) -> str:
-    return f"{len(access_file.load(archive).rules)} rules"
+    return f"{len(access_rules.load(archive).rules)} rules"
 
 
 def _catalogue(archive: Archive) -> str:
@@ -96,7 +96,7 @@ def _catalogue(archive: Archive) -> str:
 def _engine(options: ServerOptions) -> str:
     if options.engine is not Engine.PYWB:
         return options.engine
-    from webarcfs.room.pywb.process import program  # noqa: PLC0415 # one engine of two
+    from webarcfs.room.replay.pywb_process import program  # noqa: PLC0415 # one engine of two
 
     return f"{options.engine}: {program()}"
 

@@ -3,38 +3,200 @@
 SIGTERM and SIGINT end it after the requests that run; a second one at once. SIGHUP starts new workers, and ends the old
 ones when the new ones answer, so no request is lost; if the new ones fail, the old ones stay. It reads no archive and
 no request. One thread, which waits for signals, workers' words and their ends.
+
+The sockets of the room: bound by the supervisor, shared by its workers, removed at the end.
+
+A unix socket whose server died is replaced; one whose server lives is not. Who may open a unix socket is decided by the
+folder that it lies in: the socket itself is open to all, as a port is. systemd may hand over sockets instead
+(sd_listen_fds(3)).
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import fcntl
 import os
 import secrets
 import selectors
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
 import time
 import webbrowser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import FrameType
 
-from webarcfs.archive.model.errors import Exit, UsageError, WebarcError
-from webarcfs.archive.system import privileges, systemd
+from webarcfs.archive.model.errors import Busy, Exit, UsageError, WebarcError
+from webarcfs.archive.system import processes
 from webarcfs.room import limits
-from webarcfs.room.server import listeners
-from webarcfs.room.server.listeners import Listener
 from webarcfs.room.server.options import (
     Address,
     Engine,
     RoomOptions,
     ServerOptions,
     TcpAddress,
+    UnixAddress,
     WorkerOrder,
     room_options,
 )
+
+# == listeners ========================================================================================================
+
+
+#: Connections that wait to be accepted.
+BACKLOG = 2048
+#: Seconds for which a port of a server that has just ended, with workers that are ending, is asked for again.
+PATIENCE = 2.0
+#: The first descriptor that systemd hands over.
+_FIRST_INHERITED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A socket that listens, and its address with the real port. `made` is the file of a unix socket: device, inode."""
+
+    socket: socket.socket
+    address: Address
+    made: tuple[int, int] | None = None
+
+    def close(self) -> None:
+        """Close it, and remove a unix socket, unless another server has replaced it."""
+        self.socket.close()
+        if self.made is not None and isinstance(self.address, UnixAddress):
+            with contextlib.suppress(OSError):
+                if _identity(self.address.path) == self.made:
+                    self.address.path.unlink()
+
+
+def bind(address: Address, patience: float = PATIENCE) -> Listener:
+    """Return a listener at an address. Raises Busy if another server has it, UsageError if no server can have it."""
+    end = time.monotonic() + patience
+    while True:
+        try:
+            return _unix(address) if isinstance(address, UnixAddress) else _tcp(address)
+        except Busy:
+            if time.monotonic() >= end:
+                raise
+        time.sleep(0.05)
+
+
+def inherited(environment: Mapping[str, str], process: int) -> dict[str, Listener]:
+    """Return the listeners that systemd handed over, by their names (`FileDescriptorName=`); others by numbers."""
+    count = environment.get("LISTEN_FDS", "")
+    if environment.get("LISTEN_PID") != str(process) or not count.isdecimal():
+        return {}
+    names = environment.get("LISTEN_FDNAMES", "").split(":")
+    found: dict[str, Listener] = {}
+    for number in range(int(count)):
+        os.set_inheritable(_FIRST_INHERITED + number, False)
+        listener = socket.socket(fileno=_FIRST_INHERITED + number)
+        name = names[number] if number < len(names) else ""
+        found[name if name and name not in found else str(number)] = Listener(listener, _address_of(listener))
+    return found
+
+
+def _tcp(address: TcpAddress) -> Listener:
+    try:
+        family, kind, protocol, _, name = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except OSError as error:
+        raise UsageError(f"{address}: {error.strerror or error}") from None
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind(name)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise _refused(address, error) from None
+    return Listener(listener, TcpAddress(address.host, listener.getsockname()[1]))
+
+
+def _unix(address: UnixAddress) -> Listener:
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with _one_at_a_time(address.path.parent):
+            _remove_stale(address)
+            listener.bind(str(address.path))
+            listener.listen(BACKLOG)
+            made = _identity(address.path)
+            address.path.chmod(0o666)
+    except OSError as error:
+        listener.close()
+        raise _refused(address, error) from None
+    except BaseException:
+        listener.close()
+        raise
+    return Listener(listener, address, made)
+
+
+def _remove_stale(address: UnixAddress) -> None:
+    """Remove the socket of a server that has died. Raises Busy if it lives, UsageError for what is no socket."""
+    try:
+        mode = address.path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise UsageError(f"{address.path} is there, and is no socket; it is not removed")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        client.settimeout(1.0)
+        try:
+            client.connect(str(address.path))
+        except ConnectionRefusedError:
+            address.path.unlink()
+            return
+        except OSError as error:  # full backlog, another kind of socket, no permission: somebody may be there
+            raise _busy(address, f"; {error.strerror or error}") from None
+    raise _busy(address)
+
+
+@contextmanager
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    """Let one process at a time look for a socket in a folder and make it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _refused(address: Address, error: OSError) -> Busy | UsageError:
+    if error.errno == errno.EADDRINUSE:
+        return _busy(address)
+    if error.errno == errno.EACCES:
+        return UsageError(f"{address}: permission denied; ports below 1024 are for root, or for systemd's sockets")
+    return UsageError(f"{address}: {error.strerror or error}")
+
+
+def _busy(address: Address, more: str = "") -> Busy:
+    return Busy(f"{address}: address in use: another server listens there{more}")
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = path.lstat()
+    return found.st_dev, found.st_ino
+
+
+def _address_of(listener: socket.socket) -> Address:
+    name = listener.getsockname()
+    if listener.family == socket.AF_UNIX:
+        return UnixAddress(Path(os.fsdecode(name)))
+    return TcpAddress(name[0], name[1])
+
+
+# == supervisor =======================================================================================================
+
 
 #: The listeners of the room, of replay if it has its own, and of what pywb asks.
 Bound = tuple[Listener, Listener | None, Listener | None]
@@ -76,7 +238,7 @@ def serve(options: ServerOptions, program: Sequence[str] = WORKER, say: Callable
     Supervisor.run raises.
     """
     room, replay = bound(options)
-    source = listeners.bind(TcpAddress("127.0.0.1", 0), 0) if options.engine is Engine.PYWB else None
+    source = bind(TcpAddress("127.0.0.1", 0), 0) if options.engine is Engine.PYWB else None
     try:
         told = room_options(options, room.address, replay.address if replay else None, secrets.token_bytes(32))
         _drop_privileges(options)
@@ -93,7 +255,7 @@ def serve(options: ServerOptions, program: Sequence[str] = WORKER, say: Callable
 def _with_pywb(
     told: RoomOptions, options: ServerOptions, bound: Bound, program: Sequence[str], say: Callable[[str], None]
 ) -> None:
-    from webarcfs.room.pywb.process import Pywb  # noqa: PLC0415 # one engine of two
+    from webarcfs.room.replay.pywb_process import Pywb  # noqa: PLC0415 # one engine of two
 
     source = bound[2]
     assert source is not None
@@ -106,15 +268,15 @@ def _with_pywb(
         pywb.stop()
 
 
-def bound(options: ServerOptions, patience: float = listeners.PATIENCE) -> tuple[Listener, Listener | None]:
+def bound(options: ServerOptions, patience: float = PATIENCE) -> tuple[Listener, Listener | None]:
     """Return the listeners of the options, or those of systemd, which come first. Raises Busy, UsageError."""
-    given = listeners.inherited(os.environ, os.getpid())
+    given = inherited(os.environ, os.getpid())
     if given:
         named = given.get(_ROOM) or next(iter(given.values()))
         return named, given.get(_REPLAY) or next((each for each in given.values() if each is not named), None)
-    room = listeners.bind(options.listen, patience)
+    room = bind(options.listen, patience)
     try:
-        return room, None if options.replay_listen is None else listeners.bind(options.replay_listen, patience)
+        return room, None if options.replay_listen is None else bind(options.replay_listen, patience)
     except BaseException:
         room.close()
         raise
@@ -129,7 +291,7 @@ def _drop_privileges(options: ServerOptions) -> None:
     """Go on as the archive's owner, if this is root: git opens no repositories of others."""
     owner = options.archive.stat()
     if os.geteuid() == 0 and owner.st_uid != 0:
-        privileges.become(owner.st_uid, owner.st_gid)
+        processes.become(owner.st_uid, owner.st_gid)
 
 
 class Supervisor:
@@ -225,7 +387,7 @@ class Supervisor:
                 each.process.kill()
         else:
             self._is_stopping = True
-            systemd.notify("STOPPING=1")
+            processes.notify("STOPPING=1")
             for listener in (self._room, self._replay, self._source):
                 if listener is not None:
                     listener.close()  # the workers close theirs: from now on connections are refused
@@ -279,7 +441,7 @@ class Supervisor:
                 for each in self._workers:
                     if each.generation < self._generation:
                         self._end(each)
-            systemd.notify("READY=1", f"STATUS={self._options.workers} workers at {self._where}")
+            processes.notify("READY=1", f"STATUS={self._options.workers} workers at {self._where}")
 
     def _all_ready(self) -> bool:
         ready = sum(1 for each in self._workers if each.generation == self._generation and each.is_ready)
@@ -325,7 +487,7 @@ class Supervisor:
         """Start a new generation; the old one goes on until all of the new one are ready."""
         self._is_asked_to_reload = False
         self._reloading = True
-        systemd.reloading()
+        processes.reloading()
         self._generation += 1
         self._to_start.clear()
         for _ in range(self._options.workers):
@@ -340,7 +502,7 @@ class Supervisor:
         self._generation -= 1
         alive = sum(1 for each in self._workers if each.generation == self._generation and each.killed_at is None)
         self._to_start += [time.monotonic()] * (self._options.workers - alive)
-        systemd.notify("READY=1", f"STATUS=the last reload failed; {alive} workers at {self._where}")
+        processes.notify("READY=1", f"STATUS=the last reload failed; {alive} workers at {self._where}")
 
     # -- words -------------------------------------------------------------------------------------------------------
 

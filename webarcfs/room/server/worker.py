@@ -20,13 +20,19 @@ from contextlib import suppress
 from starlette.types import ASGIApp
 
 from webarcfs.archive.model.errors import Exit, WebarcError, exit_code_of
-from webarcfs.archive.system import privileges
+from webarcfs.archive.system import processes
 from webarcfs.room.server.access_log import AccessLog, Logged
-from webarcfs.room.server.apps import Make, RoomApps
-from webarcfs.room.server.connections import ListenerServer
+from webarcfs.room.server.app import Make, RoomApps
+from webarcfs.room.server.connections import (
+    HostRules,
+    ListenerServer,
+    RequestRules,
+    SecurityHeaders,
+    host_names,
+    room_headers,
+    shared_headers,
+)
 from webarcfs.room.server.options import RoomOptions, WorkerOrder
-from webarcfs.room.server.request_rules import HostRules, RequestRules, host_names
-from webarcfs.room.server.security_headers import SecurityHeaders, room_headers, shared_headers
 
 #: What the supervisor is told when all listeners are served.
 READY = b"ready\n"
@@ -44,7 +50,7 @@ def main(make: Make | None = None) -> None:
     order = WorkerOrder.from_json(_first_line())
     code = int(Exit.DONE)
     try:
-        privileges.allow_many_files()
+        processes.allow_many_files()
         log = AccessLog(order.access_log)
         apps = (make or _make)(order.room)
         gc.freeze()  # what was imported stays: searches for garbage pass over it

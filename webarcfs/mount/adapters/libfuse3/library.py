@@ -1,7 +1,7 @@
 """libfuse 3's low-level API as ctypes declares it: the library, its structures and functions, without any logic.
 
 Loaded once, before the fork; any thread may call the functions (ctypes releases the interpreter lock meanwhile).
-Replies are sent in the kernel's own format (protocol.py), because libfuse's structures for them, the bit fields of
+Replies are sent in the kernel's own format (readdir.py), because libfuse's structures for them, the bit fields of
 `fuse_file_info` above all, changed their layout between 3.10 and 3.17; the structures declared here did not.
 x86_64 and aarch64.
 """

@@ -7,35 +7,167 @@ that. On a read-only mount not even open arrives here: the version is then the o
 What the kernel asks for all the same, on a writable mount: an open and a release for each file; a getattr of an inode
 after its first read, since it forgets the atime whenever it reads from us; an ioctl where a program asks whether a file
 is a terminal.
+
+What a request that writes is about, read from the arguments of libfuse's callbacks: for the reason of a refusal.
+
+Threads for slow answers: closes wait for the journal and for invalidations by the kernel; conditions take any time.
+
+A request thread must not wait for an invalidation: the kernel holds it back until the requests in that folder are
+answered. Nor may a worker, if a rename is queued behind it: the kernel holds a rename's folder until its answer.
+Renames therefore have a thread of their own, which notifies the kernel only after the answer.
 """
 
-# ruff: noqa: D102 # the methods are the operations of libfuse; SEMANTICS.md specifies their answers
 from __future__ import annotations
 
 import errno
 import itertools
+import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from webarcfs.archive.model.errors import Exists, IsADirectory, NoAttribute, NotALink, NotFound, NotSupported
 from webarcfs.mount.adapters.binding import PID, AdapterContext
-from webarcfs.mount.adapters.libfuse3.refused_requests import Subject
-from webarcfs.mount.adapters.libfuse3.workers import DeferredReply, Workers
-from webarcfs.mount.adapters.refusals import REFUSED, Refusals
-from webarcfs.mount.adapters.request_stats import STATS
-from webarcfs.mount.kernel import protocol
-from webarcfs.mount.kernel.handleless_reads import OpenContents
-from webarcfs.mount.kernel.inode_table import Inodes, undo
-from webarcfs.mount.kernel.listing_snapshots import END
-from webarcfs.mount.kernel.protocol import ALWAYS
-from webarcfs.mount.kernel.readdir import Lister
-from webarcfs.mount.writing.draft import DraftFile
-from webarcfs.view.caller import Caller
-from webarcfs.view.content import Content, Small
-from webarcfs.view.node import Attrs, File, Folder, Node
-from webarcfs.view.tree.root import Table, Tree
-from webarcfs.view.tree.symlink import Symlink
+from webarcfs.mount.adapters.requests import REFUSED, STATS, Refusals
+from webarcfs.mount.kernel import readdir
+from webarcfs.mount.kernel.inode_table import Inodes, OpenContents, undo
+from webarcfs.mount.kernel.readdir import ALWAYS, END, Lister
+from webarcfs.mount.writing.drafts import DraftFile
+from webarcfs.vfs.content import Content, Small
+from webarcfs.vfs.node import Attrs, Caller, File, Folder, Node
+from webarcfs.vfs.root import Symlink, Table, Tree
+
+# == refused requests =================================================================================================
+
+
+#: An inode, the name in it (or none), the handle (or 0).
+Subject = tuple[int, bytes, int]
+
+
+def _name_in(parent: int, name: bytes, *_: Any) -> Subject:
+    return parent, name, 0
+
+
+def _second_name(_first: Any, parent: int, name: bytes, *_: Any) -> Subject:
+    return parent, name, 0
+
+
+def _new_name(_parent: int, _name: bytes, new_parent: int, new_name: bytes, *_: Any) -> Subject:
+    return new_parent, new_name, 0
+
+
+def _file(inode: int, *rest: Any) -> Subject:
+    return inode, b"", rest[-1].contents.fh if rest and rest[-1] else 0
+
+
+def _inode(inode: int, *_: Any) -> Subject:
+    return inode, b"", 0
+
+
+#: Operation → what its arguments, without the request, are about.
+SUBJECTS: Mapping[str, Callable[..., Subject]] = {
+    "create": _name_in,
+    "mkdir": _name_in,
+    "mknod": _name_in,
+    "unlink": _name_in,
+    "rmdir": _name_in,
+    "symlink": _second_name,
+    "link": _second_name,
+    "rename": _new_name,
+    "open": _inode,
+    "setattr": _file,
+    "write": _file,
+    "fallocate": _file,
+    "flush": _file,
+    "fsync": _file,
+    "fsyncdir": _inode,
+    "setxattr": _inode,
+    "removexattr": _inode,
+}
+
+
+# == workers ==========================================================================================================
+
+
+#: Sends an answer; any thread may call it, once.
+Answer = Callable[[bytes | int | BaseException], None]
+
+#: Concurrent closes: one for each large file, and one for all others of a domain (write_operations.py).
+THREADS = 16
+#: Requests that wait for the answer to a condition; most of them wait for their turn (query_answers.py).
+ASKING = 64
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class DeferredReply:
+    """An answer that is sent later: `start` returns at once."""
+
+    start: Callable[[Answer], None]
+
+
+class Workers:
+    """The threads of one mount, started on demand."""
+
+    def __init__(self) -> None:
+        self._closes = ThreadPoolExecutor(THREADS, "closes")
+        self._renames = ThreadPoolExecutor(1, "renames")
+        self._asking = ThreadPoolExecutor(ASKING, "asking")
+
+    def close(self, work: Callable[[], None]) -> DeferredReply:
+        """Run `work`; the answer is 0, or the exception that it raised."""
+        return DeferredReply(lambda answer: self._submit(self._closes, answer, work))
+
+    def ask(self, work: Callable[[], bytes]) -> DeferredReply:
+        """Run `work`; the answer is its result or exception. It must not wait for a notification of the kernel."""
+        return DeferredReply(lambda answer: self._submit(self._asking, answer, work))
+
+    def rename(self, work: Callable[[], Callable[[], None]]) -> DeferredReply:
+        """Run `work`, which holds a folder in the kernel; call its result after the answer."""
+        return DeferredReply(lambda answer: self._submit(self._renames, answer, lambda: self._renamed(work)))
+
+    def _renamed(self, work: Callable[[], Callable[[], None]]) -> None:
+        self._closes.submit(_safely, work())
+
+    def release(self, work: Callable[[], None]) -> None:
+        """Run `work` without an answer."""
+        self._closes.submit(_safely, work)
+
+    def stop(self) -> None:
+        """Finish all work; conditions that wait for their turn get no answer."""
+        self._asking.shutdown(cancel_futures=True)
+        self._renames.shutdown()
+        self._closes.shutdown()
+
+    @staticmethod
+    def _submit(executor: ThreadPoolExecutor, answer: Answer, work: Callable[[], bytes | None]) -> None:
+        executor.submit(_safely, lambda: _answered(answer, work))
+
+
+def _answered(answer: Answer, work: Callable[[], bytes | None]) -> None:
+    try:
+        found = work()
+    except BaseException as error:
+        answer(error)
+        return
+    answer(0 if found is None else found)
+
+
+def _safely(work: Callable[[], object]) -> None:
+    try:
+        work()
+    except Exception:
+        _log.exception("failed unexpectedly")
+
+
+# == operations =======================================================================================================
+
+
+# ruff: noqa: D102 # the methods are the operations of libfuse; SEMANTICS.md specifies their answers
+
 
 #: Operations whose first argument is the caller.
 CALLED = frozenset(
@@ -43,7 +175,7 @@ CALLED = frozenset(
 )
 
 #: The answer to open where no handle is needed: the inode identifies the version.
-_OPENED = protocol.opened(0, protocol.KEEP_CACHE | protocol.NOFLUSH)
+_OPENED = readdir.opened(0, readdir.KEEP_CACHE | readdir.NOFLUSH)
 
 
 class Operations:
@@ -62,7 +194,7 @@ class Operations:
         self._inodes = inodes
         self._workers = workers
         self._read_only = bool(mount.options.get("ro"))
-        self._owned = protocol.Owned(mount.uid, mount.gid, mount.folder_mode)
+        self._owned = readdir.Owned(mount.uid, mount.gid, mount.folder_mode)
         self._lister = Lister(inodes, self._entry, self._owned)
         self._numbers = itertools.count(1)
         self._handles: dict[int, Content] = {}
@@ -88,7 +220,7 @@ class Operations:
         except NotFound:
             if not names_cacheable:
                 raise  # the kernel does not cache an error
-            return protocol.no_entry()
+            return readdir.no_entry()
         return self._entry(node, parent, name, ALWAYS if names_cacheable else 0)
 
     def _entry(self, node: Node, parent: int, name: str, valid: int = ALWAYS) -> bytes:
@@ -98,7 +230,7 @@ class Operations:
 
     def lookup_undone(self, reply: bytes) -> None:
         """Undo a lookup whose answer the kernel rejected: the calling process was killed meanwhile."""
-        undo(self._inodes, [protocol.first_number(reply)])
+        undo(self._inodes, [readdir.first_number(reply)])
 
     def forget(self, inode: int, lookups: int) -> None:
         if self._inodes.forget(inode, lookups):
@@ -136,7 +268,7 @@ class Operations:
 
     def readdirplus_undone(self, reply: bytes) -> None:
         """Undo an answer that the kernel rejected."""
-        undo(self._inodes, protocol.nodeids(reply))
+        undo(self._inodes, readdir.nodeids(reply))
 
     # -- contents ----------------------------------------------------------------------------------------------------
 
@@ -154,11 +286,11 @@ class Operations:
             return _OPENED
         handle = next(self._numbers)
         self._handles[handle] = content
-        return protocol.opened(handle, protocol.KEEP_CACHE | protocol.NOFLUSH)
+        return readdir.opened(handle, readdir.KEEP_CACHE | readdir.NOFLUSH)
 
     def open_undone(self, reply: bytes) -> None:
         """Undo an answer that the kernel rejected."""
-        handle = protocol.first_number(reply)
+        handle = readdir.first_number(reply)
         if handle:
             self._handles.pop(handle).close()
 
@@ -188,7 +320,7 @@ class Operations:
     # -- attributes --------------------------------------------------------------------------------------------------
 
     def statfs(self, _inode: int) -> bytes:
-        return protocol.statfs(os.statvfs(self._mount.archive.root))
+        return readdir.statfs(os.statvfs(self._mount.archive.root))
 
     def getxattr(self, caller: Caller, inode: int, name: bytes, size: int) -> bytes | int:
         text = os.fsdecode(name)
@@ -218,7 +350,7 @@ class Operations:
 
     # -- attempts to write: all refused (SEMANTICS.md) ---------------------------------------------------------------
 
-    # One method each, though they are alike: a compiled class cannot alias methods (native/loader.py).
+    # One method each, though they are alike: a compiled class cannot alias methods (compiled/loader.py).
 
     def setattr(self, _caller: Caller, inode: int, _attr: int, _to_set: int, _fi: Any) -> bytes:
         raise self._inodes.node(inode).refusal()
@@ -299,5 +431,5 @@ def _valid(node: Node, attrs: Attrs) -> int:
 def _sized(value: bytes, size: int) -> bytes | int:
     """Return a value for a buffer of `size` bytes, or ERANGE; for size 0, the value's size."""
     if size == 0:
-        return protocol.size_of_xattr(len(value))
+        return readdir.size_of_xattr(len(value))
     return value if len(value) <= size else errno.ERANGE

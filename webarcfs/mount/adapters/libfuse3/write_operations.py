@@ -1,38 +1,114 @@
 """The low-level adapter's operations of a mount that accepts additions; operations.py has those that read.
 
-A worker (workers.py) answers a close, when the journal has the file and the kernel has dropped the name: the kernel's
-next lookup finds the new version. Until then the name means the draft, an inode of its own. If a copy of the handle
-(dup) goes on writing, the name means the draft again; so until the last release the kernel caches no name of the
+A worker (operations.py) answers a close, when the journal has the file and the kernel has dropped the name: the
+kernel's next lookup finds the new version. Until then the name means the draft, an inode of its own. If a copy of the
+handle (dup) goes on writing, the name means the draft again; so until the last release the kernel caches no name of the
 version, and asks.
+
+Confirms closes and fsyncs that arrive together in one batch (confirmation.py), one thread for each domain.
+
+Closes that arrive during a batch form the next one; so the more arrive, the less each costs. Large files are confirmed
+alone, and a domain that a publisher has locked delays no other.
+
+As one thread confirms for all, threads need not hand the interpreter to one another meanwhile.
 """
 
-# ruff: noqa: D102 # the methods are the operations of libfuse; SEMANTICS.md specifies their answers
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import stat
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 from webarcfs.archive.model.errors import LookAgain, NotSupported, Stale, WebarcError
 from webarcfs.mount.adapters.binding import AdapterContext
 from webarcfs.mount.adapters.libfuse3 import library
-from webarcfs.mount.adapters.libfuse3.close_batches import CloseBatcher
-from webarcfs.mount.adapters.libfuse3.operations import Operations
-from webarcfs.mount.adapters.libfuse3.refused_requests import Subject
-from webarcfs.mount.adapters.libfuse3.workers import DeferredReply, Workers
-from webarcfs.mount.kernel import protocol
+from webarcfs.mount.adapters.libfuse3.operations import Answer, DeferredReply, Operations, Subject, Workers
+from webarcfs.mount.kernel import readdir
 from webarcfs.mount.kernel.inode_table import Inodes
-from webarcfs.mount.lifetime.service import Additions
 from webarcfs.mount.writing.addition_names import ParentAndName, find
-from webarcfs.mount.writing.draft import DraftFile
-from webarcfs.mount.writing.open_files import Opened
+from webarcfs.mount.writing.drafts import DraftFile, Opened
+from webarcfs.mount.writing.service import Additions
 from webarcfs.mount.writing.writer import Writer
-from webarcfs.view.caller import Caller
-from webarcfs.view.node import Folder, Node
-from webarcfs.view.tree.files import StoredFile
-from webarcfs.view.tree.root import Tree
+from webarcfs.vfs.folders import StoredFile
+from webarcfs.vfs.node import Caller, Folder, Node
+from webarcfs.vfs.root import Tree
+
+# == close batches ====================================================================================================
+
+
+#: Largest batch: the bodies are in memory, none larger than a journal's record holds.
+MOST = 64
+
+_Close = tuple[Opened, Answer]
+
+_log = logging.getLogger(__name__)
+
+
+class CloseBatcher:
+    """The closes of one mount."""
+
+    def __init__(self, writer: Callable[[], Writer], workers: Workers) -> None:
+        self._writer = writer
+        self._workers = workers
+        self._lock = threading.Lock()
+        #: The waiting closes by domain; a domain is a key as long as a thread works on it.
+        self._waiting: dict[str, list[_Close]] = {}
+
+    def close(self, opened: Opened) -> DeferredReply:
+        """Return the reply to a close: that the written bytes are durable and visible, or the error."""
+        return DeferredReply(lambda answer: self._add((opened, answer)))
+
+    def _add(self, close: _Close) -> None:
+        domain = close[0].draft.place.domain
+        with self._lock:
+            if domain in self._waiting:
+                self._waiting[domain].append(close)
+                return
+            self._waiting[domain] = [close]
+        self._workers.release(lambda: self._confirm(domain))
+
+    def _confirm(self, domain: str) -> None:
+        """Confirm the waiting closes until none is left."""
+        while closes := self._next(domain):
+            together = [close for close in closes if not close[0].is_dear]
+            for opened, answer in closes:
+                if opened.is_dear:
+                    self._alone(opened, answer)
+            if together:
+                self._together(together)
+
+    def _next(self, domain: str) -> list[_Close]:
+        with self._lock:
+            waiting = self._waiting[domain]
+            if not waiting:
+                del self._waiting[domain]
+                return []
+            self._waiting[domain] = waiting[MOST:]
+            return waiting[:MOST]
+
+    def _alone(self, opened: Opened, answer: Answer) -> None:
+        writer = self._writer()
+        self._workers.close(lambda: writer.confirm(opened)).start(answer)
+
+    def _together(self, closes: list[_Close]) -> None:
+        answers = iter([answer for _, answer in closes])
+        try:
+            for error in self._writer().confirm_all([opened for opened, _ in closes]):
+                next(answers)(0 if error is None else error)
+        except BaseException as error:
+            _log.exception("closes were not confirmed")
+            for answer in answers:  # every caller waits for an answer, and other closes for this thread
+                answer(error)
+
+
+# == write operations =================================================================================================
+
+
+# ruff: noqa: D102 # the methods are the operations of libfuse; SEMANTICS.md specifies their answers
 
 
 class WritingOperations(Operations):
@@ -63,12 +139,12 @@ class WritingOperations(Operations):
         text = os.fsdecode(name)
         opened, node = self._writer.create(self._known(parent, name), text, caller)
         self._inodes.follow(parent)
-        return self._entry(node, parent, text) + protocol.opened(self._keep(opened), protocol.KEEP_CACHE)
+        return self._entry(node, parent, text) + readdir.opened(self._keep(opened), readdir.KEEP_CACHE)
 
     def create_undone(self, reply: bytes) -> None:
         """Undo an answer that the kernel rejected."""
         self.lookup_undone(reply)
-        self._release(protocol.handle_of_create(reply))
+        self._release(readdir.handle_of_create(reply))
 
     def mknod(self, caller: Caller, parent: int, name: bytes, mode: int, device: int) -> bytes:
         if not stat.S_ISREG(mode):
@@ -192,7 +268,7 @@ class WritingOperations(Operations):
             self._look_again(node, caller)
         with self._revived(node, caller):
             opened = self._writer.open(node, flags, caller)
-        return protocol.opened(self._keep(opened), protocol.DIRECT_IO if opened.direct else protocol.KEEP_CACHE)
+        return readdir.opened(self._keep(opened), readdir.DIRECT_IO if opened.direct else readdir.KEEP_CACHE)
 
     def _look_again(self, node: Node, caller: Caller) -> None:
         """Raise Stale for a version that its maker still writes to: the kernel looks the name up, and finds the draft.
@@ -211,14 +287,14 @@ class WritingOperations(Operations):
             self._writer.files.open_draft(node, caller)
             raise
 
-    def _entry(self, node: Node, parent: int, name: str, valid: int = protocol.ALWAYS) -> bytes:
+    def _entry(self, node: Node, parent: int, name: str, valid: int = readdir.ALWAYS) -> bytes:
         # Its maker may write again before the kernel has dropped the name.
         writer = self._additions.writer
         return super()._entry(node, parent, name, 0 if writer is not None and writer.files.is_open(node) else valid)
 
     def open_undone(self, reply: bytes) -> None:
         """Undo an answer that the kernel rejected."""
-        if not self._release(protocol.first_number(reply)):
+        if not self._release(readdir.first_number(reply)):
             super().open_undone(reply)
 
     def read(self, inode: int, size: int, offset: int, fi: Any) -> bytes:
@@ -231,7 +307,7 @@ class WritingOperations(Operations):
 
     def take(self, handle: int, data: bytes, offset: int, mapped: bool, flags: int) -> bytes | DeferredReply:
         opened = self._opened[handle]
-        reply = protocol.written(self._writer.write(opened, data, offset, mapped=mapped))
+        reply = readdir.written(self._writer.write(opened, data, offset, mapped=mapped))
         if not flags & os.O_DSYNC or mapped:  # O_SYNC includes it
             return reply
         confirmed = self._closing.close(opened)

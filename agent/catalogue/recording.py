@@ -1,0 +1,674 @@
+"""How the snapshots of a publication go: which steps are set up, by the settings as they are now.
+
+A snapshot that is released as it is published is worked on afterwards only where something asks for it: conf/tidy.conf
+and error pages for `convert`, checks for `check`, `[backup]` for `backup`. `index` goes along with them.
+
+What a job knows of its capture when it ends, and git does not: program, command line, settings, person.
+
+Counts what a capture contains, by the difference to a capture that was counted: the cost follows the change.
+
+Describes a capture in the fields of its record, without any input: from git, and from the report if it is there.
+
+When its job ends, its circumstances are known, too: program, settings, person. A field whose value is not known stays
+empty.
+
+Keeps a record of each capture: when its job ends, and later of captures that have none.
+
+A record that cannot be written never fails a job; the next start writes it.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import logging
+import re
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Set
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from agent.catalogue import stepfolders
+from agent.crawl import job_folder
+from agent.crawl.job_folder import Definition, Job, folder_of, is_import
+from agent.crawl.wget import BatchFiles, command
+from agent.indexing import fulltext
+from webarcfs.archive.catalogue import formats
+from webarcfs.archive.catalogue.catalogue import Capture, Catalogue, captures
+from webarcfs.archive.catalogue.record import OWN, FieldNumber, Occasion, Part, Record, State, Value
+from webarcfs.archive.catalogue.workflow import HELD, ORDER, Step, Way, next_by_itself, progress_of
+from webarcfs.archive.config import directory, settings_files
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import UNLIMITED, DescribeSettings, Exclusion, Publication, Release, Settings
+from webarcfs.archive.config.validators import UNLIMITED_WORD
+from webarcfs.archive.git.repository import CRAWLS, Repository
+from webarcfs.archive.history import sequence, versions
+from webarcfs.archive.history.versions import arcs, described, leads_to_arcs
+from webarcfs.archive.index.database import Database
+from webarcfs.archive.model.arc_paths import HEADERS, arc_path, is_data_file, split
+from webarcfs.archive.model.errors import Busy, Damaged, InvalidDocument, NotFound, SettingsError, WebarcError
+from webarcfs.archive.model.metadata import CommitTag, format_time, now, parse_time
+from webarcfs.archive.system import files
+from webarcfs.warc import http_response
+
+# == ways =============================================================================================================
+
+
+def settings_now(archive: Archive) -> Settings:
+    """Return the settings; the defaults where webarc.toml has faults, which others report."""
+    try:
+        return settings_files.load(archive.settings)[0]
+    except SettingsError:
+        return Settings()
+
+
+def publication_of(archive: Archive, record: Record, settings: Settings) -> Publication:
+    """Return a record's publication as webarc.toml has it, else as it was when it was captured last."""
+    known = next((each for each in settings.publications if each.name == record.publication), None)
+    if known is not None:
+        return known
+    said = Catalogue(archive).file(f"publications/{record.publication}.json")
+    kept: Definition | None = None
+    if said is not None:
+        try:
+            kept = job_folder.parsed(said)
+        except Damaged:
+            kept = None
+    return settings.unlisted(record.publication) if kept is None else kept.publication
+
+
+def way_of(archive: Archive, publication: Publication, settings: Settings, release: str = "") -> Way:
+    """Return the way of a publication's snapshots; `release` is what its record says, else the publication's word."""
+    checks = bool(publication.check or publication.checks or publication.check_search)
+    wanted = {
+        Step.CONVERT: archive.converter_settings.exists() or bool(publication.error_page),
+        Step.CHECK: checks or publication.two_persons,
+    }
+    set_up = {step for step, is_wanted in wanted.items() if is_wanted}
+    if publication.step_by_step:
+        set_up = set(ORDER)
+    set_up.discard(Step.INDEX)
+    if set_up and fulltext.wanted(archive):
+        set_up.add(Step.INDEX)
+    return Way(
+        set_up=frozenset(set_up),
+        release=release or publication.release,
+        step_by_step=publication.step_by_step,
+        two_persons=publication.two_persons,
+        backs_up=bool(settings.backup.to),
+        backs_up_late=settings.backup.after == "release",
+    )
+
+
+def of_record(archive: Archive, record: Record) -> Way:
+    """Return the way of a record."""
+    settings = settings_now(archive)
+    return way_of(archive, publication_of(archive, record, settings), settings, record.release)
+
+
+# == counting =========================================================================================================
+
+
+#: The extension of a file without one.
+NONE = "(none)"
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The documents of a capture: their bytes and number, the folders above them, and their number by extension."""
+
+    bytes: int = 0
+    files: int = 0
+    folders: int = 0
+    extensions: Mapping[str, int] = field(default_factory=dict)
+
+    def __add__(self, other: Count) -> Count:
+        extensions = Counter(self.extensions)
+        extensions.update(other.extensions)
+        kept = {name: number for name, number in sorted(extensions.items()) if number}
+        return Count(self.bytes + other.bytes, self.files + other.files, self.folders + other.folders, kept)
+
+
+def difference(store: Repository, old: str | None, new: str | None) -> Count:
+    """Return by how much the tree `new` exceeds the tree `old`; numbers may be negative."""
+    size, files, extensions = 0, 0, Counter[str]()
+    changed: set[str] = set()
+    for each in store.differences(old, new):
+        folder, _, name = each.path.rpartition("/")
+        if not is_data_file(name):
+            continue
+        extension = name.rpartition(".")[2] if "." in name else NONE
+        for blob, sign in ((each.old, -1), (each.new, 1)):
+            if blob is not None:
+                size += sign * store.size(blob)
+                files += sign
+                extensions[extension] += sign
+        if each.old is None or each.new is None:
+            changed |= _above(folder)
+    folders = sum(_holds(store, new, path) - _holds(store, old, path) for path in changed)
+    return Count(size, files, folders, {name: number for name, number in extensions.items() if number})
+
+
+def stored(store: Repository, tree: str, tags: Set[CommitTag]) -> Count:
+    """Return the count of the documents of a tree that some crawls stored: of what a publication saw in layout 1."""
+    size, extensions = 0, Counter[str]()
+    above: set[str] = set()
+    for arc in arcs(store, tree):
+        try:
+            is_own = described(store, arc).commit_tag in tags
+        except InvalidDocument:
+            is_own = False
+        if is_own and arc.data is not None:
+            size += store.size(arc.data.oid)
+            extensions[arc.data.name.rpartition(".")[2] if "." in arc.data.name else NONE] += 1
+            above |= _above(arc.path)
+    return Count(size, extensions.total(), len(above), dict(extensions))
+
+
+def _above(arc: str) -> set[str]:
+    """Return the folders above an ARC."""
+    parts = arc.split("/")[:-1]
+    return {"/".join(parts[:depth]) for depth in range(1, len(parts) + 1)}
+
+
+def _holds(store: Repository, tree: str | None, path: str) -> bool:
+    """Return whether a folder has ARCs below it."""
+    entry = store.find(tree, path) if tree is not None else None
+    if entry is None or not entry.is_tree:
+        return False
+    return any(each.is_tree and leads_to_arcs(store, each.oid) for each in store.each(entry.oid))
+
+
+def written(extensions: Mapping[str, int]) -> str:
+    """Return the numbers by extension as a field has them: `html 12, png 3`, most files first."""
+    return ", ".join(
+        f"{name} {number}" for name, number in sorted(extensions.items(), key=lambda each: (-each[1], each))
+    )
+
+
+def parsed(text: str) -> dict[str, int]:
+    """Return the inverse of `written`; words that are no such pair are left out."""
+    pairs = (pair.rpartition(" ") for pair in text.split(", ") if pair)
+    return {name: int(number) for name, _, number in pairs if name and number.isdecimal()}
+
+
+# == describing =======================================================================================================
+
+
+_log = logging.getLogger(__name__)
+#: The setter of fields that nobody typed.
+SYSTEM = "webarcfs"
+_DAY = 86_400
+#: The event of a record that was there before its job: the job has begun, for the person who asked for it.
+BEGUN = "begun"
+#: Fields that are set before the download, by people and for the person who entered the record.
+_TYPED: frozenset[int] = frozenset(
+    {
+        FieldNumber.SIGNATURE,
+        FieldNumber.PROVENANCE,
+        FieldNumber.PROJECT,
+        FieldNumber.OCCASION,
+        FieldNumber.REMARKS,
+        FieldNumber.PERSON,
+        FieldNumber.EXCLUDED_EXTENSIONS,
+        FieldNumber.CRAWLER_REMARKS,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What only the job itself knows of a capture: texts of fields by number, and when readers may see it.
+
+    `release` is None if it is not known; then git says whether the capture was held. `way` says which steps follow.
+    `record` is the record that was there before the job.
+    """
+
+    texts: Mapping[int, str] = field(default_factory=dict)
+    release: Release | None = None
+    closed_for: str = ""
+    way: Way | None = None
+    occasion: Occasion = Occasion.REGULAR
+    record: str = ""
+
+
+def describe_capture(
+    archive: Archive, capture: Capture, before: Record | None = None, about: Circumstances | None = None
+) -> Record:
+    """Return the record of a capture, without a number; the circumstances `about` it are known when its job ends.
+
+    `before` is a record of the same publication that is counted already: the cost follows the change since.
+    """
+    about = about or Circumstances()
+    release = about.release or (Release.BY_HAND if capture.is_held else Release.AUTOMATIC)
+    state = _state(release, capture.is_complete, about.way)
+    record = Record(
+        id=capture.job,
+        number=0,
+        publication=capture.publication,
+        state=state,
+        occasion=about.occasion,
+        complete=capture.is_complete,
+        release=release,
+        closed_for=about.closed_for,
+        parts=capture.parts,
+    )
+    texts = {**_from_git(archive, capture), **_from_report(archive, capture), **about.texts}
+    counted = counted_fields(archive, record, before) if state is not State.CAPTURED else {}
+    record = record.with_values({**texts, **counted}, SYSTEM, now())
+    record = replace(record, title=Value(title_of(record), SYSTEM, now()))
+    return record.with_event("captured", SYSTEM, "", record.state)
+
+
+def empty(job: str, publication: str, about: Circumstances) -> Record:
+    """Return the record of a job that published nothing: a line for people, and no step follows."""
+    record = Record(id=job, number=0, publication=publication, state=State.EMPTY, release=about.release or "automatic")
+    return record.with_values({FieldNumber.ID: job, **about.texts}, SYSTEM, now()).with_event(
+        "captured", SYSTEM, "nothing", State.EMPTY
+    )
+
+
+def into(record: Record, captured: Record) -> Record:
+    """Return a record that was there before its job, with what the job captured; what people typed stays.
+
+    `captured` is what `described` or `empty` returned.
+    """
+    typed = {number: value for number, value in record.values.items() if number in _TYPED}
+    who = next((each.by for each in reversed(record.events) if each.what == BEGUN), SYSTEM)
+    values = {**captured.values, **typed, FieldNumber.ID: Value(record.id, SYSTEM, now())}
+    if who != SYSTEM:
+        values[FieldNumber.COPY_PERSON] = Value(who, SYSTEM, now())
+    return replace(
+        captured,
+        id=record.id,
+        number=record.number,
+        job=captured.id if captured.id != record.id else "",
+        occasion=record.occasion,
+        title=record.title if record.title.text else captured.title,
+        language=record.language,
+        access=record.access,
+        values=dict(sorted(values.items())),
+        attachments=record.attachments,
+        events=(*record.events, *(replace(each, by=who) for each in captured.events)),
+    )
+
+
+def _state(release: Release, is_complete: bool, way: Way | None) -> State:
+    """Return the state of a capture: released, unless something comes before that; else counted at once."""
+    is_plain = way is None or not (way.set_up or way.step_by_step or way.two_persons)
+    if release is Release.AUTOMATIC or (release is Release.WHEN_CHECKED and is_complete and is_plain):
+        return State.RELEASED
+    return State.CAPTURED if way is not None and way.step_by_step else State.COUNTED
+
+
+def _from_git(archive: Archive, capture: Capture) -> dict[int, str]:
+    domains = list(dict.fromkeys(part.tag.domain for part in capture.parts))
+    date = min(part.tag.crawl_time for part in capture.parts)
+    last = max(part.tag.crawl_time for part in capture.parts)
+    span = format_time(date) if (last - date).total_seconds() <= _DAY else f"{format_time(date)} to {format_time(last)}"
+    places = ", ".join(str(archive.repository(domain).relative_to(archive.root)) for domain in domains)
+    return {
+        FieldNumber.ID: capture.job,
+        FieldNumber.PROJECT: "Internet",
+        FieldNumber.OCCASION: Occasion.REGULAR,
+        FieldNumber.DATE: span,
+        FieldNumber.OPERATING_SYSTEM: _server(archive, capture.parts[0]),
+        FieldNumber.PATH: places,
+        FieldNumber.DOMAIN: ", ".join(domains),
+        FieldNumber.STATUS: "complete" if capture.is_complete else "incomplete",
+        FieldNumber.COPY_PATH: ", ".join(
+            f"{archive.content.name}/{part.tag.domain}.git {part.tag.ref}" for part in capture.parts
+        ),
+    }
+
+
+def _from_report(archive: Archive, capture: Capture) -> dict[int, str]:
+    """Return what only the report of the job knows; nothing where it is gone."""
+    try:
+        summary = files.read(archive.reports / capture.job / "summary.json") or {}
+        started, finished = (str(summary.get(key, "")) for key in ("started", "finished"))
+        seconds = int((parse_time(finished) - parse_time(started)).total_seconds())
+    except (WebarcError, OSError):
+        return {}
+    return {FieldNumber.DURATION: f"{seconds} s", FieldNumber.COPY_DATE: finished}
+
+
+def counted_fields(archive: Archive, record: Record, before: Record | None) -> dict[int, str]:
+    """Return the fields that counting fills, by the difference to the record before where git has both trees."""
+    by_tree = not any(part.seen == OWN for each in (record, before) if each is not None for part in each.parts)
+    counted = _count_of(archive, before) if by_tree else None
+    count, old = counted if counted is not None else (Count(), {})
+    earlier = count.extensions if by_tree or before is None else parsed(before.text(FieldNumber.FILES_BY_EXTENSION))
+    parts = {part.tag.domain: part for part in record.parts}
+    for domain in sorted(old.keys() | parts.keys()):
+        store, part = Repository(archive.repository(domain)), parts.get(domain)
+        if part is not None and part.seen == OWN:
+            count += stored(store, versions.tree_of(store, part.tag), _own_tags(store, record.publication))
+        else:
+            count += difference(store, old.get(domain), None if part is None else _tree(archive, part))
+    new = sorted(count.extensions.keys() - earlier.keys())
+    programs = _formats(archive)
+    return {
+        FieldNumber.BYTES: str(count.bytes),
+        FieldNumber.FILES: str(count.files),
+        FieldNumber.FOLDERS: str(count.folders),
+        FieldNumber.FILES_BY_EXTENSION: written(count.extensions) or "none",
+        FieldNumber.MAKERS: formats.told(programs, count.extensions, by=False),
+        FieldNumber.READERS: formats.told(programs, count.extensions, by=True),
+        FieldNumber.NEW_EXTENSIONS: ", ".join(new) or "none",
+        FieldNumber.COUNTED: "yes",
+    }
+
+
+def _formats(archive: Archive) -> dict[str, formats.Format]:
+    """Return the register of formats; none where it has faults: a record never fails for them."""
+    try:
+        return formats.load(archive)
+    except (SettingsError, OSError) as error:
+        _log.warning("%s", error)
+        return {}
+
+
+def _count_of(archive: Archive, before: Record | None) -> tuple[Count, dict[str, str]] | None:
+    """Return what was counted of the record before, and its trees by domain; None if one of them is gone."""
+    if before is None or not before.text(FieldNumber.COUNTED):
+        return None
+    trees = {part.tag.domain: tree for part in before.parts if (tree := _tree(archive, part)) is not None}
+    if len(trees) < len(before.domains):
+        return None
+    size, files, folders = (
+        int(before.text(number) or 0) for number in (FieldNumber.BYTES, FieldNumber.FILES, FieldNumber.FOLDERS)
+    )
+    return Count(size, files, folders, parsed(before.text(FieldNumber.FILES_BY_EXTENSION))), trees
+
+
+def _own_tags(store: Repository, publication: str) -> set[CommitTag]:
+    """Return the snapshots that a publication's crawls made."""
+    found = (sequence.crawl_commit(store, oid) for oid in store.refs(CRAWLS).values())
+    return {each.message.tag for each in found if each is not None and each.message.publication == publication}
+
+
+def _tree(archive: Archive, part: Part) -> str | None:
+    """Return the tree that a part's publication saw; None where it is not there any more."""
+    try:
+        return part.seen or versions.tree_of(Repository(archive.repository(part.tag.domain)), part.tag)
+    except NotFound:
+        return None
+
+
+def title_of(record: Record) -> str:
+    """Return the title of a record that nobody gave one: project, domains and date."""
+    return f"{record.text(FieldNumber.PROJECT)}: {record.text(FieldNumber.DOMAIN)}, {record.text(FieldNumber.DATE)}"
+
+
+def _server(archive: Archive, part: Part) -> str:
+    """Return how the server of a part named itself, in the head of its start page."""
+    store = Repository(archive.repository(part.tag.domain))
+    arc = split(arc_path(f"http://{part.tag.domain}/"))[1]
+    try:
+        entry = store.find(versions.tree_of(store, part.tag), f"{arc}/{HEADERS}")
+        head = http_response.parse_head(store.read(entry.oid)) if entry is not None else None
+    except WebarcError:
+        return "not told"
+    return (head.get("server") if head is not None else "") or "not told"
+
+
+# == circumstances ====================================================================================================
+
+
+#: A WARC's first record names the program that wrote it (WARC 1.1, `warcinfo`).
+_SOFTWARE = re.compile(rb"^software: *([^\r\n]{1,200})", re.MULTILINE)
+_HEAD = 4096
+_HIDDEN = "***"
+_HARMLESS = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,3})?[kmgKMGsmhd]?|on|off|yes|no", re.ASCII)
+# Options, whole or shortened, whose values are secrets or hold some, also where they look like numbers.
+_OF_SECRETS = re.compile(r"--?(?:h|us|p|f|b|co|ce|l|e|no-|i)|-[eU]", re.ASCII)
+
+
+def of_job(job: Job) -> Circumstances:
+    """Return the circumstances of a job that has ended. Reads the first WARC in its folder, and webarc.toml."""
+    publication, crawl = job.publication, job.settings
+    describe = _describe(job, publication)
+    texts = {
+        **wanted(publication, describe),
+        FieldNumber.COPY_DATE: format_time(now()),
+        FieldNumber.COPY_PERSON: person_of_process(),
+    }
+    if not is_import(job.name):
+        texts |= {
+            **how(publication, job.instances or crawl.max_instances),
+            FieldNumber.TOOL: _software(job.folder),
+        }
+    closed_for = "" if publication.closed_for is None else str(publication.closed_for)
+    way = way_of(job.archive, publication, settings_now(job.archive))
+    asked = _asked(job)
+    texts |= {FieldNumber.OCCASION: asked.occasion} if asked is not None and asked.occasion else {}
+    return Circumstances(
+        texts=texts,
+        release=Release(publication.release),
+        closed_for=closed_for,
+        way=way,
+        occasion=Occasion.OCCASION if 5 in texts else Occasion.REGULAR,
+        record="" if asked is None else asked.record,
+    )
+
+
+def _asked(job: Job) -> Definition | None:
+    try:
+        return job_folder.load(job.folder)
+    except Damaged:
+        return None
+
+
+def wanted(publication: Publication, describe: DescribeSettings) -> dict[int, str]:
+    """Return what settings say of a record: signature, office, project; and the person whose process this is."""
+    return {
+        FieldNumber.SIGNATURE: describe.signature or publication.name,
+        FieldNumber.PROVENANCE: describe.provenance or _host(publication),
+        FieldNumber.PROJECT: describe.project,
+        FieldNumber.PERSON: person_of_process(),
+    }
+
+
+def how(publication: Publication, instances: int) -> dict[int, str]:
+    """Return how a publication is fetched: the fields 13 to 19, as far as settings tell them."""
+    crawl = publication.crawl
+    shown = replace(crawl, wget_args=without_secrets(crawl.wget_args))
+    return {
+        FieldNumber.EXCLUDED_DOMAIN: ", ".join((*publication.exclude_hosts, *map(_left_out, publication.exclude)))
+        or "none",
+        FieldNumber.INTERNAL_DEPTH: UNLIMITED_WORD if crawl.depth == UNLIMITED else str(crawl.depth),
+        FieldNumber.EXTERNAL_DEPTH: "requisites of pages, on accepted hosts" if crawl.page_requisites else "0",
+        FieldNumber.EXCLUDED_EXTENSIONS: ", ".join(crawl.exclude_extensions) or "none",
+        FieldNumber.RATE_LIMIT: f"{crawl.rate_limit} bytes a second" if crawl.rate_limit else "none",
+        FieldNumber.PARALLEL_DOWNLOADS: str(instances),
+        FieldNumber.COMMAND_LINE: shlex.join(
+            command(BatchFiles(Path(), 1), shown, crawl.wait, Path("cookies"), speed=crawl.rate_limit)
+        ),
+    }
+
+
+def without_secrets(wget_args: Iterable[str]) -> tuple[str, ...]:
+    """Return further arguments of wget as readers may see them: names of options, and values that can be no secret.
+
+    A header, a password, a cookie or a proxy with its user is public once it is in a record. wget takes options
+    shortened and in several spellings, so the harmless are told, not the secret: a switch, and a number with its unit
+    where the option has no word of a secret.
+    """
+    shown = []
+    before = ""
+    for each in wget_args:
+        name, sign, value = each.partition("=")
+        if not name.startswith("-"):
+            shown.append(each if _may_show(before, each) else _HIDDEN)
+        elif name.startswith("--"):
+            shown.append(each if not sign or _may_show(name, value) else f"{name}={_HIDDEN}")
+        else:  # a short option may have its value right behind it
+            is_plain = not sign and _may_show(name[:2], name[2:])
+            shown.append(each if len(each) == 2 or is_plain else f"{each[:2]}{_HIDDEN}")
+        before = name
+    return tuple(shown)
+
+
+def _may_show(option: str, value: str) -> bool:
+    return _HARMLESS.fullmatch(value) is not None and _OF_SECRETS.match(option) is None
+
+
+def person_of_process() -> str:
+    """Return the login name of the person whose process this is; the number of the user where there is none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
+
+
+def _describe(job: Job, publication: Publication) -> DescribeSettings:
+    """Return what webarc.toml says now of the publication's records; the defaults if it has faults."""
+    with suppress(SettingsError):
+        settings, _ = settings_files.load(job.archive.settings)
+        known = (each for each in settings.publications if each.name == publication.name)
+        return next(known, settings.unlisted(publication.name)).describe
+    return DescribeSettings()
+
+
+def _left_out(each: Exclusion) -> str:
+    return f"{each.match} ({each.reason})" if each.reason else each.match
+
+
+def settings_as_they_were(job: Job) -> dict[str, bytes]:
+    """Return the settings of the job's publication as a file for the catalogue: path → JSON."""
+    said = job_folder.settings_of(job.publication, job.profile)
+    content = json.dumps(said, indent=1, ensure_ascii=False, sort_keys=True)
+    return {f"publications/{job.publication.name}.json": f"{content}\n".encode()}
+
+
+def _host(publication: Publication) -> str:
+    return split(arc_path(publication.urls[0]))[0] if publication.urls else ""
+
+
+def _software(folder: Path) -> str:
+    for path in sorted(folder.glob("*.warc")):
+        with path.open("rb") as file:
+            found = _SOFTWARE.search(file.read(_HEAD))
+        if found:
+            return found[1].decode("utf-8", "replace")
+    return ""
+
+
+# == keeping ==========================================================================================================
+
+
+#: Records that are written in one commit.
+_AT_ONCE = 100
+
+
+def keep_capture(job: Job, tags: Iterable[str]) -> None:
+    """Write the record of a job that has ended and has its report, and its publication's settings.
+
+    A record that is there stays. Then the first step that comes by itself is asked for.
+    """
+    try:
+        catalogue = Catalogue(job.archive)
+        about = of_job(job)
+        name = about.record if about.record and catalogue.has(about.record) else job.name
+        if about.record or not catalogue.has(name):  # a record that was entered may have the job's name
+            _keep(catalogue, job, about, tags)
+        ask_next(job.archive, catalogue.read(name)[0], about.way)
+    except (WebarcError, OSError) as error:
+        _log.error("the record of %s was not written, the next start tries again: %s", job.name, error)
+
+
+def _keep(catalogue: Catalogue, job: Job, about: Circumstances, tags: Iterable[str]) -> None:
+    mark = None
+    found = captures(job.archive, map(CommitTag.parse, tags))
+    capture = next((each for each in found if each.job == job.name), None)
+    if capture is None:
+        record = empty(job.name, job.publication.name, about)
+    else:
+        record = describe_capture(job.archive, capture, catalogue.newest(job.publication.name, job.name), about)
+        mark = capture.last if catalogue.described() == capture.last - len(capture.parts) else None
+    what = "captured" if capture is not None else "nothing"
+    expected: dict[str, str | None] = {job.name: None}
+    if about.record:
+        waiting, blob = catalogue.read(about.record)
+        if waiting.state is not State.OPEN:
+            return
+        record, expected = into(waiting, record), {waiting.id: blob}
+    files = settings_as_they_were(job)
+    catalogue.save([record], SYSTEM, f"{record.id}: {what}", expected=expected, described=mark, files=files)
+
+
+def ask_next(archive: Archive, record: Record, way: Way | None = None) -> Step | None:
+    """Ask for the step of a record that comes by itself, and return it; None where there is none.
+
+    One that was asked for already is returned, too.
+    """
+    step = next_by_itself(progress_of(record), way or of_record(archive, record))
+    if step is not None:
+        with suppress(Busy):
+            stepfolders.ask(archive, record, step)
+    return step
+
+
+def catch_up_records(archive: Archive, stop: Callable[[], bool] = lambda: False) -> int:
+    """Write the records of captures that have none, but for jobs that have not ended; return their number.
+
+    An archive of layout 1 gets none: the next publication, or `upgrade`, raises it. Reads only what was published since
+    all had one. `stop` ends it between two commits; the next call goes on. Logs what cannot be read or written.
+    """
+    try:
+        return _catch_up(archive, stop)
+    except (WebarcError, OSError) as error:
+        _log.error("the catalogue was not completed, the next start tries again: %s", error)
+        return 0
+
+
+def _catch_up(archive: Archive, stop: Callable[[], bool]) -> int:
+    catalogue = Catalogue(archive)
+    if directory.layout_of(archive.root) < directory.WITH_CATALOGUE or not archive.database.exists():
+        return 0
+    known = catalogue.described()
+    with Database(archive.database) as database:
+        since = {tag: number for number, tag in database.since(known)}
+    if not since:
+        return 0
+    under_way = {folder.name for folder in archive.jobs.iterdir()}
+    found = captures(archive, map(CommitTag.parse, since))
+    last = min([max(since.values()), *(each.sequence - 1 for each in found if folder_of(each.job) in under_way)])
+    missing = [each for each in found if folder_of(each.job) not in under_way and not catalogue.has(each.job)]
+    waiting = _waiting(catalogue) if missing else {}
+    expected: dict[str, str | None]
+    newest: dict[str, Record] = {}
+    for start in range(0, len(missing), _AT_ONCE):
+        if stop():
+            return start
+        records, expected = [], {}
+        for capture in missing[start : start + _AT_ONCE]:
+            record = _described(archive, catalogue, capture, newest)
+            before, blob = waiting.get(capture.job, (None, None))
+            records.append(record if before is None else into(before, record))
+            expected[records[-1].id] = blob
+        saved = catalogue.save(records, SYSTEM, f"{len(records)} captures from git", expected=expected)
+        for each in saved:
+            if each.state in HELD:  # what readers see already is left as it is
+                ask_next(archive, each)
+    if last > known:
+        catalogue.save([], SYSTEM, f"all captures up to {last} have records", described=last)
+    return len(missing)
+
+
+def _waiting(catalogue: Catalogue) -> dict[str, tuple[Record, str]]:
+    """Return the open records whose jobs have begun, by their jobs, with their blobs."""
+    found = (catalogue.read(each.id) for each in catalogue.records() if each.state is State.OPEN and each.job)
+    return {record.job: (record, blob) for record, blob in found}
+
+
+def _described(archive: Archive, catalogue: Catalogue, capture: Capture, newest: dict[str, Record]) -> Record:
+    """Return the record of a capture, counted from the one before it; `newest` has those not written yet."""
+    before = newest.get(capture.publication) or catalogue.newest(capture.publication, capture.job)
+    if before is not None and before.id > capture.job:
+        before = None
+    record = newest[capture.publication] = describe_capture(archive, capture, before)
+    return record

@@ -1,0 +1,290 @@
+"""`webarc-agent init`: a new, empty archive; `upgrade`: one of an older layout.
+
+`webarc-agent backup` and `restore`: an incremental copy of an archive, and an archive from a copy.
+
+`webarc-agent verify`, `recover`, `maintain`: whether an archive is whole, and what mends and keeps it.
+
+`webarc-agent index`: the full-text index, brought in step, made anew, or written out.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+from agent.catalogue.recording import catch_up_records
+from agent.commands.common import archive_option, console, opened
+from agent.importing.planning import flattened_imports
+from agent.indexing import fulltext, recovery
+from agent.maintenance import backups, maintenance, verification
+from agent.maintenance.backups import is_backup
+from webarcfs.access import access_rules
+from webarcfs.archive.additions.waiting_additions import count_waiting, say_waiting
+from webarcfs.archive.config import directory
+from webarcfs.archive.history import sequence
+from webarcfs.archive.model.errors import Exit, UsageError, WebarcError
+from webarcfs.archive.system.processes import Signals
+from webarcfs.commands.lazy_commands import AbsolutePath
+from webarcfs.commands.output import Display
+
+# == init =============================================================================================================
+
+
+@click.command()
+@click.argument("archive", type=AbsolutePath())
+def init(archive: Path) -> None:
+    """Make a new, empty archive in the folder ARCHIVE."""
+    made = directory.create(archive)
+    click.echo(f"{made.root} is an archive now; `webarc-agent crawl --archive {made.root} URL` fills it")
+
+
+@click.command()
+@archive_option
+def upgrade(archive: str | None) -> None:
+    """Bring an archive of an older webarcfs to this one's layout.
+
+    The next crawl does it, too. What was archived stays as it is, and webarc.db is made anew where it is of an older
+    webarcfs. It names imports of older versions that made one snapshot of captures of several days. Older programs
+    refuse the archive from then on, so stop theirs before.
+    """
+    found = opened(archive)
+    before = directory.layout_of(found.root)
+    with sequence.hold(found):
+        raised = directory.raise_layout(found)
+    recovery.catch_up(found)
+    catch_up_records(found)
+    said = f"had layout {before} and has layout {directory.LAYOUT} now" if raised else f"has layout {before} already"
+    click.echo(f"{found.root} {said}")
+    for earlier in flattened_imports(found):
+        click.echo(earlier.line())
+    count = access_rules.load(found).count_without_public_text()
+    if count:
+        click.echo(
+            f"access.aclj: the reasons of {count} rules are for staff now; readers of these pages are told nothing "
+            "but that they are withheld, unless a rule has a public_text"
+        )
+
+
+# == backup ===========================================================================================================
+
+
+_log = logging.getLogger("webarc")
+_FOLDER = AbsolutePath()
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=_FOLDER)
+@archive_option
+@click.option("--quick", is_flag=True, help="Do not read what is there already: damage of the disk's is not noticed.")
+def backup(folder: Path, archive: str | None, quick: bool) -> None:
+    """Copy what is new in the archive to the backup in DIR.
+
+    The archive may be in use meanwhile. The first time DIR must be empty or new. Nothing that was backed up is deleted
+    there.
+
+    Unless it is told to be quick, it reads what is in DIR as well, as fast as the disk is, since a disk may damage what
+    nobody reads. A repository that is damaged there is copied anew, and the damaged one put aside; it says so, and ends
+    with 2.
+    """
+    place = opened(archive)
+    with Display(console) as display:
+        copied = backups.backup(place, folder, display, quick=quick)
+    left_out = "; what was there before was not read" if quick else ""
+    state = "is not whole" if copied.failed else "is up to date"
+    for line in copied.notes:
+        click.echo(line)
+    click.echo(f"{copied.domains} domains, {copied.moved} of them with something new: {folder} {state}{left_out}")
+    _complain(copied)
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=_FOLDER)
+@click.argument("archive", type=_FOLDER)
+@click.option("--partial", is_flag=True, help="Make an archive also where not all of the backup can be read.")
+def restore(folder: Path, archive: Path, partial: bool) -> None:
+    """Make an archive anew from the backup in DIR.
+
+    ARCHIVE must be an empty or new folder. Where something of the backup cannot be read, ARCHIVE is no archive yet:
+    when the backup is whole again, the same command goes on; with --partial it makes an archive of what can be read.
+    """
+    with Display(console) as display:
+        copied, recovered, finished = backups.restore(folder, archive, display, partial=partial)
+    complaints = [f"not copied: {line}" for line in copied.failed]
+    complaints += [f"not mended: {line}" for line in recovered.left]
+    complaints += [f"not readable: {', '.join(recovered.damaged)}"] if recovered.damaged else []
+    if complaints and not partial:
+        complaints.append(
+            f"{archive} is no archive yet. When {folder} is whole again (`webarc-agent backup` mends it from a sound"
+            " archive), the same command goes on; with --partial it makes an archive of what there is"
+        )
+    else:
+        if complaints:
+            complaints.append(f"what is missing in {archive} is said in its file `missing`; remove that when you know")
+        click.echo(f"{copied.domains} domains, {recovered.snapshots} snapshots: {archive} is an archive again")
+    if complaints:
+        raise WebarcError("\n".join(complaints))
+    if not finished:
+        _log.warning("the last backup to %s was not finished: what it had is restored", folder)
+        sys.exit(Exit.INCOMPLETE)
+
+
+def _complain(copied: backups.Copied) -> None:
+    complaints = [f"not copied: {line}" for line in copied.failed]
+    complaints += [f"was damaged: {line}" for line in copied.mended]
+    if complaints:
+        raise WebarcError("\n".join(complaints))
+
+
+# == upkeep ===========================================================================================================
+
+
+@click.command()
+@archive_option
+def maintain(archive: str | None) -> None:
+    """Repack many small packs, and remove what crashes left.
+
+    `start` does it once a day.
+    """
+    done = maintenance.maintain(opened(archive))
+    click.echo(f"{len(done.domains)} domains in order, {len(done.removed)} leftovers removed")
+    for line in done.removed:
+        click.echo(f"removed {line}")
+    for name in done.busy:
+        click.echo(f"{name} is in use; skipped")
+    if done.failed:
+        raise WebarcError("\n".join(done.failed))
+
+
+@click.command()
+@archive_option
+def recover(archive: str | None) -> None:
+    """Make anew what derives from the git repositories, and mend what can be mended of these.
+
+    What derives is webarc.db, the feed `changes` and, if `[index]` allows, links.db and the full-text index, which is
+    brought in step, and made anew only where it has faults. HEAD, settings, refs and
+    the commit-graph of a repository are mended where a byte was damaged, as far as the repository tells what they were;
+    what was there before is kept in `damaged/` in it. Locks that a killed git left are removed. What cannot be mended
+    is named, and it ends with 2.
+    """
+    place = opened(archive)
+    with Display(console) as display:
+        done = recovery.recover(place, lambda number, of: display("snapshots", number, of))
+    click.echo(f"{done.snapshots} snapshots, {done.versions} document versions, {done.lines} lines in changes")
+    if done.links is not None:
+        click.echo(f"{done.links} links of pages")
+    if (documents := fulltext.recovered(place)) is not None:
+        click.echo(f"{documents} documents put into the full-text index")
+    described = catch_up_records(place)
+    if described:
+        click.echo(f"{described} records of captures")
+    for line in done.mended:
+        click.echo(f"mended: {line}")
+    complaints = [f"not mended: {line}" for line in done.left]
+    if done.damaged:
+        complaints.append(f"not readable, and left out: {', '.join(done.damaged)}")
+    if complaints:
+        raise WebarcError("\n".join(complaints))
+
+
+@click.command()
+@archive_option
+@click.option("--quick", is_flag=True, help="Leave out what takes long; see above.")
+def verify(archive: str | None, quick: bool) -> None:
+    """Check whether the archive is whole; a line a finding.
+
+    Git, every data.xml, refs, feed, database and journal are held against each other. Ends with 0 where all is sound,
+    with 2 where something was found. Additions that wait in the journal are counted; they are no finding.
+
+    With --quick it looks at HEAD, settings, refs and history of each repository, and at the data.xml that came since
+    the last verification. It does not read all objects of git, the commit-graphs, or all pages of webarc.db and
+    links.db: what a disk damaged there only the full form finds.
+
+    The archive may also be a backup, to which nothing is written. Of one the quick form compares the checksums of the
+    files that hold objects, and looks whether all are there, but reads no object or document for itself.
+    """
+    root = directory.default_root(archive)
+    waiting: Counter[str] = Counter()
+    if is_backup(root):
+        lines, left_out = backups.verify_backup(root, quick=quick), backups.LEFT_OUT
+    else:
+        place = opened(archive)
+        lines, left_out = verification.verify(place, quick=quick), verification.LEFT_OUT
+        waiting = count_waiting(place)
+    findings = 0
+    for line in lines:
+        click.echo(line)
+        findings += 1
+    for name, number in sorted(waiting.items()):
+        click.echo(say_waiting(name, number))
+    told = f"; not read: {left_out}" if quick else ""
+    click.echo(("sound" if not findings else f"{findings} findings") + told, err=bool(findings))
+    if findings:
+        sys.exit(Exit.FAILED)
+
+
+# == index ============================================================================================================
+
+
+#: Crawls, mounts and readers go first.
+_NICE = 5
+
+
+@click.command()
+@archive_option
+@click.option("--anew", is_flag=True, help="Make the whole index anew, beside the one in use.")
+@click.option("--export", metavar="FILE", type=AbsolutePath(allow_dash=True), help="Write its documents; see below.")
+def index(archive: str | None, anew: bool, export: Path | None) -> None:
+    """Bring the full-text index in step with the archive.
+
+    The agent does it after each crawl. It needs webarcfs[search]; `[index] search = false` switches it off. An index of
+    an old archive is made domain by domain, and can be searched meanwhile; the next run goes on where this one stopped.
+
+    With --export it writes the documents of the index to a file (- is standard output; .gz is compressed), each as a
+    line of JSON with the field names of SolrWayback, for Solr:
+
+    \b
+      webarc-agent index --export archive.jsonl
+      curl http://localhost:8983/solr/netarchivebuilder/update/json/docs?commit=true \\
+           -H 'Content-Type: application/json' --data-binary @archive.jsonl
+    """
+    place = opened(archive)
+    if export is not None:
+        if anew:
+            raise UsageError("--anew and --export are different tasks; give one")
+        from agent.indexing import fulltext_run  # noqa: PLC0415 # of the extra `search`
+
+        count = 0
+        with _written(export) as out:
+            for line in fulltext_run.documents(place):
+                out.write(json.dumps(line, ensure_ascii=False) + "\n")
+                count += 1
+        click.echo(f"{count} documents", err=True)
+        return
+    if not fulltext.wanted(place) and fulltext.installed():
+        raise UsageError(f"{place.settings} says `[index] search = false`, or has faults")
+    os.nice(_NICE)
+    with Signals() as signals, Display(console) as display:
+        done = fulltext.bring_in_step(place, lambda: signals.stop, display, anew=anew)
+    click.echo(f"{done.documents} documents of {done.snapshots} snapshots indexed")
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[TextIO]:
+    if str(path) == "-":
+        yield sys.stdout
+    elif path.suffix == ".gz":
+        with gzip.open(path, "wt", encoding="utf-8") as file:
+            yield file
+    else:
+        with path.open("w", encoding="utf-8") as file:
+            yield file

@@ -1,0 +1,123 @@
+"""`webarc-agent job`: the open jobs, and orders to them while they run."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import click
+
+from agent.commands.common import archive_option, opened, tell
+from agent.crawl import job_folder, job_orders
+from agent.crawl.job_orders import Order, Word
+from agent.jobs import crawljob
+from agent.operations import ordering
+from agent.service import agent_status
+from agent.service.agent_status import overview
+from webarcfs.archive.catalogue import people
+from webarcfs.archive.catalogue.workflow import Right
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import UsageError
+
+#: Seconds that the command waits until the job has taken an order: one that runs, and one that has to begin first.
+_SOON, _LATER = 3.0, 8.0
+
+
+@click.command()
+@click.argument("words", nargs=-1, metavar="[list | show JOB | JOB ORDER [VALUE]]")
+@archive_option
+@click.option("--reason", default="", metavar="TEXT", help="Why the order is given; the report of the job keeps it.")
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+def job(words: tuple[str, ...], archive: str | None, reason: str, as_json: bool) -> None:
+    """List the open jobs, show one, or tell one what to do.
+
+    \b
+    webarc-agent job list
+    webarc-agent job show example
+    webarc-agent job example pause
+    webarc-agent job example deadline '2 hours'
+    webarc-agent job example exclude 'calendar.example.org' --reason 'an endless calendar'
+
+    A job is named as its folder in jobs/, or by its publication. An order is on the disk before the command ends,
+    and is taken within two seconds, whoever runs the job: the agent, or `crawl` in another terminal. A job that
+    nobody runs takes it when it goes on. Documents that are under way are finished, so that none is fetched twice;
+    where the job is to end, five seconds are waited for them.
+
+    \b
+    pause           fetch nothing, keep everything; other jobs get the places for wget
+    resume          go on after a pause
+    stop            fetch nothing more, and publish what there is, as incomplete
+    discard         end without publishing anything more
+    deadline TIME   until when it may fetch: 2026-12-01T22:00:00 (CET), or a span from now
+    exclude HOST    leave out what waits of a host, or of hosts with *
+    """
+    place = opened(archive)
+    if reason and (len(words) < 2 or words[0] in ("list", "show")):
+        raise UsageError("a reason goes with an order: webarc-agent job JOB ORDER --reason TEXT")
+    if words in ((), ("list",)):
+        _list(place, as_json=as_json)
+    elif words[0] == "show" and len(words) == 2:
+        _show(place, ordering.find(place, words[1]), as_json=as_json)
+    elif len(words) >= 2:
+        _order(place, ordering.find(place, words[0]), reason, *words[1:])
+    else:
+        raise UsageError(f"say what to do with {words[0]}: {', '.join(Word)}; or `job show {words[0]}`")
+
+
+def _list(archive: Archive, *, as_json: bool) -> None:
+    told = overview(archive)["jobs"]
+    if as_json:
+        click.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        return
+    for each in told:
+        held = f", {each['held']}" if each["held"] else ""
+        until = f", ends by {each['latest_end']}" if each["latest_end"] else ""
+        click.echo(f"{each['job']}: {each['state']}{held}, {each['documents']} documents{until}")
+    if not told:
+        click.echo("no job is open")
+
+
+def _show(archive: Archive, folder: Path, *, as_json: bool) -> None:
+    told = next((each for each in overview(archive)["jobs"] if each["job"] == folder.name), None)
+    if told is None:
+        raise job_orders.ended(folder.name)
+    given = [{**each, "taken": each["number"] <= told["orders"]} for each in job_orders.told(folder)]
+    if as_json:
+        click.echo(json.dumps({**told, "given": given}, indent=2, ensure_ascii=False))
+        return
+    for name in ("job", "publication", "state", "held", "reason", "begun", "latest_end", "documents", "bytes"):
+        if told[name]:
+            click.echo(f"{name.replace('_', ' '):12} {told[name]}")
+    for state, count in told["urls"].items():
+        click.echo(f"{f'URLs {state}':12} {count}")
+    for order in given:
+        taken = "" if order["taken"] else " (not taken yet)"
+        words = f"{order['order']} {order['value']}".strip()
+        why = f": {order['reason']}" if order["reason"] else ""
+        click.echo(f"order {order['number']}: {words}, {order['at']} by {order['by']}{why}{taken}")
+
+
+# -- orders ------------------------------------------------------------------------------------------------------------
+
+
+def _order(archive: Archive, folder: Path, reason: str, word: str, *values: str) -> None:
+    person = people.acting(archive, Right.CAPTURE)
+    runs = ordering.state_of(folder).runs
+    order = ordering.give(folder, word, values, person.name, reason)
+    if runs or agent_status.running(archive) is not None:
+        click.echo(f"{folder.name}: {order}, {ordering.is_taken(folder, order, _SOON if runs else _LATER)}")
+    else:
+        _without_process(archive, folder, order)
+
+
+def _without_process(archive: Archive, folder: Path, order: Order) -> None:
+    """Discard a job that nobody runs, here and now; any other order waits."""
+    asked = job_folder.load(folder) if order.word is Word.DISCARD else None
+    if asked is None:
+        click.echo(f"{folder.name}: {order}, given; nobody runs the job, and it takes it when it goes on")
+        return
+    outcome = crawljob.run(
+        archive, asked.publication, asked.profile, instances=asked.instances, folder=folder, stop=threading.Event()
+    )
+    tell(outcome)

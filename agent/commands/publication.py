@@ -1,0 +1,287 @@
+"""`webarc-agent publication`: the publications of an archive, shown, tried and changed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import tomllib
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from agent.commands.common import archive_option, opened, settings_of, start_url, stop_on_signals
+from agent.crawl.vocabulary import IN_CRAWL_LOG
+from agent.operations import trying
+from agent.operations.trying import Answer, Trial
+from agent.service.agent_status import overview
+from webarcfs.archive.catalogue import people
+from webarcfs.archive.catalogue.workflow import Right
+from webarcfs.archive.config import settings_files
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import UNLIMITED, Publication, Settings
+from webarcfs.archive.config.validators import UNLIMITED_WORD
+from webarcfs.archive.model.errors import Exit, UsageError
+
+_set = click.option(
+    "--set", "sets", multiple=True, metavar="KEY=VALUE", help="A setting, its value as in TOML. May be given again."
+)
+_try = click.option("--try", "only_try", is_flag=True, help="Try it so, and change nothing.")
+_json = click.option("--json", "as_json", is_flag=True, help="For programs.")
+
+
+@click.group()
+def publication() -> None:
+    """Show, try, add, change and retire publications.
+
+    One that a command adds lies in a file of its own, publications.d/NAME.toml. People may edit it, too; its comments
+    stay. A running agent takes changes within a second. A job that runs goes on with the settings that it began with.
+    """
+
+
+@publication.command(name="list")
+@archive_option
+@_json
+def list_(archive: str | None, as_json: bool) -> None:
+    """List publications: when each is due, and where it is said.
+
+    \b
+    Example:
+      webarc-agent publication list
+    """
+    place = opened(archive)
+    told = {each["name"]: each for each in overview(place)["publications"]}
+    rows = [_row(place, each, told[each.name]) for each in settings_of(place).publications]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    for row in rows:
+        coming = "retired" if row["retired"] else f"every {row['interval']}, next {row['next']}"
+        about = f": {row['description']}" if row["description"] else ""
+        click.echo(f"{row['name']} ({row['place']}), {coming}{about}")
+    if not rows:
+        click.echo("there is no publication; `webarc-agent publication add NAME URL` adds one")
+
+
+def _row(archive: Archive, each: Publication, told: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": each.name,
+        "place": settings_files.place_of(archive, each.name),
+        "urls": list(each.urls),
+        "description": each.description,
+        "interval": str(each.crawl.interval),
+        "next": None if each.retired else told["next"],
+        "retired": each.retired,
+        "jobs": told["jobs"],
+    }
+
+
+@publication.command()
+@archive_option
+@_json
+def profiles(archive: str | None, as_json: bool) -> None:
+    """List the profiles of MIME types, and which publications use them."""
+    settings = settings_of(opened(archive))
+    rows = [
+        {
+            "name": name,
+            "description": each.description,
+            "include": list(each.include),
+            "exclude": list(each.exclude),
+            "publications": [found.name for found in settings.publications if found.profile == name],
+        }
+        for name, each in settings.profiles.items()
+    ]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        return
+    for row in rows:
+        about = f": {row['description']}" if row["description"] else ""
+        types = ", ".join([*row["include"], *(f"not {each}" for each in row["exclude"])]) or "all types"
+        click.echo(f"{row['name']}{about} ({types}); used by {', '.join(row['publications']) or 'none'}")
+
+
+@publication.command()
+@click.argument("name")
+@archive_option
+@click.option("--all", "is_all", is_flag=True, help="Also settings that have their defaults.")
+@_json
+def show(name: str, archive: str | None, is_all: bool, as_json: bool) -> None:
+    """Show the settings of a publication as they hold now, and where each is said.
+
+    \b
+    Example:
+      webarc-agent publication show example --all
+    """
+    found = settings_files.in_force(opened(archive), name)
+    if as_json:
+        rows = {each.key: {"value": _shown(each.key, each.value), "source": each.source} for each in found}
+        click.echo(json.dumps(rows, indent=2, ensure_ascii=False, default=str))
+        return
+    for each in found:
+        if is_all or not each.is_default:
+            value = json.dumps(_shown(each.key, each.value), ensure_ascii=False, default=str)
+            click.echo(f"{each.key} = {value}    # {each.source}")
+
+
+def _shown(key: str, value: Any) -> Any:
+    return UNLIMITED_WORD if key == "depth" and value == UNLIMITED else settings_files.plain(value)
+
+
+@publication.command()
+@click.argument("name")
+@click.argument("urls", nargs=-1, required=True, metavar="URL...")
+@archive_option
+@_set
+@_try
+@_json
+def add(
+    name: str, urls: tuple[str, ...], *, archive: str | None, sets: tuple[str, ...], only_try: bool, as_json: bool
+) -> None:
+    """Add a publication.
+
+    \b
+    Examples:
+      webarc-agent publication add example http://www.example.org/ --set interval='1 month' --try
+      webarc-agent publication add example http://www.example.org/ --set 'paths=["/press/*"]' --set depth=unlimited
+    """
+    place = opened(archive)
+    people.acting(place, Right.PUBLICATIONS)
+    values = {"urls": [start_url(url) for url in urls], **_values(sets)}
+    if only_try:
+        _tell(
+            _tried(place, *settings_files.with_text(place, name, settings_files.new_text(place, name, values))),
+            as_json=as_json,
+        )
+        return
+    path = settings_files.write_publication(place, name, lambda: settings_files.new_text(place, name, values))
+    click.echo(f"{name} is in {path}")
+
+
+@publication.command()
+@click.argument("name")
+@archive_option
+@_set
+@click.option("--unset", "unsets", multiple=True, metavar="KEY", help="A setting to remove. May be given again.")
+@_try
+@_json
+def edit(
+    name: str, *, archive: str | None, sets: tuple[str, ...], unsets: tuple[str, ...], only_try: bool, as_json: bool
+) -> None:
+    """Change a publication that has a file of its own; without --set or --unset in $EDITOR.
+
+    What has a fault is not taken, and nothing is changed.
+
+    \b
+    Examples:
+      webarc-agent publication edit example --set interval='1 week' --unset depth
+      webarc-agent publication edit example
+    """
+    place = opened(archive)
+    people.acting(place, Right.PUBLICATIONS)
+    values = _values(sets)
+    if only_try:
+        text = settings_files.edited_text(place, name, values, unsets)
+        _tell(_tried(place, *settings_files.with_text(place, name, text)), as_json=as_json)
+    elif values or unsets:
+        path = settings_files.write_publication(
+            place, name, lambda: settings_files.edited_text(place, name, values, unsets)
+        )
+        click.echo(f"{path} is changed")
+    else:
+        _in_editor(place, name)
+
+
+def _in_editor(archive: Archive, name: str) -> None:
+    path = settings_files.own_file(archive, name)
+    before = path.read_text("utf-8-sig")
+    text = click.edit(before, extension=".toml", require_save=True)
+    if text is None or text == before:
+        click.echo("nothing is changed")
+        return
+    settings_files.with_text(archive, name, text)
+    if path.read_text("utf-8-sig") != before:
+        raise UsageError(f"{path} was changed by somebody else meanwhile; nothing is changed")
+    settings_files.write_publication(archive, name, lambda: text)
+    click.echo(f"{path} is changed")
+
+
+@publication.command(name="try")
+@click.argument("name")
+@archive_option
+@_json
+def try_(name: str, archive: str | None, as_json: bool) -> None:
+    """Fetch robots.txt and the start URLs of a publication, and name 20 URLs that it would fetch next.
+
+    Nothing is archived. `add` and `edit` have --try, to try what is not in force yet.
+    """
+    place = opened(archive)
+    settings = settings_of(place)
+    found = next((each for each in settings.publications if each.name == name), None)
+    if found is None:
+        raise settings_files.missing(place, name)
+    _tell(_tried(place, settings, found), as_json=as_json)
+
+
+def _tried(archive: Archive, settings: Settings, found: Publication) -> Trial:
+    profile = settings.profiles.get(found.profile or "")
+    return trying.attempt(archive, found, profile, settings.crawl.max_instances, stop_on_signals())
+
+
+def _tell(trial: Trial, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({**dataclasses.asdict(trial), "good": trial.is_good}, indent=2, ensure_ascii=False))
+    else:
+        for line in _lines(trial):
+            click.echo(line)
+    if not trial.is_good:
+        sys.exit(Exit.INCOMPLETE)
+
+
+def _lines(trial: Trial) -> Iterator[str]:
+    sentences = {str(word): word.sentence for word in IN_CRAWL_LOG}
+    yield from (_said(each) for each in trial.robots)
+    for chain in trial.starts:
+        yield from (f"{'  ' * number}{_said(each)}" for number, each in enumerate(chain))
+    yield f"{trial.number} URLs would be fetched next" + (":" if trial.would else "")
+    yield from (f"  {url}" for url in trial.would)
+    if trial.number > len(trial.would):
+        yield f"  and {trial.number - len(trial.would)} more"
+    for word, count in sorted(trial.refused.items(), key=lambda item: -item[1]):
+        yield f"{count} would not be, {word}: {sentences.get(word, '')}"
+
+
+def _said(answer: Answer) -> str:
+    return f"{answer.url}: " + ", ".join(filter(None, (str(answer.status), answer.meaning, answer.words)))
+
+
+@publication.command()
+@click.argument("name")
+@archive_option
+def retire(name: str, archive: str | None) -> None:
+    """Keep a publication, and crawl it no more; what was archived stays.
+
+    A job of it that runs goes on to its end. `edit NAME --unset retired` takes it back.
+    """
+    place = opened(archive)
+    people.acting(place, Right.PUBLICATIONS)
+    settings_files.write_publication(place, name, lambda: settings_files.edited_text(place, name, {"retired": True}))
+    click.echo(f"{name} is retired")
+    for each in overview(place)["jobs"]:
+        if each["publication"] == name:
+            click.echo(f"its job {each['job']} goes on; `webarc-agent job {each['job']} stop` ends it")
+
+
+def _values(sets: tuple[str, ...]) -> dict[str, Any]:
+    """Return settings from KEY=VALUE; a value that is no TOML is text. Raises UsageError."""
+    values: dict[str, Any] = {}
+    for each in sets:
+        key, sign, text = each.partition("=")
+        if not sign or not key.strip():
+            raise UsageError(f"{each!r} is not KEY=VALUE, as depth=3")
+        try:
+            values[key.strip()] = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            values[key.strip()] = text
+    return values

@@ -1,0 +1,711 @@
+"""`webarc-agent record`: the records that describe captures: shown, exported, edited, and decided about.
+
+`webarc-agent record attach|detach|attachments`: the files that document a snapshot.
+
+`webarc-agent record new|cancel|step|look|measure`: the way of a snapshot, step by step.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import sys
+import time
+import unicodedata
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from agent.catalogue import recording, stepfolders
+from agent.commands.common import archive_option, follow, opened, settings_of, stop_on_signals
+from agent.crawl import job_folder
+from agent.crawl.job_folder import step_folder
+from agent.operations import records
+from agent.operations.records import Measure, catalogue_of, one
+from agent.service import agent_status
+from agent.steps import checking, running
+from webarcfs.archive.catalogue import people, record_xml
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.record import (
+    BY_NUMBER,
+    FIELDS,
+    Edit,
+    Field,
+    FieldNumber,
+    Occasion,
+    Record,
+    State,
+    step_of,
+)
+from webarcfs.archive.catalogue.workflow import (
+    RUNS,
+    TABLE,
+    Decision,
+    Right,
+    Step,
+    next_by_itself,
+    next_of_person,
+    progress_of,
+)
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import Damaged, Exit, UsageError
+from webarcfs.archive.model.metadata import format_time, parse_time
+from webarcfs.commands.lazy_commands import AbsolutePath
+
+# == record ===========================================================================================================
+
+
+#: A number of more digits is none that SQLite could have.
+_DIGITS = 15
+_publication = click.option("--publication", metavar="NAME", help="Only the captures of this publication.")
+
+
+@click.group()
+def record() -> None:
+    """Look at the records of captures, and decide about them.
+
+    A record describes one capture of a publication, a crawl or an import, on all its domains. It is named as the job
+    that made it, and has a number. It says what was captured, when, from where, how much; and whether readers may see
+    it. Each change is kept, with its author.
+    """
+
+
+@record.command(name="list")
+@archive_option
+@_publication
+@click.option("--state", type=click.Choice([*map(str, State)]), help="Only records in this state.")
+@click.option("--limit", default=50, show_default=True, help="So many of the newest; 0 for all.")
+@click.option("--json", "as_json", is_flag=True, help="An object a line.")
+def list_(archive: str | None, publication: str | None, state: str | None, limit: int, as_json: bool) -> None:
+    """List records, the newest capture first; discarded ones only with `--state discarded`.
+
+    \b
+    Examples:
+      webarc-agent record list
+      webarc-agent record list --publication example --limit 0 --json
+      webarc-agent record list --state counted
+    """
+    place = opened(archive)
+    catalogue = catalogue_of(place)
+    discarded = catalogue.discarded()
+    found = (
+        each for each in catalogue.records(publication) if (each.state == state if state else each.id not in discarded)
+    )
+    shown = list(islice(found, limit or None))
+    asked = _asked(place)
+    if as_json:
+        for each in shown:
+            row = {"steps": asked.get(each.id, []), "locked": running.is_locked(place, each.id)}
+            click.echo(json.dumps(_head(each) | row, ensure_ascii=False))
+        return
+    decides = any(each.release != "automatic" or each.state != State.RELEASED or each.id in asked for each in shown)
+    table = Table(box=None, pad_edge=False)
+    for column in ("", "record", "date", "domains", "", *(["state"] if decides else [])):
+        table.add_column(column, no_wrap=column != "domains")
+    for each in shown:
+        whole = "" if each.complete else "incomplete"
+        told = (str(each.number), each.id, each.text(FieldNumber.DATE), ", ".join(each.domains), whole)
+        table.add_row(*told, *([_state(place, each, asked)] if decides else []))
+    console = Console(highlight=False, soft_wrap=True)
+    console.print(table)
+    older = sum(each not in discarded for each in catalogue.ids(publication)) - len(shown) if state is None else 0
+    if older:
+        console.print(f"and {older} older ones", markup=False)
+
+
+def _asked(place: Archive) -> dict[str, list[str]]:
+    """Return the steps that wait or run, by record."""
+    found: dict[str, list[str]] = {}
+    for name in stepfolders.waiting(place):
+        record_id, step = job_folder.step_of(name) or ("", "")
+        found.setdefault(record_id, []).append(step)
+    return found
+
+
+def _state(place: Archive, found: Record, asked: dict[str, list[str]]) -> str:
+    """Return the state of a record, with the step that waits, or runs and locks it."""
+    if running.is_locked(place, found.id):
+        return f"{found.state}, locked: {', '.join(asked.get(found.id, ['a person']))}"
+    return str(found.state) + (f", {', '.join(asked[found.id])} asked for" if found.id in asked else "")
+
+
+@record.command()
+@click.argument("record_id", metavar="RECORD")
+@archive_option
+@click.option("--json", "as_json", is_flag=True, help="As an object, with the texts of the fields by name.")
+@click.option(
+    "--all", "with_empty", is_flag=True, help="Also the fields without a value, and the step that fills each."
+)
+def show(record_id: str, archive: str | None, as_json: bool, with_empty: bool) -> None:
+    """Show a record, by its name or its number.
+
+    \b
+    Example:
+      webarc-agent record show 20261121T030000-example
+    """
+    found, _ = _found(archive, record_id)
+    if as_json:
+        told = found.as_fields() | {"attachments": [each.name for each in found.attachments]}
+        click.echo(json.dumps(told, indent=1, ensure_ascii=False))
+        return
+    console = Console(highlight=False, soft_wrap=True)
+    state = "" if found.release == "automatic" and found.state is State.RELEASED else f" ({found.state})"
+    console.print(f"{found.title.text}{state}", markup=False)
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for _ in range(3):
+        table.add_column()
+    for field in FIELDS:
+        text = found.text(field.number)
+        if text:
+            table.add_row(str(field.number), field.en, text)
+        elif with_empty:
+            table.add_row(str(field.number), field.en, f"- ({step_of(field)})", style="dim")
+    for measure in found.measures:
+        for number, value in measure.items():
+            table.add_row(str(number), BY_NUMBER[number].en, value.text)
+    for each in found.attachments:
+        table.add_row("", "attached", escape(f"{each.name}, {each.bytes:,} bytes" + f": {each.note}" * bool(each.note)))
+    console.print(table)
+
+
+@record.command()
+@click.option("--json", "as_json", is_flag=True, help="An object a line.")
+def fields(as_json: bool) -> None:
+    """List the fields of a record: who sets each, who may edit it, and whether readers see it."""
+    for field in FIELDS:
+        told = _described(field)
+        if as_json:
+            click.echo(json.dumps(told, ensure_ascii=False))
+            continue
+        may = [f"archivist ({told['archivist']})"] * (field.archivist is not Edit.NEVER)
+        may += ["administrator"] * field.administrator
+        who = f"set by {told['set_by']}, edited by {', '.join(may) or 'nobody'}"
+        seen = "" if field.is_public else "; not for readers"
+        click.echo(f"{field.number:2} {field.kind} {told['step']:8} {field.en} ({field.de}); {who}{seen}")
+
+
+def _described(field: Field) -> dict[str, Any]:
+    return {
+        "number": field.number,
+        "group": field.group,
+        "kind": field.kind,
+        "name": field.name,
+        "en": field.en,
+        "de": field.de,
+        "step": step_of(field),
+        "set_by": field.set_by.value,
+        "archivist": field.archivist.value,
+        "administrator": field.administrator,
+        "readers": field.is_public,
+    }
+
+
+@record.command()
+@click.argument("record_ids", nargs=-1, metavar="[RECORD...]")
+@archive_option
+@_publication
+@click.option("--format", "form", type=click.Choice(["xml", "json", "csv", "dc"]), default="xml", show_default=True)
+@click.option("--to", type=AbsolutePath(file_okay=False), help="A folder for several records as XML.")
+def export(
+    record_ids: tuple[str, ...], archive: str | None, publication: str | None, form: str, to: Path | None
+) -> None:
+    """Write records to stdout, or as files: all that are not discarded, or those that are named.
+
+    As XML (xsd/record.xsd) with all that is known; as JSON, an object a line; as CSV, a line a record; as Dublin Core
+    (oai_dc), what other catalogues take.
+
+    \b
+    Examples:
+      webarc-agent record export 20261121T030000-example > record.xml
+      webarc-agent record export --publication example --to records/
+      webarc-agent record export --format csv > records.csv
+    """
+    place = opened(archive)
+    if form in ("xml", "dc") and to is None and len(record_ids) != 1:
+        raise UsageError("several records as XML need a folder; give --to FOLDER, or name one record")
+    catalogue = catalogue_of(place)
+    found: Iterable[Record] = (each for each in catalogue.records(publication) if each.state is not State.DISCARDED)
+    if record_ids:
+        found = [one(place, catalogue, each)[0] for each in record_ids]
+    if form in ("xml", "dc"):
+        institution = settings_of(place).describe.institution
+        _write_xml(
+            found,
+            to,
+            record_xml.write if form == "xml" else lambda each: record_xml.write_dublin_core(each, institution),
+        )
+    elif form == "json":
+        for each in found:
+            click.echo(json.dumps(each.as_fields(), ensure_ascii=False))
+    else:
+        writer: csv.DictWriter[str] | None = None
+        for each in found:
+            values = each.as_fields()
+            if writer is None:
+                writer = csv.DictWriter(sys.stdout, list(values), lineterminator="\n")
+                writer.writeheader()
+            writer.writerow(values)
+
+
+def _write_xml(found: Iterable[Record], to: Path | None, write: Callable[[Record], bytes]) -> None:
+    for each in found:
+        if to is None:
+            click.echo(write(each), nl=False)
+        else:
+            to.mkdir(parents=True, exist_ok=True)
+            (to / f"{each.id}.xml").write_bytes(write(each))
+
+
+@record.command()
+@click.argument("record_id", metavar="RECORD")
+@archive_option
+@click.option("--json", "as_json", is_flag=True, help="An object a line.")
+def log(record_id: str, archive: str | None, as_json: bool) -> None:
+    """Show what happened to a record, newest first: when, by whom, and why."""
+    found, _ = _found(archive, record_id)
+    for event in reversed(found.events):
+        if as_json:
+            told = {"what": event.what, "at": format_time(event.at), "by": event.by, "text": event.text}
+            click.echo(json.dumps(told, ensure_ascii=False))
+        else:
+            click.echo(f"{format_time(event.at)}  {event.what:10} {event.by}" + (f": {event.text}" * bool(event.text)))
+
+
+@record.command()
+@click.argument("record_id", metavar="RECORD")
+@click.argument("changes", nargs=-1, required=True, metavar="FIELD=TEXT...")
+@archive_option
+def edit(record_id: str, changes: tuple[str, ...], archive: str | None) -> None:
+    """Change fields of a record, by their names in `record fields`, or title, language, access.
+
+    An empty text takes the value away. If the record was changed meanwhile, nothing is written.
+
+    \b
+    Example:
+      webarc-agent record edit 20261121T030000-example remarks='the search of the site does not work' signature=5100
+    """
+    pairs = dict(_pair(each) for each in changes)
+    place = opened(archive)
+    acting = people.acting(place, Right.DESCRIBE)
+    found, blob = one(place, catalogue_of(place), record_id)
+    records.edit(place, found.id, pairs, acting, blob)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"{text!r} is no change; write FIELD=TEXT")
+    return name, value
+
+
+_reason = click.option("--reason", default="", metavar="TEXT", help="Kept in the record.")
+
+
+@record.command()
+@click.argument("record_ids", nargs=-1, metavar="[RECORD...]")
+@archive_option
+@click.option("--publication", metavar="NAME", help="All captures of this publication that wait for a release.")
+@click.option("--before", metavar="TIME", help="With --publication: only those before this time (CET).")
+@_reason
+def release(
+    record_ids: tuple[str, ...], archive: str | None, publication: str | None, before: str | None, reason: str
+) -> None:
+    """Let readers see captures, each judged by itself.
+
+    \b
+    Examples:
+      webarc-agent record release 20261121T030000-example
+      webarc-agent record release --publication example --before 2026-11-01
+    """
+    if bool(record_ids) == (publication is not None) or (before is not None and publication is None):
+        raise UsageError("name records, or give --publication (and --before)")
+    place = opened(archive)
+    ids: Iterable[str] = record_ids
+    if publication is not None:
+        until = None if before is None else _time(before)
+        waiting = (
+            each for each in catalogue_of(place).records(publication) if each.state in TABLE[Step.RELEASE].starts
+        )
+        ids = [each.id for each in waiting if until is None or (each.date is not None and each.date < until)]
+    for each in ids:
+        _decide(place, each, Decision.RELEASE, reason)
+
+
+def _time(text: str) -> Any:
+    try:
+        return parse_time(text if "T" in text else f"{text}T00:00:00")
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _decision(decision: Decision, explain: str) -> None:
+    """Add the command of a decision about one record."""
+
+    @archive_option
+    @_reason
+    def command(record_ids: tuple[str, ...], archive: str | None, reason: str) -> None:
+        for each in record_ids:
+            _decide(opened(archive), each, decision, reason)
+
+    command.__doc__ = explain
+    record.command(name=str(decision))(
+        click.argument("record_ids", nargs=-1, required=True, metavar="RECORD...")(command)
+    )
+
+
+_decision(Decision.REJECT, "Refuse to release captures; needs a reason. `reopen` takes it back.")
+_decision(
+    Decision.DISCARD,
+    """Take captures away from everybody, staff as well; needs a reason. `restore` takes it back.
+
+    They are in no list, present state, search or export; git keeps them. What other captures contain stays: each time
+    shows what these give.
+    """,
+)
+_decision(Decision.RESTORE, "Take `discard` back: the record is in the state before it.")
+_decision(Decision.REOPEN, "Take a rejection back: the record is in the state before it.")
+_decision(
+    Decision.WITHDRAW,
+    """Take released captures back from readers; needs a reason. `release` takes it back.
+
+    What other released captures contain stays visible; `webarc-agent withhold` takes away a page in all of them.
+    """,
+)
+
+
+def _decide(place: Archive, record_id: str, decision: Decision, reason: str) -> None:
+    acting = people.acting(place, TABLE[Step(decision)].right)
+    found, _ = one(place, catalogue_of(place), record_id)
+    changed = records.decide(place, found.id, decision, acting, reason)
+    click.echo(f"{found.id}: {changed.state}")
+    follow(place, found.id)
+
+
+def _found(archive: str | None, name: str) -> tuple[Record, str]:
+    place = opened(archive)
+    return one(place, catalogue_of(place), name)
+
+
+def _head(record: Record) -> dict[str, Any]:
+    return {
+        "number": record.number,
+        "record": record.id,
+        "publication": record.publication,
+        "state": record.state,
+        "date": "" if record.date is None else format_time(record.date),
+        "domains": list(record.domains),
+        "commit_tags": [str(part.tag) for part in record.parts],
+        "complete": record.complete,
+        "import": job_folder.is_import(record.id),
+    }
+
+
+# == steps ============================================================================================================
+
+
+_STEP_WORDS = [str(each) for each in RUNS]
+_SECONDS_BETWEEN_LOOKS = 0.2
+
+
+@record.command()
+@click.argument("fields", nargs=-1, metavar="[FIELD=TEXT...]")
+@archive_option
+@click.option("--publication", required=True, metavar="NAME", help="The publication of webarc.toml.")
+@click.option("--type", "occasion", type=click.Choice([*map(str, Occasion)]), default="regular", show_default=True)
+@click.option("--reason", default="", metavar="TEXT", help="The occasion, for --type occasion.")
+@click.option("--shift", is_flag=True, help="The schedule goes on from this capture; else it stays as it is.")
+def new(  # noqa: PLR0917 # click passes them by name
+    fields: tuple[str, ...], archive: str | None, publication: str, occasion: str, reason: str, shift: bool
+) -> None:
+    """Write the record of a capture that is to come; `record step RECORD capture` begins it.
+
+    \b
+    Example:
+      webarc-agent record new --publication example --type occasion --reason 'election' remarks='before the relaunch'
+    """
+    place = opened(archive)
+    acting = people.acting(place, TABLE[Step.NEW].right)
+    catalogue_of(place)
+    saved = records.enter(
+        place,
+        settings_of(place),
+        publication,
+        acting,
+        occasion=Occasion(occasion),
+        reason=reason,
+        shift=shift,
+        changes=dict(pair(each) for each in fields),
+    )
+    click.echo(saved.id)
+    _tell_next(place, saved)
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Return name and text of a change, FIELD=TEXT. Raises UsageError."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"{text!r} is no change; write FIELD=TEXT")
+    return name, value
+
+
+@record.command()
+@click.argument("record_id", metavar="RECORD")
+@archive_option
+@click.option("--reason", default="", metavar="TEXT", help="Kept in the record.")
+def cancel(record_id: str, archive: str | None, reason: str) -> None:
+    """Give a capture up that has not begun."""
+    place = opened(archive)
+    acting = people.acting(place, TABLE[Step.CANCEL].right)
+    found, _ = one(place, catalogue_of(place), record_id)
+    changed = records.cancel(place, found.id, acting, reason)
+    click.echo(f"{found.id}: {changed.state}")
+
+
+@record.command()
+@click.argument("record_id", metavar="RECORD")
+@click.argument("name", type=click.Choice(_STEP_WORDS), metavar="STEP")
+@archive_option
+@click.option("--again", is_flag=True, help="Once more: what was done is done anew, and what follows is due again.")
+@click.option("--wait/--no-wait", default=True, help="Wait for the end of a step that the agent runs.")
+def step(record_id: str, name: str, archive: str | None, again: bool, wait: bool) -> None:
+    """Take a snapshot one step further: capture, count, convert, index, check or backup.
+
+    A step starts where the one before is done; then those that need no decision follow, unless the publication goes
+    step by step. Where an agent runs, it runs the step.
+
+    \b
+    Examples:
+      webarc-agent record step 20261121T030000-example convert
+      webarc-agent record step 17 convert --again
+    """
+    place = opened(archive)
+    wanted = Step(name)
+    acting = people.acting(place, TABLE[wanted].right)
+    found, _ = one(place, catalogue_of(place), record_id)
+    folder = records.ask(place, found.id, wanted, acting, again=again)
+    agent = agent_status.running(place)
+    if agent is None:
+        good = _run(place, found.id, wanted)
+    else:
+        click.echo(f"{found.id}: the agent (process {agent.pid}) runs {wanted}", err=True)
+        good = not wait or _waited(place, folder)
+    _tell(place, found.id)
+    if not good:
+        sys.exit(Exit.FAILED)
+
+
+def _run(place: Archive, record_id: str, wanted: Step) -> bool:
+    if wanted is not Step.CAPTURE:
+        return follow(place, record_id)
+    running.run_step(place, step_folder(record_id, wanted), stop=stop_on_signals())
+    return follow(place, record_id)
+
+
+def _waited(place: Archive, folder: str) -> bool:
+    """Wait until the agent has run a step; return whether it went well."""
+    while (place.jobs / folder).is_dir():
+        failure = stepfolders.failure(place, folder)
+        if failure is not None:
+            click.echo(f"{folder}: {failure.reason}; next try {failure.again or 'when somebody asks for it'}", err=True)
+            return False
+        if agent_status.running(place) is None:
+            click.echo(f"{folder}: the agent has ended; the next one goes on with it", err=True)
+            return False
+        time.sleep(_SECONDS_BETWEEN_LOOKS)
+    return True
+
+
+@record.command()
+@click.argument("record_id", metavar="RECORD")
+@click.argument("page", metavar="[PAGE]", default="")
+@archive_option
+@click.option("--good/--bad", "is_good", default=True, help="What a look at the page showed.")
+@click.option("--remark", default="", metavar="TEXT", help="Kept in the record.")
+def look(record_id: str, page: str, archive: str | None, is_good: bool, remark: str) -> None:
+    """Say what a look at a reference page showed, one with `by = "person"`; without PAGE, list those that wait.
+
+    When all were looked at, the snapshot is checked.
+
+    \b
+    Example:
+      webarc-agent record look 20261121T030000-example Contact --bad --remark 'the menu is missing'
+    """
+    place = opened(archive)
+    acting = people.acting(place, TABLE[Step.CHECK].right)
+    catalogue = catalogue_of(place)
+    name = one(place, catalogue, record_id)[0].id
+    if not page:
+        _list_looks(place, catalogue.read(name)[0])
+        return
+    records.look(place, name, page, acting, is_good=is_good, remark=remark)
+    follow(place, name)
+    _tell(place, name)
+
+
+def _list_looks(place: Archive, found: Record) -> None:
+    for each in records.looks(place, found):
+        click.echo(f"{checking.name_of(each)}\t{each.url}")
+
+
+@record.command()
+@click.argument("record_id", metavar="RECORD")
+@archive_option
+@click.option("--kind", required=True, metavar="TEXT", help="The measure, in a word (field 76).")
+@click.option("--description", default="", metavar="TEXT", help="What was done (field 77).")
+@click.option("--software", default="", metavar="TEXT", help="Program and version (field 78).")
+@click.option("--parameters", default="", metavar="TEXT", help="Its parameters (field 79).")
+@click.option("--bytes", "size", type=click.IntRange(min=0), help="Bytes afterwards (field 80) [default: as counted].")
+@click.option("--remarks", default="", metavar="TEXT", help="Remarks and errors (field 81).")
+@click.option("--readers-see", is_flag=True, help="Readers see the difference: the snapshot waits for a new release.")
+def measure(archive: str | None, record_id: str, *, size: int | None, readers_see: bool, **said: str) -> None:
+    """Record a measure of preservation that was taken on a snapshot, such as a migration.
+
+    \b
+    Example:
+      webarc-agent record measure 17 --kind migration --description 'PDF to PDF/A' --software 'x 1.2' --readers-see
+    """
+    place = opened(archive)
+    acting = people.acting(place, TABLE[Step.MEASURE].right)
+    name = one(place, catalogue_of(place), record_id)[0].id
+    records.measure(place, name, Measure(size=size, readers_see=readers_see, **said), acting)
+    _tell(place, name)
+
+
+def _tell(place: Archive, record_id: str) -> None:
+    """Print where a snapshot is, and the one command that leads on."""
+    found, _ = Catalogue(place).read(record_id)
+    last = found.events[-1]
+    click.echo(f"{found.id}: {found.state}" + (f" ({last.what}: {last.text})" if last.text else ""))
+    _tell_next(place, found)
+
+
+def _tell_next(place: Archive, found: Record) -> None:
+    way, at = recording.of_record(place, found), progress_of(found)
+    if next_by_itself(at, way) is not None:
+        return
+    waiting = records.looks(place, found)
+    following = next_of_person(at, way)
+    if waiting:
+        names = ", ".join(repr(checking.name_of(each)) for each in waiting)
+        click.echo(f"next: webarc-agent record look {found.id} PAGE, for {names}", err=True)
+    elif following is Step.RELEASE:
+        reason = "" if at.passed else " --reason TEXT"
+        click.echo(f"next: webarc-agent record release {found.id}{reason}", err=True)
+    elif following is not None:
+        click.echo(f"next: webarc-agent record step {found.id} {following}", err=True)
+
+
+# == attachments ======================================================================================================
+
+
+__all__ = ["record"]
+
+
+@record.command()
+@click.argument("record_id", metavar="RECORD")
+@click.argument("path", metavar="FILE", type=AbsolutePath(exists=True, dir_okay=False))
+@archive_option
+@click.option("--name", metavar="NAME", help="What it is called there; without it, as the file is.")
+@click.option("--note", default="", metavar="TEXT", help="What it is; kept in the record.")
+@click.option("--replace", "is_replacing", is_flag=True, help="Take the place of another file of this name.")
+def attach(  # noqa: PLR0917 # click passes them by name
+    record_id: str, path: Path, archive: str | None, name: str | None, note: str, is_replacing: bool
+) -> None:
+    """Attach a file to a record: a contract, a letter, what documents the site.
+
+    It is kept in the catalogue, beside the record, 20 MB at most, and goes into backups with it. Readers never see it.
+
+    \b
+    Example:
+      webarc-agent record attach 20261121T030000-example agreement.pdf --note 'signed by the publisher'
+    """
+    place = opened(archive)
+    acting = people.acting(place, Right.DESCRIBE)
+    found, _ = one(place, catalogue_of(place), record_id)
+    if not path.is_file():
+        raise UsageError(f"{path} is no file")
+    with path.open("rb") as file:
+        name = name or os.fsencode(path.name).decode("utf-8", "replace")
+        changed = records.attach(place, found.id, name, file, acting, note=note, is_replacing=is_replacing)
+    click.echo(f"{found.id}: " + ("nothing is different" if changed == found else changed.events[-1].what))
+
+
+@record.command()
+@click.argument("record_id", metavar="RECORD")
+@click.argument("name", metavar="NAME")
+@archive_option
+@click.option("--reason", required=True, metavar="TEXT", help="Kept in the record.")
+def detach(record_id: str, name: str, archive: str | None, reason: str) -> None:
+    """Take an attached file away from a record; needs a reason.
+
+    The history of catalogue.git keeps its bytes, as it keeps each state of a record.
+    """
+    place = opened(archive)
+    acting = people.acting(place, Right.DESCRIBE)
+    found, _ = one(place, catalogue_of(place), record_id)
+    records.detach(place, found.id, name, acting, reason)
+    click.echo(f"{found.id}: detached {name}; the catalogue's history keeps it")
+
+
+@record.command()
+@click.argument("record_id", metavar="RECORD")
+@archive_option
+@click.option("--json", "as_json", is_flag=True, help="An object a line.")
+@click.option("--get", "name", metavar="NAME", help="Write this one out instead.")
+@click.option("--to", type=AbsolutePath(), help="With --get: a new file, or a folder; without it, standard output.")
+def attachments(record_id: str, archive: str | None, as_json: bool, name: str | None, to: Path | None) -> None:
+    """List the files that are attached to a record, or write one out.
+
+    \b
+    Examples:
+      webarc-agent record attachments 20261121T030000-example
+      webarc-agent record attachments 20261121T030000-example --get agreement.pdf --to .
+    """
+    if to is not None and name is None:
+        raise UsageError("--to needs --get NAME")
+    place = opened(archive)
+    catalogue = catalogue_of(place)
+    found, _ = one(place, catalogue, record_id)
+    if name is not None:
+        _write_out(catalogue, *catalogue.attachment(found.id, unicodedata.normalize("NFC", name)), name, to)
+    elif as_json:
+        for each in found.attachments:
+            told = asdict(each) | {"at": format_time(each.at)}
+            click.echo(json.dumps(told, ensure_ascii=False))
+    else:
+        table = Table(box=None, pad_edge=False)
+        for column in ("name", "bytes", "since", "by", "note"):
+            table.add_column(column, no_wrap=True, justify="right" if column == "bytes" else "left")
+        for each in found.attachments:
+            cells = (each.name, f"{each.bytes:,}", format_time(each.at), each.by, each.note)
+            table.add_row(*map(escape, cells))
+        Console(highlight=False, soft_wrap=True).print(table)
+
+
+def _write_out(catalogue: Catalogue, blob: str, size: int, name: str, to: Path | None) -> None:
+    """Write an attachment to standard output, or to a file that is not there yet, whole or not at all."""
+    if to is None:
+        sys.stdout.flush()
+        catalogue.copy(blob, sys.stdout.fileno())
+        return
+    path = to / name if to.is_dir() else to
+    try:
+        file = path.open("xb")
+    except FileExistsError:
+        raise UsageError(f"{path} is there already") from None
+    try:
+        with file:
+            catalogue.copy(blob, file.fileno())
+            if os.fstat(file.fileno()).st_size != size:
+                raise Damaged(f"{name!r} came out with other than {size} bytes")
+    except BaseException:
+        path.unlink()
+        raise

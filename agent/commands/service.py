@@ -1,0 +1,191 @@
+"""`webarc-agent start`, `stop`: runs the unattended agent; ends it, and waits for its end.
+
+`webarc-agent status`: running jobs, next crawls, errors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agent.commands.common import archive_option, opened, settings_of, start_url
+from agent.crawl.job_folder import is_import
+from agent.service import agent_status, loop
+from agent.service.agent_status import overview
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import Exit, WebarcError
+from webarcfs.archive.system.processes import Process
+from webarcfs.commands.output import described
+
+# == start ============================================================================================================
+
+
+_log = logging.getLogger("webarc")
+_READY = b"READY=1"
+#: Set for the process that `--detach` starts: it stops writing to stderr once it is ready.
+_DETACHED = "WEBARC_DETACHED"
+_COMMAND = (sys.executable, "-c", "from agent.cli import main; main()")
+
+
+@click.command()
+@click.argument("urls", nargs=-1, metavar="[URL...]")
+@archive_option
+@click.option("--detach", is_flag=True, help="Go to the background, once the agent is ready.")
+@click.option("--once", is_flag=True, help="Crawl what is due now, then end.")
+def start(urls: tuple[str, ...], archive: str | None, detach: bool, once: bool) -> None:
+    """Crawl each publication of webarc.toml when it is due.
+
+    It ends with SIGTERM (`webarc-agent stop`). URLs make one more publication, for as long as this agent runs: crawled
+    at once, then at the interval of `[crawl]`. Jobs that were interrupted come first. SIGHUP has webarc.toml read
+    again. The agent never needs to be root.
+    With --once it ends as `crawl` does: with 3 if a crawl was incomplete, with 2 if one failed.
+    """
+    place = opened(archive)
+    settings = settings_of(place)
+    first = tuple(dict.fromkeys(start_url(url) for url in urls))
+    if not settings.publications and not first:
+        _log.warning("%s has no publication: nothing is crawled until it has one (kill -HUP reads it)", place.settings)
+    if detach:
+        _detach(place, [*first, *(["--once"] if once else [])])
+        return
+    detached = os.environ.pop(_DETACHED, None) is not None
+    loop.to_file(place.log)
+    agent = loop.Service(place, loop.given(first, settings), once=once, ready=loop.only_to_file if detached else None)
+    if code := agent.run():
+        sys.exit(code)
+
+
+def _detach(archive: Archive, arguments: list[str]) -> None:
+    """Start the agent as a separate process, and wait until it notifies, by systemd's protocol, that it is ready."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        listener.bind(f"{folder}/ready")
+        said = stack.enter_context((Path(folder) / "said").open("w+b"))
+        process = subprocess.Popen(
+            [*_COMMAND, "start", "--archive", str(archive.root), *arguments],
+            env={**os.environ, "NOTIFY_SOCKET": f"{folder}/ready", _DETACHED: "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            cwd="/",
+            start_new_session=True,
+        )
+        if not _ready(listener, process):
+            said.seek(0)
+            text = said.read().decode("utf-8", "replace").strip()
+            click.echo(text, err=True)
+            sys.exit(process.returncode or Exit.FAILED)
+    click.echo(f"the agent of {archive.root} runs as process {process.pid}")
+
+
+def _ready(listener: socket.socket, process: subprocess.Popen[bytes]) -> bool:
+    """Wait for READY=1; return False if the process ends without it."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(listener, selectors.EVENT_READ)
+        while process.poll() is None:
+            if selector.select(0.1) and _READY in listener.recv(4096).splitlines():
+                return True
+    return False
+
+
+@click.command()
+@archive_option
+@click.option("--timeout", default=120.0, show_default=True, help="Seconds to wait for its jobs to stop.")
+def stop(archive: str | None, timeout: float) -> None:
+    """End the running agent. Its jobs keep what they have fetched; the next start goes on with them."""
+    place = opened(archive)
+    agent = agent_status.running(place)
+    if agent is None:
+        click.echo(f"no agent runs for {place.root}")
+        return
+    process = Process(agent.pid, agent.ticks)
+    until = time.monotonic() + timeout
+    with contextlib.suppress(ProcessLookupError):  # it has just ended
+        os.kill(agent.pid, signal.SIGTERM)
+    while process.runs():
+        if time.monotonic() > until:
+            raise WebarcError(f"process {agent.pid} has not ended within {timeout:g} s; it is still stopping its jobs")
+        time.sleep(0.05)
+    click.echo(f"the agent of {place.root} has ended")
+
+
+# == status ===========================================================================================================
+
+
+@click.command()
+@archive_option
+@click.option("--json", "as_json", is_flag=True, help="All of it, for programs.")
+def status(archive: str | None, as_json: bool) -> None:
+    """Show what runs, what comes next, and how jobs ended.
+
+    It needs no agent.
+    """
+    told = overview(opened(archive))
+    if as_json:
+        click.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        return
+    for line in _lines(told):
+        click.echo(line)
+
+
+def _lines(told: dict[str, Any]) -> Iterator[str]:
+    agent = told["agent"]
+    runs = f"agent {agent['pid']} runs since {agent['since']}" if agent else "no agent runs"
+    yield f"{told['archive']}: {runs}"
+    yield from (f"  webarc.toml: {fault}" for fault in told["settings_faults"])
+    yield from (f"  webarc.toml: {line}" for line in told["settings_warnings"])
+    yield from (f"  refused: {line}" for line in told["refused"])
+    for job in told["jobs"]:
+        why = f" ({job['reason']}{_next_try(job)})" if job["reason"] else ""
+        held = f", {job['held']}" if job["held"] and job["held"] != job["reason"] else ""
+        until = f", ends by {job['latest_end']}" if job["latest_end"] and job["stage"] == "capture" else ""
+        yield f"  {job['job']}: {job['state']}{why}{held}, {_progress(job)}, {job['bytes']} bytes{until}"
+    for each in told["publications"]:
+        yield from _publication(each, "webarc.toml cannot be read" if told["settings_faults"] else "not in webarc.toml")
+
+
+def _next_try(job: dict[str, Any]) -> str:
+    """Return when the running agent tries a failed job again, as text."""
+    if job["state"] != "failed" or not job["failures"]:
+        return ""
+    return f"; failures in a row: {job['failures']}, next try {job['again'] or 'when it is due'}"
+
+
+def _progress(job: dict[str, Any]) -> str:
+    """Return the progress of a job as text: URLs while a crawl fetches, else the units of its stage."""
+    urls = job["urls"]
+    if job["stage"] and job["running"]:
+        kind = " URLs" if job["stage"] == "capture" else ""
+        what = "" if kind else f"{job['stage']}: "
+        speed = described(job["a_second"] or None, job["left"], in_bytes="(bytes)" in job["stage"])
+        return f"{what}{job['done']} of {job['known']}{kind}" + (f", {speed}" if speed else "")
+    if is_import(job["job"]):
+        return f"{urls.get('done', 0)} captures"
+    fetched, known = urls.get("done", 0) + urls.get("failed", 0), sum(urls.values()) - urls.get("refused", 0)
+    return f"{fetched} of {known} URLs"
+
+
+def _publication(each: dict[str, Any], undated: str) -> Iterator[str]:
+    coming = f"every {each['interval']}, next {each['next']}" if each["next"] else undated
+    coming = "retired" if each["retired"] else coming
+    last = each["last"]
+    yield f"  {each['name']}: {coming}" + (f"; last {last['job']}: {last['state']}" if last else "; never finished yet")
+    if last and last["complete"] is False:
+        yield "    incomplete: nothing was removed"
+    yield from (f"    {warning}" for warning in (last["warnings"] if last else []))
+    for name, failure in (last["filter_errors"] if last else {}).items():
+        yield f"    filter {name} failed on {failure['documents']} documents, and kept them: {failure['error']}"

@@ -1,0 +1,710 @@
+"""The URLs of a frontier as its methods take and return them: a known URL, a found one, the outcome of an attempt.
+
+The columns are explained in sql/frontier/schema.sql.
+
+The facts of a job: values that its steps need after an interruption. Each is a row of the frontier's table `job`.
+
+A fact has one writer; its comment names the module. The frontiers of interrupted jobs contain the keys, so a key must
+not change. `Frontier.get` and `Frontier.set` take a fact; the value has its type.
+
+The frontier of a job: every URL that the crawl has seen, with its state and outcome, in SQLite (/Cr-6/).
+
+It is in the job's folder beside the WARCs: after any kill of the job, the fetched and the remaining URLs are known. One
+process writes to it, in one thread. The statements are the files `sql/frontier/*.sql`.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, NotRequired, TypedDict, TypeVar
+
+from agent.crawl.vocabulary import UrlState
+from webarcfs.archive.config.directory import sql
+from webarcfs.archive.index.sqlite_library import Database as SqliteDatabase
+from webarcfs.archive.model.errors import Damaged, WebarcError
+from webarcfs.archive.model.url_lists import LONGEST_TARGET
+
+# == rows =============================================================================================================
+
+
+@dataclass(frozen=True, slots=True)
+class FrontierUrl:
+    """A URL of the frontier; the columns are explained in sql/frontier/schema.sql."""
+
+    id: int
+    url: str
+    domain: str
+    kind: str
+    depth: int
+    hops: str
+    found_on: int | None
+    state: str
+    tries: int
+    not_before: float
+    status: int
+    note: str
+    batch: int
+    position: int
+    size: int
+    mime: str
+    digest: str
+    captured: str
+    arc: str
+    target: str
+    expanded: int
+    nested: int
+    links: int
+    inner: int
+    result: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundUrl:
+    """A found URL: its page, its kind, and whether the scope accepts it (state `waiting`) or why not."""
+
+    url: str
+    domain: str
+    kind: str
+    depth: int
+    hops: str
+    found_on: int | None = None
+    state: str = UrlState.WAITING
+    status: int = 0
+    note: str = ""
+    inner: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrlOutcome:
+    """The outcome of an attempt at a URL. `tried` is 0 if the attempt does not count."""
+
+    id: int
+    state: str
+    status: int
+    tried: int = 1
+    not_before: float = 0.0
+    note: str = ""
+    position: int = 0
+    size: int = 0
+    mime: str = ""
+    digest: str = ""
+    captured: str = ""
+    arc: str = ""
+    target: str = ""
+    links: int = -1
+
+
+class Meeting(NamedTuple):
+    """An answer that said what the archive had: of a URL at a place. A duplicate is not the one that was compared."""
+
+    arc: str
+    url: str
+    captured: str
+    status: int
+    is_duplicate: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundCapture:
+    """A capture of a foreign file; the columns are explained in sql/imports/schema.sql.
+
+    One without a `domain` is a record that is not taken; `note` says why.
+    """
+
+    source: int
+    ordinal: int
+    name: str
+    url: str
+    domain: str = ""
+    time: int
+    fraction: int = 0
+    state: str
+    status: int = 0
+    note: str = ""
+    batch: int = 0
+    position: int = 0
+    size: int = 0
+    mime: str = ""
+    digest: str = ""
+    arc: str = ""
+    target: str = ""
+    content: str = ""
+    head: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCapture:
+    """A capture in the order of time; `id` is its position in that order."""
+
+    id: int
+    source: int
+    name: str
+    url: str
+    domain: str
+    time: int
+    state: str
+    status: int
+    note: str
+    batch: int
+    position: int
+    size: int
+    mime: str
+    digest: str
+    arc: str
+    target: str
+    content: str
+    head: bytes
+    crawl: int
+    cut: int
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredBody:
+    """A body in a WARC of the job, with what its capture said of it."""
+
+    batch: int
+    position: int
+    size: int
+    status: int
+    mime: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCrawl:
+    """A crawl of an import: its number, the name of its captures, its first and its last time; whether it is done."""
+
+    number: int
+    name: str
+    first: int
+    last: int
+    done: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCut:
+    """A snapshot of a host in a crawl of an import; `outcome` is JSON, empty until it is published."""
+
+    crawl: int
+    domain: str
+    number: int
+    begin: int
+    time: int
+    is_last: int
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedHost:
+    """What an import would publish of a host in a crawl."""
+
+    crawl: int
+    domain: str
+    captures: int
+    bytes: int
+    cuts: int
+
+
+@dataclass(frozen=True, slots=True)
+class UntakenCount:
+    """How many captures with a status and a word are in no snapshot, and the first of their URLs."""
+
+    status: int
+    note: str
+    number: int
+    first: str
+
+
+# == facts ============================================================================================================
+
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact(Generic[Value]):
+    """One fact, by its key; its values are JSON."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class FactAbout(Generic[Value]):
+    """A fact that has one value per subject, a domain or a batch."""
+
+    key: str
+
+    def of(self, subject: str | int) -> Fact[Value]:
+        """Return the fact about one subject."""
+        return Fact(f"{self.key}:{subject}")
+
+
+class CaptureEnd(TypedDict):
+    """The end of fetching: whether all was fetched, and otherwise the reason."""
+
+    complete: bool
+    reason: str
+
+
+class Held(TypedDict):
+    """Why a job waits for an order, and since when, in seconds since the epoch."""
+
+    why: str
+    since: float
+
+
+class PublishedDomain(TypedDict):
+    """The publication of a domain, as in summary.json."""
+
+    commit_tag: str
+    complete: bool
+    reason: str
+    arcs: dict[str, int]
+    redirects: NotRequired[dict[str, int]]  # absent where an older version began the job
+
+
+class FilterFailure(TypedDict):
+    """The failures of a filter: the number of documents, the first URL, and its error."""
+
+    documents: int
+    first: str
+    error: str
+
+
+class FileRead(TypedDict):
+    """The result of importing a WARC file: its number of records, what was lost, and what was skipped."""
+
+    records: int
+    losses: list[str]
+    remarks: list[str]
+
+
+class GroupingFact(TypedDict):
+    """The options by which captures become crawls and snapshots."""
+
+    crawls: str
+    pause: int
+    max_cuts: int
+
+
+class CutOutcome(TypedDict):
+    """What became of a snapshot of an import; `part` is None if there was nothing to publish.
+
+    `known`: the archive had all of it before the import.
+    """
+
+    part: PublishedDomain | None
+    known: bool
+    seconds: dict[str, float]
+    filter_errors: dict[str, FilterFailure]
+
+
+#: The start of the job, in seconds since the epoch: crawl.job_folder.
+BEGUN: Fact[float] = Fact("begun")
+#: The end of fetching; absent until then: jobs.crawljob.
+CAPTURED: Fact[CaptureEnd] = Fact("captured")
+#: The number of the last order that the job took: crawl.job_orders.
+ORDERS: Fact[int] = Fact("orders")
+#: Why the job waits for an order; None if it does not: crawl.job_orders.
+HELD: Fact[Held | None] = Fact("held")
+#: The seconds for which the job was paused, over all pauses: crawl.job_orders.
+HELD_SECONDS: Fact[float] = Fact("held_seconds")
+#: The deadline that a person gave, in seconds since the epoch: crawl.job_orders.
+DEADLINE: Fact[float] = Fact("deadline")
+#: Hosts that a person had left out: crawl.job_orders.
+LEFT_OUT: Fact[list[str]] = Fact("left_out")
+#: Whether a person ended the fetching: crawl.job_orders.
+STOPPED: Fact[bool] = Fact("stopped")
+#: Whether a person discarded the job: crawl.job_orders.
+DISCARDED: Fact[bool] = Fact("discarded")
+#: The archive's counter when fetching began: pipeline.domain_run.
+COUNTER: Fact[int] = Fact("counter")
+#: Whether fetching had ended before the publishing process started: pipeline.domain_run.
+WAITED: Fact[bool] = Fact("waited")
+#: The hosts that redirects of start URLs led to: crawl.discovery.
+HOSTS: Fact[list[str]] = Fact("hosts")
+#: The domains whose servers were given up: crawl.disposition.
+SERVERS_DOWN: Fact[list[str]] = Fact("down")
+#: The last page whose links could not be read: crawl.disposition.
+LINKS_UNREAD: Fact[str] = Fact("links_unread")
+#: Filter → its failures: jobs.stages.
+FILTER_ERRORS: Fact[dict[str, FilterFailure]] = Fact("filter_errors")
+#: Step → its seconds, over all processes of the job: reports.report.
+SECONDS: Fact[dict[str, float]] = Fact("seconds")
+#: The publication of a domain: reports.report.
+PUBLISHED: FactAbout[PublishedDomain] = FactAbout("published")
+#: The commitTag of the job on a domain: jobs.publishing.
+TAG: FactAbout[str] = FactAbout("tag")
+#: The SHA-256 of each file of an import, in order: the number of a file is its place in it: jobs.importjob.
+SOURCES: Fact[list[str]] = Fact("sources")
+#: Whether the user declared an import complete: jobs.importjob.
+COMPLETE: Fact[bool] = Fact("complete")
+#: Whether an import may remove most of a domain: jobs.importjob.
+ACCEPT_SHRINK: Fact[bool] = Fact("accept_shrink")
+#: The result of a file of an import, by its batch: jobs.importjob.
+FILE_READ: FactAbout[FileRead] = FactAbout("file")
+#: The options of an import by which captures become crawls and snapshots: jobs.importjob.
+GROUPING: Fact[GroupingFact] = Fact("grouping")
+#: The lines on versions that an import could not keep; absent until the import is planned: jobs.importjob.
+PLANNED: Fact[list[str]] = Fact("planned")
+#: Whether an import takes known files again: jobs.importjob.
+AGAIN: Fact[bool] = Fact("again")
+#: The URLs that a crawl of an import saw in its earlier snapshots, once it is filled: jobs.importjob.
+FILLED: Fact[list[str]] = Fact("filled")
+
+
+# == store ============================================================================================================
+
+
+#: `PRAGMA user_version` of sql/frontier/schema.sql.
+SCHEMA_VERSION = 3
+#: The version whose jobs are finished as they are: columns are added.
+_UPGRADED = 2
+#: Keys of `Frontier.counts` that are not states.
+NO_STATES = ("bytes", "documents")
+_AT_ONCE = 1000
+_Row = FoundUrl | UrlOutcome | FoundCapture | StoredCrawl | StoredCut
+
+
+class Frontier:
+    """An open frontier.db. The end of each `with frontier.changes():` commits."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or create it. Raises Damaged for another file or version, WebarcError if it cannot be opened now."""
+        self._path = path
+        try:
+            self._connection = sqlite3.connect(path, isolation_level="IMMEDIATE")
+            self._db = SqliteDatabase(self._connection)
+            version = self._scalar("schema_version")
+            if version == 0 and not self._db.table_names():
+                self._db.executescript(sql("frontier/tune") + sql("frontier/schema"))
+            elif version == _UPGRADED:
+                self._db.executescript(sql("frontier/upgrade"))
+            elif version != SCHEMA_VERSION:
+                raise Damaged(f"{path} is of version {version}, not {SCHEMA_VERSION}; remove its job folder")
+            self._db.executescript(sql("frontier/tune"))
+        except sqlite3.OperationalError as error:
+            raise WebarcError(f"{path} cannot be opened now: {error}") from None
+        except sqlite3.DatabaseError as error:
+            raise _damaged(path, error) from None
+
+    def close(self) -> None:
+        """Close it."""
+        self._connection.close()
+
+    @contextmanager
+    def changes(self) -> Iterator[None]:
+        """Commit all changes inside, or none. Raises OSError on a full disk, Damaged if SQLite reports corruption."""
+        try:
+            with self._connection:
+                yield
+        except sqlite3.DatabaseError as error:
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # without its extended part
+            if code == sqlite3.SQLITE_FULL:
+                raise OSError(errno.ENOSPC, f"{self._path}: {error}") from None
+            if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+                raise _damaged(self._path, error) from None
+            raise
+
+    def get(self, fact: Fact[Value]) -> Value | None:
+        """Return a fact about the job; None if it was never set."""
+        row = self._connection.execute(sql("frontier/get"), {"key": fact.key}).fetchone()
+        return None if row is None else json.loads(row[0])
+
+    def set(self, fact: Fact[Value], value: Value) -> None:
+        """Set a fact about the job."""
+        self._run("frontier/set", key=fact.key, value=json.dumps(value))
+
+    # -- URLs ----------------------------------------------------------------------------------------------------
+
+    def add(self, finds: Iterable[FoundUrl]) -> None:
+        """Add found URLs."""
+        self._many("frontier/add", finds)
+
+    def settle(self, outcomes: Iterable[UrlOutcome]) -> None:
+        """Record the outcomes of attempts."""
+        self._many("frontier/settle", outcomes)
+
+    def waiting(self) -> dict[str, float]:
+        """Return domain → when its first waiting URL may be fetched (seconds since 1970)."""
+        return {row["domain"]: row["ready"] for row in self._query("frontier/waiting")}
+
+    def served(self) -> dict[str, tuple[int, int]]:
+        """Return domain → the number of its URLs in batches so far, and how many of them count as documents.
+
+        Reads all rows.
+        """
+        return {row["domain"]: (row["urls"], row["documents"]) for row in self._query("frontier/served")}
+
+    def next(self, domain: str, now: float, most: int) -> list[FrontierUrl]:
+        """Return the next URLs of `domain` to fetch, at most `most`, nearest to the start URLs first."""
+        return self._rows("frontier/next", domain=domain, now=now, most=most)
+
+    def bound_waits(self, latest: float) -> None:
+        """Limit all waits to `latest` (seconds since 1970): another process may have used another clock."""
+        self._run("frontier/bound_waits", latest=latest)
+
+    def take(self, rows: Iterable[FrontierUrl], batch: int, domain: str) -> None:
+        """Begin a batch: add it, and mark its URLs as being fetched."""
+        self._run("frontier/new_batch", id=batch, domain=domain)
+        self._connection.executemany(sql("frontier/take"), [{"id": row.id, "batch": batch} for row in rows])
+
+    def last_batch(self) -> int:
+        """Return the highest number of a batch; 0 without batches."""
+        return int(self._scalar("frontier/last_batch"))
+
+    def unread_batches(self) -> list[tuple[int, str]]:
+        """Return number and domain of the batches whose WARC was not read to its end."""
+        return [(row["id"], row["domain"]) for row in self._query("frontier/unread_batches")]
+
+    def batch_read(self, batch: int) -> None:
+        """Mark the WARC of a batch as read."""
+        self._run("frontier/batch_read", id=batch)
+
+    def fetching(self, batch: int) -> list[FrontierUrl]:
+        """Return the URLs of a batch that have no outcome yet."""
+        return self._rows("frontier/fetching", batch=batch)
+
+    def annotate(self, row: int, note: str) -> None:
+        """Add a word for crawl.log."""
+        self._run("frontier/annotate", id=row, note=note)
+
+    def expanded(self, pages: Iterable[tuple[int, int]]) -> None:
+        """Record that the links of pages were added: pairs of the page's id and its depth then."""
+        self._connection.executemany(sql("frontier/expanded"), [{"id": row, "depth": depth} for row, depth in pages])
+
+    def to_expand(self) -> list[FrontierUrl]:
+        """Return pages whose depth has decreased since their links were added."""
+        return self._rows("frontier/to_expand")
+
+    def refused_by_host(self, domain: str) -> list[FrontierUrl]:
+        """Return the URLs of `domain` that the scope refused."""
+        return self._rows("frontier/refused_by_host", domain=domain)
+
+    def admit(self, row: int) -> None:
+        """Accept a URL that was refused."""
+        self._run("frontier/admit", id=row)
+
+    def again(self, row: int) -> None:
+        """Set a URL to be fetched again."""
+        self._run("frontier/again", id=row)
+
+    def give_up(self, status: int, note: str, domain: str = "") -> None:
+        """Refuse all URLs still to be fetched (of one domain), with the given reason."""
+        self._run("frontier/give_up", status=status, note=note, domain=domain)
+
+    def refuse_waiting(self, domain: str, status: int, note: str) -> None:
+        """Refuse all waiting URLs of a domain, with the given reason; what is being fetched goes on."""
+        self._run("frontier/refuse_waiting", domain=domain, status=status, note=note)
+
+    def fail_domain(self, domain: str, status: int, note: str) -> None:
+        """Fail all waiting URLs of a domain."""
+        self._run("frontier/fail_domain", domain=domain, status=status, note=note)
+
+    def by_url(self, url: str) -> FrontierUrl | None:
+        """Return the row of a URL; None if it is unknown."""
+        return next(iter(self._rows("frontier/by_url", url=url)), None)
+
+    def redirected_to(self, row: int) -> FrontierUrl | None:
+        """Return the target of a redirect; None if `row` is no redirect or its target is not in the frontier."""
+        return next(iter(self._rows("frontier/redirected_to", id=row)), None)
+
+    def queries(self, path: str) -> int:
+        """Return the number of accepted URLs that consist of `path` and a query."""
+        return int(self._scalar("frontier/queries", path=path))
+
+    def admitted_domains(self) -> list[str]:
+        """Return the accepted domains other than those of the start URLs."""
+        return [row["domain"] for row in self._query("frontier/admitted_domains")]
+
+    def seeds(self) -> list[FrontierUrl]:
+        """Return the start URLs."""
+        return self._rows("frontier/seeds")
+
+    def counts(self) -> dict[str, int]:
+        """Return state → number of URLs; also `bytes` of all responses, and `documents` fetched without robots.txt."""
+        rows = list(self._query("frontier/counts"))
+        sums = {name: sum(row[name] for row in rows) for name in NO_STATES}
+        return {row["state"]: row["urls"] for row in rows} | sums
+
+    def bytes_done(self) -> int:
+        """Return the bytes of the whole responses that were not refused."""
+        return sum(row["bytes"] for row in self._query("frontier/counts") if row["state"] == "done")
+
+    def all(self) -> Iterator[tuple[FrontierUrl, str]]:
+        """Yield every URL with the URL of the page it was found on, in the order in which they were found."""
+        return self._with_referrer(self._query("frontier/all"))
+
+    def ended_in_batch(self, batch: int) -> Iterator[tuple[FrontierUrl, str]]:
+        """Yield the URLs of a batch that have an outcome, with the URL of the page each was found on."""
+        return self._with_referrer(self._query("frontier/ended_in_batch", batch=batch))
+
+    def refused_since(self, since: int) -> Iterator[tuple[FrontierUrl, str]]:
+        """Yield the URLs found after the row `since` and refused at once, with the URL of the page of each."""
+        return self._with_referrer(self._query("frontier/refused_since", since=since))
+
+    def last_url(self) -> int:
+        """Return the row of the URL that was found last; 0 without one."""
+        return int(self._scalar("frontier/last_url"))
+
+    def robots(self, url: str) -> tuple[int, bytes, float] | None:
+        """Return status, body and time (seconds since 1970) of a robots.txt; None before the first response."""
+        row = self._connection.execute(sql("frontier/robots"), {"url": url}).fetchone()
+        return None if row is None else (int(row[0]), bytes(row[1]), float(row[2]))
+
+    def set_robots(self, url: str, status: int, body: bytes, fetched: float) -> None:
+        """Store the response to a request for robots.txt; `body` of a redirect is its target."""
+        self._run("frontier/set_robots", url=url, status=status, body=body, fetched=fetched)
+
+    # -- documents -----------------------------------------------------------------------------------------------
+
+    def last_captured(self, domain: str) -> str:
+        """Return the time of a domain's last response, formatted as `FrontierUrl.captured`; empty without one."""
+        return str(self._scalar("frontier/last_captured", domain=domain) or "")
+
+    def domains(self) -> list[str]:
+        """Return the domains to which a request was made."""
+        return [row["domain"] for row in self._query("frontier/domains")]
+
+    def document_batches(self, domain: str) -> list[int]:
+        """Return the batches that contain responses of a domain to be archived, in order."""
+        return [row["batch"] for row in self._query("frontier/document_batches", domain=domain)]
+
+    def documents(self, domain: str, batch: int) -> Iterator[FrontierUrl]:
+        """Yield the responses of a batch to be archived, in portions, so that the caller may write meanwhile."""
+        last = {"position": -1, "id": 0}
+        while some := self._rows("frontier/documents", domain=domain, batch=batch, most=_AT_ONCE, **last):
+            yield from some
+            last = {"position": some[-1].position, "id": some[-1].id}
+
+    def count_documents(self, domain: str) -> int:
+        """Return the number of responses of a domain to be archived."""
+        return int(self._scalar("frontier/count_documents", domain=domain))
+
+    def rivals(self, domain: str) -> Iterator[FrontierUrl]:
+        """Yield responses that share their ARC with another response, grouped by ARC."""
+        return (FrontierUrl(**row) for row in self._query("frontier/rivals", domain=domain))
+
+    def move(self, row: int, arc: str) -> None:
+        """Record that the document of a URL has another ARC than the first name of its URL."""
+        self._run("frontier/move", id=row, arc=arc)
+
+    def results(self, results: Iterable[dict[str, Any]]) -> None:
+        """Record the results of documents: dicts of id, result, nested, mime, note."""
+        self._connection.executemany(sql("frontier/results"), results)
+
+    def rest_unchanged(self, domain: str) -> None:
+        """Set the result `unchanged` for all documents of a domain without a result, in one statement."""
+        self._run("frontier/rest_unchanged", domain=domain)
+
+    def unanswered(self, domain: str) -> Iterator[str]:
+        """Yield URLs that the crawl saw and has no page of, except those with status 404 or 410: their ARCs stay."""
+        return (row["url"] for row in self._query("frontier/unanswered", domain=domain))
+
+    def redirects(self, domain: str) -> Iterator[tuple[int, str, int, str, str]]:
+        """Yield (row, URL, status, target, time) of a domain's redirects that can be kept, in order of their rows."""
+        return iter(self._connection.execute(sql("frontier/redirects"), {"domain": domain, "longest": LONGEST_TARGET}))
+
+    def answered(self, domain: str) -> Iterator[str]:
+        """Yield the URLs of a domain that have an answer other than a redirect."""
+        return (url for (url,) in self._connection.execute(sql("frontier/answered"), {"domain": domain}))
+
+    def has_captures(self, domain: str) -> bool:
+        """Return whether the crawl has anything of a domain for the archive."""
+        return bool(self._scalar("frontier/has_captures", domain=domain))
+
+    def not_modified(self, domain: str) -> list[tuple[int, str, str]]:
+        """Return (row, URL, ARC) of the documents that a server did not send again, since they did not change."""
+        return list(self._connection.execute(sql("frontier/not_modified"), {"domain": domain}))
+
+    def has_body(self, domain: str, arc: str) -> bool:
+        """Return whether the crawl saw a document whose place is this ARC, and the archive has it."""
+        return bool(self._scalar("frontier/has_body", domain=domain, arc=arc))
+
+    def new_errors(self, domain: str) -> list[tuple[int, str, str, str]]:
+        """(Row, URL, ARC, result) of error pages that are new in their ARCs; all at once, as notes change the rows."""
+        return list(self._connection.execute(sql("frontier/new_errors"), {"domain": domain}))
+
+    def clear_results(self, domain: str) -> None:
+        """Clear the results of documents: the pipeline restarts on this domain."""
+        self._run("frontier/clear_results", domain=domain)
+        self._run("frontier/clear_held", domain=domain)
+
+    def clear_moves(self, domain: str) -> None:
+        """Give the documents of a domain the first names of their ARCs again."""
+        self._run("frontier/clear_moves", domain=domain)
+
+    def hold(self, domain: str, arcs: Iterable[str]) -> None:
+        """Record ARCs that stay although the crawl fetched no page for them."""
+        self._connection.executemany(sql("frontier/hold"), [{"domain": domain, "arc": arc} for arc in arcs])
+
+    def seen(self, domain: str) -> Iterator[tuple[str, bool]]:
+        """Yield (ARC, whether its folder contained folders) of all seen ARCs, children directly after their folder."""
+        # Every ARC of a crawl passes here, changed or not: tuples, since dictionaries take twice as long.
+        rows = self._connection.execute(sql("frontier/seen"), {"domain": domain})
+        return ((arc, bool(nested)) for arc, nested in rows)
+
+    def seen_names(self, domain: str) -> Iterator[str]:
+        """Yield the same ARCs in the order of an index, unsorted; the order is stable enough for a digest."""
+        return (arc for (arc,) in self._connection.execute(sql("frontier/seen_names"), {"domain": domain}))
+
+    def met(self, domain: str) -> Iterator[Meeting]:
+        """Yield the answers of a domain that its ARCs had already, by ARC, in the order of a tree."""
+        return map(Meeting._make, self._connection.execute(sql("frontier/met"), {"domain": domain}))
+
+    # -- imports -------------------------------------------------------------------------------------------------
+
+    def add_settled(self, rows: Iterable[dict[str, Any]]) -> None:
+        """Add URLs with their outcomes: dicts of the columns of sql/frontier/add_settled.sql."""
+        self._connection.executemany(sql("frontier/add_settled"), rows)
+
+    def rows_with_results(self) -> Iterator[dict[str, Any]]:
+        """Yield id, result, note and MIME type of the URLs that have a result or a note."""
+        return self._query("frontier/rows_with_results")
+
+    # -- reports -------------------------------------------------------------------------------------------------
+
+    def by_mime_type(self) -> dict[str, int]:
+        """Return MIME type → number of documents."""
+        return {row["mime"]: row["documents"] for row in self._query("frontier/by_mime_type")}
+
+    def by_status(self) -> dict[str, int]:
+        """Return status → number of URLs."""
+        return {str(row["status"]): row["urls"] for row in self._query("frontier/by_status")}
+
+    def by_result(self, domain: str) -> dict[str, int]:
+        """Return result → number of documents of a domain."""
+        return {row["result"]: row["urls"] for row in self._query("frontier/by_result", domain=domain)}
+
+    @staticmethod
+    def _with_referrer(rows: Iterable[dict[str, Any]]) -> Iterator[tuple[FrontierUrl, str]]:
+        for row in rows:
+            referrer = row.pop("referrer")
+            yield FrontierUrl(**row), referrer or ""
+
+    def _query(self, statement: str, **values: Any) -> Iterator[dict[str, Any]]:
+        return iter(self._db.query(sql(statement), values))
+
+    def _rows(self, statement: str, **values: Any) -> list[FrontierUrl]:
+        return [FrontierUrl(**row) for row in self._query(statement, **values)]
+
+    def _run(self, statement: str, **values: Any) -> None:
+        self._connection.execute(sql(statement), values)
+
+    def _many(self, statement: str, records: Iterable[_Row]) -> None:
+        rows = ({name: getattr(record, name) for name in record.__slots__} for record in records)
+        self._connection.executemany(sql(statement), rows)
+
+    def _scalar(self, statement: str, **values: Any) -> Any:
+        return self._connection.execute(sql(statement), values).fetchone()[0]
+
+
+def _damaged(path: Path, error: sqlite3.Error) -> Damaged:
+    return Damaged(f"{path}: {error}; remove its job folder, the next crawl begins anew")

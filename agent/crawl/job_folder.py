@@ -1,0 +1,523 @@
+"""Names of jobs' folders, `<YYYYmmddTHHMMSS>-<publication>`, and of publications without a given name.
+
+An import's name is `<time>-<publication>+<digest>`; if its files hold several crawls, each of these is a job with a
+number, `<time>-<publication>+<digest>.0001`, in the folder of the import. The name of a crawl beside the schedule is
+`<time>-<publication>+occasion`; `+` cannot occur in a publication's name. A step of a snapshot has a folder there, too,
+`step-<record>-<step>`: it is no job of a publication.
+
+The request of a job, as `definition.json` in its folder. With it, any process can resume the job.
+
+A job as its stages see it: its folder, its publication, its frontier.
+
+The folder of a job, a crawl or an import: creates it, finds it after an interruption, opens and removes it.
+
+It is in `jobs/` from the job's start until the report replaces it. It contains the frontier and the WARCs, so the next
+run of the same publication, or of the same import, resumes the job.
+
+Updates a job's item.json: at every change of state, and periodically with the progress.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import logging
+import re
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from agent.crawl import job_state
+from agent.crawl.frontier import BEGUN, CAPTURED, NO_STATES, Frontier
+from agent.crawl.import_index import ImportIndex
+from agent.crawl.job_state import VERSION, JobState, Phase
+from agent.crawl.scope import TypeRules
+from webarcfs.archive.config import settings as config
+from webarcfs.archive.config import validators
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
+from webarcfs.archive.config.validators import Interval
+from webarcfs.archive.model.errors import Damaged, WebarcError
+from webarcfs.archive.model.metadata import compact_time, format_time, from_epoch, now, parse_compact_time
+from webarcfs.archive.system import files, locks
+from webarcfs.archive.system.processes import Process
+from webarcfs.commands.output import Speed
+
+# == names, pure ======================================================================================================
+
+
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+|\.\.+", re.ASCII)
+_LONGEST_SLUG = 60
+#: What the kind of a crawl beside the schedule ends in: it is no run of its publication.
+OCCASION = "+occasion"
+_STEP = "step-"
+_CRAWL_OF_IMPORT = re.compile(r"(\+[0-9a-z]+)\.\d{4,}\Z", re.ASCII)
+
+
+def kind_of(job: str) -> str:
+    """Return the part after the time; all crawls of a publication, or all jobs of one import, share it.
+
+    Empty for the folder of a step.
+    """
+    return "" if is_step(job) else job.partition("-")[2]
+
+
+def publication_of(job: str) -> str:
+    """Return the publication whose lock the process of a job holds, for crawls and imports."""
+    return kind_of(job).partition("+")[0]
+
+
+def is_import(job: str) -> bool:
+    """Return whether a job, or the kind of a job, is an import."""
+    return "+" in job and not is_occasion(job)
+
+
+def crawl_of_import(folder: str, number: int, crawls: int) -> str:
+    """Return the name of the job that is one of the `crawls` of an import, counted from 1."""
+    return folder if crawls == 1 else f"{folder}.{number:04}"
+
+
+def folder_of(job: str) -> str:
+    """Return the name of the folder in which a job works."""
+    return _CRAWL_OF_IMPORT.sub(r"\1", job)
+
+
+def is_occasion(job: str) -> bool:
+    """Return whether a job, or the kind of a job, is a crawl beside the schedule."""
+    return job.endswith(OCCASION)
+
+
+def is_step(folder: str) -> bool:
+    """Return whether a folder is that of a step, also while it is being removed."""
+    return folder.lstrip(".").startswith(_STEP)
+
+
+def step_folder(record: str, step: str) -> str:
+    """Return the name of the folder of a step of a record."""
+    return f"{_STEP}{record}-{step}"
+
+
+def step_of(folder: str) -> tuple[str, str] | None:
+    """Return record and step of a step's folder; None for another name."""
+    record, _, step = folder.removeprefix(_STEP).rpartition("-")
+    return (record, step) if folder.startswith(_STEP) and record and step else None
+
+
+def command_line_name(urls: Sequence[str]) -> str:
+    """Return the publication name of a crawl given on the command line, made from its start URLs."""
+    digest = hashlib.sha256("\n".join(sorted(urls)).encode()).hexdigest()[:8]
+    return named_after(urls[0].partition("://")[2], digest, "crawl")
+
+
+def named_after(text: str, digest: str, otherwise: str) -> str:
+    """Return a publication name made from `text` (else `otherwise`) and `digest`, which makes it unique."""
+    slug = _NOT_IN_A_NAME.sub("-", text).strip("-.")[:_LONGEST_SLUG].rstrip("-.")
+    return f"{slug or otherwise}-{digest}"
+
+
+# == definition =======================================================================================================
+
+
+FILE = "definition.json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """The publication as of the job's start. `instances` is the number of wgets that the archive allows (/Cr-1.3/).
+
+    `record` is the record that was there before the job, `occasion` why it was begun; empty for a regular job.
+    """
+
+    publication: Publication
+    profile: Profile | None = None
+    accept_shrink: bool = False
+    instances: int = 0
+    record: str = ""
+    occasion: str = ""
+
+
+def save(folder: Path, definition: Definition) -> None:
+    """Write it down, durably. When readers may see the captures, and why, is what was said when the job began."""
+    publication, begun = definition.publication, None
+    with contextlib.suppress(Damaged):  # what cannot be read is replaced
+        begun = load(folder)
+    if begun is not None:
+        said = begun.publication
+        publication = dataclasses.replace(publication, release=said.release, closed_for=said.closed_for)
+    content = {
+        "version": VERSION,
+        **settings_of(publication, definition.profile),
+        "accept_shrink": definition.accept_shrink,
+        "instances": definition.instances,
+        "record": (begun or definition).record,
+        "occasion": (begun or definition).occasion,
+    }
+    files.write(folder / FILE, content)
+
+
+def settings_of(publication: Publication, profile: Profile | None) -> dict[str, Any]:
+    """Return all settings of a publication as JSON: its own, the crawl's, its profile's."""
+    return {
+        "publication": _plain(publication),
+        "crawl": _plain(publication.crawl),
+        "profile": None if profile is None else _plain(profile),
+    }
+
+
+def load(folder: Path) -> Definition | None:
+    """Return the definition in a job's folder; None if it has none. Raises Damaged if it cannot be parsed."""
+    content = files.read(folder / FILE)
+    if content is None:
+        return None
+    if content.get("version") != VERSION:
+        raise Damaged(f"{folder} is of another version of webarcfs; it is left alone, finish or remove it by hand")
+    return _definition(content, str(folder / FILE))
+
+
+def parsed(text: bytes) -> Definition:
+    """Return what `settings_of` told of a publication, from its JSON. Raises Damaged if it cannot be parsed."""
+    try:
+        content = json.loads(text)
+    except ValueError as error:
+        raise Damaged(f"settings of a publication are no JSON: {error}") from None
+    return _definition({"accept_shrink": False, "instances": 0, **content}, "settings of a publication")
+
+
+def _definition(content: dict[str, Any], where: str) -> Definition:
+    try:
+        crawl = config.override(CrawlSettings(), content["crawl"], where)
+        profile = content["profile"]
+        return Definition(
+            publication=Publication(**_checked(Publication, content["publication"]), crawl=crawl),
+            profile=None if profile is None else Profile(**_checked(Profile, profile)),
+            accept_shrink=bool(content["accept_shrink"]),
+            instances=int(content["instances"]),
+            record=str(content.get("record", "")),
+            occasion=str(content.get("occasion", "")),
+        )
+    except (KeyError, TypeError, ValueError, WebarcError) as error:
+        raise Damaged(f"{where} is no definition of a job: {error}; it is left alone") from None
+
+
+def _plain(settings: Publication | CrawlSettings | Profile) -> dict[str, Any]:
+    """Return the settings that have a check and a value, as JSON. `start` is left out: only the scheduler needs it."""
+    values: dict[str, Any] = {}
+    for each in dataclasses.fields(settings):
+        value = getattr(settings, each.name)
+        if "check" in each.metadata and each.name != "start" and value not in (None, ""):
+            unlimited = value != each.default and value == each.metadata.get("words") == config.UNLIMITED
+            values[each.name] = validators.UNLIMITED_WORD if unlimited else _as_json(value)
+    return values
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, Interval):
+        return str(value)
+    if isinstance(value, tuple) and value and dataclasses.is_dataclass(value[0]):
+        return [_table(each) for each in value]
+    return value
+
+
+def _table(item: Any) -> dict[str, Any]:
+    """Return an exclusion or a rule as its table in TOML."""
+    found = {each.metadata.get("key", each.name): getattr(item, each.name) for each in dataclasses.fields(item)}
+    return {
+        key: value.isoformat() if isinstance(value, datetime) else value
+        for key, value in found.items()
+        if value not in (None, "")
+    }
+
+
+def _checked(kind: type[Publication] | type[Profile], values: dict[str, Any]) -> dict[str, Any]:
+    checks = {each.name: each.metadata["check"] for each in dataclasses.fields(kind) if "check" in each.metadata}
+    return {name: checks[name](value) for name, value in values.items()}
+
+
+# == job ==============================================================================================================
+
+
+#: Reports the progress of long work: (name of the work, number done, number known).
+Progress = Callable[[str, int, int], None]
+
+
+class Note(Protocol):
+    """Writes fields of the job's item at once."""
+
+    def __call__(self, **facts: Any) -> None:
+        """The fields by name."""
+
+
+def _nothing(**_facts: Any) -> None:
+    """Write nothing: nobody keeps an item of this job."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedCut:
+    """A snapshot of a host, cut out of the captures of an import: its number in its crawl, the time of its first one.
+
+    `sources` are the SHA-256 of the files that it has captures of, `ended` those that no later snapshot has any of.
+    `earlier` are the URLs that the crawl saw in snapshots before this one, and not again.
+    """
+
+    job: str
+    number: int
+    time: datetime
+    sources: tuple[str, ...] = ()
+    ended: tuple[str, ...] = ()
+    earlier: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One run of one publication. `begun` is the start of the crawl (/Cr-4/).
+
+    A crawl of an import publishes one snapshot of a host at a time, `cut`.
+    """
+
+    archive: Archive
+    name: str
+    folder: Path
+    publication: Publication
+    profile: Profile | None
+    frontier: Frontier
+    begun: datetime
+    accept_shrink: bool = False
+    instances: int = 0  # number of wgets that the archive allows over all jobs; 0: as many as this job
+    cut: ImportedCut | None = None
+    stop: threading.Event = field(default_factory=threading.Event)
+    progress: Progress = lambda *_: None
+    note: Note = _nothing
+    by_agent: bool = False  # whether it ends when it is held, since the agent begins it again
+
+    @property
+    def types(self) -> TypeRules:
+        """Which types of documents it keeps."""
+        return TypeRules.of(self.settings, self.profile)
+
+    @property
+    def settings(self) -> CrawlSettings:
+        """The crawl settings of the publication."""
+        return self.publication.crawl
+
+
+# == folders ==========================================================================================================
+
+
+_log = logging.getLogger(__name__)
+_FRONTIER = "frontier.db"
+_AnyFrontier = TypeVar("_AnyFrontier", bound=Frontier)
+
+
+@contextmanager
+def alone(archive: Archive, publication: str) -> Iterator[None]:
+    """Hold the publication's lock: only its holder begins or runs jobs of it. Raises Busy if another process does."""
+    busy = f"{publication} is being crawled or imported already, by another process"
+    with locks.exclusive_or_busy(archive.publication_lock(publication), busy):
+        yield
+
+
+def new_folder(archive: Archive, kind: str) -> Path:
+    """Create the folder of a job that begins now (/Cr-4/, /Cr-7.1/); `kind` is the part of its name after the time."""
+    begun = now()
+    while True:
+        name = f"{compact_time(begun)}-{kind}"
+        folder = archive.jobs / name
+        taken = (archive.reports / name).exists() or folder.exists()
+        if not taken:
+            folder.mkdir()
+            return folder
+        begun = from_epoch(begun.timestamp() + 1)
+
+
+def interrupted(archive: Archive, kind: str) -> Path | None:
+    """Return the folder of the job that was interrupted last; None if none is usable. Removes jobs that never began."""
+    for path in reversed(folders_of(archive, kind)):
+        if not has_begun(path):
+            drop(path)  # killed before it began
+        elif usable(path):
+            _log.info("going on with the interrupted job %s", path.name)
+            return path
+    return None
+
+
+def folders_of(archive: Archive, kind: str) -> list[Path]:
+    """Return the folders of a publication's crawls, or of one import, oldest first. Complete interrupted removals."""
+    found = sorted(path for path in archive.jobs.iterdir() if kind_of(path.name) == kind)
+    for path in found:
+        if path.name.startswith("."):
+            shutil.rmtree(path)
+    return [path for path in found if not path.name.startswith(".")]
+
+
+def has_begun(folder: Path) -> bool:
+    """Return whether the folder contains a frontier; without one, the job has done nothing."""
+    return (folder / _FRONTIER).exists()
+
+
+def usable(folder: Path) -> bool:
+    """Return whether a job can be resumed. A damaged folder, or one of another version, is logged and left alone."""
+    try:
+        check(folder)
+    except Damaged as error:
+        _log.warning("%s", error)
+        return False
+    return True
+
+
+def check(folder: Path) -> None:
+    """Read a job's item and open its frontier. Raises Damaged, and WebarcError if that is not possible now."""
+    job_state.load(folder)
+    if has_begun(folder):
+        Frontier(folder / _FRONTIER).close()
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[Frontier]:
+    """Open the frontier of a job, or create it, and store the job's start in it. Raises Damaged."""
+    with _begun_in(folder, Frontier(folder / _FRONTIER)) as frontier:
+        yield frontier
+
+
+@contextmanager
+def opened_index(folder: Path) -> Iterator[ImportIndex]:
+    """Open the index of an import, or create it, and store the job's start in it. Raises Damaged."""
+    with _begun_in(folder, ImportIndex(folder / _FRONTIER)) as index:
+        yield index
+
+
+@contextmanager
+def _begun_in(folder: Path, frontier: _AnyFrontier) -> Iterator[_AnyFrontier]:
+    try:
+        if frontier.get(BEGUN) is None:
+            with frontier.changes():
+                frontier.set(BEGUN, _begun(folder.name))
+        yield frontier
+    finally:
+        frontier.close()
+
+
+def _begun(name: str) -> float:
+    try:
+        return parse_compact_time(name.partition("-")[0]).timestamp()
+    except Damaged:
+        return now().timestamp()
+
+
+def drop(folder: Path) -> None:
+    """Remove the folder of a job that never began."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+# == statekeeper ======================================================================================================
+
+
+_SECONDS_BETWEEN = 2.0
+#: Counting reads all rows: the pause until the next count is this many times its duration.
+_PART_OF_COUNTING = 50
+
+
+class StateKeeper:
+    """The item of one job, kept by its process."""
+
+    def __init__(self, folder: Path, publication: str, progress: Progress, *, by_agent: bool = False) -> None:
+        self.folder = folder
+        self._progress = progress
+        self._frontier: Frontier | None = None
+        self._again = 0.0
+        self._speed = Speed()
+        known = job_state.load(folder) or JobState(job=folder.name, publication=publication)
+        process, begun = Process.current(), format_time(now())
+        self.item = dataclasses.replace(
+            known,
+            begun=known.begun or begun,
+            attempted=begun,
+            pid=process.pid,
+            ticks=process.ticks,
+            by_agent=by_agent,
+            reason="",
+            again="",
+        )
+
+    def begin(self, frontier: Frontier) -> None:
+        """Set the state of a job that begins or is resumed."""
+        job_state.reserve(self.folder)
+        self._frontier = frontier
+        captured = frontier.get(CAPTURED) is not None
+        collected = frontier.counts().get("done", 0) > 0
+        state = Phase.CONVERTING if captured else Phase.COLLECTING if collected else Phase.WAITING
+        self.to(state)
+
+    def to(self, state: Phase, **facts: Any) -> None:
+        """Set another state, and write the item."""
+        self.item = self.ended(state, **facts)
+        job_state.save(self.folder, self.item)
+
+    def note(self, **facts: Any) -> None:
+        """Write some fields of the item at once, if they have other values; `Job.note` is this method."""
+        changed = dataclasses.replace(self.item, **facts)
+        if changed != self.item:
+            self.item = dataclasses.replace(changed, updated=format_time(now()))
+            with contextlib.suppress(OSError):  # the frontier has them
+                job_state.save(self.folder, self.item)
+
+    def failed(self, reason: str) -> None:
+        """Write that the job has failed. Raises OSError if the disk is too full even with the reserve."""
+        counts: dict[str, Any] = {}
+        with contextlib.suppress(OSError, WebarcError):  # the reason matters more than the counts
+            counts = self._counts()
+        stamp = format_time(now())
+        self.item = dataclasses.replace(self.item, state=Phase.FAILED, updated=stamp, reason=reason, **counts)
+        job_state.save_surely(self.folder, self.item)
+
+    def ended(self, state: Phase, **facts: Any) -> JobState:
+        """Return the item in the given state, with current counts and the given fields."""
+        stamp = format_time(now())
+        return dataclasses.replace(self.item, state=state, updated=stamp, **self._counts(), **facts)
+
+    def progress(self, stage: str, done: int, known: int) -> None:
+        """Report `done` of `known` things of a stage; `Job.progress` is this method."""
+        self._progress(stage, done, known)
+        begun = time.monotonic()
+        is_new = stage != self.item.stage
+        if is_new:
+            self._speed = Speed()
+        self._speed.note(begun, done)
+        waits = stage == "capture" and done > 0 and self.item.state is Phase.WAITING
+        if not (waits or is_new or begun >= self._again):
+            return
+        counts = self._counts() if stage == "capture" else {}
+        # wget may have fetched the first page before it is read.
+        collects = waits and counts.get("urls", {}).get("done", 0) > 0
+        if not (collects or is_new or begun >= self._again):
+            return
+        left = self._speed.left(known)
+        self.item = dataclasses.replace(
+            self.item,
+            state=Phase.COLLECTING if collects else self.item.state,
+            updated=format_time(now()),
+            stage=stage,
+            done=done,
+            known=known,
+            a_second=round(self._speed.a_second or 0.0, 3),
+            left=None if left is None else round(left),
+            **counts,
+        )
+        with contextlib.suppress(OSError):  # a full disk must not end the job here, only where documents are written
+            job_state.save(self.folder, self.item, durable=collects)
+        ended = time.monotonic()
+        self._again = ended + max(_SECONDS_BETWEEN, _PART_OF_COUNTING * (ended - begun))
+
+    def _counts(self) -> dict[str, Any]:
+        if self._frontier is None:
+            return {}
+        counts = self._frontier.counts()
+        urls = {state: count for state, count in counts.items() if state not in NO_STATES}
+        return {"urls": urls, **{name: counts[name] for name in NO_STATES}}

@@ -1,0 +1,434 @@
+"""Decides which URLs enter the frontier, and gives the reason in crawl.log for the refused ones. Pure.
+
+Accepted are the hosts of the start URLs, the hosts that those redirect to, and the publication's patterns (/Cr-7.4/,
+seed 3). Depth is counted in links from a start URL (/Cr-1.1/). The guards of `traps` refuse endless sites.
+
+Decides which addresses are not on the public internet: of this machine or its network, or reserved. Pure.
+
+The machine of the archive may reach servers that the users who request crawls cannot reach.
+
+Which MIME types a crawl keeps, and which URLs and answers need not be fetched for that. Pure.
+
+A publication's own types go before its profile. A document whose type is not wanted is fetched all the same where it
+may have links: they lead to what is wanted.
+
+Guards against spider traps: sites that never end, by accident or on purpose. Pure.
+
+Each guard has a bound in `[crawl]` (0: no bound) and a word that follows `trap:` in crawl.log. Real sites stay far
+below the bounds. If a site exceeds one, the word names it, and the publication can raise it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import mimetypes
+import re
+import socket
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from urllib.parse import unquote
+
+import idna
+
+from agent.crawl.vocabulary import LinkKind, Reason, Status
+from webarcfs.archive.config.settings import CrawlSettings, Profile, ServerSettings
+from webarcfs.archive.model.urls import domain_of
+from webarcfs.content.outlinks import may_have_links
+
+# == addresses, pure ==================================================================================================
+
+
+_PROXY = re.compile(r"(?:https?|ftp)proxy=")
+_LOCAL = re.compile(r"(?:.*\.)?localhost\.?", re.IGNORECASE)
+# IPv6 addresses in which an IPv4 address lies in the last four bytes (RFC 4291 section 2.5.5, RFC 6052).
+_EMBEDDING = tuple(ipaddress.IPv6Network(each) for each in ("::/96", "::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48"))
+
+
+def is_private(address: str) -> bool:
+    """Return whether an IP address is private, loopback, link-local, multicast or reserved (RFC 6890).
+
+    For an IPv6 address that embeds an IPv4 address, the IPv4 address decides. Raises ValueError for an invalid address.
+    """
+    found = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(found, ipaddress.IPv6Address):
+        inner = [found.sixtofour, *(found.teredo or ())]
+        inner += [ipaddress.IPv4Address(int(found) & 0xFFFFFFFF) for each in _EMBEDDING if found in each]
+        if any(each is not None and is_private(str(each)) for each in inner):
+            return True
+        if found.is_site_local:  # deprecated (RFC 3879), but still routed in networks that use it
+            return True
+    return not found.is_global or found.is_multicast
+
+
+def is_private_host(host: str) -> bool | None:
+    """Return whether a host is at a private address, judged by its name; None if the name must be looked up.
+
+    An IPv4 address may have fewer parts, or be octal or hexadecimal: inet_aton(3) and wget accept these forms.
+    """
+    if _LOCAL.fullmatch(host):
+        return True
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), None, flags=socket.AI_NUMERICHOST)
+    except (OSError, UnicodeError):
+        return None
+    return any(is_private(str(each[4][0])) for each in found)
+
+
+def host_of(domain: str) -> str:
+    """Return the host of `host[:port]`, an IPv6 address without its brackets."""
+    if domain.startswith("["):
+        return domain[1:].partition("]")[0]
+    return domain.partition(":")[0]
+
+
+@lru_cache(maxsize=4096)
+def is_private_domain(domain: str) -> bool | None:
+    """Return `is_private_host` of a domain's host (`host[:port]`)."""
+    return is_private_host(host_of(domain))
+
+
+def may_be_private(settings: CrawlSettings, urls: Iterable[str]) -> bool:
+    """Return whether a crawl may request from private addresses: by its settings, or since a start URL is at one."""
+    return settings.private_addresses or any(is_private_domain(domain_of(url)) for url in urls)
+
+
+def is_proxied(wget_args: Iterable[str], environment: Mapping[str, str]) -> bool:
+    """Return whether wget uses a proxy. A proxy looks names up itself."""
+    arguments = [each.lower() for each in wget_args]
+    if any(_PROXY.search(re.sub(r"[-_ ]", "", each)) for each in arguments):  # to wget, http-proxy is http_proxy
+        return True
+    return "--no-proxy" not in arguments and any(environment.get(name) for name in ("http_proxy", "https_proxy"))
+
+
+# == typerules, pure ==================================================================================================
+
+
+def wanted(mime_type: str, rules: Profile) -> bool:
+    """Return whether a MIME type matches an include (or no includes are given) and no exclude (/Fi-4.4/)."""
+    included = not rules.include or matches_type(mime_type, rules.include)
+    return included and not matches_type(mime_type, rules.exclude)
+
+
+def matches_type(mime_type: str, patterns: tuple[str, ...]) -> bool:
+    """Return whether a MIME type is one of these, in which `*` matches any characters."""
+    return any(_pattern(each).fullmatch(mime_type) for each in patterns)
+
+
+@dataclass(frozen=True, slots=True)
+class TypeRules:
+    """The types of a crawl: those of its profile and `types`, without `exclude_types`."""
+
+    profile: Profile | None = None
+    types: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, settings: CrawlSettings, profile: Profile | None) -> TypeRules:
+        """Return the rules of a crawl."""
+        return cls(profile, settings.types, settings.exclude_types)
+
+    @property
+    def are_own(self) -> bool:
+        """Whether there is more than a profile."""
+        return bool(self.types or self.exclude)
+
+    def wants(self, mime_type: str) -> bool:
+        """Return whether documents of a type are kept."""
+        if matches_type(mime_type, self.exclude):
+            return False
+        if matches_type(mime_type, self.types):
+            return True
+        return wanted(mime_type, self.profile) if self.profile is not None else not self.types
+
+    def spares(self, mime_type: str) -> bool:
+        """Return whether documents of a type need not be fetched: they are not kept, and lead nowhere."""
+        return bool(mime_type) and not may_have_links(mime_type) and not self.wants(mime_type)
+
+    def spares_url(self, url: str) -> bool:
+        """Return whether the extension in a URL tells that it need not be fetched."""
+        if not self.are_own and self.profile is None:
+            return False
+        return self.spares(_types().get(f".{extension_of(url)}", ""))
+
+
+def extension_of(url: str) -> str:
+    """Return the extension of the file that a canonical URL names, in lower case; empty without one."""
+    name = url.partition("://")[2].partition("?")[0].partition("/")[2].rpartition("/")[2]
+    stem, dot, extension = name.rpartition(".")
+    return extension.lower() if dot and stem else ""
+
+
+def has_extension(url: str, extensions: tuple[str, ...]) -> bool:
+    """Return whether the file that a URL names ends in one of these extensions."""
+    name = url.partition("://")[2].partition("?")[0].rpartition("/")[2].lower()
+    return any(name.endswith(f".{each}") for each in extensions)
+
+
+@cache
+def _types() -> dict[str, str]:
+    """Return extension → type, from Python's own table, so that it does not depend on the machine."""
+    return mimetypes.MimeTypes().types_map[True]
+
+
+@lru_cache(maxsize=1024)
+def _pattern(pattern: str) -> re.Pattern[str]:
+    return re.compile(re.escape(pattern).replace(r"\*", ".*"), re.IGNORECASE)
+
+
+# == traps, pure ======================================================================================================
+
+
+#: Longer URLs are refused whatever the settings: RFC 9110 section 4.1 asks servers to support 8,000 octets.
+LONGEST_URL = 8192
+#: Nor may a path have more segments: each is a folder inside another, and the archive is read folder by folder.
+MOST_SEGMENTS = 200
+
+LENGTH = Reason.URL_LENGTH
+PATH_DEPTH = Reason.PATH_DEPTH
+REPEATS = Reason.REPEATS
+PARAMETERS = Reason.PARAMETERS
+QUERIES = Reason.QUERIES
+CALENDAR = Reason.CALENDAR
+HOSTS = Reason.HOSTS
+REDIRECTS = Reason.REDIRECTS
+
+# Years 2000 to 2199: an earlier date is not in a calendar's future, and other four-digit numbers are mostly not years.
+_YEAR = r"(2[01]\d\d)"
+_MONTH = r"(?:0?[1-9]|1[0-2])"
+_DAY = r"(?:0?[1-9]|[12]\d|3[01])"
+_DATES = tuple(
+    re.compile(pattern, re.IGNORECASE | re.ASCII)
+    for pattern in (
+        # /2031/05/, /2031/05/17.html
+        rf"/{_YEAR}/{_MONTH}(?:/{_DAY})?(?=[/?.]|$)",
+        # 2031-05, 2031-05-17 as a segment or value of their own
+        rf"(?<![^/?&;=_]){_YEAR}-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))?(?![\d-])",
+        # ?year=2031&month=5, in any order; ?date=20310517. Names are bounded, so that a hostile query costs little.
+        rf"[?&;][\w.\[-]{{0,30}}(?:year|jahr|yr)\]?={_YEAR}(?!\d)",
+        rf"[?&;][\w.\[-]{{0,30}}(?:date|datum|day|month|week|cal)[\w.\]-]{{0,30}}={_YEAR}"
+        r"(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])?(?!\d)",
+    )
+)
+_ANY_YEAR = re.compile("2[01][0-9][0-9]")
+_SEPARATOR = re.compile("[&;]")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The bounds of a URL; 0 is no bound. All but the last are settings of `[crawl]` with the same names.
+
+    `latest_year` is the last year to which a calendar is followed: the year of the crawl plus `max_years_ahead`.
+    """
+
+    max_path_depth: int = 32
+    max_repeats: int = 5
+    max_parameters: int = 32
+    latest_year: int = 0
+
+
+def why(url: str, bounds: Bounds) -> str | None:
+    """Return the word for the trap that a canonical URL resembles; None if it resembles none."""
+    path, mark, query = url.partition("?")
+    slashes = path.count("/") - 2
+    if too_much := _beyond(url, slashes):
+        return too_much
+    if bounds.max_path_depth and slashes > bounds.max_path_depth:
+        return PATH_DEPTH
+    if bounds.max_repeats and slashes > bounds.max_repeats and repeats(path) > bounds.max_repeats:
+        return REPEATS
+    if mark and _explodes(query, bounds):
+        return PARAMETERS
+    if bounds.latest_year and _ANY_YEAR.search(url) and (latest_year_in(url) or 0) > bounds.latest_year:
+        return CALENDAR
+    return None
+
+
+def beyond_all(url: str) -> str | None:
+    """Return the word for the fixed limit that a canonical URL exceeds, whatever the settings; else None."""
+    return _beyond(url, url.partition("?")[0].count("/") - 2)
+
+
+def _beyond(url: str, slashes: int) -> str | None:
+    if len(url) > LONGEST_URL:
+        return LENGTH
+    return PATH_DEPTH if slashes > MOST_SEGMENTS else None
+
+
+def repeats(path: str) -> int:
+    """Return the count of the most frequent segment in a URL without its query (`/a/b/a/b/a/b/`: 3)."""
+    return max(Counter(path.split("/")[3:]).values(), default=0)
+
+
+def latest_year_in(url: str) -> int | None:
+    """Return the latest year of the calendar dates in a URL; None without a date.
+
+    A date is a year with a month, or a parameter whose name denotes a date. A number alone is none.
+    """
+    rest = unquote(url.partition("://")[2].partition("/")[2])
+    years = [int(year) for pattern in _DATES for year in pattern.findall(f"/{rest}")]
+    return max(years, default=None)
+
+
+def _explodes(query: str, bounds: Bounds) -> bool:
+    """Return whether a query has too many parameters, or too many repetitions of one parameter with its value."""
+    parameters = _SEPARATOR.split(query)
+    if bounds.max_parameters and len(parameters) > bounds.max_parameters:
+        return True
+    if not bounds.max_repeats or len(parameters) <= bounds.max_repeats:
+        return False
+    return max(Counter(parameters).values()) > bounds.max_repeats
+
+
+# == scope, pure ======================================================================================================
+
+
+_PORT = re.compile(r":[\d*?]+$")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The reason why a URL is refused: the fetch status in crawl.log, and a word for its annotations."""
+
+    status: Status
+    reason: str
+
+
+EXCLUDED = Verdict(Status.OUT_OF_SCOPE, Reason.EXCLUDED)
+EXCLUDED_HOST = Verdict(Status.OUT_OF_SCOPE, Reason.EXCLUDED_HOST)
+FOREIGN_HOST = Verdict(Status.OUT_OF_SCOPE, Reason.FOREIGN_HOST)
+PRIVATE_ADDRESS = Verdict(Status.OUT_OF_SCOPE, Reason.PRIVATE_ADDRESS)
+OUTSIDE_PATHS = Verdict(Status.OUT_OF_SCOPE, Reason.PATHS)
+EXTENSION = Verdict(Status.OUT_OF_SCOPE, Reason.EXTENSION)
+TYPE = Verdict(Status.TYPE, Reason.TYPE)
+TOO_DEEP_ON_SERVER = Verdict(Status.TOO_MANY_HOPS, Reason.SERVER_DEPTH)
+TOO_DEEP = Verdict(Status.TOO_MANY_HOPS, Reason.TOO_DEEP)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The bounds of one job.
+
+    `hosts` are the archive domains (`url.domain_of`) of start URLs and of their redirect targets. `patterns` and
+    `exclude` are host names in which `*` matches any characters and `?` matches one. A pattern with a port
+    (`*.e.org:8080`) is compared with host and port, any other with the host alone. `exclude` precedes all other rules.
+    `private_addresses` allows hosts at private addresses. `left_out` are hosts, or hosts and paths (`e.org/old/*`),
+    that the publication leaves out; they precede the rest, too. `paths` are the parts that belong to the job, with or
+    without a host before them; none means all. `extensions` and `types` say what is not fetched.
+    """
+
+    hosts: frozenset[str]
+    patterns: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    depth: int = 5
+    page_requisites: bool = True
+    traps: Bounds = field(default_factory=Bounds)
+    private_addresses: bool = False
+    left_out: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    extensions: tuple[str, ...] = ()
+    types: TypeRules = TypeRules()
+    servers: tuple[ServerSettings, ...] = ()
+
+
+def judge(
+    scope: Scope, url: str, depth: int, kind: str, *, on_server: int = 0, is_start: bool = False
+) -> Verdict | None:
+    """Return None if `url` (canonical) may enter the frontier at `depth`, else why not.
+
+    `depth` is the depth of `url` itself: one more than its page's for a link, the same as its page's for a redirect or
+    a requisite. Requisites are limited by hosts, not by depth. If the publication does not want requisites, the caller
+    passes a link's depth, and they are judged as links. `on_server` is the depth counted from where the crawl came to
+    the server. `is_start`: it is what a start URL redirects to.
+    """
+    domain = domain_in(url)
+    if (foreign := _foreign(scope, url, domain, kind)) is not None:
+        return foreign
+    if not scope.private_addresses and is_private_domain(domain):
+        return PRIVATE_ADDRESS
+    if depth > scope.depth and (kind == LinkKind.LINK or (kind == LinkKind.REQUISITE and not scope.page_requisites)):
+        return TOO_DEEP
+    if kind != LinkKind.SEED and (unwanted := _unwanted(scope, url, kind, on_server, is_start)) is not None:
+        return unwanted
+    # The user names start URLs explicitly: only the fixed limits apply to them.
+    trap = beyond_all(url) if kind == LinkKind.SEED else why(url, scope.traps)
+    return Verdict(Status.TRAP, trap) if trap is not None else None
+
+
+def _foreign(scope: Scope, url: str, domain: str, kind: str) -> Verdict | None:
+    """Return why the host of a URL, or the part of it, does not belong to the job; None if it does."""
+    if matches_host(scope.exclude, domain):
+        return EXCLUDED_HOST
+    if scope.left_out and any(_covers(pattern, domain, url) for pattern in scope.left_out):
+        return EXCLUDED
+    return FOREIGN_HOST if kind != LinkKind.SEED and not accepts_host(scope, domain) else None
+
+
+def _unwanted(scope: Scope, url: str, kind: str, on_server: int, is_start: bool) -> Verdict | None:
+    """Return why a URL of an accepted host is no part of the publication; None if it is one."""
+    is_requisite = kind == LinkKind.REQUISITE and scope.page_requisites
+    if scope.paths and not is_requisite and not is_start and not _on_paths(scope.paths, url):
+        return OUTSIDE_PATHS
+    if scope.extensions and has_extension(url, scope.extensions):
+        return EXTENSION
+    if not is_start and scope.types.spares_url(url):
+        return TYPE
+    if scope.servers and kind == LinkKind.LINK:
+        own = server_of(scope.servers, domain_in(url))
+        if own is not None and own.depth is not None and on_server > own.depth:
+            return TOO_DEEP_ON_SERVER
+    return None
+
+
+def server_of(servers: tuple[ServerSettings, ...], domain: str) -> ServerSettings | None:
+    """Return the settings of a server, the first whose host matches; None if it has none."""
+    return next((each for each in servers if matches_host((each.host,), domain)), None)
+
+
+def _on_paths(patterns: tuple[str, ...], url: str) -> bool:
+    domain = domain_in(url)
+    return any(_covers(each if each[0] != "/" else f"*{each}", domain, url) for each in patterns)
+
+
+def accepts_host(scope: Scope, domain: str) -> bool:
+    """Return whether pages of `domain` (a host, with a port unless it is the scheme's default) belong to the job."""
+    return not matches_host(scope.exclude, domain) and (domain in scope.hosts or matches_host(scope.patterns, domain))
+
+
+def domain_in(url: str) -> str:
+    """Return the domain of a canonical URL: as `url.domain_of`, but without parsing, since it runs for every link."""
+    return url.partition("://")[2].partition("/")[0]
+
+
+def matches_host(patterns: tuple[str, ...], domain: str) -> bool:
+    """Return whether a domain is one of these hosts, in which `*` matches any characters and `?` one."""
+    return bool(patterns) and any(_regex(pattern).fullmatch(domain) for pattern in patterns)
+
+
+def _covers(pattern: str, domain: str, url: str) -> bool:
+    host, slash, path = pattern.partition("/")
+    if not _regex(host).fullmatch(domain):
+        return False
+    return not slash or _path_regex(path).fullmatch(url.partition("://")[2].partition("/")[2]) is not None
+
+
+@lru_cache(maxsize=1024)
+def _path_regex(pattern: str) -> re.Pattern[str]:
+    return re.compile(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), re.DOTALL)
+
+
+@lru_cache(maxsize=1024)
+def _regex(pattern: str) -> re.Pattern[str]:
+    """Return a pattern as a regular expression on domains; without a port it matches any port."""
+    host = ".".join(_punycode(label) for label in pattern.strip().lower().split("."))
+    any_port = "" if _PORT.search(host) else r"(?::\d+)?"
+    # Not fnmatch: it reads the brackets of an IPv6 address as a character set.
+    return re.compile(re.escape(host).replace(r"\*", ".*").replace(r"\?", ".") + any_port)
+
+
+def _punycode(label: str) -> str:
+    try:
+        return label if label.isascii() else idna.encode(label, uts46=True).decode("ascii")
+    except idna.IDNAError:
+        return label

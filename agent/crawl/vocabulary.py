@@ -1,0 +1,277 @@
+"""The words in which a crawl tells what became of a URL: states, kinds, results, reasons, with a sentence each. Pure.
+
+They stand in frontier.db, crawl.log and summary.json as they are here, so a word never changes. README's table,
+`webarc-agent report --words` and its man page are made from `IN_CRAWL_LOG`, all the words of crawl.log.
+
+The outcome of a fetch as one number: the HTTP status above zero, Heritrix's fetch status codes below. Pure.
+
+It is the second column of crawl.log. Seed 3's code (figures 3.8 and 4.3 there) is in the annotations.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, StrEnum
+from typing import Self
+
+from webarcfs.archive.model import url_lists
+from webarcfs.warc.decoding import BodyFault
+
+# == vocabulary, pure =================================================================================================
+
+
+class _Word(StrEnum):
+    """A word with its sentence."""
+
+    sentence: str
+
+    def __new__(cls, word: str, sentence: str) -> Self:
+        """The member for a word; `sentence` says what it means to people."""
+        member = str.__new__(cls, word)
+        member._value_ = str(word)
+        member.sentence = sentence
+        return member
+
+
+class UrlState(_Word):
+    """How far a URL of the frontier is (column `state` of frontier.db)."""
+
+    WAITING = "waiting", "The URL is to be fetched, now or later."
+    FETCHING = "fetching", "A batch with the URL is with wget."
+    DONE = "done", "The server answered."
+    FAILED = "failed", "There was no answer that counts, and there will be no further try."
+    REFUSED = "refused", "The URL was not fetched, or not kept, since a rule of the crawl forbids it."
+
+
+class LinkKind(_Word):
+    """How a URL was found (column `kind` of frontier.db)."""
+
+    SEED = "seed", "It is a start URL."
+    LINK = "link", "A page links to it."
+    REDIRECT = "redirect", "A redirect leads to it."
+    REQUISITE = "requisite", "A page needs it to be shown: an image, a style sheet, a script."
+    ROBOTS = "robots", "It is the robots.txt of a server."
+
+
+class Result(_Word):
+    """What the archive made of a document (column `result` of frontier.db)."""
+
+    ADDED = "added", "The document is new in the archive."
+    CHANGED = "changed", "The document took the place of an older version."
+    UNCHANGED = "unchanged", "The document is the same as the archived one."
+    FILTERED = "filtered", "A filter refused the document."
+    DUPLICATE = "duplicate", "Another document of the crawl has the same place in the archive."
+    UNDECODABLE = "undecodable", "The document's encoding could not be undone."
+
+
+class Reason(_Word):
+    """Why a URL was not fetched or not archived, or what to know of it: the annotations of crawl.log.
+
+    One that ends with a colon is followed by the rest of the word.
+    """
+
+    FOREIGN_HOST = "host", "Its host is none of the crawl's; `hosts` accepts more."
+    EXCLUDED = "excluded", "A `[[publication.exclude]]` leaves it out; the catalogue has the reason."
+    EXCLUDED_HOST = "excluded-host", "The setting `exclude_hosts` names its host."
+    PATHS = "paths", "It lies outside of the setting `paths`."
+    EXTENSION = "extension", "The setting `exclude_extensions` names the extension of its file."
+    TYPE = "type", "It is of a type that is not kept, as its URL or its server says."
+    SERVER_DEPTH = "server-depth", "It is deeper in its server than a `[[publication.server]]` lets the crawl go."
+    HOST_FULL = "max-documents", "Its host had as many documents as `max_host_documents` or a server's own bound."
+    PRIVATE_ADDRESS = "private-address", "Its host is at an address of one's own machine or network."
+    TOO_DEEP = "depth", "It is more links away from a start URL than `depth`."
+    ROBOTS = "robots", "The server's robots.txt forbids it."
+    ROBOTS_UNAVAILABLE = "robots-unavailable", "The server's robots.txt could not be fetched, so nothing else may be."
+    URL_LENGTH = "trap:url-length", "The URL is too long."
+    PATH_DEPTH = "trap:path-depth", "Its path has more segments than `max_path_depth`."
+    REPEATS = "trap:repeats", "A segment of its path comes more often than `max_repeats`."
+    PARAMETERS = "trap:parameters", "Its query has more parameters than `max_parameters`."
+    QUERIES = "trap:queries", "More URLs than `max_queries` differ in their query alone."
+    CALENDAR = "trap:calendar", "It names a year that is further ahead than `max_years_ahead`."
+    HOSTS = "trap:hosts", "Links led to more hosts than `max_hosts`."
+    REDIRECTS = "trap:redirects", "It is one of too many redirects in a row."
+    REDIRECT_LOOP = "redirect-loop", "Its redirects lead back to it."
+    BAD_LOCATION = "bad-location", "It redirects to nothing that is a URL."
+    REDIRECT_TOO_LONG = "redirect-too-long", "It redirects, and its URL or the target is too long to be kept."
+    REDIRECT_HELD = "redirect-held", "The archived page stays, and the redirect in its place is not kept yet."
+    NOT_MODIFIED = "not-modified", "The server said that it did not change; the archived page stays."
+    ASKED_AGAIN = "asked-again", "The server said that it did not change, and the archive does not have it."
+    TOO_BIG = BodyFault.TOO_BIG, "It is larger than `max_file_size`, as it is sent or decoded."
+    OVER_SIZE = "max-total-size", "The crawl had as many bytes as `max_total_size` before it."
+    OVER_TIME = "max-duration", "The crawl took as long as `max_duration` before it."
+    STOPPED = "stopped", "A person had ended the crawl before it."
+    DISCARDED = "discarded", "A person had ended the crawl before it, and nothing more of it was archived."
+    LEFT_OUT = "left-out", "A person had its host left out while the crawl ran."
+    TIME_LIMIT = "time-limit", "It took longer than `timeout`."
+    BUSY = "busy", "Its server asked for a pause, until the tries were used up."
+    SERVER_BUSY = "server-busy", "Its server did nothing but ask for pauses, and was given up."
+    SERVER_DOWN = "server-down", "Its server was not reached several times in a row, and was given up."
+    DNS = "dns", "The name of its host could not be looked up."
+    CONNECTION_REFUSED = "connection-refused", "Its server refused the connection."
+    CONNECT_TIMEOUT = "connect-timeout", "Its server did not answer the call for a connection."
+    UNREACHABLE = "unreachable", "There is no way to its server."
+    TLS = "tls", "The connection could not be encrypted, or the certificate is not valid."
+    CONNECT_FAILED = "connect-failed", "The connection could not be made."
+    TIMEOUT = "timeout", "The server stopped sending."
+    RESET = "reset", "The connection was reset."
+    CLOSED = "closed", "The connection ended before the document did."
+    NO_ANSWER = "no-answer", "The connection ended without an answer."
+    BAD_HEAD = "bad-head", "The head of the answer could not be understood."
+    LOST = "lost", "The connection failed in a way that wget has no words for."
+    FETCHER = "wget", "The fetcher asked for other URLs than it was given."
+    BAD_LENGTH = (
+        BodyFault.BAD_LENGTH,
+        "Its Content-Length is no length (a crawl reads to the connection's end), or not that of an imported body.",
+    )
+    TRUNCATED = BodyFault.TRUNCATED, "It is cut off: less came than its head says, or an imported record says so."
+    BROKEN_CHUNKING = BodyFault.BROKEN_CHUNKING, "It came in chunks, and these break HTTP's rules or end early."
+    BOMB = BodyFault.BOMB, "It is compressed, and more than 64 MiB and 200 times as large without that."
+    BAD_GZIP = BodyFault.BAD_GZIP, "Its Content-Encoding says gzip, and its bytes are not gzip."
+    BAD_DEFLATE = BodyFault.BAD_DEFLATE, "Its Content-Encoding says deflate, and its bytes are not deflate."
+    BAD_BR = BodyFault.BAD_BR, "Its Content-Encoding says br, and its bytes are not Brotli."
+    BAD_ZSTD = BodyFault.BAD_ZSTD, "Its Content-Encoding says zstd, and its bytes are not Zstandard."
+    TRUNCATED_GZIP = BodyFault.TRUNCATED_GZIP, "It is compressed by gzip, and cut off."
+    TRUNCATED_DEFLATE = BodyFault.TRUNCATED_DEFLATE, "It is compressed by deflate, and cut off."
+    TRUNCATED_BR = BodyFault.TRUNCATED_BR, "It is compressed by Brotli, and cut off."
+    TRUNCATED_ZSTD = BodyFault.TRUNCATED_ZSTD, "It is compressed by Zstandard, and cut off."
+    NOT_CODED = (
+        "not-coded:",
+        "An imported body is not in that encoding, which its head names; it is archived as it was.",
+    )
+    CODING = "coding:", "It has a Content-Encoding that is not known, and is archived as it was sent."
+    LINKS_CUT = "links-cut", "The page has more links than were taken; it is archived as it is."
+    LINKS_UNREAD = "links-unread", "The page could not be read for links; it is archived as it is."
+    FILTER = "filter:", "The filter of that name refused it."
+    REVISIT = "revisit", "An imported record says that it is the same as an earlier one."
+    REVISIT_UNRESOLVED = "revisit-unresolved", "An imported record refers to one that is not there; it waits for that."
+    RESOURCE = "resource", "It was imported from a record without the head of an answer."
+    NO_HEAD = "no-head", "An imported record has no head of an answer."
+    BAD_DIGEST = "bad-digest", "The bytes of an imported record do not agree with its digest."
+    BAD_URL = "bad-url", "An imported record has a URL that cannot be archived."
+    BAD_DATE = "bad-date", "An imported record has no date, or one that cannot be."
+    METHOD = "method", "An imported record answers a request of another method than GET."
+    PARTIAL = "partial", "An imported record has a part of a document: an answer to a range (206)."
+    SEGMENT = "segment", "An imported record is one of several segments, which are not joined."
+    MOST_CUTS = "max-cuts", "Its URL had more versions in one crawl of an import than `--max-cuts` lets be kept."
+    SAME_AS = "same-as:", "Another URL has its place in the archive, with the same bytes."
+    DIFFERS_FROM = "differs-from:", "Another URL has the first name there, with other bytes; this one has a second."
+    ERROR_HELD = (
+        "error-held",
+        "The archived page stays: an incomplete crawl does not replace it by an error page.",
+    )
+    OLDER = "older", "The archive has a newer capture of it."
+
+
+class Figure(_Word):
+    """What stands before a figure in crawl.log."""
+
+    SEED3 = "seed3:", "The state that the archive of the Portuguese web gives such a document."
+    DEPTH = "depth:", "So many links lie between a start URL and it."
+    LINKS = "links:", "So many links were found in it."
+    TRIES = "tries:", "It was asked for so often."
+
+
+#: All words that stand in the annotations of crawl.log.
+IN_CRAWL_LOG: tuple[Reason | Result | Figure, ...] = (*Reason, *Result, *Figure)
+
+
+def table_of_reasons() -> str:
+    """All words of crawl.log as README's table in Markdown."""
+    rows = [f"| `{word}` | {word.sentence} |" for word in IN_CRAWL_LOG]
+    return "\n".join(["| word in crawl.log | what it says |", "|---|---|", *rows])
+
+
+# == fetchstatus, pure ================================================================================================
+
+
+#: HTTP statuses whose body is a document.
+WHOLE = frozenset({200, 203})
+#: HTTP status of an answer to a request for a range, which may be that of the whole.
+PARTIAL_CONTENT = 206
+#: HTTP status of a conditional request whose document did not change (RFC 9110 section 15.4.5).
+NOT_MODIFIED = 304
+#: HTTP statuses by which a server says that a document is gone.
+GONE = frozenset({404, 410})
+#: HTTP statuses of temporary errors.
+PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+def is_error_page(status: int) -> bool:
+    """Whether an answer says for good that there is no such page (`keep_errors` archives its body).
+
+    The answers of PASSING, and all of a server's own trouble, may be another next time: they never replace a page.
+    """
+    return 400 <= status < 500 and status not in PASSING
+
+
+def redirect_of(url: str, location: str) -> tuple[str, str]:
+    """Return the target of a redirect from `url` by its header Location, and why it is not kept (empty: it is)."""
+    target = url_lists.target_of(url, location)
+    if not target:
+        return "", Reason.BAD_LOCATION
+    return target, Reason.REDIRECT_TOO_LONG if url_lists.is_too_long(url) or url_lists.is_too_long(target) else ""
+
+
+class Status(IntEnum):
+    """The outcome of a URL without an HTTP response, or whose response is not kept (Heritrix's glossary)."""
+
+    WAITING = 0
+    DNS = -1
+    CONNECT_FAILED = -2
+    CONNECTION_LOST = -3
+    TIMEOUT = -4
+    RUNTIME = -5
+    ILLEGAL_URL = -7
+    ROBOTS_UNREACHABLE = -61
+    INVALID_RESPONSE = -404
+    TRAP = -4000
+    TOO_MANY_HOPS = -4001
+    OUT_OF_SCOPE = -5000
+    LEFT_OUT = -5001
+    TYPE = -5002
+    QUOTA = -5003
+    TIME_LIMIT = -5004
+    CUT = -6000
+    ROBOTS = -9998
+
+
+#: Outcome → Tarântula's state of a document. Tarântula has no state for depth and traps: they have the state of URLs
+#: outside the publication's bounds.
+_SEED3: dict[int, int] = {
+    Status.INVALID_RESPONSE: -1,
+    Status.TYPE: -3,
+    Status.QUOTA: -4,
+    Status.OUT_OF_SCOPE: -5,
+    Status.TOO_MANY_HOPS: -5,
+    Status.TRAP: -5,
+    Status.ILLEGAL_URL: -5,
+    Status.LEFT_OUT: -5,
+    Status.WAITING: -6,
+    Status.CUT: -6,
+    Status.ROBOTS: -7,
+    Status.ROBOTS_UNREACHABLE: -7,
+    Status.TIMEOUT: -10,
+    Status.TIME_LIMIT: -10,
+    Status.DNS: -11,
+    Status.CONNECT_FAILED: -11,
+    Status.CONNECTION_LOST: -11,
+    Status.RUNTIME: -11,
+}
+
+#: Tarântula's word for "something in the system failed".
+SYSTEM_ERROR = -11
+
+
+#: Filters that judge by the type of a document alone: Tarântula's state for these is -3.
+_BY_TYPE = frozenset(f"{Reason.FILTER}{name}" for name in ("profile", "types", "mime"))
+
+
+def seed3_state(status: int, notes: str, result: str) -> int:
+    """Return seed 3's code for a URL: a document that came, and is of a type that is not kept, has that of its type."""
+    if result == Result.FILTERED and not _BY_TYPE.isdisjoint(notes.split(",")):
+        return _SEED3[Status.TYPE]
+    return seed3_code(status)
+
+
+def seed3_code(status: int) -> int:
+    """Return seed 3's code for an outcome: the HTTP status if above zero; a system error for unknown outcomes."""
+    return status if status > 0 else _SEED3.get(status, SYSTEM_ERROR)

@@ -1,0 +1,661 @@
+"""One run of wget over a batch of one server's URLs: its files, its command line, and its progress.
+
+It only reads and writes files; wgetpool.py starts and ends the processes.
+
+wget does not recurse, follow redirects or retry. `wget -r` with WARC output cannot resume, loses pages whose names
+collide with folders, and takes more time.
+
+Reads wget's log: its progress, whether the server asked for a pause, and why an attempt at a URL failed.
+
+Only the log records attempts without a response record (resets, broken chunking, 204, a failed look-up), and a response
+before its record is written. wget runs with LC_ALL=C; each attempt begins with a line `--time--  URL`. While wget runs,
+its log is read as Latin-1: one character per byte, so that positions in the text are positions in the file.
+
+The results of a run of wget: one outcome for each URL of its batch, from its WARC and its log. Fetches nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+
+from agent.crawl import robots
+from agent.crawl.frontier import FrontierUrl, UrlOutcome
+from agent.crawl.politeness import again, asks_for_pause, failed, in_a_row, passing, pause, paused
+from agent.crawl.scope import PRIVATE_ADDRESS, is_private
+from agent.crawl.vocabulary import (
+    NOT_MODIFIED,
+    PASSING,
+    WHOLE,
+    LinkKind,
+    Reason,
+    Status,
+    UrlState,
+    is_error_page,
+    redirect_of,
+)
+from webarcfs.archive.config.settings import CrawlSettings
+from webarcfs.archive.model import url_lists
+from webarcfs.archive.model.arc_paths import arc_path, split
+from webarcfs.archive.model.errors import Damaged, UrlRefused
+from webarcfs.archive.model.metadata import format_time
+from webarcfs.archive.model.urls import canonical
+from webarcfs.content import mimetype, outlinks, text
+from webarcfs.warc import http_response, job_warc
+from webarcfs.warc.decoding import BadBody, Bomb, TooBig, decoded, unknown_codings
+
+# == wgetcommand ======================================================================================================
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFiles:
+    """The files of batch `number` in the folder of its job. Each attempt has a WARC of its own."""
+
+    folder: Path
+    number: int
+
+    @property
+    def list(self) -> Path:
+        """The URLs, one per line."""
+        return self.folder / f"{self.number:06}.list"
+
+    @property
+    def log(self) -> Path:
+        """The log of wget (`--output-file`)."""
+        return self.folder / f"{self.number:06}.log"
+
+    @property
+    def errors(self) -> Path:
+        """The standard output and error of wget, used before it opens its log."""
+        return self.folder / f"{self.number:06}.err"
+
+    @property
+    def warc(self) -> Path:
+        """The server's responses."""
+        return self.folder / f"{self.number:06}.warc"
+
+
+def command(
+    files: BatchFiles,
+    settings: CrawlSettings,
+    wait: float,
+    cookies: Path,
+    *,
+    to_the_end: bool = False,
+    conditions: Mapping[str, str] = MappingProxyType({}),
+    speed: int = 0,
+) -> list[str]:
+    """Return wget's arguments (wget(1)); its working folder is the job's folder.
+
+    wget only fetches and records; the frontier decides. With `to_the_end`, a body ends where the server closes the
+    connection, whatever Content-Length says. `conditions` are fields of the request, by name; with them wget closes the
+    connection, as it would wait for a body after a 304. `setpriv` makes the kernel end wget when the agent dies,
+    however it dies. Digests stay on: without them, wget 1.21 writes uninitialised memory in their place, line ends
+    included, and the record is broken.
+    """
+    arguments = [
+        "setpriv",
+        "--pdeathsig=KILL",
+        "wget",
+        "--no-hsts",
+        "--no-iri",  # it would decode `%25` of each URL once more
+        f"--input-file={files.list}",
+        "--output-document=/dev/null",
+        f"--output-file={files.log}",
+        "--progress=dot:giga",
+        f"--warc-file={files.warc.with_suffix('')}",
+        "--warc-tempdir=.",  # the job's folder; wget has room for 100 characters
+        "--no-warc-compression",
+        "--no-warc-keep-log",
+        "--max-redirect=0",
+        "--tries=1",
+        f"--timeout={settings.timeout:g}",
+        f"--wait={wait:g}",
+        f"--user-agent={settings.user_agent}",
+        "--keep-session-cookies",
+        f"--save-cookies={cookies}",
+    ]
+    if speed:
+        arguments.append(f"--limit-rate={speed}")
+    if wait:
+        # Log the response heads: Retry-After must be known before the next request (wget.py).
+        arguments.append("--server-response")
+    if to_the_end:
+        arguments += ["--ignore-length", "--no-http-keep-alive"]
+    if conditions:
+        arguments += ["--no-http-keep-alive", *(f"--header={name}: {value}" for name, value in conditions.items())]
+    if cookies.exists():
+        arguments.append(f"--load-cookies={cookies}")
+    # Last: wget does not name an unknown option that follows --no-config.
+    return [*arguments, *settings.wget_args, "--no-config"]
+
+
+def environment() -> dict[str, str]:
+    """Return wget's environment: messages in English, times of the log in the archive's time zone.
+
+    TMPDIR is removed: wget would prefer it to the job's folder for the current document, and `bytes_so_far` would not
+    find the file.
+    """
+    kept = {name: value for name, value in os.environ.items() if name != "TMPDIR"}
+    return {**kept, "LC_ALL": "C", "TZ": "UTC-1"}
+
+
+def bytes_so_far(pid: int, folder: Path) -> int:
+    """Return the bytes fetched of the current document: the position in wget's deleted temporary file (proc(5)).
+
+    wget has more temporary files, for the request record among others; they stay small.
+    """
+    most = 0
+    with contextlib.suppress(OSError, ValueError, IndexError):  # wget has just ended
+        for fd in _temporary_files(pid, folder):
+            info = Path(f"/proc/{pid}/fdinfo/{fd}").read_text("ascii")
+            most = max(most, int(info.split("pos:", 1)[1].split(None, 1)[0]))
+    return most
+
+
+def is_answered(pid: int, folder: Path) -> bool:
+    """Return whether the answer of the current document has begun: a temporary file of wget has its head (proc(5)).
+
+    From then on wget needs no other file for this document.
+    """
+    with contextlib.suppress(OSError):
+        for fd in _temporary_files(pid, folder):
+            with Path(f"/proc/{pid}/fd/{fd}").open("rb") as file:
+                if file.read(5) == b"HTTP/":
+                    return True
+    return False
+
+
+def connections(pid: int) -> set[str]:
+    """Return the names of wget's sockets (proc(5)); a new one is of a request that is not sent yet."""
+    with contextlib.suppress(OSError):
+        targets = [str(Path(fd).readlink()) for fd in os.scandir(f"/proc/{pid}/fd")]
+        return {target for target in targets if target.startswith("socket:")}
+    return set()
+
+
+def _temporary_files(pid: int, folder: Path) -> Iterator[str]:
+    """Yield the descriptors of a wget's temporary files, which are deleted while they are open."""
+    for fd in os.scandir(f"/proc/{pid}/fd"):
+        target = str(Path(fd).readlink())
+        if target.startswith(str(folder)) and target.endswith(" (deleted)"):
+            yield fd.name
+
+
+def is_between(pid: int, folder: Path) -> bool:
+    """Return whether wget pauses between two documents: it sleeps (proc(5)), and has no document under way.
+
+    Its log does not tell: wget writes the end of a document together with the head of the next one.
+    """
+    try:
+        asleep = "nanosleep" in Path(f"/proc/{pid}/wchan").read_text("ascii", "replace")
+    except OSError:
+        return False
+    return asleep and bytes_so_far(pid, folder) == 0  # with a limit of speed it also sleeps amid a document
+
+
+def bytes_fetched(files: BatchFiles) -> int:
+    """Return the size of a batch's WARC in bytes: slightly more than the size of its whole documents."""
+    try:
+        return files.warc.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def read_log(files: BatchFiles) -> str:
+    """Return the log of wget; empty if it does not exist yet."""
+    try:
+        return files.log.read_text("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+
+
+def complaint(files: BatchFiles) -> str:
+    """Return why wget did not start: the first line that begins with its name, else the first line."""
+    said = files.errors.read_text("utf-8", "replace") + read_log(files)
+    lines = [line for line in said.splitlines() if line.strip()]
+    named = (line for line in lines if line.startswith(("wget:", "setpriv:")))
+    return next(named, lines[0] if lines else "it did not say why")
+
+
+def write_list(files: BatchFiles, urls: Sequence[str]) -> None:
+    """Write the batch's URLs into its list, which wget reads."""
+    files.list.write_text("".join(f"{url}\n" for url in urls), "ascii")
+
+
+# == wgetlog ==========================================================================================================
+
+
+_BEGIN = re.compile(r"^--\d{4}-\d\d-\d\d \d\d:\d\d:\d\d--  (\S.*)$", re.MULTILINE)
+_STATUS = re.compile(r"awaiting response\.\.\. (?:\n  HTTP/\S+ )?(\d{3})\b")
+# The response head, indented, that --server-response adds. It contains no messages of wget.
+_FIELDS = re.compile(r"(?<=awaiting response\.\.\. \n)(?:  [^\n]*\n)+")
+_RETRY_AFTER = re.compile(r"^  retry-after:[ \t]*(.*?)[ \t\r]*$", re.IGNORECASE | re.MULTILINE)
+# A response: its status and its fields.
+_ANSWER = re.compile(r"awaiting response\.\.\. \n  HTTP/\S+ (\d{3})[^\n]*\n((?:  [^\n]*\n)*)")
+_LENGTH = re.compile(r"^Length: [^\[\n]*\[([^\]\n;]+)", re.MULTILINE)
+_MOST = 1 << 20
+_TAIL = 1 << 16
+#: wget's message → status and note; the first match counts.
+_FAILURES = tuple(
+    (re.compile(pattern), status, note)
+    for pattern, status, note in (
+        (r"unable to resolve host address|Name or service not known|name resolution", Status.DNS, Reason.DNS),
+        (r"failed: Connection refused", Status.CONNECT_FAILED, Reason.CONNECTION_REFUSED),
+        (r"failed: Connection timed out", Status.CONNECT_FAILED, Reason.CONNECT_TIMEOUT),
+        (r"failed: No route to host|failed: Network is unreachable", Status.CONNECT_FAILED, Reason.UNREACHABLE),
+        (r"SSL connection|certificate|SSL handshake|GnuTLS", Status.CONNECT_FAILED, Reason.TLS),
+        (r"[Rr]ead error.*timed out|Connection timed out|timed out\.", Status.TIMEOUT, Reason.TIMEOUT),
+        (r"Connection reset by peer", Status.CONNECTION_LOST, Reason.RESET),
+        (r"Connection closed at byte|Read error at byte \d+.* \(Success\)", Status.CONNECTION_LOST, Reason.CLOSED),
+        (r"No data received", Status.CONNECTION_LOST, Reason.NO_ANSWER),
+        (r"failed: ", Status.CONNECT_FAILED, Reason.CONNECT_FAILED),
+        (r"[Hh]eader|Malformed status line", Status.INVALID_RESPONSE, Reason.BAD_HEAD),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt: the URL as wget writes it, and the log text until the next attempt."""
+
+    url: str
+    text: str
+
+    @property
+    def http_status(self) -> int:
+        """The HTTP status of the response; 0 without a response."""
+        found = _STATUS.findall(self.text)
+        return int(found[-1]) if found else 0
+
+    @property
+    def retry_after(self) -> str:
+        """The field Retry-After of the response, if the log contains its head; else empty."""
+        heads = _FIELDS.findall(self.text)
+        return _retry_after(heads[-1]) if heads else ""
+
+    def failure(self) -> tuple[int, str]:
+        """Return why no whole response was recorded: Heritrix's code and a word for crawl.log."""
+        said = _FIELDS.sub("", self.text)
+        for pattern, status, note in _FAILURES:
+            if pattern.search(said):
+                return int(status), note
+        return int(Status.CONNECTION_LOST), Reason.LOST
+
+
+def read_attempts(log: str) -> list[Attempt]:
+    """Return the attempts in the order in which they were made."""
+    parts = _BEGIN.split(log)
+    return [Attempt(url.strip(), text) for url, text in zip(parts[1::2], parts[2::2], strict=True)]
+
+
+# -- while wget runs ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LogPosition:
+    """The position up to which a log was judged, and its size then, both in bytes.
+
+    Then the server's requests for a pause in a row, and the last pause in seconds: None if the last response asked for
+    none.
+    """
+
+    position: int = 0
+    size: int = 0
+    in_a_row: int = 0
+    seconds: float | None = None
+
+
+def pause_requested(log: Path, seen: LogPosition, wait: float, now: float, *, ended: bool = False) -> LogPosition:
+    """Judge the responses after `seen`; return the new position with the pause they ask for. `ended`: wget has ended.
+
+    After an error response, wget buffers the last line until it logs more. So the last response counts once the log has
+    not grown between two calls.
+    """
+    text = _read(log, seen.position, _MOST)
+    if text is None:
+        return seen
+    position, count, seconds = seen.position, seen.in_a_row, seen.seconds
+    size = position + len(text)
+    found = list(_ANSWER.finditer(text))
+    for answer in found:
+        if answer is found[-1] and size != seen.size and not ended:
+            break  # it may be incomplete
+        seconds, count = _judge(int(answer[1]), answer[2], count, wait, now)
+        position = seen.position + answer.end()
+    return LogPosition(position, size, count, seconds)
+
+
+def begun(log: Path) -> int:
+    """Return the position in the log of the last document that wget has begun; 0 before the first."""
+    try:
+        start = max(0, log.stat().st_size - _TAIL)
+    except FileNotFoundError:
+        return 0
+    lines = list(_BEGIN.finditer(_read(log, start) or ""))
+    return start + lines[-1].start(1) if lines else 0
+
+
+def declared_type(log: Path, start: int) -> str:
+    """Return the MIME type that the server declares for the document that begins at `start`; empty if it is not known.
+
+    wget shows it without its parameters.
+    """
+    found = _LENGTH.search((_read(log, start) or "") if start else "")
+    return found[1].strip().lower() if found else ""
+
+
+def count_begun(log: Path, since: int) -> tuple[int, int]:
+    """Count the documents begun after the position `since`; return the count, and the end of the last whole line."""
+    new = _read(log, since) or ""
+    whole = new.rfind("\n") + 1
+    return len(_BEGIN.findall(new[:whole])), since + whole
+
+
+def _judge(status: int, head: str, before: int, wait: float, now: float) -> tuple[float | None, int]:
+    value = _retry_after(head)
+    asks = asks_for_pause(status, value, now)
+    seconds = pause(value, before, wait, now) if asks else None
+    return seconds, in_a_row(before, int(asks), failing=int(status >= 500 and not asks))
+
+
+def _retry_after(head: str) -> str:
+    """Return the field Retry-After of a head, or an empty text. The first of several counts, as in `http_response`."""
+    found = _RETRY_AFTER.search(head)
+    return found[1] if found else ""
+
+
+def _read(log: Path, start: int, most: int = -1) -> str | None:
+    """Return the text from a position on; None if the log does not exist yet."""
+    try:
+        with log.open("rb") as file:
+            file.seek(start)
+            return file.read(most).decode("latin-1")
+    except FileNotFoundError:
+        return None
+
+
+# == fetchresults =====================================================================================================
+
+
+#: Remarks in crawl.log: only some of a page's links were extracted; no links were, since parsing killed the reader.
+LINKS_CUT = Reason.LINKS_CUT
+LINKS_UNREAD = Reason.LINKS_UNREAD
+_LINKING = ("text/", "application/", "image/svg")
+_NO_BODY = frozenset({204, 205, 304})
+#: Bytes of a robots.txt that are kept (RFC 9309 section 2.5 requires at least 500 KiB).
+_LARGEST_ROBOTS = robots.LONGEST_BODY + 1024
+
+
+@dataclass(frozen=True, slots=True)
+class FetchResult:
+    """The result of one URL: its outcome for the frontier, and the URLs found in it."""
+
+    row: FrontierUrl
+    settled: UrlOutcome
+    target: str = ""  # of a redirect
+    links: tuple[outlinks.Link, ...] = ()
+    robots: bytes = b""  # the body of a robots.txt
+
+
+@dataclass(frozen=True, slots=True)
+class Killed:
+    """wget was killed because of one document: the outcome of its URL. Status 0: stopped early, no URL is at fault.
+
+    `drained`: it could make no requests any more, so what it says of the rest is no outcome.
+    """
+
+    status: int
+    note: str
+    drained: bool = False
+
+
+#: wget was stopped before finishing its batch; no URL is at fault.
+ENDED_EARLY = Killed(0, "")
+#: wget was kept from further requests, so all that it did not fetch is still to be fetched.
+DRAINED = Killed(0, "", drained=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of a response. With `public`, a response from a private address is dropped unread.
+
+    With `conditional`, a 304 says that the archived page is unchanged.
+    """
+
+    max_file_size: int
+    keep_errors: bool
+    public: bool = False
+    conditional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A finished run of wget: the URLs of its batch, its WARC, its log, and whether it was killed.
+
+    The links of responses at the positions `deadly` are not extracted. If wget requested a URL that is not in the
+    batch, URLs without an outcome have failed; otherwise they would be tried for ever.
+    """
+
+    rows: list[FrontierUrl]
+    warc_file: Path
+    log: str
+    killed: Killed | None
+    deadly: frozenset[int] = frozenset()
+
+
+def answers(
+    batch: Batch, limits: Limits, now: float, begin: Callable[[http_response.Response], None] = lambda _: None
+) -> Iterator[FetchResult]:
+    """Yield a FetchResult for each URL, in the order of the WARC. Waits start at `now`, in seconds since 1970.
+
+    `begin` is called with each response before it is read.
+    """
+    open_rows = {row.url: row for row in batch.rows}
+    for response in _responses(batch.warc_file):
+        row = open_rows.pop(_canonical(response.url), None)
+        if row is not None and (answer := _unread(row, response, limits)) is not None:
+            yield answer
+        elif row is not None:
+            begin(response)
+            yield _of_response(row, response, limits, now, response.offset in batch.deadly)
+    attempts = read_attempts(batch.log)
+    known = {row.url for row in batch.rows}
+    estranged = False
+    for number, attempt in enumerate(attempts, 1):
+        url = _canonical(attempt.url)
+        row = open_rows.pop(url, None)
+        if row is None:
+            estranged = estranged or url not in known
+            continue
+        is_last = number == len(attempts)
+        is_whole = attempt.http_status in _NO_BODY  # it has no record
+        if batch.killed is not None and (is_last or batch.killed.drained) and not is_whole:
+            yield _of_killed(row, batch.killed if is_last else DRAINED, attempt, now)
+        else:
+            yield _of_log(row, attempt, limits, now)
+    for row in open_rows.values():
+        if estranged:
+            yield FetchResult(row, failed(row, Status.RUNTIME, Reason.FETCHER, now))
+        else:  # wget did not reach them
+            yield FetchResult(row, again(row))
+
+
+def _unread(row: FrontierUrl, response: http_response.Response, limits: Limits) -> FetchResult | None:
+    """Return the outcome of a response that is dropped unread; None if it is to be read."""
+    if limits.public and response.address and is_private(response.address):
+        # The server's name resolved to another address here than in wget (loop.py).
+        status, note = int(PRIVATE_ADDRESS.status), PRIVATE_ADDRESS.reason
+        return FetchResult(row, UrlOutcome(id=row.id, state=UrlState.FAILED, status=status, note=note))
+    head = response.head
+    if head.has_bad_length and row.note != Reason.BAD_LENGTH and _is_wanted(row, head, limits):
+        # wget took the leading digits as the length, or 0. The next try reads until the connection closes.
+        return FetchResult(
+            row, UrlOutcome(id=row.id, state=UrlState.WAITING, status=head.status, note=Reason.BAD_LENGTH)
+        )
+    return None
+
+
+def page_links(body: bytes, url: str, head: http_response.Head) -> outlinks.PageLinks:
+    """Return the links of a decoded body, extracted according to its type."""
+    mime_type = _type_of(body, head)
+    if not mime_type.startswith(_LINKING):
+        return outlinks.PageLinks()
+    charset = text.decode_charset(body[: mimetype.SAMPLE], head.content_type)
+    return outlinks.find(body, url, mime_type, charset)
+
+
+def links_at(warc_file: Path, position: int, row: FrontierUrl) -> tuple[outlinks.Link, ...]:
+    """Return the links of a fetched page, read again from its WARC; none if reading them killed the reader."""
+    if LINKS_UNREAD in row.note.split(","):
+        return ()
+    with warc_file.open("rb") as file:
+        response = job_warc.response_at(file, position)
+        body = _fetchresults_read(http_response.Hashed(response.stream), response, _wanted(row, response.head), 0)
+    return page_links(body, row.url, response.head).links
+
+
+def _of_response(
+    row: FrontierUrl, response: http_response.Response, limits: Limits, now: float, deadly: bool
+) -> FetchResult:
+    head = response.head
+    stream = http_response.Hashed(response.stream)
+    try:
+        body = _fetchresults_read(stream, response, 0 if deadly else _wanted(row, head), limits.max_file_size)
+    except BadBody as error:
+        if head.status not in url_lists.STATUSES:  # the body of a redirect is not used
+            return FetchResult(row, _of_bad_body(row, error, now))
+        body = b""
+    settled = UrlOutcome(
+        id=row.id,
+        state=UrlState.DONE,
+        status=head.status,
+        position=response.offset,
+        size=response.size,
+        mime=mimetype.declared_type(head.content_type),
+        captured=format_time(response.date),
+        digest=stream.digest(),
+    )
+    if limits.max_file_size and response.size > limits.max_file_size:
+        return FetchResult(row, replace(settled, state=UrlState.REFUSED, status=int(Status.QUOTA), note=Reason.TOO_BIG))
+    if head.status in PASSING:
+        settled = passing(row, settled, head.get("retry-after"), now)
+    if settled.state == UrlState.WAITING:
+        return FetchResult(row, settled)
+    if head.status in url_lists.STATUSES:
+        return _of_redirect(row, settled, head)
+    if row.kind == LinkKind.ROBOTS:
+        return FetchResult(row, settled, robots=body)
+    return _of_document(row, settled, head, None if deadly else body, limits)
+
+
+def _of_bad_body(row: FrontierUrl, error: BadBody, now: float) -> UrlOutcome:
+    if isinstance(error, TooBig):
+        return UrlOutcome(id=row.id, state=UrlState.REFUSED, status=int(Status.QUOTA), note=Reason.TOO_BIG)
+    return failed(row, Status.QUOTA if isinstance(error, Bomb) else Status.CONNECTION_LOST, str(error), now)
+
+
+def _of_redirect(row: FrontierUrl, settled: UrlOutcome, head: http_response.Head) -> FetchResult:
+    target, note = redirect_of(row.url, head.get("location"))
+    return FetchResult(row, replace(settled, target=target, note=note), url_lists.without_fragment(target))
+
+
+def _of_document(
+    row: FrontierUrl, settled: UrlOutcome, head: http_response.Head, body: bytes | None, limits: Limits
+) -> FetchResult:
+    """Return the result of a whole response that is no redirect, archived or only recorded. No `body`, no links."""
+    if head.status in WHOLE:
+        found = outlinks.PageLinks() if body is None else page_links(body, row.url, head)
+        remark = LINKS_UNREAD if body is None else LINKS_CUT if found.is_cut else ""
+        archived = _archived(row, settled, head)
+        note = ",".join(filter(None, (archived.note, remark)))
+        count = -1 if body is None else len(found.links)
+        return FetchResult(row, replace(archived, note=note, links=count), links=found.links)
+    if _is_unmodified(row, head.status, limits):
+        return FetchResult(row, _unmodified(row, settled))
+    if limits.keep_errors and is_error_page(head.status):
+        return FetchResult(row, _archived(row, replace(settled, state=UrlState.DONE), head))
+    return FetchResult(row, settled)
+
+
+def _is_unmodified(row: FrontierUrl, status: int, limits: Limits) -> bool:
+    return limits.conditional and status == NOT_MODIFIED and row.kind != LinkKind.ROBOTS
+
+
+def _unmodified(row: FrontierUrl, settled: UrlOutcome) -> UrlOutcome:
+    return replace(settled, note=Reason.NOT_MODIFIED, arc=split(arc_path(row.url))[1])
+
+
+def _archived(row: FrontierUrl, settled: UrlOutcome, head: http_response.Head) -> UrlOutcome:
+    notes = [Reason.BAD_LENGTH * head.has_bad_length, *(f"{Reason.CODING}{each}" for each in unknown_codings(head))]
+    return replace(settled, note=",".join(filter(None, notes)), arc=split(arc_path(row.url))[1])
+
+
+def _of_log(row: FrontierUrl, attempt: Attempt, limits: Limits, now: float) -> FetchResult:
+    status = attempt.http_status
+    if status in _NO_BODY:
+        settled = UrlOutcome(id=row.id, state=UrlState.DONE, status=status)
+        return FetchResult(row, _unmodified(row, settled) if _is_unmodified(row, status, limits) else settled)
+    # wget was stopped because of a requested pause before it wrote the response to its WARC.
+    waiting = paused(row, status, attempt.retry_after, now)
+    return FetchResult(row, waiting or failed(row, *attempt.failure(), now))
+
+
+def _of_killed(row: FrontierUrl, killed: Killed, attempt: Attempt, now: float) -> FetchResult:
+    """Return the result of the document that wget was fetching when it was killed."""
+    if killed.status:
+        return FetchResult(row, failed(row, killed.status, killed.note, now))
+    return FetchResult(row, paused(row, attempt.http_status, attempt.retry_after, now) or again(row))
+
+
+def _is_wanted(row: FrontierUrl, head: http_response.Head, limits: Limits) -> bool:
+    """Return whether the body is needed: for the archive, or for robots.txt rules."""
+    return head.status in WHOLE or row.kind == LinkKind.ROBOTS or (limits.keep_errors and is_error_page(head.status))
+
+
+def _wanted(row: FrontierUrl, head: http_response.Head) -> int:
+    """Return how many bytes of the body are parsed, for rules or links."""
+    if row.kind == LinkKind.ROBOTS:
+        return _LARGEST_ROBOTS
+    return outlinks.LONGEST_BODY if head.status in WHOLE else 0
+
+
+def _fetchresults_read(stream: http_response.Hashed, response: http_response.Response, wanted: int, most: int) -> bytes:
+    """Read and decode a body to its end; return its first `wanted` bytes if they may contain links, else fewer."""
+    kept: list[bytes] = []
+    size = 0
+    for part in decoded(stream, response.head, response.size, most=most):
+        if size < wanted:
+            kept.append(part[: wanted - size])
+            size += len(part)
+            if size >= mimetype.SAMPLE and len(kept) == 1 and not _may_link(kept[0], response.head):
+                wanted = 0
+    return b"".join(kept)
+
+
+def _may_link(start: bytes, head: http_response.Head) -> bool:
+    return _type_of(start, head).startswith(_LINKING)
+
+
+def _type_of(body: bytes, head: http_response.Head) -> str:
+    return mimetype.mime_type(body[: mimetype.SAMPLE], head.content_type, nosniff=head.forbids_sniffing)
+
+
+def _responses(path: Path) -> Iterator[http_response.Response]:
+    """Yield the responses of a WARC, up to the first damage."""
+    try:
+        yield from job_warc.responses(path)
+    except (Damaged, FileNotFoundError):
+        return
+
+
+def _canonical(url: str) -> str:
+    try:
+        return canonical(url)
+    except UrlRefused:
+        return url

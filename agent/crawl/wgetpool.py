@@ -1,0 +1,622 @@
+"""The running wgets of a job: starts, watches, pauses and ends them. The only module that runs wget.
+
+A wget inherits the lock of its server and its slot among the archive's wgets. So both are held as long as it lives,
+even if the agent dies. Its documents are in its WARC however it ends, but for the last one: wget keeps the end of its
+WARC in memory until its next request. So wgets that shall ask for nothing more are not killed (`end_soon`). They finish
+the document that is under way, may then open no file and no connection, and end by themselves.
+
+Holds a child process at its system calls, so that it does nothing while it is looked at (ptrace(2)).
+
+`signal.SIGSTOP` would stop it anywhere: between a look and the next, a process that is quick is past what was to be
+seen. Held at each call, it cannot be. A child is held by the thread that began it, and goes on by itself if that
+thread ends. While it is held, nobody else may wait for it: `subprocess.Popen.poll` would take a halt for its end.
+
+A server's lock file: the time of the last request by any job of the archive, and the pause the server asked for.
+
+A job holds the file (`Archive.server_lock`) while it fetches from the server. The file contains five words:
+the end of the pause (seconds since 1970), the number of requests for a pause in a row, the time of the last request and
+again the end of the pause (both in seconds since boot), and the boot id. So setting the clock does not change a wait.
+Only after a reboot the clock counts; then a wait longer than possible is ignored.
+
+The archive's slots for wget: they limit the wgets of all jobs, and jobs share them fairly (/Cr-1.3/, /Cr-7.3/).
+
+A slot is a lock file (flock(2)), which wget inherits: it is held as long as that wget lives, even if the agent dies. To
+take a slot, a job must hold the turn, another lock. A job without a wget that finds no free slot keeps the turn: no
+other job gets a slot before it. A job with a wget releases the turn at once. So each job that has something to fetch
+gets its next batch eventually, whatever the number and the duration of the jobs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+
+from agent.crawl import wget
+from agent.crawl.disposition import OVER_SIZE
+from agent.crawl.frontier import FrontierUrl
+from agent.crawl.politeness import LONGEST_PAUSE, is_held
+from agent.crawl.scope import TypeRules
+from agent.crawl.vocabulary import Reason, Status
+from agent.crawl.wget import DRAINED, ENDED_EARLY, Killed, LogPosition
+from webarcfs.archive.config.settings import CrawlSettings
+from webarcfs.archive.model.errors import CrawlFailed
+from webarcfs.archive.system import locks
+from webarcfs.archive.system.clocks import boot, since_boot
+
+# == tracing ==========================================================================================================
+
+
+_CONT, _DETACH, _SYSCALL, _SYSEMU, _SEIZE, _INTERRUPT = 7, 17, 24, 31, 0x4206, 0x4207
+_TRACESYSGOOD = 1
+_ENDED = frozenset({os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED})
+_ASK = "import ctypes; ctypes.CDLL(None).ptrace(0, 0, None, None)"
+
+
+class Held:
+    """A child process that is halted now, or as soon as it can be. Raises OSError if it may not be, or has ended."""
+
+    def __init__(self, pid: int) -> None:
+        if not is_allowed():
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+        self._pid = pid
+        self._halt: int | None = None  # why it stands, as the kernel says
+        self.is_gone = False
+        _ptrace(_SEIZE, pid, _TRACESYSGOOD)
+        _ptrace(_INTERRUPT, pid)
+
+    def stands(self, *, wait: bool = False) -> bool:
+        """Return whether it stands now; with `wait`, once it stands or has ended."""
+        if self._halt is None and not self.is_gone:
+            found = os.waitid(os.P_PID, self._pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT | (0 if wait else os.WNOHANG))
+            if found is not None and found.si_code in _ENDED:
+                self.is_gone = True  # whoever started it takes its exit code
+            elif found is not None:
+                os.waitid(os.P_PID, self._pid, os.WSTOPPED | os.WNOHANG)
+                self._halt = found.si_status
+        return self._halt is not None
+
+    def go_on(self, *, skipping: bool = False) -> None:
+        """Let it run to its next system call, or out of the one where it stands; it must stand.
+
+        With `skipping`, the call that comes next is not made: a sleep that the halt interrupted is over.
+        """
+        self._send(_SYSEMU if skipping else _SYSCALL)
+
+    def let_go(self) -> None:
+        """Hold it no longer."""
+        if not self.stands():
+            self._try(_INTERRUPT)
+            self.stands(wait=True)
+        self._send(_DETACH)
+
+    def _send(self, request: int) -> None:
+        halt, self._halt = self._halt or 0, None
+        # A signal that it was to get is handed over; other halts have numbers above the signals.
+        self._try(request, halt if halt < signal.NSIG else 0)
+
+    def _try(self, request: int, data: int = 0) -> None:
+        with contextlib.suppress(ProcessLookupError):  # it was killed meanwhile
+            _ptrace(request, self._pid, data)
+
+
+def end_sleep(pid: int) -> bool:
+    """End the sleep that a child process is in; return whether that was done. If it has woken, nothing happens."""
+    try:
+        call, switches = _whereabouts(pid)
+        held = Held(pid)
+    except OSError:
+        return False
+    done = False
+    try:
+        # In the same call, and switched from once: for the halt. So it has made no other call.
+        done = held.stands(wait=True) and _whereabouts(pid) == (call, switches + 1)
+        if done:
+            held.go_on(skipping=True)
+            held.stands(wait=True)
+    except OSError:
+        pass  # it was killed meanwhile
+    held.let_go()
+    return done
+
+
+def _whereabouts(pid: int) -> tuple[str, int]:
+    """Return the system call that a process is in, with its arguments, and how often it gave the processor up."""
+    call = Path(f"/proc/{pid}/syscall").read_text("ascii")
+    status = Path(f"/proc/{pid}/status").read_text("utf-8", "replace")
+    return call, int(status.partition("\nvoluntary_ctxt_switches:")[2].split(None, 1)[0])
+
+
+@cache
+def is_allowed() -> bool:
+    """Return whether this process may ask. Another one tries it: a filter of system calls may kill who asks."""
+    if "\nSeccomp:\t0\n" in Path("/proc/self/status").read_text("ascii", "replace"):
+        return True
+    return subprocess.run([sys.executable, "-I", "-S", "-c", _ASK], check=False, capture_output=True).returncode == 0
+
+
+def _ptrace(request: int, pid: int, data: int = 0) -> None:
+    call = _library().ptrace
+    call.restype, call.argtypes = ctypes.c_long, (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
+    if call(request, pid, None, data) < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+# == serverlocks ======================================================================================================
+
+
+_LENGTH = 128
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A lock file's content. `until` is in seconds since 1970, `asked` and `free` in seconds since the boot `boot`."""
+
+    until: float = 0.0
+    in_a_row: int = 0
+    asked: float = 0.0
+    free: float = 0.0
+    boot: str = ""
+
+
+def seconds_to_wait(lock: int, wait: float) -> float:
+    """Return the seconds until the next request may be sent; `lock` is held, `wait` is the pause between requests."""
+    info = os.fstat(lock)
+    if not info.st_size:
+        return 0.0  # no request was ever sent to it
+    state = _read(lock)
+    if state.boot == boot():
+        return max(state.asked + wait, state.free) - since_boot()
+    now = time.time()
+    return max(_believable(info.st_mtime + wait - now, wait), _believable(state.until - now, LONGEST_PAUSE))
+
+
+def asked_in_a_row(lock: int) -> int:
+    """Return how often in a row the server has asked for a pause."""
+    return _read(lock).in_a_row
+
+
+def note(lock: int, pause: float = 0.0, in_a_row: int = 0) -> None:
+    """Record that a request was sent now, and the `pause` that the server asked for, in seconds (0: none)."""
+    now = since_boot()
+    text = f"{time.time() + pause!r} {in_a_row} {now!r} {now + pause!r} {boot()}"
+    os.pwrite(lock, text.ljust(_LENGTH - 1).encode("ascii") + b"\n", 0)
+    os.utime(lock)
+
+
+def _believable(seconds: float, most: float) -> float:
+    """Return a wait by the clock; 0 if it is longer than `most`, since the clock was then set back."""
+    return seconds if seconds <= most + 1.0 else 0.0
+
+
+def _read(lock: int) -> _State:
+    words = os.pread(lock, _LENGTH, 0).decode("ascii", "replace").split()
+    try:
+        if len(words) == 5:
+            return _State(float(words[0]), int(words[1]), float(words[2]), float(words[3]), words[4])
+        return _State(float(words[0]), int(words[1])) if len(words) == 2 else _State()
+    except ValueError:
+        return _State()
+
+
+# == wgetslots ========================================================================================================
+
+
+class Slots:
+    """One job's view of the slots. `folder` contains the lock files, `most` is the number of slots."""
+
+    def __init__(self, folder: Path, most: int) -> None:
+        self._turn_path = folder / ".instance-turn"
+        self._paths = [folder / f".instance-{number}" for number in range(most)]
+        self._turn: int | None = None
+
+    def take(self, have: int) -> int | None:
+        """Return a descriptor that holds a slot until it is closed; None if none is free or another job has the turn.
+
+        `have` is the number of slots that the job holds.
+        """
+        if self._turn is None:
+            self._turn = locks.try_exclusive(self._turn_path)
+            if self._turn is None:
+                return None  # another job has the turn, and is next
+        for path in self._paths:
+            place = locks.try_exclusive(path)
+            if place is not None:
+                self.leave()
+                return place
+        if have:
+            self.leave()
+        return None
+
+    def leave(self) -> None:
+        """Release the turn: the job has nothing to fetch now."""
+        if self._turn is not None:
+            os.close(self._turn)
+            self._turn = None
+
+
+# == wgetpool =========================================================================================================
+
+
+_WATCH = 0.25
+#: Seconds beyond wget's own time-out before it is killed: its own time-out affects no other page.
+_GRACE = 1.0
+#: Bytes of a document beyond a limit at which wget is ended: the size of its buffers.
+_SLACK = 1 << 16
+_PATIENT_END = 5.0
+#: Seconds that an answer may take to begin, where a wget that shall end cannot be held at its system calls.
+_LONGEST_ANSWER = 1.0
+#: Seconds in which a wget comes to its next system call.
+_MOMENT = 0.0001
+#: Descriptors that leave wget its standard input alone: it can open nothing, and still wait for a connection.
+_NO_MORE_FILES = 1
+
+
+@dataclass
+class Running:
+    """A running wget. `lock` is the descriptor of its server's lock, `place` of its slot among the archive's wgets."""
+
+    files: wget.BatchFiles
+    rows: list[FrontierUrl]
+    domain: str
+    process: subprocess.Popen[bytes]
+    lock: int
+    place: int
+    pidfd: int
+    wait: float
+    begun: int = 0
+    documents: int = 0  # begun by it; `counted` is the position in its log up to which they were counted
+    counted: int = 0
+    since: float = field(default_factory=time.monotonic)
+    started: float = field(default_factory=time.monotonic)
+    ended: float = 0.0
+    speed: int = 0  # bytes a second; 0: as fast as the server
+    watched: float = 0.0
+    seen: LogPosition = LogPosition()
+    stopped_until: float = 0.0  # monotonic: the end of its stop, since its server asked for a pause; 0: not stopped
+    killed: Killed | None = None
+    ending: float = 0.0  # monotonic: since when it shall ask for nothing more; 0: it may go on
+    held: Held | None = None  # while it is kept from its next request, until it cannot make one
+    connections: set[str] | None = None  # when it was first held
+    freed: bool = False  # it has no document under way, and others may have its server and its slot
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether it shall end, and may still make a request."""
+        return self.ending > 0 and self.killed is None
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its process has ended."""
+        if self.held is not None:
+            self.held.stands()
+            if not self.held.is_gone:
+                return False
+            self.held = None
+        return self.process.poll() is not None
+
+    @property
+    def seconds(self) -> float:
+        """How long it ran."""
+        return self.ended - self.started if self.ended else 0.0
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it a signal, if it still runs."""
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.pidfd, number)
+
+    def kill(self, why: Killed) -> None:
+        """Kill it for the given reason."""
+        self.killed = replace(why, drained=why.drained or (self.killed is not None and self.killed.drained))
+        self.send(signal.SIGKILL)
+
+    def let_go(self) -> None:
+        """Hold it at its system calls no longer."""
+        if self.held is not None:
+            self.held.let_go()
+            self.held = None
+
+
+class Wgets:
+    """A job's running wgets, at most one per server. `folder` is the job's folder."""
+
+    def __init__(self, folder: Path, settings: CrawlSettings, types: TypeRules) -> None:
+        self._folder = folder
+        self._types = types if types.are_own or types.profile else None
+        self._settings = settings
+        self._running: list[Running] = []
+        self._cookies = folder / "cookies"
+        self._cookies.mkdir(exist_ok=True)
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    @property
+    def domains(self) -> set[str]:
+        """The servers that they fetch from."""
+        return {each.domain for each in self._running}
+
+    @property
+    def speed(self) -> int:
+        """Bytes a second that they may fetch together, as far as they have a limit."""
+        return sum(each.speed for each in self._running)
+
+    @property
+    def answered(self) -> int:
+        """The number of documents that they have finished, as far as their logs were read."""
+        return sum(max(0, min(each.documents, len(each.rows)) - 1) for each in self._running)
+
+    @property
+    def descriptors(self) -> list[int]:
+        """Descriptors that become readable when a wget ends (pidfd_open(2))."""
+        return [each.pidfd for each in self._running]
+
+    @property
+    def pause(self) -> bool:
+        """Whether a wget pauses between its requests, so that it can be stopped before the next one."""
+        return any(each.wait for each in self._running)
+
+    def start(
+        self,
+        files: wget.BatchFiles,
+        rows: list[FrontierUrl],
+        domain: str,
+        wait: float,
+        held: tuple[int, int],
+        *,
+        conditions: Mapping[str, str],
+        speed: int = 0,
+    ) -> None:
+        """Start wget on a batch whose list is written. Either all `rows` have the note Reason.BAD_LENGTH, or none.
+
+        `held` is (the server's lock, a slot); this object closes them. `conditions` are request fields for one URL.
+        `speed` is the limit in bytes a second; 0 is none.
+        """
+        with files.errors.open("wb") as errors:
+            process = subprocess.Popen(
+                wget.command(
+                    files,
+                    self._settings,
+                    wait,
+                    self._cookies / domain,
+                    to_the_end=rows[0].note == Reason.BAD_LENGTH,
+                    conditions=conditions,
+                    speed=speed,
+                ),
+                env=wget.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+                cwd=self._folder,
+                pass_fds=held,
+                process_group=0,  # Ctrl-C in the terminal is for the job, which lets it finish its document
+            )
+        lock, place = held
+        seen = LogPosition(in_a_row=asked_in_a_row(lock))
+        pidfd = os.pidfd_open(process.pid)
+        self._running.append(Running(files, rows, domain, process, lock, place, pidfd, wait, seen=seen, speed=speed))
+
+    def ended(self) -> Iterable[Running]:
+        """Remove and yield the wgets that have ended. Raises CrawlFailed for a wget that could not start."""
+        for each in [each for each in self._running if each.has_ended]:
+            self._release(each)
+            _check_begun(each)
+            yield each
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether a wget that shall end may still make a request: `tend` is wanted soon."""
+        return any(each.may_ask for each in self._running)
+
+    @property
+    def under_way(self) -> int:
+        """The number of documents that wgets which shall end still fetch."""
+        return sum(each.ending > 0 and not each.freed for each in self._running)
+
+    def end_soon(self, which: Callable[[str], bool] = lambda _: True) -> None:
+        """From now on let the wgets on `which` servers end without another request; `tend` sees to it.
+
+        Each finishes the document that is under way, within its bounds.
+        """
+        for each in self._running:
+            if which(each.domain) and not each.ending and not each.killed:
+                each.ending = time.monotonic()
+
+    def tend(self) -> None:
+        """Bring the wgets that shall end nearer to it. Call it again soon, until none `may_ask` and all have ended."""
+        moving = [each for each in self._running if each.ending and not each.has_ended]
+        while moving:
+            moving = [each for each in moving if self._bring_on(each)]
+            time.sleep(_MOMENT if moving else 0)
+
+    def _bring_on(self, each: Running) -> bool:
+        """Bring one nearer to its end; return whether it moves, so that it is worth to come again at once."""
+        if not each.may_ask:
+            return self._finish(each)
+        if each.stopped_until:
+            _forbid(each)
+            self._free(each)
+            each.send(signal.SIGCONT)
+            return False
+        if each.held is not None and each.held.stands():
+            now = wget.connections(each.process.pid)
+            each.connections = now if each.connections is None else each.connections
+            if now <= each.connections and not wget.is_answered(each.process.pid, self._folder):
+                each.held.go_on()
+                return True
+            _forbid(each)  # the answer has begun, or there will be none: wget has connected for the next document
+        elif not self._is_forbidden_if(each, wget.is_between):
+            return self._hold(each)
+        each.let_go()
+        return False
+
+    def _hold(self, each: Running) -> bool:
+        """Hold one at its system calls, if it is not; where that cannot be, kill it if its answer is late."""
+        if each.held is not None:
+            return False
+        try:
+            each.held = Held(each.process.pid)
+        except OSError:
+            is_late = time.monotonic() - each.ending > _LONGEST_ANSWER
+            if not self._is_forbidden_if(each, wget.is_answered) and is_late:
+                each.kill(ENDED_EARLY)
+        return each.held is not None
+
+    def _is_forbidden_if(self, each: Running, state: Callable[[int, Path], bool]) -> bool:
+        """Forbid requests to one that is in a state, and still is in it afterwards; return whether it was."""
+        pid = each.process.pid
+        if not state(pid, self._folder):
+            return False
+        _forbid(each)
+        if not state(pid, self._folder):
+            each.killed = None
+            _limit(each, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        return each.killed is not None
+
+    def _finish(self, each: Running) -> bool:
+        """End the pauses of one that makes no requests any more; give up its lock and its slot."""
+        if each.killed != DRAINED or not wget.is_between(each.process.pid, self._folder):
+            return False
+        if not each.freed:
+            self._free(each)
+        return end_sleep(each.process.pid)
+
+    @staticmethod
+    def _free(each: Running) -> None:
+        """Give up the lock and the slot of one that sends nothing any more; it has them open, too."""
+        each.freed = True
+        _note_pause(each)
+        for fd in (each.lock, each.place):
+            fcntl.flock(fd, fcntl.LOCK_UN)
+
+    def end(self) -> list[Running]:
+        """End all wgets and return them: SIGTERM first, SIGKILL after `_PATIENT_END` seconds."""
+        for each in self._running:
+            each.let_go()
+            each.killed = each.killed or (None if each.has_ended else ENDED_EARLY)
+            each.send(signal.SIGTERM)
+            each.send(signal.SIGCONT)
+        for each in self._running:
+            try:
+                each.process.wait(_PATIENT_END)
+            except subprocess.TimeoutExpired:
+                each.process.kill()
+                each.process.wait()
+        ended = list(self._running)
+        for each in ended:
+            self._release(each)
+        return ended
+
+    def watch(self, room: int | None) -> None:
+        """End wgets that exceed a time or size limit; pause wgets whose server asked for it.
+
+        `room` is the number of bytes that the crawl may still keep; None without a limit.
+        """
+        now = time.monotonic()
+        for each in self._running:
+            if now - each.watched >= _WATCH and not each.stopped_until and not each.freed:
+                each.watched = now
+                self._watch(each, room, now)
+            self._hold_or_end(each, now)
+
+    def _watch(self, each: Running, room: int | None, now: float) -> None:
+        begun = wget.begun(each.files.log)
+        if begun != each.begun:
+            each.begun, each.since = begun, now
+            new, each.counted = wget.count_begun(each.files.log, each.counted)
+            each.documents += new
+        why = self._too_much(each, room)  # first: on a busy machine a document that is too big may also be too slow
+        if why is None and each.begun and now - each.since > self._settings.timeout + each.wait + _GRACE:
+            why = Killed(Status.TIME_LIMIT, Reason.TIME_LIMIT)
+        if why is not None:
+            each.kill(why)
+
+    def _too_much(self, each: Running, room: int | None) -> Killed | None:
+        """Return why wget must be killed: the current document, or the whole batch, is too large; or it is not wanted.
+
+        Small documents of a type that is not kept come whole: another wget would cost more.
+        """
+        most = self._settings.max_file_size
+        if not most and room is None and self._types is None:
+            return None
+        size = wget.bytes_so_far(each.process.pid, self._folder)
+        if most and size > most + _SLACK:
+            return Killed(Status.QUOTA, Reason.TOO_BIG)
+        if room is not None and size > room + _SLACK:
+            return Killed(Status.QUOTA, OVER_SIZE)
+        if self._types and size > _SLACK and self._types.spares(wget.declared_type(each.files.log, each.begun)):
+            return Killed(Status.TYPE, Reason.TYPE)
+        return ENDED_EARLY if room is not None and wget.bytes_fetched(each.files) > room + _SLACK else None
+
+    @staticmethod
+    def _hold_or_end(each: Running, now: float) -> None:
+        """Stop a wget whose server asked for a pause, before its next request; end it if the pause is long."""
+        if each.stopped_until and each.stopped_until <= now:
+            each.stopped_until, each.since = 0.0, now
+            each.send(signal.SIGCONT)
+        if not each.wait or each.stopped_until or each.killed or each.ending:
+            return  # without a wait between requests, wget cannot be stopped before the next one
+        each.seen = wget.pause_requested(each.files.log, each.seen, each.wait, time.time())
+        if each.seen.seconds is None:
+            return
+        if is_held(each.seen.seconds, each.seen.in_a_row):
+            each.send(signal.SIGSTOP)
+            each.stopped_until = now + each.seen.seconds
+            each.seen = replace(each.seen, seconds=None)
+        else:
+            each.kill(ENDED_EARLY)
+
+    def _release(self, each: Running) -> None:
+        """Record the pause that the server asked for, for all jobs; then release the server's lock and the slot."""
+        self._running.remove(each)
+        each.ended = time.monotonic()
+        each.documents += wget.count_begun(each.files.log, each.counted)[0]
+        if each.killed is not None and each.killed.status and wget.begun(each.files.log) != each.begun:
+            # wget had already begun the next document, which is not at fault
+            each.killed = DRAINED if each.killed.drained else ENDED_EARLY
+        if not each.freed:
+            _note_pause(each)
+        for fd in (each.lock, each.place, each.pidfd):
+            os.close(fd)
+
+
+def _forbid(each: Running) -> None:
+    """Let wget open no more files and connections: it makes no other request, fails all that is left, and ends."""
+    each.killed = DRAINED
+    _limit(each, _NO_MORE_FILES)
+
+
+def _limit(each: Running, most: int) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]  # wget's as well; it stays, so that the other can be undone
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        resource.prlimit(each.process.pid, resource.RLIMIT_NOFILE, (most, hard))
+
+
+def _note_pause(each: Running) -> None:
+    """Write into the lock of its server that it was asked now, and the pause that the server asked for."""
+    seen = wget.pause_requested(each.files.log, each.seen, each.wait, time.time(), ended=True)
+    left = max(0.0, each.stopped_until - time.monotonic())
+    note(each.lock, left if seen.seconds is None else seen.seconds, seen.in_a_row)
+
+
+def _check_begun(each: Running) -> None:
+    """Raise CrawlFailed with wget's message if it failed before its first document: a retry would fail as well."""
+    if each.process.returncode != 0 and not each.killed and not wget.begun(each.files.log):
+        raise CrawlFailed(f"wget ended with {each.process.returncode}: {wget.complaint(each.files)}")

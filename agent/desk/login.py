@@ -1,0 +1,425 @@
+"""Passwords as argon2id hashes (RFC 9106). An unknown name takes as long as a wrong password.
+
+The secrets in addresses of feeds: made here, kept as a hash in people.toml, as a password is.
+
+A secret has 256 random bits, so that no hash that takes long is needed: each request of a feed is judged by it.
+
+The persons of people.toml as they are now, and who asks, where a trusted proxy says so. For any thread.
+
+Bounds the guessing of passwords, for each name and each address: so many in a span of time, then nothing is tried.
+
+A guesser from one address has `GUESSES_OF_ADDRESS` in each span; many addresses together have `GUESSES_OF_NAME` for a
+name. IPv6 gives each customer a /64 at least, which counts as one address. A person who is right is not counted, and a
+guess that was refused leaves nothing behind. Where too many are remembered, those with the fewest guesses go first: a
+flood of other names does not set a guesser free. For any thread.
+
+Tokens of forms and of previews, signed with the key of this start.
+
+A form's token says in which session and for which action the form was made, and which state of its object it showed:
+sent late it does nothing, whatever changed meanwhile. Each has a mark of its own, by which a second copy is told apart.
+A preview's token says which record a session may look at; it is valid for an hour.
+
+Sessions of persons: kept in the memory of this process, so that an end is one, wherever the cookie is.
+
+The cookie is the session's name, signed for this desk alone: another one, at another port of the same host, which gets
+the same cookies, does not take it. The key is made at the start and is nowhere else: a restart ends all sessions. What
+was typed survives that (`forms`). For any thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+import threading
+import time
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from ipaddress import IPv6Address, ip_address, ip_network
+
+from argon2 import PasswordHasher
+from argon2.exceptions import Argon2Error, InvalidHashError
+from itsdangerous import BadData, BadSignature, Signer, URLSafeSerializer, URLSafeTimedSerializer
+
+from agent.desk import forms
+from agent.desk.forms import FormToken
+from webarcfs.archive.catalogue import people
+from webarcfs.archive.catalogue.people import Person
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import ReadersSettings
+from webarcfs.archive.model.errors import UsageError
+from webarcfs.room import visit
+
+# == passwords ========================================================================================================
+
+
+_HASHER = PasswordHasher()
+
+
+def hashed(password: str) -> str:
+    """Return the hash of a new password. Raises UsageError for one that is too short, or too long."""
+    if not forms.PASSWORD_SHORTEST <= len(password) <= forms.PASSWORD_LONGEST:
+        raise UsageError(
+            f"a password has {forms.PASSWORD_SHORTEST} to {forms.PASSWORD_LONGEST} characters; several words are best"
+        )
+    return _HASHER.hash(password)
+
+
+def matches(known: str, password: str) -> bool:
+    """Return whether a password has a hash; False, after the same time, for an empty hash."""
+    try:
+        return _HASHER.verify(known or _nobodys(), password[: forms.PASSWORD_LONGEST]) and bool(known)
+    except (Argon2Error, InvalidHashError):
+        return False
+
+
+@lru_cache(maxsize=1)
+def _nobodys() -> str:
+    return _HASHER.hash("nobody has this password")
+
+
+# == feedkeys, pure ===================================================================================================
+
+
+_KIND = "sha256:"
+
+
+def made() -> tuple[str, str]:
+    """Return a new secret, and what is kept of it."""
+    secret = secrets.token_urlsafe(32)
+    return secret, _hashed(secret)
+
+
+def is_of(person: Person, secret: str) -> bool:
+    """Return whether a secret is the person's."""
+    return bool(person.feed) and hmac.compare_digest(person.feed.encode(), _hashed(secret).encode())
+
+
+def _hashed(secret: str) -> str:
+    return _KIND + hashlib.sha256(b"webarcfs feed " + secret.encode("utf-8", "replace")).hexdigest()
+
+
+# == persons ==========================================================================================================
+
+
+class Persons:
+    """people.toml, read again when it changes: a person who is removed there is out with the next request."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._lock = threading.Lock()
+        self._known: tuple[object, dict[str, Person]] = (None, {})
+
+    def all(self) -> dict[str, Person]:
+        """Return the persons by key; none without the file. Raises SettingsError for faults, OSError."""
+        try:
+            found = os.stat(self._archive.people)  # noqa: PTH116 # asked for each request
+        except FileNotFoundError:
+            return {}
+        state = (found.st_ino, found.st_size, found.st_mtime_ns)
+        with self._lock:
+            if state != self._known[0]:
+                self._known = state, people.load(self._archive) or {}
+            return self._known[1]
+
+    def last(self) -> dict[str, Person]:
+        """Return the persons of the last file without faults, by key: for those who mend it. None may act by this."""
+        return self._known[1]
+
+    def state(self) -> object:
+        """Return a value that changes with the file."""
+        self.all()
+        return self._known[0]
+
+    def find(self, name: str, *, is_told: bool = False) -> Person | None:
+        """Return the person of a short name, else of a login name; None without one.
+
+        `is_told`: a proxy says who it is, by a login name: the short name stands for it only where a person has none. A
+        name that two persons have is nobody's.
+        """
+        known = self.all()
+        if name in known and not is_told:
+            return known[name]
+        if is_told:
+            found = [each for each in known.values() if name and name == (each.unix or each.key)]
+        else:
+            found = [each for each in known.values() if name and name == each.unix]
+        return found[0] if len(found) == 1 else None
+
+    def of_feed(self, secret: str) -> Person | None:
+        """Return the person whose feed has a secret in its address; None without one."""
+        return next((each for each in self.all().values() if is_of(each, secret)), None)
+
+
+def told_by_proxy(settings: ReadersSettings, peer: str, headers: Mapping[str, str]) -> str:
+    """Return the name that a trusted proxy tells of who asks; empty without one."""
+    return visit.reader_of(settings, peer, headers).name
+
+
+def address_of(settings: ReadersSettings, peer: str, headers: Mapping[str, str]) -> str:
+    """Return the address of who asks: behind a trusted proxy, the last one that it names in X-Forwarded-For."""
+    if not visit.is_trusted(settings, peer):
+        return peer
+    return headers.get("x-forwarded-for", "").rpartition(",")[2].strip()[:100] or peer
+
+
+# == guesses ==========================================================================================================
+
+
+_Key = tuple[str, ...]
+
+
+class Guesses:
+    """The guesses of the last span of time."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._known: dict[_Key, deque[float]] = {}
+
+    def begin(self, name: str, address: str) -> float:
+        """Count a guess before it is tried; return 0, or the seconds to wait if it may not be tried."""
+        now = self._clock()
+        keys = _keys(name, address)
+        with self._lock:
+            wait = max(self._wait(key, most, now) for key, most in keys)
+            if not wait:
+                for key, _ in keys:
+                    self._known.setdefault(key, deque()).append(now)
+                if len(self._known) > 3 * forms.GUESSERS:
+                    self._forget(now)
+            return wait
+
+    def was_right(self, name: str, address: str) -> None:
+        """Take the last guess back: it was none."""
+        with self._lock:
+            for key, _ in _keys(name, address):
+                times = self._known.get(key)
+                if times:
+                    times.pop()
+                if not times:
+                    self._known.pop(key, None)
+
+    def _wait(self, key: _Key, most: int, now: float) -> float:
+        times = self._known.get(key)
+        if times is None:
+            return 0.0
+        while times and times[0] <= now - forms.GUESS_SECONDS:
+            times.popleft()
+        return times[0] + forms.GUESS_SECONDS - now if len(times) >= most else 0.0
+
+    def _forget(self, now: float) -> None:
+        """Forget what is over, and if need be a tenth of the rest: those with the fewest guesses, the oldest first."""
+        since = now - forms.GUESS_SECONDS
+        self._known = {key: times for key, times in self._known.items() if times and times[-1] > since}
+        kept = sorted(self._known, key=lambda key: (len(self._known[key]), self._known[key][-1]), reverse=True)
+        for key in kept[27 * forms.GUESSERS // 10 :]:
+            del self._known[key]
+
+
+def _keys(name: str, address: str) -> tuple[tuple[_Key, int], ...]:
+    name, address = name.casefold()[:200], _network(address)
+    return (
+        (("both", name, address), forms.GUESSES_OF_BOTH),
+        (("address", address), forms.GUESSES_OF_ADDRESS),
+        (("name", name), forms.GUESSES_OF_NAME),
+    )
+
+
+def _network(address: str) -> str:
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if not isinstance(found, IPv6Address):
+        return str(found)
+    mapped = found.ipv4_mapped
+    return str(ip_network((found, 64), strict=False)) if mapped is None else str(mapped)
+
+
+# == tokens, pure =====================================================================================================
+
+
+_DIGEST = {"digest_method": hashlib.sha256}
+
+
+class Tokens:
+    """Makes and reads tokens."""
+
+    def __init__(self, key: bytes) -> None:
+        self._forms = URLSafeSerializer(key, salt="webarcfs form", signer_kwargs=_DIGEST)
+        self._previews = URLSafeTimedSerializer(key, salt="webarcfs preview", signer_kwargs=_DIGEST)
+
+    def form(self, session: str, action: str, state: str = "") -> str:
+        """Return the token of a form."""
+        return str(self._forms.dumps([session, action, secrets.token_urlsafe(9), state]))
+
+    def read(self, text: str, session: str, action: str) -> FormToken:
+        """Return what a token says; of a foreign or broken one, what it says of the state, if it does."""
+        try:
+            said, is_ours = self._forms.loads(text), True
+        except BadData:
+            said, is_ours = self._unsafely(text), False
+        if not (isinstance(said, list) and len(said) == 4 and all(isinstance(each, str) for each in said)):
+            return FormToken("", "", False)
+        return FormToken(said[2], said[3], is_ours and said[0] == session and said[1] == action)
+
+    def _unsafely(self, text: str) -> object:
+        """Return what a token says that another start signed: which state a form showed is no secret."""
+        try:
+            return self._forms.loads_unsafe(text)[1]
+        except (BadData, ValueError):
+            return None
+
+    def preview(self, session: str, record: str) -> str:
+        """Return the token of a preview."""
+        return str(self._previews.dumps([session, record]))
+
+    def of_preview(self, text: str) -> tuple[str, str] | None:
+        """Return session and record of a preview; None for a token that is not valid, or not any more."""
+        try:
+            said = self._previews.loads(text, max_age=forms.PREVIEW_SECONDS)
+        except BadData:
+            return None
+        return (str(said[0]), str(said[1])) if isinstance(said, list) and len(said) == 2 else None
+
+
+# == sessions =========================================================================================================
+
+
+@dataclass(slots=True, eq=False)
+class Session:
+    """A session. `public` names it in tokens; `proxy` is the name that a proxy told, empty after a password."""
+
+    secret: str
+    person: str
+    password: str = field(repr=False)
+    proxy: str
+    began: float
+    seen: float
+    #: Whether its cookie ever came back: a program without cookies begins a session with each request.
+    is_used: bool = field(init=False, default=False)
+    public: str = field(init=False)
+    language: str = ""
+    said: list[tuple[str, str]] = field(default_factory=list)
+    sent: OrderedDict[str, None] = field(default_factory=OrderedDict)
+
+    def __post_init__(self) -> None:
+        self.take_secret(self.secret)
+
+    def take_secret(self, secret: str) -> None:
+        """Take a secret, from which the public name follows."""
+        self.secret = secret
+        self.public = hashlib.sha256(secret.encode()).hexdigest()[:16]
+
+
+class Sessions:
+    """The sessions of a desk. `place` is its origin, or its address: the cookie is good there alone."""
+
+    def __init__(self, key: bytes, place: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._signer = Signer(key, salt=f"webarcfs session {place}", digest_method=hashlib.sha256)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._known: dict[str, Session] = {}
+        #: The name of the cookie: desks at several ports of a host do not take each other's away.
+        self.cookie = f"webarc_desk_{hashlib.sha256(place.encode()).hexdigest()[:8]}"
+
+    def begin(self, person: Person, proxy: str = "") -> tuple[Session, str]:
+        """Begin a session of a person; return it, and the value of its cookie."""
+        now = self._clock()
+        session = Session(secrets.token_urlsafe(32), person.key, person.password, proxy, now, now)
+        with self._lock:
+            own = [known for known in self._known.values() if known.person == person.key]
+            if len(own) >= forms.SESSIONS_OF_PERSON:
+                del self._known[min(own, key=_worth).secret]
+            elif len(self._known) >= forms.SESSIONS:
+                sessions = Counter(known.person for known in self._known.values())
+                (most, _), *_ = sessions.most_common(1)
+                rivals = [known for known in self._known.values() if known.person == most]
+                del self._known[min(rivals, key=_worth).secret]
+            self._known[session.secret] = session
+        return session, self._signer.sign(session.secret).decode()
+
+    def once(self, person: Person) -> Session:
+        """Return a session of a person for one request, which no cookie finds."""
+        now = self._clock()
+        return Session(secrets.token_urlsafe(32), person.key, person.password, "", now, now)
+
+    def find(self, cookie: str) -> Session | None:
+        """Return the session of a cookie; None for any other, and for one that is over."""
+        try:
+            secret = self._signer.unsign(cookie).decode()
+        except (BadSignature, ValueError):
+            return None
+        now = self._clock()
+        with self._lock:
+            found = self._known.get(secret)
+            if found is None:
+                return None
+            if now - found.seen > forms.IDLE_SECONDS or now - found.began > forms.LONGEST_SECONDS:
+                del self._known[secret]
+                return None
+            found.seen = now
+            found.is_used = True
+            return found
+
+    def named(self, public: str) -> Session | None:
+        """Return the open session of a public name; None without one."""
+        now = self._clock()
+        with self._lock:
+            for each in self._known.values():
+                if each.public == public:
+                    is_over = now - each.seen > forms.IDLE_SECONDS or now - each.began > forms.LONGEST_SECONDS
+                    return None if is_over else each
+        return None
+
+    def renew(self, session: Session) -> str:
+        """Give a session another secret and name, so that older cookies and tokens open nothing; return its cookie."""
+        with self._lock:
+            self._known.pop(session.secret, None)
+            session.take_secret(secrets.token_urlsafe(32))
+            self._known[session.secret] = session
+        return self._signer.sign(session.secret).decode()
+
+    def end(self, session: Session) -> None:
+        """End a session."""
+        with self._lock:
+            self._known.pop(session.secret, None)
+
+    def end_of(self, person: str, but: Session | None = None) -> None:
+        """End the sessions of a person, all but one."""
+        with self._lock:
+            for secret in [each.secret for each in self._known.values() if each.person == person and each is not but]:
+                del self._known[secret]
+
+    # -- what a session keeps ----------------------------------------------------------------------------------------
+
+    def is_new(self, session: Session, mark: str) -> bool:
+        """Return whether a form is sent for the first time in a session, and remember it."""
+        with self._lock:
+            if mark in session.sent:
+                return False
+            session.sent[mark] = None
+            while len(session.sent) > forms.SENT:
+                session.sent.popitem(last=False)
+            return True
+
+    def say(self, session: Session, kind: str, text: str) -> None:
+        """Keep something to tell with the next page."""
+        with self._lock:
+            session.said.append((kind, text))
+            del session.said[:-20]
+
+    def hear(self, session: Session) -> list[tuple[str, str]]:
+        """Return what is to be told with this page, once."""
+        with self._lock:
+            found, session.said = session.said, []
+        return found
+
+
+def _worth(session: Session) -> tuple[bool, float]:
+    """Return by what sessions are kept: the least goes first."""
+    return session.is_used, session.seen

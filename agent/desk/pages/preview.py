@@ -1,0 +1,159 @@
+"""`/s/<token>/…`: pages of a snapshot for staff, by the room's replay, with the snapshot's record open alone.
+
+The token names a session and a record; it is good for an hour, and no longer than the session and its password. What a
+page embeds is asked for without cookies, so the token is all that it has; frames are for the person of the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from urllib.parse import quote, urlencode
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from agent.desk.pages import snapshots
+from agent.desk.pages.snapshot import start_of
+from agent.desk.theme import words
+from agent.desk.views import PreviewNote, PreviewPage
+from agent.desk.visit import NO_STORE, Desk, DeskVisit
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.catalogue.workflow import Right, Step
+from webarcfs.archive.model.errors import NotFound, UsageError
+from webarcfs.room.pages import archived, frame, lists
+from webarcfs.room.replay.replay_url import Modifier, Refused, Replay, TimeGate, parse
+from webarcfs.room.views import ErrorPage, FramePage, Link, MissingPage
+from webarcfs.room.visit import Origins, Visit
+
+
+def begin(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+    """Lead to the first page of a snapshot, or to the one that is asked for. Raises NotFound."""
+    record, _ = Catalogue(visit.desk.archive).read(said["record"])
+    tag, url = start_of(visit, record, visit.parameter("domain"), visit.parameter("url"))
+    token = visit.desk.tokens.preview(visit.session.public, record.id)
+    return RedirectResponse(f"/s/{token}{lists.frame_of(tag, url)}", 303, dict(NO_STORE))
+
+
+def shown(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+    """Show a frame, or a notice. Raises NotFound for a token of another session, or one that is over."""
+    found = visit.desk.tokens.of_preview(said["token"])
+    if found is None or found[0] != visit.session.public:
+        raise NotFound(
+            visit.desk.said(words.msgid("This preview is over; open it again from its snapshot."), visit.language)
+        )
+    prefix = f"/s/{said['token']}"
+    if visit.path.startswith(f"{prefix}/notice/"):
+        return _notice(visit, found[1])
+    return _answer(_Preview(visit, found[1], prefix))
+
+
+class _Preview:
+    """A preview that is asked for a page."""
+
+    def __init__(self, visit: DeskVisit, record: str, prefix: str) -> None:
+        self.visit, self.record, self.prefix = visit, record, prefix
+
+    def render(self, view: object, _: Visit) -> str:
+        """Return the HTML of what the room made: its frame in ours, and any other page as a note."""
+        made: object = view
+        if isinstance(view, FramePage):
+            made = _framed(self, view)
+        elif isinstance(view, MissingPage):
+            made = PreviewNote(words.msgid("This snapshot does not have the page"), view.url, self.record)
+        elif isinstance(view, ErrorPage):
+            made = PreviewNote(view.heading, view.details, self.record)
+        return self.visit.renderer(made, self.visit)
+
+
+def _answer(preview: _Preview) -> Response:
+    visit = preview.visit
+    room = _room_visit(
+        visit.request, visit.desk, preview.record, preview.prefix, language=visit.language, renderer=preview.render
+    )
+    asked = _asked(room)
+    if isinstance(asked, TimeGate) or asked.modifier is not Modifier.FRAME:
+        raise NotFound("there is no such page")
+    response = frame.frame(room, asked)
+    response.headers.update(NO_STORE)
+    return response
+
+
+def embedded(request: Request, desk: Desk, token: str) -> Response | None:
+    """Return what a frame embeds, whose session is told by the token alone; None for a frame, or no such token."""
+    found = desk.tokens.of_preview(token)
+    if found is None:
+        return None
+    session = desk.sessions.named(found[0])
+    if session is None or desk.person_of(session) is None:
+        return None
+    prefix = f"/s/{token}"
+    room = _room_visit(request, desk, found[1], prefix, language="en", renderer=_in_words)
+    asked = parse(room.raw_path, room.query)
+    if not isinstance(asked, Replay) or asked.modifier is Modifier.FRAME:
+        return None
+    response = archived.answer(room, asked)
+    response.headers["Referrer-Policy"] = "no-referrer"
+    response.headers["Cache-Control"] = "private, no-store"
+    return response
+
+
+def _in_words(view: object, _: Visit) -> str:
+    return f"{getattr(view, 'heading', 'This snapshot does not have it')}\n"
+
+
+def _asked(room: Visit) -> Replay | TimeGate:
+    asked = parse(room.raw_path, room.query)
+    if isinstance(asked, Refused):
+        raise UsageError(asked.reason)
+    if not isinstance(asked, Replay | TimeGate):
+        raise NotFound("there is no such page")
+    return asked
+
+
+def _room_visit(request: Request, desk: Desk, record: str, prefix: str, *, language: str, renderer: object) -> Visit:
+    """Return the request as the room has it: without the prefix, the record open."""
+    scope = dict(request.scope)
+    raw = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0]
+    scope["raw_path"] = raw.removeprefix(prefix.encode())
+    scope["path"] = scope["path"].removeprefix(prefix)
+    services = desk.services(record)
+    origins = Origins(prefix=prefix)
+    return Visit(Request(scope), services.gate.reader, language, services, origins, renderer, prefix)  # type: ignore[arg-type] # a renderer
+
+
+def _framed(preview: _Preview, view: FramePage) -> PreviewPage:
+    """Return the frame of a page, whose links stay in the preview."""
+    visit = preview.visit
+
+    def within(link: Link | None) -> Link | None:
+        return None if link is None else replace(link, href=preview.prefix + link.href)
+
+    with snapshots.open_tables(visit) as tables:
+        row = tables.row(preview.record)
+    if row is None:
+        raise NotFound(f"there is no snapshot {preview.record}")
+    line = snapshots.line(visit, row)
+    release = line.next if line.next is not None and line.next.action.endswith(f"/{Step.RELEASE}") else None
+    shown_frame = replace(
+        view, previous=within(view.previous), following=within(view.following), first=within(view.first),
+        last=within(view.last), calendar="", differences="", search="", is_unreleased=row.state is not State.RELEASED,
+    )  # fmt: skip
+    withhold = f"/access?{urlencode({'url': view.url})}" if visit.may(Right.WITHDRAW) else ""
+    return PreviewPage(
+        frame=shown_frame, record=preview.record, name=line.name, state=line.state, release=release, withhold=withhold,
+        href=f"/snapshot/{quote(preview.record, safe='')}",
+    )  # fmt: skip
+
+
+def _notice(visit: DeskVisit, record: str) -> Response:
+    """Say that a link or a form leads out of the snapshot, as the room does to readers."""
+    is_form = "/notice/form/" in visit.path
+    url = visit.parameter("url")
+    text = (
+        words.msgid("This form asked the site itself, which is not here")
+        if is_form
+        else words.msgid("This link leads out of the snapshot")
+    )
+    return visit.page(PreviewNote(text, url, record))

@@ -1,0 +1,100 @@
+"""`/registers`: formats and types with what is known of them, profiles, and the programs that are found here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from starlette.responses import Response
+
+from agent.desk.theme import words
+from agent.desk.views import FormatRow, FormField, RegistersPage
+from agent.desk.visit import DeskVisit
+from agent.operations import registers
+from webarcfs.archive.catalogue import formats
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.formats import Format, Type
+from webarcfs.archive.model.errors import SettingsError, UsageError
+
+#: Rows of the table of formats.
+_MOST = 500
+
+
+def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
+    """Show the registers."""
+    desk = visit.desk
+    archive = desk.archive
+    text = desk.look_up(visit.language)
+    fault = ""
+    known: dict[str, Format] = {}
+    types: dict[str, Type] = {}
+    try:
+        known, types = formats.load(archive), formats.types(archive)
+    except SettingsError as error:
+        fault = str(error)
+    state = Catalogue(archive).state()
+    counted = desk.kept(("counts", None if state is None else state.commit), lambda: registers.newest_counts(archive))
+    risky = set(formats.unreadable({**known, "": Format()}, counted))
+    names = sorted(counted.keys() | known.keys(), key=lambda each: (-counted[each], each))[:_MOST]
+    rows = tuple(
+        FormatRow(
+            each, counted[each], known.get(each, Format()).made_by, known.get(each, Format()).read_by, each in risky
+        )
+        for each in names
+    )
+    chosen = visit.form.one("what") if visit.is_typed else visit.parameter("what")
+    own = known.get(chosen, Format())
+    kind = types.get(chosen, Type())
+    of_format = (
+        FormField(name="what", label=text(words.msgid("Extension")),
+                  value=visit.typed("what", "" if "/" in chosen else chosen)),
+        FormField(name="made_by", label=text(words.msgid("Made by")), value=visit.typed("made_by", own.made_by),
+                  help=text(words.msgid("The programs that make such files."))),
+        FormField(name="read_by", label=text(words.msgid("Read by")), value=visit.typed("read_by", own.read_by),
+                  help=text(words.msgid("The programs that read them today."))),
+    )  # fmt: skip
+    of_type = (
+        FormField(name="what", label=text(words.msgid("MIME type")),
+                  value=visit.typed("what", chosen if "/" in chosen else "")),
+        FormField(name="description", label=text(words.msgid("What it is")),
+                  value=visit.typed("description", kind.description)),
+        FormField(name="extension", label=text(words.msgid("Extension")),
+                  value=visit.typed("extension", kind.extension)),
+    )  # fmt: skip
+    profiles = tuple(
+        (name, each.description, each.include, each.exclude, tuple(p.name for p in desk.settings().publications
+                                                                   if p.profile == name))
+        for name, each in desk.settings().profiles.items()
+    )  # fmt: skip
+    view = RegistersPage(
+        rows=rows,
+        at_risk=tuple(each for each in rows if each.is_at_risk),
+        types=tuple((name, each.description, each.extension) for name, each in sorted(types.items())),
+        profiles=profiles,
+        programs=tuple((each.name, each.maker, each.version, each.path) for each in _programs(visit)),
+        of_format=of_format,
+        of_type=of_type,
+        fault=fault,
+    )
+    return visit.page(view)
+
+
+def _programs(visit: DeskVisit) -> list[registers.Program]:
+    return visit.desk.kept(("programs",), registers.programs)
+
+
+def save(visit: DeskVisit, _: Mapping[str, str]) -> Response:
+    """Keep what is known of an extension, or of a MIME type. Raises UsageError, SettingsError."""
+    form = visit.form
+    what = form.one("what").removeprefix(".").casefold()
+    is_type = visit.form.has("description")
+    if not what or ("/" in what) != is_type:
+        wanted = (
+            words.msgid("Name a MIME type, as text/html.") if is_type else words.msgid("Name an extension, as pdf.")
+        )
+        raise UsageError(visit.desk.said(wanted, visit.language))
+    if is_type:
+        changes = {name: form.one(name) for name in ("description", "extension")}
+        formats.keep_type(visit.desk.archive, what, changes)
+    else:
+        formats.keep(visit.desk.archive, what, {name: form.one(name) for name in ("made_by", "read_by")})
+    return visit.led("/registers", words.msgid("It was kept."))

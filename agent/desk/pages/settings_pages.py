@@ -1,0 +1,556 @@
+"""`/options`: the archive's settings in webarc.toml, in force from the next job on; comments in the file stay.
+
+Trials of publications that are being written: each in a thread, a few at once, kept for an hour.
+
+A trial keeps what was typed, so that its page has the form again, with what was found.
+
+`/publications`: what is archived, when and how: the list, the form of one, and its trial before it is in force.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import secrets
+import threading
+import time
+import tomllib
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, get_type_hints
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from agent.crawl.vocabulary import IN_CRAWL_LOG
+from agent.desk import forms
+from agent.desk.pages import fields, jobs, snapshots
+from agent.desk.theme import words
+from agent.desk.views import (
+    FieldSet,
+    FormField,
+    OptionsPage,
+    PublicationLine,
+    PublicationPage,
+    PublicationsPage,
+    TrialPage,
+)
+from agent.desk.visit import DeskVisit
+from agent.operations import trying
+from agent.operations.trying import Trial
+from agent.service import scheduler
+from webarcfs.archive.catalogue.workflow import Right
+from webarcfs.archive.config import settings_files
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import (
+    BackupSettings,
+    CrawlSettings,
+    DescribeSettings,
+    IndexSettings,
+    MountSettings,
+    Publication,
+    ReleaseSettings,
+    Settings,
+)
+from webarcfs.archive.model.errors import Busy, NotFound, SettingsError, UsageError, WebarcError
+from webarcfs.archive.model.metadata import from_epoch, now
+from webarcfs.room.pages.lists import pages_of
+
+# == options ==========================================================================================================
+
+
+#: Table of webarc.toml (empty: its top) → heading (a msgid), its class, and whether it is unfolded.
+TABLES: dict[str, tuple[str, type, bool]] = {
+    "": (words.msgid("Release"), ReleaseSettings, True),
+    "crawl": (words.msgid("Crawler"), CrawlSettings, True),
+    "describe": (words.msgid("Description"), DescribeSettings, True),
+    "backup": (words.msgid("Backup"), BackupSettings, True),
+    "index": (words.msgid("Search and links"), IndexSettings, False),
+    "mount": (words.msgid("Mount"), MountSettings, False),
+}
+#: Attributes of `Settings` by table.
+_OF = {"": "release", "crawl": "crawl", "describe": "describe", "backup": "backup", "index": "index", "mount": "mount"}
+
+
+def show_options(visit: DeskVisit, _: Mapping[str, str]) -> Response:
+    """Show the settings in force, as a form for those who may change them."""
+    settings, faults = visit.desk.settings_and_faults()
+    is_open = visit.may(Right.OPTIONS) and not faults
+    sets = []
+    for table, (heading, kind, unfolded) in TABLES.items():
+        known = getattr(settings, _OF[table])
+        values = {each.name: getattr(known, each.name) for each in dataclasses.fields(known)}
+        prefix = f"{table}." if table else ""
+        sets.append(
+            FieldSet(heading, fields.of_settings(visit, kind, values, prefix=prefix, is_open=is_open), unfolded)
+        )
+    path = visit.desk.archive.settings
+    view = OptionsPage(tuple(sets), _state(visit), is_open, str(path), "\n".join(faults))
+    return visit.page(view)
+
+
+def _state(visit: DeskVisit) -> str:
+    return str(settings_files.identity(visit.desk.archive.settings)[:1])
+
+
+def save_options(visit: DeskVisit, _: Mapping[str, str]) -> Response:
+    """Write the settings that differ from those in force. Raises SettingsError with all faults, and writes nothing."""
+    settings = visit.desk.settings()
+    archive = visit.desk.archive
+    with settings_files.changing(archive.settings, archive.settings_lock) as document:
+        if visit.form.token.state != _state(visit):
+            said = words.msgid("webarc.toml was changed meanwhile. Nothing was saved; what you typed is still here.")
+            raise Busy(visit.desk.said(said, visit.language))
+        changed = _changed(visit, settings)
+        for table, values in changed.items():
+            target: Any = document if not table else document.setdefault(table, {})
+            for key, value in values.items():
+                if value in ("", None):
+                    target.pop(key, None)
+                else:
+                    target[key] = value
+        settings_files.parse(_text(document), str(archive.settings))
+    said = words.msgid("The settings were saved.") if changed else words.msgid("Nothing was different.")
+    return visit.led("/options", said)
+
+
+def _text(document: Any) -> str:
+    text = str(document.as_string())
+    tomllib.loads(text)
+    return text
+
+
+def _changed(visit: DeskVisit, settings: Settings) -> dict[str, dict[str, Any]]:
+    """Return what was typed and differs from what holds, by table."""
+    found: dict[str, dict[str, Any]] = {}
+    for table, (_, kind, _unfolded) in TABLES.items():
+        known = getattr(settings, _OF[table])
+        prefix = f"{table}." if table else ""
+        for each in dataclasses.fields(kind):
+            name = f"{prefix}{each.metadata.get('key', each.name)}"
+            if "check" not in each.metadata or not visit.form.has(name):
+                continue
+            typed = visit.form.one(name)
+            if typed != fields.as_text(getattr(known, each.name)).strip():
+                value = fields.from_text(kind, each.name, typed)
+                found.setdefault(table, {})[each.metadata.get("key", each.name)] = value
+    return found
+
+
+# == trials ===========================================================================================================
+
+
+#: Trials that run at once, those that are kept, and for how long.
+_AT_ONCE, _MOST, _SECONDS = 2, 100, 3600.0
+
+
+@dataclass(slots=True, eq=False)
+class RunningTrial:
+    """A trial: whose it is, what was typed, and what came of it."""
+
+    name: str
+    session: str
+    typed: tuple[tuple[str, str], ...]
+    state: str
+    begun: float = field(default_factory=time.monotonic)
+    found: Trial | None = None
+    fault: str = ""
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has not ended."""
+        return self.found is None and not self.fault
+
+
+class Trials:
+    """The trials of a desk. For any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, RunningTrial] = OrderedDict()
+
+    def begin(self, archive: Archive, settings: Settings, publication: Publication, trial: RunningTrial) -> str:
+        """Begin a trial; return its mark. Raises Busy while others run."""
+        with self._lock:
+            if sum(each.runs for each in self._known.values()) >= _AT_ONCE:
+                raise Busy("others try publications at this moment; please try again in a minute")
+            mark = secrets.token_urlsafe(9)
+            self._known[mark] = trial
+            while len(self._known) > _MOST:
+                self._known.popitem(last=False)
+
+        def attempt() -> None:
+            try:
+                profile = settings.profiles.get(publication.profile or "")
+                trial.found = trying.attempt(archive, publication, profile, settings.crawl.max_instances)
+            except (WebarcError, OSError) as error:
+                trial.fault = str(error)
+            except BaseException as error:
+                trial.fault = f"unexpected: {error!r}"
+                raise
+
+        threading.Thread(target=attempt, name=f"trial of {publication.name}", daemon=True).start()
+        return mark
+
+    def find(self, mark: str, session: str) -> RunningTrial | None:
+        """Return a trial of a session; None for any other, and for one that is long over."""
+        with self._lock:
+            found = self._known.get(mark)
+        if found is None or found.session != session or time.monotonic() - found.begun > _SECONDS:
+            return None
+        return found
+
+
+#: All trials of this process: they are few, and bounded.
+TRIALS = Trials()
+
+
+# == publications =====================================================================================================
+
+
+#: Keys of a publication by the parts of its form; what is not here is in the last part.
+_FIRST = ("urls", "description", "note", "start", "interval", "release", "closed_for", "retired")
+_EXTENT = ("depth", "hosts", "exclude_hosts", "exclude", "paths", "exclude_extensions", "profile", "types",
+           "exclude_types", "max_path_depth", "max_file_size", "max_total_size", "page_requisites")  # fmt: skip
+_CHECKS = ("check", "checks", "check_search", "check_bounds", "error_page", "rule", "step_by_step", "two_persons")
+_OWN = {
+    each.metadata.get("key", each.name): each for each in dataclasses.fields(Publication) if "check" in each.metadata
+}
+_CRAWL = {each.metadata.get("key", each.name): each for each in dataclasses.fields(CrawlSettings)}
+_DESCRIBE = {f"describe.{each.name}": each for each in dataclasses.fields(DescribeSettings)}
+#: Keys that are lists of tables: a line each, as TOML.
+_TABLES = frozenset({"exclude", "rule", "check", "error_page", "server"})
+
+
+def listed(visit: DeskVisit, _: Mapping[str, str]) -> Response:
+    """Show the list."""
+    desk = visit.desk
+    settings, faults = desk.settings_and_faults()
+    words_of = visit.parameter("q").casefold()
+    known = [
+        each for each in settings.publications
+        if not words_of or words_of in f"{each.name} {each.description} {' '.join(each.urls)}".casefold()
+    ]  # fmt: skip
+    pages, part = pages_of(visit, len(known), forms.ROWS)
+    shown = known[part]
+    with snapshots.open_tables(visit) as tables:
+        names = tuple(each.name for each in shown)
+        newest = desk.kept(("newest", tables.commit, names), lambda: tables.newest(names))
+    past, at = desk.history(), now()
+    running = {each.publication for each in past.open}
+    rows = tuple(
+        PublicationLine(
+            name=each.name,
+            href=f"/publications/{quote(each.name, safe='')}",
+            description=each.description,
+            urls=each.urls,
+            interval=str(each.crawl.interval),
+            next=None if each.retired else scheduler.next_due(each, past.runs.get(each.name, ()), at),
+            retired=each.retired,
+            is_running=each.name in running,
+            count=newest[each.name][0] if each.name in newest else 0,
+            last=from_epoch(newest[each.name][1]) if each.name in newest else None,
+        )
+        for each in shown
+    )
+    return visit.page(PublicationsPage(rows, pages, visit.parameter("q"), faults, len(settings.publications)))
+
+
+# -- the form of one ---------------------------------------------------------------------------------------------------
+
+
+def new(visit: DeskVisit, _: Mapping[str, str]) -> Response:
+    """Show the form of a new publication."""
+    return visit.page(_view(visit, "", {}, None))
+
+
+def show(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+    """Show a publication; with the right, as a form. Raises NotFound."""
+    own, _ = _own_table(visit, said["name"])
+    return visit.page(_view(visit, said["name"], own, None))
+
+
+def _own_table(visit: DeskVisit, name: str) -> tuple[dict[str, Any], str]:
+    """Return what a publication says itself, and the state of its file. Raises NotFound, SettingsError."""
+    archive = visit.desk.archive
+    path = settings_files.file_of(archive, name) if name.isprintable() and "/" not in name else None
+    if path is not None and path.exists():
+        text = path.read_text("utf-8-sig")
+        try:
+            tables = tomllib.loads(text).get("publication", [{}])
+        except tomllib.TOMLDecodeError as error:
+            raise SettingsError(str(path), [f"not TOML: {error}"]) from None
+        return (dict(tables[0]) if isinstance(tables, list) and tables else {}), _state_of(text)
+    known = next((each for each in visit.desk.settings().publications if each.name == name), None)
+    if known is None:
+        raise NotFound(f"there is no publication {name}")
+    tables = tomllib.loads(archive.settings.read_text("utf-8-sig")).get("publication", [])
+    return dict(next((each for each in tables if each.get("name") == name), {})), ""
+
+
+def _state_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _view(visit: DeskVisit, name: str, own: Mapping[str, Any], trial: TrialPage | None) -> PublicationPage:
+    desk = visit.desk
+    settings = desk.settings()
+    held = next((each for each in settings.publications if each.name == name), None) or settings.unlisted("x")
+    is_own = not name or settings_files.file_of(desk.archive, name).exists()
+    is_open = is_own and visit.may(Right.PUBLICATIONS)
+    state = "new" if not name else _own_table(visit, name)[1]
+    if visit.is_typed and visit.form.token.state and (visit.problem is None or visit.problem.status != 409):
+        state = visit.form.token.state
+    copy = ""
+    if name and not is_own and visit.may(Right.PUBLICATIONS):
+        copy = settings_files.text_of({"publication": [own]})
+    card = [each for each in jobs.cards(visit) if each.publication == name]
+    return PublicationPage(
+        name=name,
+        description=held.description if name else "",
+        sets=tuple(_sets(visit, name, held, own, is_open=is_open)),
+        state=state,
+        is_open=is_open,
+        retired=held.retired if name else False,
+        place=settings_files.place_of(desk.archive, name) if name else "",
+        copy=copy,
+        trial=trial,
+        jobs=tuple(card),
+        snapshots=f"/snapshots?publication={quote(name, safe='')}" if name else "",
+    )
+
+
+def _sets(
+    visit: DeskVisit, name: str, held: Publication, own: Mapping[str, Any], *, is_open: bool
+) -> Iterator[FieldSet]:
+    text = visit.desk.look_up(visit.language)
+    faults = visit.problem.faults if visit.problem is not None else {}
+    is_conflict = visit.problem is not None and visit.problem.status == 409
+
+    def made(key: str) -> FormField:
+        field, value, hint = _setting(held, key)
+        said = _own_value(own, key)
+        current = "" if said is None else _publications_text(key, said)
+        typed = visit.typed(key, current)
+        kind = "told" if not is_open else "choice" if hint is bool or _words_of(field) else "area" \
+            if str(hint).startswith("tuple") or key == "note" else "text"  # fmt: skip
+        return FormField(
+            name=key,
+            label=words.label_of_setting(key.removeprefix("describe."), text),
+            value=typed if is_open else current or _publications_text(key, settings_files.plain(value)),
+            kind=kind,
+            help=_help(key, text(field.metadata["help"]), text),
+            choices=_choices(field, hint, text),
+            fault=faults.get(key.rpartition(".")[2], ""),
+            placeholder=_publications_text(key, settings_files.plain(value)) if name or key not in ("urls",) else "",
+            now=current if is_conflict and typed != current else None,
+        )
+
+    if not name:
+        yield FieldSet(words.msgid("Name"), (
+            FormField(name="name", label=text(words.msgid("Name")), value=visit.typed("name", ""),
+                      help=text(words.msgid("Letters, digits, dots and hyphens; it stays for good.")),
+                      fault=faults.get("name", "")),))  # fmt: skip
+    known = [*_OWN, *_CRAWL]
+    parts = ((words.msgid("What, and when"), _FIRST), (words.msgid("Extent"), _EXTENT),
+             (words.msgid("Checks and release"), _CHECKS))  # fmt: skip
+    for at, (heading, keys) in enumerate(parts):
+        yield FieldSet(
+            heading, tuple(made(key) for key in keys if key in known), is_open=at == 0 or (bool(name) and at == 1)
+        )
+    yield FieldSet(words.msgid("Description"), tuple(made(key) for key in _DESCRIBE), is_open=False)
+    listed_ = {key for _, keys in parts for key in keys} | {"name"}
+    yield FieldSet(
+        words.msgid("Manners and limits"), tuple(made(key) for key in known if key not in listed_), is_open=False
+    )
+
+
+def _setting(held: Publication, key: str) -> tuple[Any, Any, Any]:
+    """Return the field of a key, its value in force, and its type."""
+    for table, of in ((_OWN, held), (_CRAWL, held.crawl)):
+        if key in table:
+            return table[key], getattr(of, table[key].name), get_type_hints(type(of))[table[key].name]
+    field = _DESCRIBE[key]
+    return field, getattr(held.describe, field.name), str
+
+
+def _own_value(own: Mapping[str, Any], key: str) -> Any:
+    head, dot, tail = key.partition(".")
+    return (own.get(head) or {}).get(tail) if dot else own.get(key)
+
+
+def _words_of(field: Any) -> tuple[str, ...]:
+    return getattr(field.metadata["check"], "words", ())
+
+
+def _choices(field: Any, hint: Any, text: Callable[[str], str]) -> tuple[tuple[str, str], ...]:
+    values = ("yes", "no") if hint is bool else _words_of(field)
+    return (("", text("as the archive says")), *((each, text(each)) for each in values)) if values else ()
+
+
+def _help(key: str, said: str, text: Callable[[str], str]) -> str:
+    if key == "exclude":
+        return f"{said} {text(words.msgid('One a line: a host, or host and path with *, then # and the reason.'))}"
+    if key in _TABLES:
+        return f"{said} {text(words.msgid('One a line, as TOML.'))} {_EXAMPLES.get(key, '')}"
+    return said
+
+
+_EXAMPLES = {
+    "check": 'url = "http://www.example.org/", name = "Start", expects = "page", by = "person"',
+    "rule": 'match = "/search", on = "form", does = "search", term = "q"',
+    "error_page": 'contains = "<h1>Error</h1>"',
+    "server": 'host = "www.example.org", wait = 2',
+}
+
+
+# -- from text and to text ---------------------------------------------------------------------------------------------
+
+
+def _publications_text(key: str, value: Any) -> str:
+    """Return the value of a key as it stands in the form."""
+    if key in _TABLES and isinstance(value, list | tuple):
+        return "\n".join(_table_line(key, each) for each in value)
+    if isinstance(value, list):
+        return "\n".join(map(str, value))
+    return fields.as_text(value)
+
+
+def _table_line(key: str, table: Mapping[str, Any]) -> str:
+    if key == "exclude" and set(table) <= {"match", "reason"}:
+        return f"{table.get('match', '')} # {table['reason']}" if table.get("reason") else str(table.get("match", ""))
+    return settings_files.text_of(dict(table)).strip().replace("\n", ", ")
+
+
+def _value(key: str, text: str) -> Any:
+    """Return what was typed for a key as TOML has it. Raises SettingsError for a line that is none."""
+    if key in _TABLES:
+        return [_table(key, line.strip()) for line in text.splitlines() if line.strip()]
+    if key == "depth" and text == "unlimited":
+        return text
+    if key in _CRAWL:
+        return fields.from_text(CrawlSettings, _CRAWL[key].name, text)
+    if key in _OWN:
+        return fields.from_text(Publication, _OWN[key].name, text)
+    return text
+
+
+def _table(key: str, line: str) -> dict[str, Any]:
+    if key == "exclude" and "=" not in line.partition("#")[0]:
+        match, _, reason = line.partition("#")
+        return {"match": match.strip()} | ({"reason": reason.strip()} if reason.strip() else {})
+    try:
+        return dict(tomllib.loads(f"it = {{ {line} }}")["it"])
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError("publication", [f"{key}: {line!r} is no TOML: {error}"]) from None
+
+
+def _typed_values(visit: DeskVisit, own: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the keys that were typed and differ from the file, and those that were emptied."""
+    values: dict[str, Any] = {}
+    removed: list[str] = []
+    for key in (*_OWN, *_CRAWL, *_DESCRIBE):
+        if key == "name" or not visit.form.has(key):
+            continue
+        said = _own_value(own, key)
+        current = "" if said is None else _publications_text(key, said)
+        typed = visit.form.one(key)
+        if typed == current.strip():
+            continue
+        if typed:
+            values[key] = _value(key, typed)
+        elif said is not None:
+            removed.append(key)
+    return values, removed
+
+
+# -- what the form does ------------------------------------------------------------------------------------------------
+
+
+def save(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+    """Write a publication; it is in force within a second.
+
+    Raises SettingsError, Busy, UsageError; nothing is written then.
+    """
+    archive = visit.desk.archive
+    name = said.get("name") or visit.form.one("name")
+    if said.get("name"):
+        settings_files.write_publication(archive, name, lambda: _edited(visit, name))
+    else:
+        _must_be_name(visit, name)
+        values, _ = _typed_values(visit, {})
+        settings_files.write_publication(archive, name, lambda: settings_files.new_text(archive, name, values))
+    return visit.led(
+        f"/publications/{quote(name, safe='')}", words.msgid("The publication was saved; it holds at once.")
+    )
+
+
+def _must_be_name(visit: DeskVisit, name: str) -> None:
+    if not name:
+        raise UsageError(visit.desk.said(words.msgid("Give it a name."), visit.language))
+    try:
+        _OWN["name"].metadata["check"](name)
+    except ValueError as error:
+        raise SettingsError("publication", [f"name: {error}"]) from None
+
+
+def _edited(visit: DeskVisit, name: str) -> str:
+    own, state = _own_table(visit, name)
+    if visit.form.token.state != state:
+        late = words.msgid(
+            "Somebody changed this publication meanwhile. What you typed is in the fields, and beneath what it is now; "
+            "saving again takes yours."
+        )
+        raise Busy(visit.desk.said(late, visit.language))
+    values, removed = _typed_values(visit, own)
+    return settings_files.edited_text(visit.desk.archive, name, values, removed)
+
+
+def retire(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+    """Retire a publication, or take that back."""
+    archive, name = visit.desk.archive, said["name"]
+    is_back = visit.form.one("back") == "yes"
+    values: dict[str, Any] = {} if is_back else {"retired": True}
+
+    def edited() -> str:
+        own, _ = _own_table(visit, name)
+        return settings_files.edited_text(archive, name, values, ["retired"] if is_back and "retired" in own else [])
+
+    settings_files.write_publication(archive, name, edited)
+    said_ = words.msgid("It is fetched again.") if is_back else words.msgid("It is retired; what was archived stays.")
+    return visit.led(f"/publications/{quote(name, safe='')}", said_)
+
+
+def try_(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+    """Try a publication as it was typed; nothing is archived, and nothing is saved."""
+    archive = visit.desk.archive
+    name = said.get("name") or visit.form.one("name")
+    if said.get("name"):
+        own, _ = _own_table(visit, name)
+        values, removed = _typed_values(visit, own)
+        text = settings_files.edited_text(archive, name, values, removed)
+    else:
+        _must_be_name(visit, name)
+        values, _ = _typed_values(visit, {})
+        text = settings_files.new_text(archive, name, values)
+    settings, found = settings_files.with_text(archive, name, text)
+    trial = RunningTrial(said.get("name", ""), visit.session.public, tuple(visit.form.typed()), visit.form.token.state)
+    mark = TRIALS.begin(archive, settings, found, trial)
+    return visit.led(f"/publications-trial/{mark}")
+
+
+def trial(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+    """Show a trial: that it runs, or the form again with what was found. Raises NotFound."""
+    found = TRIALS.find(said["mark"], visit.session.public)
+    if found is None:
+        raise NotFound(visit.desk.said(words.msgid("This trial is over; try again."), visit.language))
+    sentences = {str(word): word.sentence for word in IN_CRAWL_LOG}
+    shown = TrialPage.of(found.found, found.fault, sentences)
+    if found.runs:
+        return visit.page(shown)
+    kept = forms.of_pairs(list(found.typed))
+    kept = replace(kept, token=forms.FormToken("", found.state, False))
+    typed = replace(visit, form=kept, is_typed=True)
+    own = _own_table(visit, found.name)[0] if found.name else {}
+    return visit.page(_view(typed, found.name, own, shown))

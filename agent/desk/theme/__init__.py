@@ -1,0 +1,5 @@
+"""The look of the desk: the room's, with templates, style, a small script and texts of its own.
+
+Public: `desk_rendering` (made once, safe for any thread), `words` (what states, steps, settings and fields are called,
+and what they are for). `templates/`, `static/` and `locale/` have no code.
+"""

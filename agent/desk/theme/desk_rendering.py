@@ -1,0 +1,107 @@
+"""Pages of the desk from the values of `views`: the room's rendering, with what every page of the desk shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from urllib.parse import unquote
+
+from markupsafe import Markup
+
+from agent.desk import views
+from agent.desk.forms import TOKEN
+from agent.desk.theme import words
+from agent.desk.visit import DeskVisit
+from webarcfs.archive.catalogue.workflow import Right
+from webarcfs.archive.config.directory import Archive
+from webarcfs.room.theme.rendering import Kit, Look
+
+_HERE = Path(__file__).parent
+_TEMPLATES: dict[type, str] = {
+    views.LoginPage: "login.html",
+    views.MessagePage: "message.html",
+    views.TodayPage: "today.html",
+    views.SnapshotsPage: "snapshots.html",
+    views.SeveralPage: "several.html",
+    views.NewPage: "new.html",
+    views.SnapshotPage: "snapshot.html",
+    views.LogPage: "log.html",
+    views.PreviewPage: "preview.html",
+    views.PreviewNote: "preview_note.html",
+    views.ComparedPage: "compared.html",
+    views.AccessPage: "access.html",
+    views.PeoplePage: "people.html",
+    views.PasswordPage: "password.html",
+    views.FeedPage: "feed.html",
+    views.OptionsPage: "options.html",
+    views.RunningPage: "running.html",
+    views.PublicationsPage: "publications.html",
+    views.PublicationPage: "publication_form.html",
+    views.TrialPage: "trial.html",
+    views.RegistersPage: "registers.html",
+    views.ReportPage: "report.html",
+}
+#: The pages of the head, in their order: path, words (a msgid), and the right without which it is not shown.
+_NAVIGATION: tuple[tuple[str, str, Right | None], ...] = (
+    ("/", words.msgid("Today"), None),
+    ("/snapshots", words.msgid("Snapshots"), None),
+    ("/running", words.msgid("Running"), None),
+    ("/publications", words.msgid("Publications"), None),
+    ("/registers", words.msgid("Registers"), None),
+    ("/access", words.msgid("Access"), None),
+    ("/options", words.msgid("Options"), None),
+    ("/people", words.msgid("People"), Right.PEOPLE),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Saying:
+    """In which language a page is told, at which path, to whom (None: nobody is known), and what happened before."""
+
+    language: str
+    path: str
+    visit: DeskVisit | None = None
+    said: tuple[tuple[str, str], ...] = ()
+
+
+@lru_cache(maxsize=16)
+def options(choices: tuple[tuple[str, str], ...], chosen: str) -> Markup:
+    """Return the choices of a field; kept, since there are hundreds of publications to choose from."""
+    line, is_chosen = Markup('<option value="%s"%s>%s</option>'), Markup(" selected")
+    return Markup("").join(line % (value, is_chosen if value == chosen else "", text) for value, text in choices)
+
+
+class DeskLook:
+    """Renders pages of the desk, and has its files."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._look = Look(archive, Kit(_HERE, _TEMPLATES))
+
+    def render(self, page: object, saying: Saying) -> str:
+        """Return the HTML of a page."""
+        visit = saying.visit
+
+        def token(action: str, state: str = "") -> Markup:
+            assert visit is not None, "a form needs a session"
+            made = visit.desk.tokens.form(visit.session.public, unquote(action), state)
+            return Markup('<input type="hidden" name="{}" value="{}">').format(TOKEN, made)
+
+        more = {
+            "person": None if visit is None else visit.person,
+            "may": (lambda _: False) if visit is None else (lambda right: visit.may(Right(right))),
+            "navigation": []
+            if visit is None
+            else [(path, text) for path, text, right in _NAVIGATION if right is None or visit.may(right)],
+            "token": token,
+            "said_before": saying.said,
+            "problem": None if visit is None else visit.problem,
+            "by_proxy": visit is not None and bool(visit.session.proxy),
+            "words": words,
+            "options": options,
+        }
+        return self._look.render(page, language=saying.language, path=saying.path, more=more)
+
+    def static_file(self, path: str) -> tuple[bytes, str] | None:
+        """Return the bytes and the type of one of our files; None for any other path."""
+        return self._look.static_file(path)

@@ -1,0 +1,314 @@
+"""A request to the desk: by which person, in which session, with which form. For one thread.
+
+The archive as staff see it, or as readers would see it if one record were released. For one thread.
+
+What the requests of a desk share: the archive, who is who, sessions, the look, and what is asked often. Any thread.
+
+The archive is read as staff see it: all snapshots, released or not, withheld pages too.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from agent.desk.forms import Form
+from agent.desk.login import Guesses, Persons, Session, Sessions, Tokens
+from agent.service.scheduler import History, Past
+from webarcfs.access.access_rules import AccessRules, Answer, Standing
+from webarcfs.access.gate import DomainFacts, KnownGate, Reader, opened_to_staff
+from webarcfs.access.reader_stores import KeptHead, ReaderRecords, RecordHead
+from webarcfs.archive.catalogue.people import Acting, Person
+from webarcfs.archive.catalogue.workflow import RIGHTS, Right
+from webarcfs.archive.config import settings_files
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import Settings
+from webarcfs.archive.model.errors import NotFound, SettingsError
+from webarcfs.archive.model.metadata import now
+from webarcfs.archive.system.cache import Cache
+from webarcfs.room.theme import language as languages
+from webarcfs.room.visit import Services, Shared, Visit
+
+# == opened ===========================================================================================================
+
+
+#: No proxy can tell such a name: it has a character that does not print.
+_STAFF = "\0staff"
+
+
+class OpenedGate(KnownGate):
+    """A gate with the snapshots of a record open, whatever its state; without a record, with all but discarded ones."""
+
+    def __init__(self, archive: Archive, record: str | None) -> None:
+        super().__init__(archive, Reader(f"{_STAFF} {record or ''}"))
+        self._record = record
+        self._opened: dict[str, tuple[DomainFacts, DomainFacts]] = {}
+
+    def facts(self, domain: str) -> DomainFacts:
+        """Return what is known of a domain, with the record's snapshots open."""
+        own = super().facts(domain)
+        kept = self._opened.get(domain)
+        if kept is None or kept[0] is not own:
+            kept = self._opened[domain] = (own, self._with_record(own))
+        return kept[1]
+
+    def _with_record(self, own: DomainFacts) -> DomainFacts:
+        snapshots = [
+            opened_to_staff(each)
+            if self._record is None
+            else replace(each, standing=Standing.OPEN, until=None)
+            if own.records.get(each.seq) == self._record
+            else each
+            for each in own.snapshots
+        ]
+        return DomainFacts(snapshots, own.records)
+
+    def rules(self) -> AccessRules:
+        """Return the access rules that hold: none for staff, who mend a file with faults here."""
+        return AccessRules() if self._record is None else super().rules()
+
+    def with_rules(self, answer: Answer, url: str, captured: datetime) -> Answer:
+        """Return an answer after the access rules, which a preview shows as readers would meet them."""
+        return answer if self._record is None else super().with_rules(answer, url, captured)
+
+
+class OpenedRecords(ReaderRecords):
+    """Records one by one, as their pages need them; that record, or all of them, whatever their state."""
+
+    def __init__(self, archive: Archive, record: str | None) -> None:
+        super().__init__(archive)
+        self._record = record
+
+    def head(self, record_id: str) -> RecordHead | None:
+        """Return the head of a record; None for one that a preview does not show. It reads that record alone."""
+        try:
+            return self.head_of_shown(record_id)
+        except NotFound:
+            return None
+
+    def _judged(self, each: KeptHead) -> tuple[RecordHead | None, datetime | None]:
+        if self._record in (None, each.head.id):
+            return each.head, None
+        return super()._judged(each)
+
+
+class OpenedServices(Services):
+    """The archive with one record open, or all of them."""
+
+    def __init__(self, shared: Shared, record: str | None) -> None:
+        gate = OpenedGate(shared.archive, record)
+        super().__init__(shared, gate.reader, gate=gate, records=OpenedRecords(shared.archive, record))
+
+
+# == desk =============================================================================================================
+
+
+#: The folder of the desk's texts.
+LOCALE = Path(__file__).parent / "theme" / "locale"
+_T = TypeVar("_T")
+#: Services that a thread keeps: of staff, and of records that are previewed.
+_SERVICES = 8
+#: Seconds for which pages go by the files of publications.d that were found: there may be hundreds.
+_FILES_HOLD = 0.5
+#: Answers that are kept between requests.
+_KEPT = 200
+
+
+class Desk:
+    """The desk of an archive. `origin` is where browsers find it, empty if not known; `place` binds sessions."""
+
+    def __init__(self, archive: Archive, key: bytes, *, origin: str = "", place: str = "") -> None:
+        self.archive = archive
+        self.origin = origin
+        self.persons = Persons(archive)
+        self.sessions = Sessions(key, place or origin)
+        self.tokens = Tokens(key)
+        self.guesses = Guesses()
+        self.shared = Shared(archive)
+        self._threads = _OfThread(self.shared)
+        self._past = Past(archive)
+        self._lock = threading.Lock()
+        #: When this desk was started.
+        self.began = now()
+        self._since: dict[str, datetime] = {}
+        self._settings: tuple[object, Settings, tuple[str, ...]] = (None, Settings(), ())
+        self._settings_number = 0
+        self._looked_at: tuple[object, float] = (None, 0.0)  # webarc.toml; a monotonic time
+        self._kept: Cache[object, object] = Cache(_KEPT)
+        self.look(surely=True)
+
+    def person_of(self, session: Session) -> Person | None:
+        """Return the person of a session, as people.toml has it now; None where the session is not good any more.
+
+        That is so once the password is another, or the name that a proxy told is another person's.
+        """
+        person = self.persons.all().get(session.person)
+        if person is None:
+            return None
+        if session.proxy:
+            return person if self.persons.find(session.proxy, is_told=True) == person else None
+        return person if person.password and person.password == session.password else None
+
+    def set_cookie(self, response: Response, cookie: str) -> None:
+        """Give a browser the cookie of its session."""
+        response.set_cookie(
+            self.sessions.cookie, cookie, httponly=True, samesite="lax", path="/",
+            secure=self.origin.startswith("https:"),
+        )  # fmt: skip
+
+    def services(self, record: str | None = None) -> Services:
+        """Return the archive as staff see it; with a record, as readers would if that alone were released."""
+        return self._threads.of(record)
+
+    def settings(self) -> Settings:
+        """Return webarc.toml and publications.d as they are now; with faults, as they were last."""
+        return self.settings_and_faults()[0]
+
+    def look(self, *, surely: bool) -> None:
+        """Read the settings again if their files changed. `surely`: also if publications.d was looked at just now."""
+        own, at = settings_files.own_identity(self.archive.settings), time.monotonic()
+        before, looked = self._looked_at
+        if not surely and own == before and at - looked < _FILES_HOLD:
+            return
+        state = settings_files.identity(self.archive.settings)
+        with self._lock:
+            self._looked_at = own, at
+            if state == self._settings[0]:
+                return
+            try:
+                self._settings = state, settings_files.load(self.archive.settings)[0], ()
+            except SettingsError as error:
+                self._settings = state, self._settings[1], error.faults
+            self._settings_number += 1
+
+    def settings_and_faults(self) -> tuple[Settings, tuple[str, ...]]:
+        """Return the settings, and their faults: then the settings are those from before."""
+        with self._lock:
+            return self._settings[1], self._settings[2]
+
+    def settings_state(self) -> int:
+        """Return a number that changes with the settings."""
+        return self._settings_number
+
+    def said(self, text: str, language: str) -> str:
+        """Return a text of ours in a language."""
+        return languages.said(text, language, LOCALE)
+
+    def look_up(self, language: str) -> Callable[[str], str]:
+        """Return what says texts of ours in a language."""
+        return partial(languages.said, language=language, more=LOCALE)
+
+    def history(self) -> History:
+        """Return the runs of publications, and the open jobs as they are now."""
+        with self._lock:
+            return self._past.read()
+
+    def since(self, keys: Iterable[str], at: datetime) -> dict[str, datetime]:
+        """Return since when each of these is so, as far as this desk was asked; what is not named is over."""
+        with self._lock:
+            self._since = {key: self._since.get(key, at) for key in keys}
+            return self._since
+
+    def kept(self, key: object, make: Callable[[], _T]) -> _T:
+        """Return what is kept under a key, else make it. Keys say all that it depends on."""
+        return self._kept.get(key, make)  # type: ignore[return-value] # each key has one type
+
+
+class _OfThread(threading.local):
+    """The services of the thread that asks."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._known: OrderedDict[str | None, Services] = OrderedDict()
+
+    def of(self, record: str | None) -> Services:
+        found = self._known.get(record)
+        if found is None:
+            found = self._known[record] = OpenedServices(self._shared, record)
+            while len(self._known) > _SERVICES:
+                self._known.popitem(last=False)[1].close()
+        self._known.move_to_end(record)
+        found.look()
+        return found
+
+
+# == visit ============================================================================================================
+
+
+#: What every page of the desk says to caches: it depends on who asks, and is told to nobody else.
+NO_STORE = {"Cache-Control": "private, no-store", "Vary": "Cookie, Accept-Language"}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a form was not taken: a text for its head (as it is, not translated), and texts for fields by name.
+
+    `status` is that of the answer.
+    """
+
+    text: str
+    faults: Mapping[str, str] = field(default_factory=dict)
+    status: int = 400
+
+
+@dataclass(frozen=True, slots=True)
+class DeskVisit(Visit):
+    """One request by a person. `form` is what was sent, also where it could not be taken: then `problem` says why.
+
+    `now` is true where a form was taken up again after a login: nothing is wrong with it, it was not sent yet.
+    """
+
+    desk: Desk = field(kw_only=True)
+    person: Person = field(kw_only=True)
+    session: Session = field(kw_only=True)
+    form: Form = field(kw_only=True, default_factory=Form)
+    problem: Problem | None = field(kw_only=True, default=None)
+    is_typed: bool = field(kw_only=True, default=False)
+
+    @property
+    def path(self) -> str:
+        """The decoded path."""
+        return str(self.request.scope["path"])
+
+    @property
+    def acting(self) -> Acting:
+        """The author of changes."""
+        return Acting(self.person.name, self.person.role)
+
+    @property
+    def rights(self) -> frozenset[Right]:
+        """The person's rights."""
+        return RIGHTS[self.person.role]
+
+    def may(self, right: Right) -> bool:
+        """Return whether the person has a right."""
+        return self.person.may(right)
+
+    def page(self, view: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+        """Return a page of the desk."""
+        if self.problem is not None and status == 200:
+            status = self.problem.status
+        return HTMLResponse(self.renderer(view, self), status, {**NO_STORE, **(headers or {})})
+
+    def led(self, place: str, said: str = "", kind: str = "done") -> Response:
+        """Lead to a page after a form was taken; it tells what was done (a msgid, or text)."""
+        if said:
+            self.desk.sessions.say(self.session, kind, said)
+        return RedirectResponse(place, 303, dict(NO_STORE))
+
+    def typed(self, name: str, otherwise: str) -> str:
+        """Return what was typed into a field, where a form is shown again; else what the archive has."""
+        return self.form.raw(name) if self.is_typed and self.form.has(name) else otherwise
+
+    def with_problem(self, problem: Problem | None) -> DeskVisit:
+        """Return the visit with what was typed, to be shown again, and why."""
+        return replace(self, problem=problem, is_typed=True)

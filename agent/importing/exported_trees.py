@@ -1,0 +1,489 @@
+"""Puts the trees of an exported snapshot together again, from its rows and the tree that was exported before it.
+
+What the rows name stays or comes; all else of the tree before goes. Two trees are made at once: the snapshot's, and
+that which its publication saw, where its record names one. Both must have the ids that the record names.
+
+Reads exported WARCs into git: each body becomes a blob of its domain's repository, without any ref.
+
+A body is stored once its record is known to be whole. A process that is killed leaves objects only, and the next one
+finds them: git's importer keeps none twice.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from typing import IO
+
+from agent.importing import exported_records
+from agent.importing.exported_records import (
+    Arc,
+    File,
+    Lines,
+    Named,
+    NamedDocument,
+    NamedMet,
+    NamedRedirect,
+    NamedSnapshot,
+    Rows,
+    read_places,
+    row_of,
+)
+from agent.importing.foreign import ForeignRecord, Report, Step, printable
+from agent.importing.import_sources import Source, parts_of
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.document import data_xml
+from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.git.writing import FastImport, Rewriting
+from webarcfs.archive.history import redirect_lists
+from webarcfs.archive.history.versions import leads_to_arcs
+from webarcfs.archive.model.additions import blob_id
+from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, arc_path, is_data_file, second_path
+from webarcfs.archive.model.errors import Damaged, InvalidDocument, NotFound, UrlRefused
+from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.model.url_lists import MOST_LINES, REDIRECTS, read_list
+from webarcfs.archive.system import locks
+from webarcfs.archive.system.files import Sorter
+from webarcfs.export.selection import documents
+from webarcfs.warc.foreign_files import LONGEST_HEAD
+
+# == trees ============================================================================================================
+
+
+#: Faults that are counted before a snapshot is given up.
+_MOST_FAULTS = 1000
+_OWN = (DATA_XML, HEADERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A snapshot's trees: `seen` is what its publication saw, empty for all of it.
+
+    `stored_by` are the snapshots that its new documents name as those that stored them, `met` the list of what its
+    crawl met unchanged, empty without one.
+    """
+
+    tree: str
+    seen: str
+    stored_by: frozenset[CommitTag] = frozenset()
+    met: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Old:
+    """A place of the tree before: its files by their paths in it. A list of redirects has one, without a name."""
+
+    path: str
+    is_list: bool
+    files: Mapping[str, str]
+
+
+#: Asked between two places; it raises Interrupted.
+Stop = Callable[[], None]
+
+
+def build(store: Repository, named: NamedSnapshot, before: str | None, rows: Rows, stop: Stop) -> Built:
+    """Store the trees of a snapshot; return them. Raises Damaged, with the reason, if they are not the named ones.
+
+    `before` is the tree that its revisits are told of; None for none.
+    """
+    with ExitStack() as stack:
+        work = _Work(store, named, before, stack)
+        for place in _joined(rows, work.places_before()):
+            stop()
+            work.take(*place)
+        return work.finish()
+
+
+def with_met(store: Repository, named: NamedSnapshot, built: Built, met: str) -> Built:
+    """Return the trees with the list of what the crawl met, the blob `met`. Raises Damaged if it is not of them."""
+    if not named.met_is_listed:
+        return built
+    if not met:
+        raise Damaged("the record with the list of what its crawl met unchanged is missing")
+    redirect_lists.check(store, built.seen or built.tree, redirect_lists.read(store, met))
+    return replace(built, met=met)
+
+
+def stored_by(raw: bytes, tag: CommitTag, arc: str) -> CommitTag:
+    """Return the snapshot that stored a document, by its data.xml. Raises Damaged if that cannot be of this place."""
+    try:
+        data_xml.validate(raw)
+        meta = data_xml.metadata(raw)
+        known = {f"/{arc_path(meta.url)}", f"/{second_path(meta.url)}"}
+    except (InvalidDocument, UrlRefused) as error:
+        raise Damaged(str(error)) from None
+    if meta.path != f"/{tag.domain}/{arc}" or meta.path not in known or meta.domain != tag.domain:
+        raise Damaged(f"it is the data.xml of {meta.path}")
+    if meta.commit_tag.domain != tag.domain or meta.commit_tag > tag:
+        raise Damaged(f"it names the crawl {meta.commit_tag}")
+    return meta.commit_tag
+
+
+class _Work:
+    def __init__(self, store: Repository, named: NamedSnapshot, before: str | None, stack: ExitStack) -> None:
+        self._store = store
+        self._named = named
+        self._before = before
+        self._sorter = stack.enter_context(Sorter(store.path / "objects" / "pack"))
+        self._tree = stack.enter_context(store.rewriting(before))
+        self._seen: Rewriting | None = stack.enter_context(store.rewriting(before)) if named.seen else None
+        self._faults: list[str] = []
+        self._stored_by: set[CommitTag] = set()
+        self._alone = ""  # a place of additions whose document no record names
+        #: Folders of additions that changed: none may be, or lead to, an ARC.
+        self._folders = stack.enter_context(Sorter(store.path / "objects" / "pack"))
+
+    # -- the tree before -----------------------------------------------------------------------------------------
+
+    def places_before(self) -> Iterator[tuple[bytes, Old]]:
+        """Yield the places of the tree before, each with its key: ARCs by the bytes of their paths, then its lists."""
+        if self._before is None:
+            return
+        for each in documents(self._store, self._before):
+            named = (part for name, blob in each.files.items() for part in (os.fsencode(name), blob.encode()))
+            self._sorter.add(b"\0".join([b"1", os.fsencode(each.path), *named]))
+        top = self._store.find(self._before, REDIRECTS)
+        for place, entry in redirect_lists.places(self._store, top):
+            self._sorter.add(b"\0".join([b"2", place.encode(), b"", entry.oid.encode()]))
+        for row in self._sorter.rows():
+            section, path, *files = row.split(b"\0")
+            pairs = zip(map(os.fsdecode, files[::2]), map(bytes.decode, files[1::2]), strict=True)
+            yield b"\0".join([section, path]), Old(os.fsdecode(path), section == b"2", dict(pairs))
+
+    # -- places --------------------------------------------------------------------------------------------------
+
+    def take(self, named: Arc | Lines | None, old: Old | None) -> None:
+        """Put a place into the trees: as the rows name it, None if they do not; and as the tree before has it."""
+        if isinstance(named, Lines) or (old is not None and old.is_list):
+            self._list(named if isinstance(named, Lines) else None, old)
+            return
+        path = named.path if named is not None else old.path if old is not None else ""
+        had = old.files if old is not None else {}
+        new = self._files(named, had) if named is not None else {}
+        blobs = {name: file.blob for name, file in new.items() if file.blob is not None}
+        _change(self._tree, path, had, blobs)
+        if self._seen is not None:
+            _change(self._seen, path, had, _as_seen(named, new))
+
+    def _files(self, named: Arc, old: Mapping[str, str]) -> dict[str, File]:
+        """Return the files that an ARC has now."""
+        files = dict(named.files)
+        if not named.data:
+            self._alone = self._alone or named.path
+        elif files[named.data].blob is None:  # told as a revisit: what is not named is as it was
+            for name in old:
+                if name in _OWN or (is_data_file(name) and "/" not in name):
+                    files.setdefault(name, File(old[name], named.seen))
+            if sum(is_data_file(name) for name in files if "/" not in name) > 1:
+                self._fault(f"/{self._named.tag.domain}/{named.path}: its data file had another name before")
+        for name, file in files.items():
+            if file.blob is None:
+                if name not in old:
+                    self._fault(
+                        f"/{self._named.tag.domain}/{named.path}/{name} is not in the tree before, {self._before}"
+                    )
+                files[name] = File(old.get(name), file.seen)
+        if named.data and DATA_XML not in files:
+            self._fault(f"/{self._named.tag.domain}/{named.path}: the record of its {DATA_XML} is missing")
+        self._check(named, files, old)
+        return files
+
+    def _check(self, named: Arc, files: Mapping[str, File], old: Mapping[str, str]) -> None:
+        """Check what is new: descriptions, and the folders of additions."""
+        documents = {file.blob for name, file in files.items() if name == DATA_XML} | {*named.seen_files.values()}
+        for blob in documents - {None, old.get(DATA_XML)}:
+            assert blob is not None
+            try:
+                self._stored_by.add(stored_by(self._store.read(blob), self._named.tag, named.path))
+            except Damaged as error:
+                self._fault(f"/{self._named.tag.domain}/{named.path}/{DATA_XML}: {error}")
+        for folder in {name.partition("/")[0] for name in files if "/" in name and name not in old}:
+            self._folders.add(os.fsencode(f"{named.path}/{folder}"))
+
+    def _list(self, named: Lines | None, old: Old | None) -> None:
+        place = named.place if named is not None else old.path if old is not None else ""
+        lines, seen = (named.lines, named.seen) if named is not None else ([], [])
+        self._put_list(self._tree, place, lines, old)
+        if self._seen is not None:
+            self._put_list(self._seen, place, seen, old)
+
+    def _put_list(self, tree: Rewriting, place: str, lines: list[bytes], old: Old | None) -> None:
+        if not lines:
+            if old is not None:
+                tree.remove(place)
+            return
+        raw = b"".join(line + b"\n" for line in lines)
+        try:
+            if len(read_list(raw, place)) > MOST_LINES:
+                raise Damaged(f"a list of {len(lines)} lines")
+        except Damaged as error:
+            self._fault(f"/{self._named.tag.domain}/{place}: {error}")
+            return
+        if old is None or old.files[""] != blob_id(raw):
+            tree.write(place, raw)
+
+    # -- the end -------------------------------------------------------------------------------------------------
+
+    def _fault(self, line: str) -> None:
+        self._faults.append(line)
+        if len(self._faults) > _MOST_FAULTS:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        first, more = self._faults[0], len(self._faults) - 1
+        raise Damaged(first + (f"; and {more} more like that" if more else ""))
+
+    def finish(self) -> Built:
+        """Store the trees, and compare their ids."""
+        if self._faults:
+            self._give_up()
+        tree = self._tree.finish()
+        seen = self._seen.finish() if self._seen is not None else ""
+        if tree != self._named.tree:
+            alone = f", that of the document {self._alone} among them" if self._alone else ""
+            raise Damaged(
+                f"its records make the tree {tree}, and it was {self._named.tree}: records of it are missing or were"
+                f" changed{alone}"
+            )
+        if seen != self._named.seen:
+            raise Damaged(f"its publication saw the tree {self._named.seen}, and its records make {seen}")
+        for path in map(os.fsdecode, _each_once(self._folders.rows())):
+            entry = self._store.find(tree, path)
+            if entry is not None and entry.is_tree and leads_to_arcs(self._store, entry.oid):
+                raise Damaged(f"/{self._named.tag.domain}/{path} leads to ARCs, and no addition can be in it")
+        return Built(tree, seen, frozenset(self._stored_by))
+
+
+def _as_seen(named: Arc | None, new: Mapping[str, File]) -> dict[str, str]:
+    """Return the files of an ARC as the publication saw them."""
+    if named is None or not named.seen:
+        return {}
+    own = {name: file.blob for name, file in new.items() if file.blob is not None and (file.seen or name in _OWN)}
+    return own | named.seen_files
+
+
+def _change(tree: Rewriting, arc: str, old: Mapping[str, str], new: Mapping[str, str]) -> None:
+    for name in old.keys() - new.keys():
+        tree.remove(f"{arc}/{name}")
+    for name, blob in new.items():
+        if old.get(name) != blob:
+            tree.put(f"{arc}/{name}", blob)
+
+
+def _joined(rows: Rows, before: Iterator[tuple[bytes, Old]]) -> Iterator[tuple[Arc | Lines | None, Old | None]]:
+    """Yield the places of both, in order, each once."""
+    old = next(before, None)
+    for named in read_places(rows):
+        key = b"1\0" + os.fsencode(named.path) if isinstance(named, Arc) else b"2\0" + named.place.encode()
+        while old is not None and old[0] < key:
+            yield None, old[1]
+            old = next(before, None)
+        if old is not None and old[0] == key:
+            yield named, old[1]
+            old = next(before, None)
+        else:
+            yield named, None
+    while old is not None:
+        yield None, old[1]
+        old = next(before, None)
+
+
+def _each_once(rows: Iterable[bytes]) -> Iterator[bytes]:
+    last = None
+    for row in rows:
+        if row != last:
+            yield row
+        last = row
+
+
+# == intake ===========================================================================================================
+
+
+#: A smaller body waits in memory until its record is whole, a larger one in a file without a name.
+_IN_MEMORY = 1 << 20
+_CHUNK = 1 << 16
+#: Lines on faults of the files that are kept.
+MOST_FAULTS = 20
+
+
+class Intake:
+    """Takes files in. A context manager; `rows` and `snapshots` are complete after `end`.
+
+    `is_there` tells whether the archive has a snapshot already: its records are passed over.
+    """
+
+    def __init__(self, archive: Archive, stop: threading.Event, is_there: Callable[[NamedSnapshot], bool]) -> None:
+        self._archive = archive
+        self._stop = stop
+        self._is_there = is_there
+        self._stack = ExitStack()
+        self._open: _Blobs | None = None
+        self.rows = self._stack.enter_context(Sorter(archive.log))
+        self.snapshots: dict[CommitTag, NamedSnapshot] = {}
+        #: The blobs of the lists of what their crawls met.
+        self.lists: dict[CommitTag, str] = {}
+        #: Snapshots that cannot be taken, with the reason.
+        self.refused: dict[CommitTag, str] = {}
+        self.there: set[CommitTag] = set()
+        #: The domains whose repositories were written to.
+        self.touched: set[str] = set()
+        #: Numbers of records of snapshots' parts, and of responses.
+        self.named, self.others = 0, 0
+        #: Number of records that were not whole; lines on them.
+        self.broken = 0
+        self.faults: list[str] = []
+
+    def __enter__(self) -> Intake:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._open is not None:
+            self._open.close()
+        self._stack.close()
+
+    def file(self, source: Source, step: Step) -> None:
+        """Read one file; `step` is called with the bytes taken. Raises OSError on a full disk, Damaged."""
+        report = Report()
+        for part in parts_of(source.path, source.name, report, step):
+            for record in part.records:
+                step(part.taken())
+                self._record(part.name, record)
+        for line in report.losses.lines():
+            self._fault(line)
+
+    def end(self) -> None:
+        """Store all that was taken in."""
+        if self._open is not None:
+            self._open.finish()
+            self._open.close()
+            self._open = None
+
+    def _fault(self, line: str) -> None:
+        self.broken += 1
+        if len(self.faults) < MOST_FAULTS:
+            self.faults.append(printable(line))
+
+    def _record(self, file: str, record: ForeignRecord) -> None:
+        try:
+            found = self._read(record)
+        except Damaged as error:
+            self._fault(f"{file}: {error}")
+            return
+        if isinstance(found, NamedSnapshot):
+            self._snapshot(found)
+        elif found is not None and found.tag not in self.there:
+            blob = self._blob(record, found)
+            if not record.whole():
+                return  # `records` complains
+            if isinstance(found, NamedMet):
+                self.lists[found.tag] = blob or ""
+            else:
+                self.rows.add(row_of(found, blob))
+
+    def _read(self, record: ForeignRecord) -> Named | NamedSnapshot | None:
+        """Return what a record names, its HTTP head read; None where that is nothing, or it is not whole."""
+        if exported_records.is_snapshot(record.fields):
+            block = _block(record)
+            return exported_records.snapshot(record.fields, block) if record.whole() else None
+        found = exported_records.named(record.fields)
+        self.named, self.others = self.named + (found is not None), self.others + (record.type == "response")
+        if isinstance(found, NamedMet) and record.length > exported_records.LONGEST_MET:
+            raise Damaged(f"{found.tag}: a list of {record.length} bytes of what its crawl met")
+        if isinstance(found, NamedDocument) and found.stored and record.type == "response":
+            _skip_head(record)
+        return found
+
+    def _snapshot(self, found: NamedSnapshot) -> None:
+        known = self.snapshots.setdefault(found.tag, found)
+        if known.tree != found.tree:
+            self.refused[found.tag] = f"two of the files say different things of it: trees {known.tree}, {found.tree}"
+        if self._is_there(found):
+            self.there.add(found.tag)
+
+    def _blob(self, record: ForeignRecord, named: Named) -> str | None:
+        """Store the body of a record; return its blob, None where there is none, or the record is not whole."""
+        if isinstance(named, NamedRedirect) or not (isinstance(named, NamedMet) or named.stored):
+            return None
+        what = "what it met" if isinstance(named, NamedMet) else named.arc
+        with tempfile.SpooledTemporaryFile(_IN_MEMORY, prefix="tmp_", dir=str(self._archive.log)) as body:
+            while data := record.read(_CHUNK):
+                body.write(data)
+            if not record.whole():
+                return None
+            size = body.tell()
+            body.seek(0)
+            return self._blobs(named.tag.domain).store(f"{named.tag}: {what}", size, body)
+
+    def _blobs(self, domain: str) -> _Blobs:
+        if self._open is None or self._open.domain != domain:
+            self.end()
+            self.touched.add(domain)
+            self._open = _Blobs(self._archive, domain, self._stop)
+        return self._open
+
+
+class _Blobs:
+    """The importer of one domain, under the lock that keeps crawls from tidying up its unfinished packs."""
+
+    def __init__(self, archive: Archive, domain: str, stop: threading.Event) -> None:
+        self.domain = domain
+        with ExitStack() as stack:
+            stack.enter_context(locks.exclusive_until(archive.publishing_lock(domain), stop))
+            path = archive.repository(domain)
+            store = Repository(path) if path.is_dir() else Repository.create(path)
+            with locks.exclusive(archive.committing_lock(domain)):
+                store.drop_scratch()
+            self._importer: FastImport = stack.enter_context(store.importer(None))
+            self._stack = stack.pop_all()
+
+    def store(self, what: str, size: int, body: IO[bytes]) -> str:
+        """Store a body; return its blob."""
+        return self._importer.store(what, size, iter(lambda: body.read(_CHUNK), b""))
+
+    def finish(self) -> None:
+        """Make what was stored part of the repository."""
+        self._importer.finish()
+
+    def close(self) -> None:
+        """End the importer, and release the lock."""
+        self._stack.close()
+
+
+def drop_empty(archive: Archive, domain: str) -> None:
+    """Remove the repository of a domain that has no ref: of an import that published nothing."""
+    path = archive.repository(domain)
+    if not path.is_dir() or Repository(path).ref_names("refs/"):
+        return
+    with locks.exclusive(archive.publishing_lock(domain)), suppress(NotFound):
+        if not Repository(path).ref_names("refs/"):  # nobody began to crawl it meanwhile
+            shutil.rmtree(path)
+
+
+def _block(record: ForeignRecord) -> bytes:
+    """Return the block of a snapshot's record."""
+    if record.length > exported_records.LONGEST_SNAPSHOT:
+        raise Damaged(f"{record.fields.get('warc-target-uri', '')}: a record of {record.length} bytes")
+    return b"".join(iter(lambda: record.read(_CHUNK), b""))
+
+
+def _skip_head(record: ForeignRecord) -> None:
+    """Read the HTTP head of a response."""
+    size = 0
+    while line := record.readline(LONGEST_HEAD):
+        size += len(line)
+        if line in (b"\r\n", b"\n"):
+            return
+        if size > LONGEST_HEAD:
+            break
+    raise Damaged(f"{record.fields.get('warc-target-uri', '')}: a response whose head does not end")
+
+
+def in_order(sources: Sequence[Source]) -> list[Source]:
+    """Return files by name: as they were written, so that what is there already is known before its records."""
+    return sorted(sources, key=lambda source: (source.name, source.digest))

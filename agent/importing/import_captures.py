@@ -1,0 +1,295 @@
+"""The captures of foreign files as rows of an import's index.
+
+The `content` of a capture tells its version: captures of one URL with the same content are one version.
+
+Resolves revisit records: finds the responses that they repeat (WARC 1.1, section 6.7 and annex).
+
+A response is found by digest, or by the URL and time that the record refers to: in all files of the import, then in the
+archive. In the archive it is the version of the URL that was valid at that time, or another version with that digest.
+Without a digest, or if the server compressed the body (the digest is then of the compressed body), the time alone
+decides.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Any
+
+from agent.crawl.frontier import FoundCapture, FrontierUrl, StoredBody, StoredCapture, UrlOutcome
+from agent.crawl.import_index import ImportIndex
+from agent.crawl.vocabulary import GONE, NOT_MODIFIED, LinkKind, Reason, Status, UrlState, is_error_page
+from agent.importing.foreign import Spool, Tally
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.repository import CRAWLS, Repository
+from webarcfs.archive.model.arc_paths import HEADERS, arc_path, data_name, places, split
+from webarcfs.archive.model.errors import NotFound
+from webarcfs.archive.model.metadata import format_time, from_epoch, parse_compact_time
+from webarcfs.content import mimetype
+from webarcfs.warc import http_response
+from webarcfs.warc.http_response import base32, capture_key
+
+# == captures =========================================================================================================
+
+
+#: The content of a capture that says that there is nothing at its URL any more.
+GONE_CONTENT = "gone"
+#: How much of what should be a URL stands in crawl.log.
+_LONGEST_URI = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """The URL of a record: canonical, with its domain and the time of the capture; `fraction` in nanoseconds."""
+
+    url: str
+    domain: str
+    time: datetime
+    fraction: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPlace:
+    """Where a record is: number of its file, its number in that file, the name of its crawl."""
+
+    source: int
+    ordinal: int
+    crawl: str
+
+
+def capture_row(
+    record: RecordPlace, capture: Capture, outcome: UrlOutcome, batch: int, *, body: str = "", head: bytes = b""
+) -> FoundCapture:
+    """Return the row of a capture; `batch` is the number of the WARC with its body, `body` the digest of that.
+
+    `head` is that of a revisit which has one of its own.
+    """
+    return FoundCapture(
+        source=record.source,
+        ordinal=record.ordinal,
+        name=record.crawl,
+        url=capture.url,
+        domain=capture.domain,
+        time=int(capture.time.timestamp()),
+        fraction=capture.fraction,
+        state=outcome.state,
+        status=outcome.status,
+        note=outcome.note,
+        batch=batch,
+        position=outcome.position,
+        size=outcome.size,
+        mime=outcome.mime,
+        digest=outcome.digest,
+        arc=outcome.arc,
+        target=outcome.target,
+        content=_content(outcome, body),
+        head=head,
+    )
+
+
+def log_row(capture: StoredCapture) -> FrontierUrl:
+    """Return a capture as crawl.log has it."""
+    return FrontierUrl(
+        id=capture.id,
+        url=capture.url,
+        domain=capture.domain,
+        kind=LinkKind.LINK,
+        depth=0,
+        hops="",
+        found_on=None,
+        state=capture.state,
+        tries=1,
+        not_before=0.0,
+        status=capture.status,
+        note=capture.note,
+        batch=capture.batch,
+        position=capture.position,
+        size=capture.size,
+        mime=capture.mime,
+        digest=capture.digest,
+        captured=format_time(from_epoch(capture.time)) if capture.time else "",
+        arc=capture.arc,
+        target=capture.target,
+        expanded=-1,
+        nested=0,
+        links=-1,
+        inner=0,
+        result=capture.result,
+    )
+
+
+def untaken_row(record: RecordPlace, uri: str, time: datetime | None, why: str) -> FoundCapture:
+    """Return the row of a record that is not taken, for crawl.log."""
+    url = "%20".join(uri.encode("utf-8", "backslashreplace").decode().split())[:_LONGEST_URI]
+    return FoundCapture(
+        source=record.source,
+        ordinal=record.ordinal,
+        name=record.crawl,
+        url=url or "-",
+        time=int(time.timestamp()) if time else 0,
+        state=UrlState.REFUSED,
+        status=int(Status.ILLEGAL_URL if why == Reason.BAD_URL else Status.INVALID_RESPONSE),
+        note=why,
+    )
+
+
+def _content(outcome: UrlOutcome, body: str) -> str:
+    if outcome.arc:
+        return f"{body} error" if is_error_page(outcome.status) else body
+    if outcome.target:
+        return f"{outcome.status} {outcome.target}"
+    return GONE_CONTENT if outcome.state == UrlState.DONE and outcome.status in GONE else ""
+
+
+# == revisits =========================================================================================================
+
+
+_CHUNK = 1 << 18
+#: Number of different versions of a URL that are compared with a digest.
+_MOST_VERSIONS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A decoded body, and the head of its response."""
+
+    head: bytes
+    file: IO[bytes]
+    size: int
+
+    def parts(self) -> Iterator[bytes]:
+        self.file.seek(0)
+        while data := self.file.read(_CHUNK):
+            yield data
+
+
+@dataclass(frozen=True, slots=True)
+class Resolving:
+    """What revisits are resolved with: the index of the files, the archive, a folder for bodies.
+
+    Bodies of the archive are written into `spool`, whose number is `batch`. `losses` are revisits of nothing.
+    """
+
+    index: ImportIndex
+    archive: Archive
+    folder: Path
+    spool: Spool
+    batch: int
+    losses: Tally
+
+    def resolve(self) -> None:
+        """Add a capture for every revisit; one of an earlier import that finds nothing again waits on."""
+        for revisit in self.index.revisits():
+            self._resolve(revisit)
+
+    def _resolve(self, revisit: dict[str, Any]) -> None:
+        url, time = str(revisit["url"]), from_epoch(revisit["time"])
+        capture = Capture(url, split(arc_path(url))[0], time, revisit["fraction"])
+        body, own = self._body(revisit, capture), http_response.parse_head(revisit["head"])
+        if body is None and not revisit["source"]:
+            return
+        if body is None:
+            self.losses.add(capture.domain, "a revisit of what is neither in the files nor in the archive", url)
+            lost = UrlOutcome(
+                id=0, state=UrlState.FAILED, status=int(Status.INVALID_RESPONSE), note=Reason.REVISIT_UNRESOLVED
+            )
+            self.index.add_found(capture_row(_place(revisit), capture, lost, 0))
+            return
+        has_own_head = own is not None and own.status != NOT_MODIFIED
+        outcome = UrlOutcome(
+            id=0,
+            state=UrlState.DONE,
+            status=own.document_status if own is not None and has_own_head else body.status,
+            position=body.position,
+            size=body.size,
+            mime=mimetype.declared_type(own.content_type) if own is not None and has_own_head else body.mime,
+            digest=str(revisit["digest"]).removeprefix("sha1:"),
+            arc=split(arc_path(url))[1],
+            note=Reason.REVISIT,
+        )
+        digest = body.content.partition(" ")[0]
+        head = revisit["head"] if has_own_head else b""
+        row = capture_row(_place(revisit), capture, outcome, body.batch, body=digest, head=head)
+        self.index.add_found(row)
+        self.index.add_body([capture_key(url, revisit["time"])], replace(body, status=row.status, mime=row.mime))
+
+    def _body(self, revisit: dict[str, Any], capture: Capture) -> StoredBody | None:
+        """Return the body that a revisit refers to: in all files of the import, else in the archive."""
+        keys = [revisit["digest"], capture_key(revisit["origin"], revisit["seen"])]
+        body = next((body for key in keys if key and (body := self.index.body(key))), None)
+        if body is not None:
+            return body
+        with ExitStack() as stack:
+            found = _in_the_archive(self.archive, self.folder, revisit, stack)
+            return None if found is None else self._spooled(found, capture)
+
+    def _spooled(self, found: _Found, capture: Capture) -> StoredBody:
+        head = http_response.parse_head(found.head)
+        assert head is not None  # it was read before
+        position = self.spool.add(capture.url, capture.time, found.head, found.parts())
+        mime = mimetype.declared_type(head.content_type)
+        return StoredBody(self.batch, position, found.size, head.document_status, mime, _sha1(found))
+
+
+def _place(revisit: dict[str, Any]) -> RecordPlace:
+    return RecordPlace(revisit["source"], revisit["ordinal"], revisit["name"])
+
+
+def _in_the_archive(archive: Archive, folder: Path, revisit: dict[str, Any], stack: ExitStack) -> _Found | None:
+    domain = split(arc_path(revisit["origin"]))[0]
+    try:
+        store = Repository(archive.repository(domain))
+    except NotFound:
+        return None
+    body = _scratch(folder, stack)
+    wanted = str(revisit["digest"]).removeprefix("sha1:")
+    comparable = bool(wanted) and ":" not in wanted
+    when = revisit["seen"] or revisit["time"]
+    name = data_name(revisit["origin"])
+    known = (each for arc in places(revisit["origin"]) for each in _versions(store, arc, name, when))
+    for valid, blob, head in known:
+        packed = http_response.parse_head(head)
+        by_time = valid and (not comparable or (packed is not None and bool(packed.get("content-encoding"))))
+        if not by_time and not comparable:
+            continue
+        body.seek(0)
+        body.truncate()
+        store.copy(blob, body.fileno())
+        size = os.fstat(body.fileno()).st_size
+        found = _Found(head, body, size)
+        if packed is not None and (by_time or _sha1(found) == wanted):
+            return found
+    return None
+
+
+def _versions(store: Repository, arc: str, name: str, seconds: int) -> Iterator[tuple[bool, str, bytes]]:
+    """Yield the versions of an ARC as (valid at the time, data file, head), beginning with the valid version."""
+    crawls = {int(parse_compact_time(time).timestamp()): oid for time, oid in store.refs(CRAWLS).items()}
+    before = sorted((time for time in crawls if time <= seconds), reverse=True)
+    after = sorted(time for time in crawls if time > seconds)
+    seen: set[str] = set()
+    for time in (*before, *after):
+        tree = store.commit(crawls[time]).tree
+        data, head = store.find(tree, f"{arc}/{name}"), store.find(tree, f"{arc}/{HEADERS}")
+        if data is not None and head is not None and not data.is_tree and data.oid not in seen:
+            seen.add(data.oid)
+            yield bool(before) and time == before[0], data.oid, store.read(head.oid)
+        if len(seen) >= _MOST_VERSIONS:
+            return
+
+
+def _sha1(found: _Found) -> str:
+    digest = hashlib.sha1(usedforsecurity=False)
+    for part in found.parts():
+        digest.update(part)
+    return base32(digest.digest())
+
+
+def _scratch(folder: Path, stack: ExitStack) -> IO[bytes]:
+    return stack.enter_context(tempfile.TemporaryFile(dir=folder, buffering=0))

@@ -1,0 +1,391 @@
+"""Recognises formats that are not read by their first bytes: those often found beside WARC files.
+
+Names are not reliable: files are renamed, and a `.gz` file may contain any format.
+
+What an imported file consists of: one stream of records, or several in a WACZ, or the cache of an HTTrack mirror.
+
+The files imported so far, from the trailers of the imports' commits.
+
+A file is imported when the last of its snapshots is published, whose commit has `Source-End`. The commits of older
+versions, without `Import`, have `Source` for all files of their import, which made one snapshot of each host.
+
+A note in `log/` stores the hashes and the last commit that was read, so that the next import reads only newer commits.
+The note only saves time: without it, all commits are read again.
+
+The files of an import: those that were named, those in folders that were named, and standard input.
+
+Each content is one source, identified by its SHA-256.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import sys
+import tempfile
+import zlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from agent.crawl.job_folder import named_after
+from agent.importing import httrack
+from agent.importing.foreign import Part, Report, Step, file_part, printable, shown
+from agent.importing.wacz_files import ZIP_MAGIC, Wacz
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.history import sequence
+from webarcfs.archive.index.database import Database
+from webarcfs.archive.model.errors import Damaged, UsageError, WebarcError
+from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.system import files
+from webarcfs.warc.bytestream import GZIP, MAGIC
+
+# == otherformats =====================================================================================================
+
+
+_SAMPLE = 1 << 12
+_LARGEST_JSON = 1 << 24
+_LONGEST_LIST = 500
+_INDEX = "is an index, and has no records; import the WARC files that it names"
+_FORMATS: tuple[tuple[re.Pattern[bytes], str], ...] = (
+    (re.compile(rb"BZh[1-9]1AY&SY"), "is compressed with bzip2, which is not read; `bzip2 -d` unpacks it"),
+    (re.compile(rb"\xfd7zXZ\x00"), "is compressed with xz, which is not read; `xz -d` unpacks it"),
+    (re.compile(rb"7z\xbc\xaf\x27\x1c"), "is a 7z archive; `7z x` unpacks it, and its folder can be imported"),
+    (re.compile(rb"[ \t]CDX [A-Za-z]|[^\s]+\)[^\s]* \d{14} [{\S]|!OpenWayback-CDXJ|!meta \{"), _INDEX),
+    (
+        re.compile(rb"(?is)(?:[\w-]+:[^\n]*\n(?:[ \t][^\n]*\n)*){1,40}?Content-Type:\s*multipart/related"),
+        "is MHTML, a page that a browser saved, and no record of what a server sent; crawl the page",
+    ),
+    (
+        re.compile(rb"(?i)(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html|!--)"),
+        "is a page (HTML), and no record of what a server sent; crawl it, or let warcit make a WARC of such files",
+    ),
+    (re.compile(rb"(?s:.{257})ustar"), "is a tar archive; `tar -x` unpacks it, and its folder can be imported"),
+)
+
+
+def named(path: Path, name: str) -> str:
+    """Return a message with the file's format and the remedy; empty for a format that is read, or an unknown one."""
+    with path.open("rb") as file:
+        start = file.read(_SAMPLE)
+    if start.startswith(MAGIC):
+        try:
+            start = zlib.decompressobj(GZIP).decompress(start, _SAMPLE)
+        except zlib.error:
+            return ""
+    if start.lstrip().startswith(b"{") and (words := _har(start) or _collection(path)):
+        return f"{name} {words}"
+    found = next((words for pattern, words in _FORMATS if pattern.match(start)), "")
+    return f"{name} {found}" if found else ""
+
+
+def _har(start: bytes) -> str:
+    """Return what to say of a HAR, the archive of a browser's network panel; empty for another file."""
+    is_har = re.match(rb'\s*\{\s*"log"\s*:\s*\{', start) is not None
+    return "is a HAR, which is not read; har2warc makes a WARC of it" if is_har else ""
+
+
+def _collection(path: Path) -> str:
+    """Return what a JSON file says, if it is a list of WACZ files (multi-WACZ)."""
+    if path.stat().st_size > _LARGEST_JSON:
+        return ""
+    try:
+        package = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        return ""
+    resources = package.get("resources") if isinstance(package, dict) else None
+    if not isinstance(resources, list):
+        return ""
+    named = ", ".join(str(each.get("path") or each.get("name")) for each in resources if isinstance(each, dict))
+    return f"only names WACZ files (multi-WACZ); import those: {printable(named)[:_LONGEST_LIST]}"
+
+
+# == parts ============================================================================================================
+
+
+def parts_of(path: Path, name: str, report: Report, step: Step) -> Iterator[Part]:
+    """Yield the parts of the file `path`, which messages call `name`. Raises WebarcError if it has another format."""
+    if is_mirror(path):
+        yield from httrack.parts(path, name, report)
+        return
+    with path.open("rb") as file:
+        start, size = file.read(4), file.seek(0, 2)
+        if start in ZIP_MAGIC:
+            yield from Wacz(file, size, name).parts(report, step)
+        elif other := named(path, name):
+            raise Damaged(other)
+        else:
+            yield file_part(file, size, name, report)
+
+
+def check(path: Path, name: str) -> set[str]:
+    """Return the digests that a WACZ has of its WARC files. Raises WebarcError for a format that is not read."""
+    with path.open("rb") as file:
+        start, size = file.read(4), file.seek(0, 2)
+        if start in ZIP_MAGIC and not is_mirror(path):
+            return Wacz(file, size, name).digests()
+    for _ in parts_of(path, name, Report(), lambda _: None):
+        pass
+    return set()
+
+
+def is_mirror(path: Path) -> bool:
+    """Return whether a file is the cache of a mirror of HTTrack."""
+    return path.name == httrack.ANSWERS and path.parent.name == httrack.CACHE
+
+
+# == importedfiles ====================================================================================================
+
+
+_NOTE = "imported.json"
+_PREFIX = "sha256:"
+
+
+def known_sources(archive: Archive) -> set[str]:
+    """Return the hashes of all files imported so far; webarc.db must be synchronised with git."""
+    (number, last), known = _noted(archive)
+    with Database(archive.database) as database:
+        news = list(database.since(number - 1))
+    if news[:1] == [(number, last)]:
+        del news[0]
+    elif number:  # git was reset to an older state, or the note is from another archive
+        return _forgotten(archive)
+    for _, tag in news:
+        known |= _sources_of(archive, CommitTag.parse(tag))
+    if news:
+        with suppress(OSError):
+            note = {"sequence": news[-1][0], "tag": news[-1][1], "sources": sorted(known)}
+            files.write(archive.log / _NOTE, note, durable=False)
+    return known
+
+
+def _forgotten(archive: Archive) -> set[str]:
+    (archive.log / _NOTE).unlink()
+    return known_sources(archive)
+
+
+def _noted(archive: Archive) -> tuple[tuple[int, str], set[str]]:
+    """Return (number, commitTag) of the last commit that was read, and the hashes up to it."""
+    try:
+        note = files.read(archive.log / _NOTE) or {}
+        return (int(note["sequence"]), str(note["tag"])), {str(each) for each in note["sources"]}
+    except (Damaged, KeyError, TypeError, ValueError):
+        return (0, ""), set()
+
+
+def _sources_of(archive: Archive, tag: CommitTag) -> set[str]:
+    store = Repository(archive.repository(tag.domain))
+    target = store.ref(tag.ref)
+    commit = sequence.crawl_commit(store, target) if target else None
+    if commit is None:
+        return set()
+    trailer = "Source-End" if commit.message.all("Import") else "Source"
+    return {value.removeprefix(_PREFIX) for value in commit.message.all(trailer)}
+
+
+# == sources ==========================================================================================================
+
+
+#: What stands for standard input.
+STDIN = Path("-")
+_STDIN_NAME = "standard input"
+_CHUNK = 1 << 20
+_RECORDS = re.compile(r".*\.(w?arc(\.gz|\.zst)?|wacz)", re.IGNORECASE | re.DOTALL)
+_OPEN = ".open"  # Heritrix renames its files when they are complete
+_OLD_CACHE = "new.dat"  # of HTTrack before 3.31
+
+Progress = Callable[[str, int, int], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file to be imported, the SHA-256 of its content, its size in bytes, and what messages call it.
+
+    `inner` are the SHA-256 of the WARC files in a WACZ, as far as it says what they are.
+    """
+
+    path: Path
+    digest: str
+    size: int
+    name: str
+    inner: frozenset[str] = frozenset()
+
+    def is_among(self, digests: Collection[str]) -> bool:
+        """Return whether these have its content, or that of all WARC files in it."""
+        return self.digest in digests or (bool(self.inner) and all(each in digests for each in self.inner))
+
+    @property
+    def place(self) -> str:
+        """Where it is, for people."""
+        return _place(self.path, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The sources of an import; `remarks` tell which files were left out, `faults` which cannot be read."""
+
+    sources: tuple[Source, ...]
+    remarks: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
+
+
+def chosen(paths: Sequence[Path], spool: Path, stack: ExitStack, progress: Progress = lambda *_: None) -> Chosen:
+    """Return the files with their hashes, each content once.
+
+    Standard input is written to a file without a name in the folder `spool`, which is there until `stack` ends. A file
+    that has another format, or cannot be read, costs itself only. Raises UsageError if there is no such path, or
+    nothing in a folder; WebarcError if no file can be read.
+    """
+    remarks: list[str] = []
+    faults: list[WebarcError] = []
+    files: list[tuple[Path, str]] = []
+    sizes: dict[Path, int] = {}
+    for given in paths:
+        for path, name in _files(given, spool, stack, remarks, faults):
+            with _reading(path, name, faults):
+                sizes[path] = path.stat().st_size
+                files.append((path, name))
+    whole, done = sum(sizes.values()), 0
+    sources: dict[str, Source] = {}
+    for path, name in files:
+        with _reading(path, name, faults):
+            packed = check(path, _place(path, name))
+            digest = _digest(path, partial(_tell, progress, done, whole))
+            sources.setdefault(digest, Source(path, digest, sizes[path], name, frozenset(packed)))
+        done += sizes[path]
+    if not sources and faults:
+        raise faults[0] if len(faults) == 1 else Damaged("\n".join(map(str, faults)))
+    for source in list(sources.values()):
+        if source.is_among(sources.keys() - {source.digest}):
+            del sources[source.digest]
+            remarks.append(f"{source.name} is left out: its WARC files are among the others")
+    return Chosen(tuple(sources.values()), tuple(remarks), tuple(f"{fault}; it is left out" for fault in faults))
+
+
+def files_of(paths: Sequence[Path], spool: Path, stack: ExitStack) -> tuple[Path, ...]:
+    """Return the files that paths stand for, as `chosen` finds them. Raises UsageError."""
+    faults: list[WebarcError] = []
+    found = tuple(path for each in paths for path, _ in _files(each, spool, stack, [], faults))
+    for fault in faults:
+        raise fault
+    return found
+
+
+def sources_of(paths: Sequence[Path]) -> list[Source]:
+    """Return the sources of files and folders, each content once."""
+    return list(chosen(paths, Path(), ExitStack()).sources)
+
+
+def listed(path: Path) -> list[Path]:
+    """Return the paths in a file, one a line; those of standard input if it is `-`. Raises UsageError."""
+    try:
+        data = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"--list {shown(path)}: {error.strerror}") from None
+    found = [Path(os.fsdecode(line)) for line in data.replace(b"\r\n", b"\n").split(b"\n") if line.strip()]
+    if not found:
+        raise UsageError(f"--list {shown(path)}: there is no path in it")
+    return found
+
+
+def name_of(sources: Sequence[Source]) -> str:
+    """Return the publication of files imported without one: named after the first file and a hash of all contents."""
+    first = re.split(r"\.(?:warc|arc|wacz)(?![^.])", Path(sources[0].name).name, maxsplit=1)[0]
+    return named_after(first, digest_of(sources), "import")
+
+
+def digest_of(sources: Sequence[Source]) -> str:
+    """Return a short hash of all contents."""
+    return hashlib.sha256("\n".join(sorted(source.digest for source in sources)).encode()).hexdigest()[:8]
+
+
+@contextmanager
+def _reading(path: Path, name: str, faults: list[WebarcError]) -> Iterator[None]:
+    """Add why a file cannot be read to the faults."""
+    try:
+        yield
+    except Damaged as error:
+        faults.append(error)
+    except OSError as error:
+        faults.append(UsageError(f"{_place(path, name)}: {error.strerror}"))
+
+
+def _tell(progress: Progress, before: int, whole: int, taken: int) -> None:
+    progress("check files (bytes)", before + taken, whole)
+
+
+def _digest(path: Path, step: Callable[[int], object]) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while data := file.read(_CHUNK):
+            digest.update(data)
+            step(file.tell())
+    return digest.hexdigest()
+
+
+def _place(path: Path, name: str) -> str:
+    return name if name == _STDIN_NAME else shown(path)
+
+
+def _files(
+    path: Path, spool: Path, stack: ExitStack, remarks: list[str], faults: list[WebarcError]
+) -> Iterator[tuple[Path, str]]:
+    """Yield the files that a path stands for, and their names."""
+    if path == STDIN:
+        yield _spooled(spool, stack), _STDIN_NAME
+    elif path.is_dir():
+        left_out: list[str] = []
+        before = len(faults)
+        found = list(_inside(path, left_out, faults))
+        remarks += left_out
+        if not found and len(faults) == before:
+            old = any(_OLD_CACHE in names for _, _, names in os.walk(path))
+            why = "its cache is of an HTTrack before 3.31, which is not read" if old else _NOTHING
+            raise UsageError("\n".join([*left_out, f"{shown(path)}: {why}"]))
+        yield from found
+    elif path.is_file():
+        yield path.resolve(), _name(path)
+    else:
+        raise UsageError(f"{shown(path)} is no file and no folder")
+
+
+_NOTHING = (
+    "there is no WARC, ARC or WACZ file in this folder, and no hts-cache/new.zip of HTTrack. A mirror alone does not "
+    "tell what the servers sent; wget keeps that with --warc-file=NAME. warcit makes a WARC of files alone"
+)
+
+
+def _inside(top: Path, remarks: list[str], faults: list[WebarcError]) -> Iterator[tuple[Path, str]]:
+    def add_unreadable(error: OSError) -> None:
+        faults.append(UsageError(f"{shown(error.filename)}: {error.strerror}"))
+
+    for folder, folders, names in os.walk(top, onerror=add_unreadable):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(folder) / name
+            if _RECORDS.fullmatch(name) or is_mirror(path):
+                if path.is_symlink():
+                    remarks.append(f"{shown(path)} is left out: it is a symbolic link; give it by name")
+                elif path.is_file():
+                    yield path.resolve(), _name(path)
+            elif name.endswith(_OPEN) and _RECORDS.fullmatch(name.removesuffix(_OPEN)):
+                remarks.append(f"{shown(path)} is left out: its crawler has it open, or died; give it by name")
+
+
+def _name(path: Path) -> str:
+    """Return what messages call a file: its name, for a mirror of HTTrack its folder."""
+    path = path.resolve()
+    return shown(path.parent.parent.name or "mirror") if is_mirror(path) else shown(path.name)
+
+
+def _spooled(folder: Path, stack: ExitStack) -> Path:
+    file = stack.enter_context(tempfile.TemporaryFile(dir=folder))  # noqa: SIM115 # as long as `stack`
+    shutil.copyfileobj(sys.stdin.buffer, file, _CHUNK)
+    file.flush()
+    return Path(f"/proc/self/fd/{file.fileno()}")

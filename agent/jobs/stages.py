@@ -1,0 +1,349 @@
+"""Stage 2, unpack: makes documents from WARC records, with decoded bodies and the heads as received.
+
+Stage 3, filter: each document passes the configured chain; refused documents are dropped (/Cr-9/, /Fi-1…4/).
+
+Stage 4, normalise: assigns each document its ARC and the name of its data file (/Cr-8.2/, /Cr-11/).
+
+Two URLs of one crawl may share an ARC (http and https, `/` and `/index.html`). Where they have the same bytes, one ARC
+has them, and crawl.log names its URL at the other. Where the bytes differ, both are kept: the ARC's first name stays
+with the URL that has it, and each other URL gets a second name, for good. In a new place https has the first name, then
+the URL of the directory, then the capture that is older.
+
+Stage 5, compare: the ARC of a document with the same bytes stays unchanged; later stages skip the document.
+
+The cost depends on changes, not on size. The ARC keeps its head, times, title and additions. An ARC that another crawl
+captured after this document stays unchanged, too.
+A page and an error page with the same bytes are not the same.
+
+Stage 6, extract: the metadata of a document, from its content and its head (/Cr-12/).
+
+Stage 7, describe: the data.xml of each new or changed document, validated (/Cr-13/).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
+from itertools import groupby
+
+from agent.crawl.frontier import FILTER_ERRORS, FilterFailure, FrontierUrl
+from agent.crawl.vocabulary import LinkKind, Reason, Result, UrlState, is_error_page
+from agent.crawl.wget import BatchFiles
+from agent.filters import Keep, chain
+from agent.pipeline.domain_run import Body, Document, DomainRun, TreeReader, replace
+from webarcfs.archive.document import data_xml
+from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.repository import PUBLICATIONS
+from webarcfs.archive.history import redirect_lists
+from webarcfs.archive.history.versions import is_arc
+from webarcfs.archive.model.arc_paths import DATA_XML, data_name, second_name
+from webarcfs.archive.model.metadata import CET, RESOURCE, MetaData, parse_time
+from webarcfs.archive.model.url_lists import STATUSES, place_of
+from webarcfs.content import mimetype, text
+from webarcfs.warc import decoding, http_response, job_warc
+
+# == unpack ===========================================================================================================
+
+
+def unpack(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]:
+    """Yield the job's documents of this domain, after those given. Each WARC is read once, from start to end."""
+    yield from documents
+    frontier = run.job.frontier
+    for batch in frontier.document_batches(run.domain):
+        path = BatchFiles(run.job.folder, batch).warc
+        with path.open("rb") as file:
+            for row in frontier.documents(run.domain, batch):
+                document = _document(row, job_warc.response_at(file, row.position), run)
+                if document is not None:
+                    yield document
+
+
+def _document(row: FrontierUrl, response: http_response.Response, run: DomainRun) -> Document | None:
+    body = Body(run.job.folder)
+    try:
+        for part in decoding.body_of(response):
+            body.write(part)
+    except decoding.BadBody as error:
+        body.close()
+        run.note(row.id, Result.UNDECODABLE, note=str(error))
+        return None
+    return Document(
+        row=row.id,
+        url=row.url,
+        status=response.head.document_status,
+        head=response.head,
+        body=body,
+        captured=parse_time(row.captured) if row.captured else response.date,
+        folder=run.job.folder,
+        arc=row.arc,
+        source=RESOURCE if Reason.RESOURCE in row.note.split(",") else "",
+    )
+
+
+# == filter ===========================================================================================================
+
+
+_log = logging.getLogger(__name__)
+
+
+def filter_(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]:
+    """Yield the documents that every filter keeps. A filter that raises keeps the document; a job reports it once."""
+    job = run.job
+    types = job.types
+    filters = chain(job.settings.filters, job.archive.filters, None if types.are_own else job.profile)
+    if types.are_own:
+        filters.insert(0, ("types", lambda document: types.wants(document.mime_type)))
+    failures: dict[str, FilterFailure] = job.frontier.get(FILTER_ERRORS) or {}
+    failed_before = sum(each["documents"] for each in failures.values())
+    for document in documents:
+        refused_by = next((name for name, keep in filters if not _keeps(name, keep, document, failures)), None)
+        if "path" in document.__dict__:
+            document.path.unlink(missing_ok=True)
+        if refused_by is None:
+            yield document
+        else:
+            run.note(document.row, Result.FILTERED, document.mime_type, f"{Reason.FILTER}{refused_by}")
+            document.body.close()
+    if sum(each["documents"] for each in failures.values()) > failed_before:
+        with job.frontier.changes():
+            job.frontier.set(FILTER_ERRORS, failures)
+
+
+def _keeps(name: str, keep: Keep, document: Document, failures: dict[str, FilterFailure]) -> bool:
+    try:
+        return bool(keep(document))
+    except (Exception, SystemExit) as error:  # foreign code: none of its exceptions may lose a page
+        if name not in failures:
+            _log.exception("filter %s failed on %s; it keeps what it fails on", name, document.url)
+            failures[name] = {"documents": 0, "first": document.url, "error": f"{type(error).__name__}: {error}"}
+        failures[name]["documents"] += 1
+        return True
+
+
+# == normalise ========================================================================================================
+
+
+def normalise(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]:
+    """Yield the documents that have an ARC of their own, with that and the name of its data file."""
+    names = _Names(run)
+    for document in documents:
+        name = data_name(document.url)
+        arc = names.arc_of(document, name)
+        if isinstance(arc, _Shared):
+            run.note(document.row, Result.DUPLICATE, document.mime_type, f"{Reason.SAME_AS}{arc.url}")
+            document.body.close()
+            continue
+        if arc != document.arc:
+            run.move(document.row, arc)
+            run.annotate(document.row, f"{Reason.DIFFERS_FROM}{names.holder_of(document.arc)}")
+        yield replace(document, arc=arc, data_name=name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """The URL whose ARC has the same bytes."""
+
+    url: str
+
+
+class _Names:
+    """Which document of a place has its first name, in one run on one domain."""
+
+    def __init__(self, run: DomainRun) -> None:
+        self._run = run
+        store = run.store
+        published = store.refs(PUBLICATIONS)
+        own = published.pop(run.job.publication.name, None)
+        self._last = TreeReader(store, own) if own else None
+        self._others = [TreeReader(store, tree) for tree in published.values()]
+        rivals = run.job.frontier.rivals(run.domain)
+        groups = groupby((row for row in rivals if not self._has_second(row.arc, row.url)), key=lambda row: row.arc)
+        self._winners = {arc: self._winner(arc, list(rows)) for arc, rows in groups}
+
+    def arc_of(self, document: Document, name: str) -> str | _Shared:
+        """Return the ARC of a document, or whose ARC has its bytes; `name` is that of its data file."""
+        first, second = document.arc, second_name(document.arc, document.url)
+        if self._has_second(first, document.url):
+            return second
+        entry = self._run.shelf.find(f"{first}/{name}")
+        is_same = entry is not None and entry.oid == document.body.blob
+        if first not in self._winners:
+            return first if is_same or self._is_free_for(document.url, first) else second
+        winner = self._winners[first]
+        if winner is None:
+            return _Shared(self._holder(first) or document.url) if is_same else second
+        if winner.id == document.row:
+            return first
+        own = self._run.job.frontier.by_url(document.url)
+        return _Shared(winner.url) if own is not None and own.digest == winner.digest else second
+
+    def holder_of(self, arc: str) -> str:
+        """Return the URL that has a first name from now on; empty if none has it any more."""
+        winner = self._winners.get(arc)
+        return winner.url if winner is not None else self._holder(arc) or ""
+
+    def _winner(self, arc: str, rows: list[FrontierUrl]) -> FrontierUrl | None:
+        """Return which of several captures of a place has its first name; None: an archived one of another URL."""
+        holder = self._holder(arc)
+        known = next((row for row in rows if row.url == holder), None)
+        if known is not None:
+            return known
+        return None if holder and not self._gives_way(holder, arc) else min(rows, key=_rank, default=None)
+
+    def _has_second(self, arc: str, url: str) -> bool:
+        return _has(self._run.shelf, second_name(arc, url))
+
+    def _holder(self, arc: str) -> str | None:
+        """Return the URL of the document that has a place; None without one."""
+        entry = self._run.shelf.find(f"{arc}/{DATA_XML}")
+        if entry is None or not entry.is_document:
+            return None
+        return data_xml.metadata(self._run.store.read(entry.oid)).url
+
+    def _is_free_for(self, url: str, arc: str) -> bool:
+        holder = self._holder(arc)
+        return holder is None or holder == url or self._gives_way(holder, arc)
+
+    def _gives_way(self, holder: str, arc: str) -> bool:
+        """Return whether the crawl ends the document that has a place: its URL redirects now, or is gone."""
+        row = self._run.job.frontier.by_url(holder)
+        if row is not None and row.kind != LinkKind.ROBOTS and row.state == UrlState.DONE and row.status in STATUSES:
+            return True
+        if row is not None or not self._run.complete or self._last is None:
+            return False
+        return _has(self._last, arc) and not any(_has(other, arc) for other in self._others)
+
+
+def _has(tree: TreeReader, arc: str) -> bool:
+    entry = tree.find(f"{arc}/{DATA_XML}")
+    return entry is not None and entry.is_document
+
+
+def _rank(row: FrontierUrl) -> tuple[bool, bool, str, int]:
+    is_folder = row.url.partition("?")[0].endswith("/")
+    return not row.url.startswith("https:"), not is_folder, row.captured, row.id
+
+
+# == compare ==========================================================================================================
+
+
+def compare(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]:
+    """Yield all documents, with the current entries of their ARC and whether the ARC stays unchanged."""
+    keep = run.job.settings.unchanged == "keep"
+    for document in documents:
+        folder = run.shelf.folder(document.arc)
+        if folder is None:
+            yield replace(document, unchanged=True) if _is_redirected_later(document, run) else document
+            continue
+        entries = tuple(folder.values())
+        data = folder.get(document.data_name)
+        same = is_arc(entries) and data is not None and not data.is_tree and data.oid == document.body.blob
+        is_error = is_error_page(document.status)
+        was_error = (is_error or run.errors) and _is_error(folder, run)
+        same = same and is_error == was_error
+        nested = any(entry.is_tree for entry in entries)
+        stays = (same and keep) or (bool(run.later.begun) and _is_older(document, folder, run))
+        yield replace(document, stored=entries, nested=nested, unchanged=stays, was_error=was_error)
+
+
+def _is_redirected_later(document: Document, run: DomainRun) -> bool:
+    """Return whether a crawl published meanwhile saw a redirect at the document's URL later; it stays."""
+    if not run.later.begun:
+        return False
+    place = place_of(document.url)
+    redirects = redirect_lists.lines(run.store, run.shelf.find(place), place)
+    later = any(each.url == document.url and each.time > document.captured for each in redirects)
+    if later:
+        run.note(document.row, Result.UNCHANGED, document.mime_type, Reason.OLDER)
+    return later
+
+
+def _is_error(folder: Mapping[str, Entry], run: DomainRun) -> bool:
+    """Whether the ARC holds an error page."""
+    described = folder.get(DATA_XML)
+    if described is None or not described.is_document:
+        return False
+    return is_error_page(data_xml.metadata(run.store.read(described.oid)).status)
+
+
+def _is_older(document: Document, folder: Mapping[str, Entry], run: DomainRun) -> bool:
+    """Return whether the ARC contains a later capture of another crawl; then it stays, and crawl.log notes that."""
+    described = folder.get(DATA_XML)
+    if described is None or described.is_tree:
+        return False
+    stored = data_xml.metadata(run.store.read(described.oid))
+    older = run.later.replaces(str(stored.commit_tag), document.captured)
+    if older:
+        run.note(document.row, Result.UNCHANGED, document.mime_type, Reason.OLDER)
+    return older
+
+
+# == extract ==========================================================================================================
+
+
+#: A server's clock may be ahead by this much; a Last-Modified further in the future is ignored (RFC 9110 8.8.2.1).
+_CLOCK_SKEW = timedelta(days=1)
+
+
+def extract(documents: Iterator[Document], _run: DomainRun) -> Iterator[Document]:
+    """Yield all documents; add title and creation time to the new and changed ones (the type is sniffed on demand).
+
+    Runs in this thread: threads that sniffed and parsed ahead slowed the other stages more than they saved.
+    """
+    for document in documents:
+        if document.unchanged:
+            yield document
+        else:
+            yield replace(document, title=_title(document), create_time=_create_time(document))
+
+
+def _title(document: Document) -> str:
+    """Return the title of an HTML or XML document, else an empty string (/Cr-12.2/)."""
+    if document.mime_type not in text.HTML_TYPES and not text.is_xml(document.mime_type):
+        return ""
+    charset = text.decode_charset(document.body.start(mimetype.SAMPLE), document.head.content_type)
+    return text.title_of(document.body.chunks(), charset, document.mime_type)
+
+
+def _create_time(document: Document) -> datetime:
+    """Return Last-Modified, else the time of the first capture of this content (/Cr-12.7/)."""
+    try:
+        found = parsedate_to_datetime(document.head.get("last-modified")).astimezone(CET)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return document.captured
+    plausible = found.year >= 1000 and found <= document.captured + _CLOCK_SKEW
+    return found.replace(microsecond=0) if plausible else document.captured
+
+
+# == describe =========================================================================================================
+
+
+def describe(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]:
+    """Yield all documents; add data.xml to the new and changed ones. Raises InvalidDocument if it is not valid."""
+    for document in documents:
+        if document.unchanged:
+            yield document
+            continue
+        xml = data_xml.describe(_metadata(document, run))
+        data_xml.validate(xml)
+        yield replace(document, data_xml=xml)
+
+
+def _metadata(document: Document, run: DomainRun) -> MetaData:
+    at_crawl_time = document.captured == run.tag.crawl_time
+    return MetaData(
+        url=document.url,
+        mime_type=document.mime_type,
+        title=document.title,
+        path=f"/{run.domain}/{document.arc}",
+        domain=run.domain,
+        crawl_time=run.tag.crawl_time,
+        create_time=document.create_time or document.captured,
+        commit_tag=run.tag,
+        captured=None if at_crawl_time else document.captured,
+        status=document.status,
+        source=document.source,
+    )

@@ -1,0 +1,415 @@
+"""Backups: an incremental copy of an archive in another folder, and the restore from it.
+
+The order makes a backup consistent: the journal first, then the catalogue, then the domains' repositories. An addition
+that `close` confirmed before the backup is in the journal's copy, or was committed since and is in a repository; an
+addition in both is committed once (refs/additions). A capture that is published meanwhile has no record in the backup,
+and gets it after a restore. Repositories are copied without a lock; only if a domain keeps changing, its publications
+wait for one transfer. webarc.db, catalogue.db and the feed derive from git and are left out. So are unfinished jobs (a
+crawl can be repeated, and the user has the files of an import), `log/` and locks.
+
+Damage by the disk is noticed only on reading. So each backup, unless `quick`, reads the existing copy: git's own
+checksums, and plain files against the archive's. A damaged repository is copied again from a readable archive; the
+damaged copy is renamed and never deleted.
+
+Reading costs a second of processor time for half a gigabyte or more, another for 100,000 documents, and the disk's
+time: nothing is unpacked. Refs that only the damaged copy has are taken over, where they can be read. Of plain files
+that differ one is damaged, and people must see which; one that the archive no longer has cannot be compared.
+
+The mark that makes a folder a backup and names its archive, and the lock of the backup.
+
+`webarc-agent verify` of a backup: checks whether it can be restored, with a line for each finding.
+
+It writes nothing, so the disk may be read-only. A backup contains no feed and no database, so each repository is only
+checked for its own consistency.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from agent.catalogue.recording import catch_up_records
+from agent.indexing.recovery import Recovered, recover
+from agent.maintenance.verification import Domain, catalogue_findings, documents, fsck, history, journal, read_refs
+from webarcfs.archive.additions.waiting_additions import settle_first
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import LAYOUT, MISSING, RESTORING, Archive, layout_of
+from webarcfs.archive.git import repository
+from webarcfs.archive.git import repository as repository_module
+from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.model.errors import Damaged, UsageError, WebarcError
+from webarcfs.archive.model.metadata import compact_time, format_time, now
+from webarcfs.archive.repair import mending
+from webarcfs.archive.repair.mending import mend_plain
+from webarcfs.archive.system import files, locks
+from webarcfs.archive.system.files import mirror, remove_others, sync_folder
+
+# == backupmark =======================================================================================================
+
+
+#: The file that makes a folder a backup: the archive's id, and when the backup was finished last.
+MARK = directory.BACKUP
+
+
+def is_backup(folder: Path) -> bool:
+    """Return whether a folder is a backup and not an archive."""
+    return (folder / MARK).is_file() and not (folder / "format").exists()
+
+
+def id_of(archive: Archive) -> str:
+    """Return the id of this archive; the first backup creates it."""
+    path = archive.root / "id"
+    if not path.exists():
+        scratch = archive.root / f".id-{os.getpid()}"
+        scratch.write_text(f"{uuid.uuid4()}\n", "ascii")
+        try:
+            os.link(scratch, path)
+        except FileExistsError:
+            pass  # another backup created it first
+        finally:
+            scratch.unlink()
+    return path.read_text("ascii").strip()
+
+
+@contextmanager
+def held(folder: Path, *, must_exist: bool = False) -> Iterator[dict[str, Any] | None]:
+    """Hold a backup exclusively; yield its mark, None for a new one. Raises UsageError if the folder is no backup."""
+    # The files of a first backup that was killed at once: its lock, and a temporary mark.
+    ours = (".lock", f".{MARK}.")
+    there = folder.is_dir() and not all(each.name.startswith(ours) for each in folder.iterdir())
+    if must_exist and not (folder / MARK).is_file():
+        raise UsageError(f"{folder} holds no backup: it has no {MARK}")
+    if there and not (folder / MARK).is_file():
+        raise UsageError(f"{folder} holds something that is no backup; give a folder of its own, or a new one")
+    folder.mkdir(parents=True, exist_ok=True)
+    with locks.exclusive_or_busy(folder / ".lock", f"{folder} is being written or read by another process"):
+        yield _read(folder / MARK) if there else None
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[dict[str, Any]]:
+    """Lock a backup with flock(2), if it has a lock file, without writing to it; yield its mark."""
+    lock = folder / ".lock"
+    with locks.exclusive_or_busy(lock, f"{folder} is being written or read") if lock.exists() else nullcontext():
+        yield _read(folder / MARK)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        mark = files.read(path) or {}
+        read = {"id": str(mark["id"]), "layout": int(mark["layout"]), "finished": mark["finished"]}
+    except (Damaged, ValueError, KeyError, TypeError):
+        raise UsageError(f"{path} cannot be understood; is it a backup of webarcfs?") from None
+    if read["layout"] > LAYOUT:
+        raise UsageError(f"{path.parent} has layout {read['layout']}, this program knows up to {LAYOUT}")
+    return read
+
+
+# == backups ==========================================================================================================
+
+
+#: Plain files and folders; a backup never deletes any of them.
+_PLAIN = (
+    *("webarc.toml", "publications.d", "access.aclj", "people.toml", "formats.toml", "types.toml"),
+    *("conf", "texts", "filters", "xsd", "reports"),
+)
+_JOURNAL = "journal"
+_TRIES_WITHOUT_LOCK = 3
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """The result of a backup or a restore: the number of domains, and of those with new data.
+
+    `failed` has a line for each failure with its reason, `mended` a line for each repaired damage of a backup.
+    """
+
+    domains: int
+    moved: int
+    failed: tuple[str, ...]
+    mended: tuple[str, ...] = ()
+    #: What mounts did first, for people.
+    notes: tuple[str, ...] = ()
+
+
+def backup(archive: Archive, target: Path, progress: Progress = lambda *_: None, *, quick: bool = False) -> Copied:
+    """Update the backup in `target`, or begin one there. Unless `quick`, the existing copy is read and checked.
+
+    Raises UsageError if the folder contains anything else, or the backup of another archive; Busy if it is in use;
+    OSError. After a kill or a failure at any point it can be run again; existing data stays.
+    """
+    if target.resolve().is_relative_to(archive.root):
+        raise UsageError(f"{target} lies in the archive itself; a backup belongs on another disk")
+    own = id_of(archive)
+    other: list[Path] | None = None if quick else []
+    with held(target) as mark:
+        if mark is not None and mark["id"] != own:
+            raise UsageError(f"{target} is the backup of another archive ({mark['id']}, this one is {own})")
+        said = {"id": own, "layout": layout_of(archive.root), "begun": format_time(now()), "finished": None}
+        files.write(target / MARK, said)
+        settled = settle_first(archive)
+        kept = mirror(archive.root / _JOURNAL, target / _JOURNAL, other)
+        copied = _copy_all(archive, Archive(target), progress, live=True, check=not quick)
+        for name in _PLAIN:
+            if (archive.root / name).exists():
+                mirror(archive.root / name, target / name, other)
+        copied = replace(copied, failed=(*copied.failed, *map(_differs, other or ())), notes=tuple(settled.lines))
+        if not copied.failed:
+            remove_others(target / _JOURNAL, kept)
+            # A crawl may have raised the layout while it was copied.
+            said |= {"layout": layout_of(archive.root), "finished": format_time(now())}
+            files.write(target / MARK, said)
+    return copied
+
+
+def _differs(copy: Path) -> str:
+    return (
+        f"{copy} is not what the archive has, though nobody wrote to either (same size and time): one of the two is"
+        " damaged. Compare them; if it is the copy, remove it, and make the backup again"
+    )
+
+
+def restore(
+    source: Path, root: Path, progress: Progress = lambda *_: None, *, partial: bool = False
+) -> tuple[Copied, Recovered, bool]:
+    """Make an archive in the empty folder `root` from a backup; webarc.db and the feed are rebuilt.
+
+    If a part of the backup cannot be read, `root` is no archive yet, and the next call continues there. With `partial`
+    it becomes an archive of the readable parts, and its file `missing` lists the others. The last item returned tells
+    whether the backup was finished. Raises UsageError if `root` is not empty or `source` is no backup.
+    """
+    with held(source, must_exist=True) as mark:
+        assert mark is not None
+        archive = _begin(root, mark["id"])
+        (archive.root / "id").write_text(f"{mark['id']}\n", "ascii")
+        copied = _copy_all(Archive(source), archive, progress, live=False, check=False)
+        for name in (*_PLAIN, _JOURNAL):
+            if (source / name).exists():
+                mirror(source / name, archive.root / name)
+        recovered = recover(archive)
+        missing = [*copied.failed, *recovered.left, *(f"{domain}: it cannot be read" for domain in recovered.damaged)]
+        if missing and partial:
+            (archive.root / MISSING).write_text("".join(f"{line}\n" for line in missing), "utf-8", "replace")
+        if partial or not missing:
+            directory.finish(archive)  # before this, the folder is no archive
+            (archive.root / RESTORING).unlink()
+            catch_up_records(archive)  # of captures that were published while the backup was made
+        return copied, recovered, mark["finished"] is not None
+
+
+def _begin(root: Path, own: str) -> Archive:
+    """Create the folders of the archive to be restored; an unfinished restore of the same backup is continued."""
+    begun = root / RESTORING
+    if not begun.is_file() or (root / "format").exists():
+        directory.refuse_full(root)
+        root.mkdir(parents=True, exist_ok=True)
+        begun.write_text(f"{own}\n", "ascii")
+    elif begun.read_text("ascii", "replace").strip() != own:
+        raise UsageError(f"{root} holds what came of restoring another backup; remove it, or give another folder")
+    return directory.make_folders(root)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A repository, its copy, and the lock under which the repository's refs move."""
+
+    name: str
+    original: Path
+    copy: Path
+    lock: Path
+
+
+def _copy_all(source: Archive, target: Archive, progress: Progress, *, live: bool, check: bool) -> Copied:
+    """Copy every repository. One failure is listed, and does not affect the others."""
+    target.content.mkdir(exist_ok=True)
+    for left in (
+        *target.content.glob(".*"),
+        *target.root.glob(f".*{target.catalogue.name}"),
+    ):  # unfinished copies of a killed process; the caller holds the lock
+        shutil.rmtree(left, ignore_errors=True)
+    domains = list(source.domains()) if source.content.is_dir() else []
+    pairs = [
+        _Pair(domain, source.repository(domain), target.repository(domain), source.lock(domain)) for domain in domains
+    ]
+    if source.catalogue.is_dir():
+        pairs.insert(0, _Pair(source.catalogue.name, source.catalogue, target.catalogue, source.catalogue_lock))
+    moved, failed, mended = 0, [], []
+    for number, pair in enumerate(pairs, 1):
+        if not live:
+            failed += [f"{pair.name}: {line}" for line in mending.faults(pair.original)]
+        try:
+            is_new, damage = _bring(pair, live=live, check=check)
+            moved += is_new and pair.name in domains
+            mended += [f"{pair.name}: {line}" for line in damage]
+        except WebarcError as error:
+            failed.append(f"{pair.name}: {error}")
+        progress("copy repositories", number, len(pairs))
+    for domain in sorted(set(target.domains()) - set(domains)) if check else ():
+        damage = _damage(target.repository(domain))
+        failed += [f"{domain}: {line}; the archive has it no more, so nobody can mend it here" for line in damage[:1]]
+    return Copied(len(domains), moved, tuple(failed), tuple(mended))
+
+
+def _bring(pair: _Pair, *, live: bool, check: bool) -> tuple[bool, list[str]]:
+    """Copy new data of a repository; return whether any was copied, and a line for each repaired damage of the copy.
+
+    Raises Damaged if the copy is not whole afterwards.
+    """
+    path = pair.copy
+    if not path.is_dir():
+        return _copy_first(pair, live=live), []
+    mended = mend_plain(path) if check else []
+    damage = (list(mending.faults(path)) or repository_module.rotten(path)) if check else []
+    if not damage:
+        try:
+            return _copy(pair, Repository(path), live=live, check=check), mended
+        except WebarcError:
+            damage = _damage(path)  # if empty, the archive cannot be read
+            if not damage:
+                raise
+    return True, [*mended, *_copy_anew(pair, damage, live=live)]
+
+
+def _copy_first(pair: _Pair, *, live: bool) -> bool:
+    """Copy a new repository; after a failure without any ref, remove the empty one."""
+    copy = Repository.create(pair.copy)
+    try:
+        return _copy(pair, copy, live=live, check=False)
+    except WebarcError:
+        if not copy.ref_names("refs/"):
+            shutil.rmtree(pair.copy)
+        raise
+
+
+def _damage(repository: Path) -> list[str]:
+    """Return a line for each damage of a copy."""
+    try:
+        found = [*mending.faults(repository), *repository_module.rotten(repository)]
+        return found or repository_module.connected(Repository(repository))
+    except WebarcError as error:
+        return [str(error)]
+
+
+def _copy_anew(pair: _Pair, damage: list[str], *, live: bool) -> list[str]:
+    """Copy a damaged repository again, then rename the damaged one; return lines for the user."""
+    path = pair.copy
+    scratch = path.with_name(f".again-{path.name}")
+    shutil.rmtree(scratch, ignore_errors=True)
+    try:
+        copy = Repository.create(scratch)
+        _copy(pair, copy, live=live, check=True)
+        alone = _rescue(path, copy)
+    except BaseException as error:
+        shutil.rmtree(scratch, ignore_errors=True)
+        if isinstance(error, WebarcError):
+            raise Damaged(
+                f"{path / damage[0]}, and there is no other copy, since the archive failed: {error}"
+            ) from None
+        raise
+    aside = path.with_name(f"{path.name}.damaged-{compact_time(now())}")
+    path.rename(aside)
+    scratch.rename(path)
+    sync_folder(path.parent)
+    lost = f" What the archive has no more is there alone: {', '.join(alone)}." if alone else ""
+    return [f"{path / damage[0]}. It was copied anew, and what was there is {aside}.{lost} Look after this disk"]
+
+
+def _rescue(path: Path, copy: Repository) -> list[str]:
+    """Fetch the refs that only the damaged copy contains; return those that cannot be read."""
+    packed = mending.read_packed(path)
+    names = sorted(
+        {*(packed.refs if packed else ()), *mending.loose_refs(path)} - {f"refs/{n}" for n in copy.refs("refs/")}
+    )
+    alone = []
+    for name in names:
+        try:
+            repository_module.fetch(path, copy, [name])
+        except WebarcError:
+            alone.append(name)
+    return alone
+
+
+def _copy(pair: _Pair, copy: Repository, *, live: bool, check: bool) -> bool:
+    """Copy new refs and return whether there were any; if so, or with `check`, check connectivity. Raises Damaged."""
+    original = Repository(pair.original)
+    is_new = bool(repository_module.differing(original, copy))
+    if is_new:
+        _fetch(pair, original, copy, live=live)
+    if (is_new or check) and (complaints := repository_module.connected(copy)):
+        raise Damaged(f"{copy.path} is not whole: {complaints[0]}")
+    if is_new:
+        repository_module.tidy(copy)
+    return is_new
+
+
+def _fetch(pair: _Pair, original: Repository, copy: Repository, *, live: bool) -> None:
+    for _ in range(_TRIES_WITHOUT_LOCK):
+        repository_module.fetch(original.path, copy)
+        if _same(pair, original, copy, live=live):
+            return
+    with locks.Turnstile(pair.lock).shared():
+        repository_module.fetch(original.path, copy)
+        if missing := repository_module.differing(original, copy):
+            raise Damaged(f"{missing[0]} of {original.path} did not come over")
+
+
+def _same(pair: _Pair, original: Repository, copy: Repository, *, live: bool) -> bool:
+    """Return whether all refs equal the original's, read under a lock that keeps publications from moving them."""
+    if not live:
+        return not repository_module.differing(original, copy)
+    with locks.Turnstile(pair.lock).shared():
+        return not repository_module.differing(original, copy)
+
+
+# == backup verification ==============================================================================================
+
+
+#: The checks that the quick form leaves out.
+LEFT_OUT = "objects and documents one by one (but for the checksums of the files that hold them)"
+_AGAIN = "`webarc-agent backup`, from a sound archive, copies it anew"
+
+
+def verify_backup(folder: Path, *, quick: bool = False) -> Iterator[str]:
+    """Yield a line for each finding. `quick` reads all files of git, but not the objects in them.
+
+    Raises Busy while a backup is being made or restored, UsageError if the mark cannot be read.
+    """
+    with read_only(folder) as mark:
+        if mark["finished"] is None:
+            yield f"{MARK}: the last backup was not finished; make it again"
+        archive, domains = Archive(folder), {}
+        for name in archive.domains() if archive.content.is_dir() else ():
+            found = list(mending.faults(archive.repository(name)))
+            try:
+                domain = read_refs(Repository(archive.repository(name)), name)
+            except WebarcError as error:
+                yield from (f"{name}: {line}; {_AGAIN}" for line in found or [str(error)])
+                continue
+            domains[name] = domain
+            found += [*domain.findings, *_domain(domain, quick)]
+            yield from (f"{name}: {line}; {_AGAIN}" for line in found)
+            domain.current = None  # bounds memory
+        yield from (f"{line}; {_AGAIN}" for line in catalogue_findings(archive, quick=quick))
+        if archive.journal.is_dir():
+            yield from journal(archive, domains)
+
+
+def _domain(domain: Domain, quick: bool) -> Iterator[str]:
+    try:
+        yield from repository.rotten(domain.store.path)
+        if quick:
+            yield from repository.connected(domain.store)
+        else:
+            yield from fsck(domain.store)
+        yield from history(domain)
+        if not quick:
+            yield from documents(domain, None)
+    except WebarcError as error:
+        yield str(error)

@@ -1,0 +1,417 @@
+"""Finds records by name or number, in a catalogue that has a record for each capture.
+
+Decisions about snapshots, and edits of their descriptions, each in one commit by the person.
+
+A form says which state it was made for: a decision that comes late changes nothing. An edit names the blob that it was
+made from; if somebody else was faster, nothing is written.
+
+Files that people attach to snapshots, such as contracts and letters: put beside the record, taken away, read.
+
+Each change is a commit in the catalogue by the person, with an event in the record. What is taken away or replaced
+stays in the catalogue's history. Readers see none of it.
+
+Asks for steps of snapshots, and keeps what persons did themselves: looks at pages, measures of preservation.
+
+Enters a snapshot before it is fetched, and gives one up that was not fetched yet.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import unicodedata
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from io import IOBase
+from typing import Final
+
+from agent.catalogue import recording, stepfolders
+from agent.catalogue.recording import SYSTEM, ask_next, catch_up_records
+from agent.crawl.job_folder import OCCASION, step_folder
+from agent.service import agent_status
+from agent.steps import checking, running
+from agent.steps.checking import Outcome
+from webarcfs.archive.catalogue import catalogue as catalogue_module
+from webarcfs.archive.catalogue import workflow
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.people import Acting
+from webarcfs.archive.catalogue.record import (
+    LARGEST_ATTACHMENT,
+    Attachment,
+    FieldNumber,
+    Occasion,
+    Record,
+    State,
+    Value,
+)
+from webarcfs.archive.catalogue.workflow import (
+    RIGHTS,
+    TABLE,
+    Decision,
+    Progress,
+    Step,
+    Way,
+    edited,
+    judged,
+    progress_of,
+    with_status,
+)
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import Publication, ReferencePage, Settings
+from webarcfs.archive.model import arc_paths
+from webarcfs.archive.model.arc_paths import arc_path, split
+from webarcfs.archive.model.errors import Busy, NameTooLong, NotFound, NotPermitted, StepRefused, UsageError
+from webarcfs.archive.model.metadata import compact_time, format_time, now
+from webarcfs.archive.system.files import blob_id, size_of
+
+# == records ==========================================================================================================
+
+
+#: A number of more digits is none that SQLite could have.
+_DIGITS = 15
+
+
+def catalogue_of(place: Archive) -> Catalogue:
+    """Return the catalogue, with a record for each capture; who may not write sees those that are there."""
+    if directory.layout_of(place.root) < directory.WITH_CATALOGUE:
+        raise UsageError(f"{place.root} is of an older webarcfs and has no records; `webarc-agent upgrade` makes them")
+    if os.access(place.root, os.W_OK):
+        catch_up_records(place)
+    return Catalogue(place)
+
+
+def one(place: Archive, catalogue: Catalogue, name: str) -> tuple[Record, str]:
+    """Return a record by its name or its number, and the id of its blob. Raises NotFound."""
+    if name.isdecimal():
+        with catalogue_module.opened(place, catalogue) as tables:
+            found = tables.id_of(int(name)) if len(name) <= _DIGITS else None
+        if found is None:
+            raise NotFound(f"there is no record {name}; `webarc-agent record list` lists them")
+        name = found
+    return catalogue.read(name)
+
+
+# == deciding =========================================================================================================
+
+
+def decide(
+    archive: Archive,
+    record_id: str,
+    decision: Decision,
+    acting: Acting,
+    reason: str = "",
+    *,
+    expected: State | None = None,
+) -> Record:
+    """Decide about a record; return it as it is then, with the step asked for that follows by itself.
+
+    `expected` is the state that the person saw. Raises Busy if another process works on it, or it has another state
+    than that; StepRefused if it does not allow the decision; NotFound.
+    """
+    with running.locked(archive, record_id):
+        catalogue = Catalogue(archive)
+        found, blob = catalogue.read(record_id)
+        if expected is not None and found.state is not expected:
+            last = found.events[-1] if found.events else None
+            who = f", by {last.by}" if last is not None else ""
+            raise Busy(f"{record_id} is {found.state} by now, and not {expected} any more{who}; nothing was done")
+        way = recording.of_record(archive, found)
+        verdict = judged(Step(decision), progress_of(found), way, person=acting.name, reason=reason)
+        if not verdict.is_allowed:
+            raise StepRefused(f"{found.id}: {verdict.refused}")
+        changed = with_status(workflow.apply_decision(found, decision, acting.name, reason), acting.name, now())
+        catalogue.save([changed], acting.name, f"{found.id}: {TABLE[Step(decision)].event}", expected={found.id: blob})
+        ask_next(archive, changed, way)
+    return changed
+
+
+def edit(
+    archive: Archive, record_id: str, changes: Mapping[str, str], acting: Acting, expected: str | None = None
+) -> Record:
+    """Change fields of a record by the names of their elements; return it as it is then.
+
+    `expected` is the blob from which it was edited. Raises Busy if the record has another one, NotFound, and what
+    `workflow.edited` raises.
+    """
+    catalogue = Catalogue(archive)
+    found, blob = catalogue.read(record_id)
+    if expected is not None and blob != expected:
+        raise Busy(f"the record {record_id} was changed meanwhile; look at it again")
+    changed = workflow.edited(found, dict(changes), acting.name, acting.role)
+    if changed != found:
+        message = f"{found.id}: edited {', '.join(changes)}"
+        catalogue.save([changed], acting.name, message, expected={found.id: blob})
+    return changed
+
+
+# == attaching ========================================================================================================
+
+
+#: Most attachments of a record, which has a line for each.
+MOST: Final = 500
+#: Longest note, in characters.
+LONGEST_NOTE: Final = 2_000
+
+
+def name_of(text: str) -> str:
+    """Return the name of an attachment in one spelling. Raises UsageError."""
+    name = unicodedata.normalize("NFC", text).strip()
+    try:
+        arc_paths.check_attachment(name)
+    except (NotPermitted, NameTooLong) as error:
+        raise UsageError(str(error)) from None
+    return name
+
+
+def attach(
+    archive: Archive,
+    record_id: str,
+    name: str,
+    file: IOBase,
+    acting: Acting,
+    *,
+    note: str = "",
+    is_replacing: bool = False,
+) -> Record:
+    """Keep a whole file beside a record; return the record as it is then.
+
+    The same bytes under the same name change nothing, but for a note. Raises UsageError for other bytes under a name
+    that is taken, unless `is_replacing`, for a file that is too large, and for a name that no file may have; NotFound
+    and Busy.
+    """
+    name, note = name_of(name), note.strip()
+    size = size_of(file)
+    if size > LARGEST_ATTACHMENT:
+        most = f"{LARGEST_ATTACHMENT // 10**6} MB"
+        raise UsageError(f"{name!r} has {size} bytes; a file that is attached to a record has {most} at most")
+    if len(note) > LONGEST_NOTE:
+        raise UsageError(f"a note has {LONGEST_NOTE} characters at most")
+    catalogue = Catalogue(archive)
+    blob = blob_id(file)
+
+    def changed(record: Record) -> Record:
+        known = record.attachment(name)
+        is_same = known is not None and catalogue.attachment(record.id, name)[0] == blob
+        if known is not None and is_same and note in ("", known.note):
+            return record
+        if known is not None and not is_same and not is_replacing:
+            raise UsageError(
+                f"{record.id} has another file {name!r}; give yours another name, or replace it (--replace)"
+            )
+        if known is None and len(record.attachments) >= MOST:
+            raise UsageError(f"{record.id} has {MOST} attachments, which is all that a record can have")
+        if not is_same and catalogue.write_file(file) != blob:
+            raise Busy(f"{name!r} changed while it was read; nothing was attached")
+        found = Attachment(name, size, acting.name, now(), note or (known.note if known is not None else ""))
+        what = "attached" if known is None else "noted" if is_same else "replaced"
+        return record.with_attachment(name, found).with_event(what, acting.name, _told(name, note))
+
+    return _saved(catalogue, record_id, changed, acting, {name: blob})
+
+
+def detach(archive: Archive, record_id: str, name: str, acting: Acting, reason: str) -> Record:
+    """Take an attachment away from a record, for a reason; return the record as it is then. Raises NotFound, Busy."""
+    name, reason = unicodedata.normalize("NFC", name).strip(), reason.strip()
+    if not reason:
+        raise UsageError("to take an attachment away needs a reason")
+
+    def changed(record: Record) -> Record:
+        if record.attachment(name) is None:
+            raise NotFound(f"{record.id} has no attachment {name!r}; `webarc-agent record attachments` lists them")
+        return record.with_attachment(name, None).with_event("detached", acting.name, _told(name, reason))
+
+    return _saved(Catalogue(archive), record_id, changed, acting, {name: None})
+
+
+def _told(name: str, text: str) -> str:
+    return f"{name}: {text}" if text else name
+
+
+def _saved(
+    catalogue: Catalogue,
+    record_id: str,
+    change: Callable[[Record], Record],
+    acting: Acting,
+    files: dict[str, str | None],
+) -> Record:
+    attached = {(record_id, name): each for name, each in files.items()}
+    return catalogue.change(
+        record_id, change, acting.name, lambda each: f"{each.events[-1].what} {', '.join(files)}", attached=attached
+    )
+
+
+# == stepping =========================================================================================================
+
+
+def must_allow(
+    found: Record, step: Step, way: Way, acting: Acting, *, again: bool = False, is_locked: bool = False
+) -> None:
+    """Raises StepRefused if a record does not allow a step now."""
+    rights = None if acting.role is None else RIGHTS[acting.role]
+    at: Progress = progress_of(found, is_locked=is_locked)
+    verdict = judged(step, at, way, rights, person=acting.name, again=again)
+    if not verdict.is_allowed:
+        raise StepRefused(f"{found.id}: {verdict.refused}")
+
+
+def ask(archive: Archive, record_id: str, step: Step, acting: Acting, *, again: bool = False) -> str:
+    """Ask for a step, durably; return the name of its folder. The agent takes it, or a command where none runs.
+
+    Raises StepRefused if the record does not allow it, Busy if it was asked for already, NotFound.
+    """
+    found, _ = Catalogue(archive).read(record_id)
+    folder = step_folder(found.id, step)
+    way = recording.of_record(archive, found)
+    must_allow(found, step, way, acting, again=again, is_locked=running.is_locked(archive, found.id))
+    try:
+        stepfolders.ask(archive, found, step, by=acting.name, again=again)
+    except Busy:
+        if stepfolders.failure(archive, folder) is None and agent_status.running(archive) is not None:
+            raise
+        stepfolders.forgive(archive, folder)  # it failed before, or nobody is there to run it
+    return folder
+
+
+def looks(archive: Archive, found: Record) -> list[ReferencePage]:
+    """Return the reference pages of a snapshot that wait for a look."""
+    return checking.waiting(found, recording.publication_of(archive, found, recording.settings_now(archive)))
+
+
+def look(
+    archive: Archive, record_id: str, page: str, acting: Acting, *, is_good: bool = True, remark: str = ""
+) -> Record:
+    """Keep what a look at a reference page showed; when all were looked at, the snapshot is checked.
+
+    Raises StepRefused for a page that waits for none, Busy, NotFound.
+    """
+    catalogue = Catalogue(archive)
+    with running.locked(archive, record_id):
+        found, blob = catalogue.read(record_id)
+        waiting = looks(archive, found)
+        asked = next((each for each in waiting if checking.is_known(page, each)), None)
+        if asked is None:
+            names = ", ".join(map(checking.name_of, waiting)) or "none"
+            raise StepRefused(f"{found.id}: no page {page} waits for a look; there are: {names}")
+        fault = "" if is_good else remark or "bad"
+        outcome = Outcome(checking.name_of(asked), fault, remark if is_good else "")
+        changed = checking.looked(found, asked, waiting, acting.name, outcome)
+        catalogue.save([changed], acting.name, f"{found.id}: looked at", expected={found.id: blob})
+        ask_next(archive, changed)
+    return changed
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Measure:
+    """A measure of preservation (fields 76 to 81). `readers_see`: the snapshot then waits for a new release."""
+
+    kind: str
+    description: str = ""
+    software: str = ""
+    parameters: str = ""
+    size: int | None = None
+    remarks: str = ""
+    readers_see: bool = False
+
+
+def measure(archive: Archive, record_id: str, taken: Measure, acting: Acting) -> Record:
+    """Keep a measure that was taken on a snapshot. Raises StepRefused, Busy, NotFound."""
+    catalogue = Catalogue(archive)
+    with running.locked(archive, record_id):
+        found, blob = catalogue.read(record_id)
+        must_allow(found, Step.MEASURE, recording.of_record(archive, found), acting)
+        words = (taken.kind, taken.description, taken.software, taken.parameters)
+        counted = found.text(FieldNumber.BYTES_CONVERTED) or found.text(FieldNumber.BYTES)
+        size = counted if taken.size is None else str(taken.size)
+        texts = (format_time(now()), acting.name, *words, size, taken.remarks)
+        values = {74 + place: Value(text, acting.name, now()) for place, text in enumerate(texts) if text}
+        state = State.CHECKED if taken.readers_see and found.state is State.RELEASED else None
+        changed = dataclasses.replace(found, measures=(*found.measures, values))
+        changed = changed.with_event(TABLE[Step.MEASURE].event, acting.name, taken.kind, state)
+        catalogue.save([changed], acting.name, f"{found.id}: measure", expected={found.id: blob})
+    return changed
+
+
+# == entering =========================================================================================================
+
+
+def publication_called(settings: Settings, name: str) -> Publication:
+    """Return a publication of the settings. Raises UsageError, which says what there is."""
+    found = next((each for each in settings.publications if each.name == name), None)
+    if found is None:
+        known = ", ".join(each.name for each in settings.publications) or "none"
+        raise UsageError(f"webarc.toml has no publication {name}; there are: {known}")
+    return found
+
+
+def enter(
+    archive: Archive,
+    settings: Settings,
+    publication: str,
+    acting: Acting,
+    *,
+    occasion: Occasion = Occasion.REGULAR,
+    reason: str = "",
+    shift: bool = False,
+    changes: Mapping[str, str] | None = None,
+) -> Record:
+    """Write the record of a capture that is to come, and return it.
+
+    `reason` is why it is made beside the schedule; with `shift` the schedule goes on from it. Raises UsageError for
+    what does not go together, and what `workflow.edited` raises.
+    """
+    found = publication_called(settings, publication)
+    why = reason.strip()
+    if (occasion is Occasion.OCCASION) != bool(why):
+        raise UsageError("an occasion and its reason (--type occasion, --reason) go together")
+    catalogue = Catalogue(archive)
+    host = split(arc_path(found.urls[0]))[0]
+    name = _free_name(archive, catalogue, publication + (OCCASION if why and not shift else ""))
+    texts = {
+        **recording.wanted(found, found.describe),
+        **recording.how(found, settings.crawl.max_instances),
+        FieldNumber.ID: name,
+        FieldNumber.OCCASION: why or Occasion.REGULAR,
+        FieldNumber.PERSON: acting.name,
+        FieldNumber.PATH: f"{archive.content.name}/{host}.git",
+        FieldNumber.DOMAIN: host,
+        FieldNumber.STATUS: str(State.OPEN),
+    }
+    made = Record(
+        id=name,
+        number=0,
+        publication=publication,
+        state=State.OPEN,
+        occasion=occasion,
+        release=found.release,
+        closed_for="" if found.closed_for is None else str(found.closed_for),
+    )
+    made = made.with_values(texts, SYSTEM, now())
+    if changes:
+        made = dataclasses.replace(edited(made, dict(changes), acting.name, acting.role), events=())
+    made = made.with_event(TABLE[Step.NEW].event, acting.name, reason, State.OPEN)
+    (saved,) = catalogue.save([made], acting.name, f"{name}: new", expected={name: None})
+    return saved
+
+
+def _free_name(archive: Archive, catalogue: Catalogue, kind: str) -> str:
+    at = now()
+    while catalogue.has(name := f"{compact_time(at)}-{kind}") or (archive.jobs / name).exists():
+        at += timedelta(seconds=1)
+    return name
+
+
+def cancel(archive: Archive, record_id: str, acting: Acting, reason: str = "") -> Record:
+    """Give a capture up that has not begun; return its record. Raises Busy, NotFound, StepRefused."""
+    catalogue = Catalogue(archive)
+    with running.locked(archive, record_id):
+        found, blob = catalogue.read(record_id)
+        must_allow(found, Step.CANCEL, Way(), acting)
+        changed = found.with_event(TABLE[Step.CANCEL].event, acting.name, reason, State.CANCELLED)
+        texts: dict[int, str] = {FieldNumber.STATUS: str(State.CANCELLED)}
+        if reason:
+            texts[FieldNumber.REMARKS] = "; ".join(filter(None, (found.text(FieldNumber.REMARKS), reason)))
+        changed = changed.with_values(texts, acting.name, now())
+        catalogue.save([changed], acting.name, f"{found.id}: cancelled", expected={found.id: blob})
+        stepfolders.done(archive, step_folder(found.id, Step.CAPTURE))
+    return changed

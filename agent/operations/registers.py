@@ -1,0 +1,70 @@
+"""What the registers tell: formats of the newest captures, and the programs that are found on this machine."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import shutil
+import subprocess
+from collections import Counter
+from dataclasses import dataclass
+
+from agent.catalogue import recording
+from webarcfs import __version__
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.record import FieldNumber
+from webarcfs.archive.config.directory import Archive
+
+_SECONDS = 5.0
+#: The programs that make, read or keep an archive: name, maker, how they tell their version.
+_PROGRAMS = (
+    ("git", "the Git project", ("--version",)),
+    ("wget", "GNU", ("--version",)),
+    ("tidy", "HTACG", ("-version",)),
+    ("fusermount3", "libfuse", ("--version",)),
+)
+_LIBRARIES = (("tantivy", "Quickwit"), ("pypdfium2", "Google, pypdfium2-team"), ("lxml", "lxml"), ("pygit2", "libgit2"))
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program as it is found on this machine."""
+
+    name: str
+    maker: str
+    version: str
+    path: str
+
+
+def newest_counts(place: Archive) -> Counter[str]:
+    """Return the number of documents by extension, in the newest capture of each publication."""
+    counted: Counter[str] = Counter()
+    seen: set[str] = set()
+    for each in Catalogue(place).records():
+        if each.publication not in seen and each.text(FieldNumber.FILES_BY_EXTENSION):
+            seen.add(each.publication)
+            counted.update(recording.parsed(each.text(FieldNumber.FILES_BY_EXTENSION)))
+    return counted
+
+
+def programs() -> list[Program]:
+    """Return the programs and libraries that work here, with their versions."""
+    found = [Program("webarcfs", "webarcfs", __version__, ""), Program("Python", "PSF", platform.python_version(), "")]
+    for name, maker, ask in _PROGRAMS:
+        path = shutil.which(name)
+        if path is not None:
+            found.append(Program(name, maker, _version([path, *ask]), path))
+    for name, maker in _LIBRARIES:
+        try:
+            found.append(Program(name, maker, importlib.metadata.version(name), ""))
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def _version(command: list[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return "it does not answer"
+    return (done.stdout or done.stderr).decode("utf-8", "replace").strip().partition("\n")[0]

@@ -1,0 +1,157 @@
+"""Tries a publication: robots.txt, where its start URLs lead, and what would be fetched next. Writes no archive.
+
+It is a crawl of the start URLs alone, in an archive that is thrown away; only the locks are the real archive's, so that
+servers are asked as politely as ever.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agent.crawl import job_folder, wget
+from agent.crawl.discovery import Discovery
+from agent.crawl.disposition import ArchivedPages
+from agent.crawl.frontier import BEGUN, FrontierUrl
+from agent.crawl.job_folder import Job
+from agent.crawl.job_orders import OrderBook
+from agent.crawl.loop import capture
+from agent.crawl.robots import Permission, RobotsCache
+from agent.crawl.vocabulary import LinkKind, Reason, UrlState
+from agent.crawl.wget import BatchFiles
+from agent.reports import tables
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import AtDeadline, Profile, Publication
+from webarcfs.archive.config.validators import Interval
+from webarcfs.archive.model.metadata import from_epoch
+from webarcfs.archive.system import clocks
+from webarcfs.content.html_urls import Kind
+
+#: URLs that are named of those that would be fetched.
+NAMED = 20
+_LONGEST = Interval(2, "minute")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of a URL: its status, and the words of crawl.log."""
+
+    url: str
+    status: int
+    words: str = ""
+
+    @property
+    def meaning(self) -> str:
+        """The status in words."""
+        return tables.meaning(self.status)
+
+
+@dataclass(slots=True)
+class Trial:
+    """What a trial found. `starts` has each start URL with its redirects; `refused` counts by the word for why."""
+
+    robots: list[Answer] = field(default_factory=list)
+    starts: list[list[Answer]] = field(default_factory=list)
+    would: list[str] = field(default_factory=list)
+    number: int = 0
+    refused: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_good(self) -> bool:
+        """Whether each start URL leads to a document."""
+        return all(chain[-1].status == 200 for chain in self.starts)
+
+
+def attempt(
+    archive: Archive,
+    publication: Publication,
+    profile: Profile | None,
+    instances: int,
+    stop: threading.Event | None = None,
+) -> Trial:
+    """Try a publication; return what was found. It takes two minutes at most."""
+    bare = dataclasses.replace(
+        publication.crawl,
+        depth=0,
+        page_requisites=False,
+        max_duration=_LONGEST,
+        at_deadline=AtDeadline.PUBLISH,
+        conditional=False,
+    )
+    with tempfile.TemporaryDirectory(prefix="webarcfs-try-") as place:
+        scratch = directory.create(Path(place) / "archive")
+        (scratch.root / "lock").rmdir()
+        (scratch.root / "lock").symlink_to(archive.root / "lock")
+        folder = job_folder.new_folder(scratch, publication.name)
+        with job_folder.opened(folder) as frontier:
+            job = Job(
+                archive=scratch,
+                name=folder.name,
+                folder=folder,
+                publication=dataclasses.replace(publication, crawl=bare),
+                profile=profile,
+                frontier=frontier,
+                begun=from_epoch(frontier.get(BEGUN) or 0),
+                instances=instances,
+                stop=stop or threading.Event(),
+            )
+            with frontier.changes():
+                Discovery(frontier, job.publication, profile).seeds(publication.urls)
+            capture(job, ArchivedPages(scratch), OrderBook(job))
+            return _found(job, publication)
+
+
+def _found(job: Job, publication: Publication) -> Trial:
+    trial = Trial()
+    trial.robots = [_answer(row) for row, _ in job.frontier.all() if row.kind == LinkKind.ROBOTS]
+    discovery = Discovery(job.frontier, publication, job.profile)
+    robots = RobotsCache(job.frontier, publication.crawl.user_agent)
+    known = set(publication.urls)
+    for seed in job.frontier.seeds():
+        chain = list(_chain(job, seed))
+        trial.starts.append([_answer(row) for row in chain])
+        known |= {row.url for row in chain}
+        _follow(job, chain[-1], (discovery, robots), known, trial)
+    return trial
+
+
+def _chain(job: Job, row: FrontierUrl) -> Iterator[FrontierUrl]:
+    seen = set[int]()
+    found: FrontierUrl | None = row
+    while found is not None and found.id not in seen:
+        yield found
+        seen.add(found.id)
+        found = job.frontier.redirected_to(found.id)
+
+
+def _follow(job: Job, page: FrontierUrl, judges: tuple[Discovery, RobotsCache], known: set[str], trial: Trial) -> None:
+    """Judge what a start page leads to, as the crawl would."""
+    if not page.position or page.state != UrlState.DONE:
+        return
+    discovery, robots = judges
+    settings = discovery.publication.crawl
+    for link in wget.links_at(BatchFiles(job.folder, page.batch).warc, page.position, page):
+        if link.url in known:
+            continue
+        known.add(link.url)
+        requisite = link.kind is Kind.REQUISITE and settings.page_requisites
+        kind = LinkKind.REQUISITE if requisite else LinkKind.LINK
+        found = discovery.judged(link.url, kind, page.depth + (not requisite), page)
+        with job.frontier.changes():  # another host's robots.txt may be noted as one to ask for
+            says = robots.say(link.url, clocks.steady()) if settings.robots else Permission.YES
+        if found.state != UrlState.WAITING:
+            trial.refused[str(found.note)] = trial.refused.get(found.note, 0) + 1
+        elif says is Permission.NO:
+            trial.refused[str(Reason.ROBOTS)] = trial.refused.get(Reason.ROBOTS, 0) + 1
+        else:
+            trial.number += 1
+            trial.would += [link.url] if len(trial.would) < NAMED else []
+
+
+def _answer(row: FrontierUrl) -> Answer:
+    return Answer(row.url, row.status, row.note)

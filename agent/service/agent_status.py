@@ -1,0 +1,208 @@
+"""The lock of an archive's agent, held by one process, and a file beside it that identifies the process.
+
+The kernel releases the lock when the process dies, so nothing must be removed by hand.
+
+The output of `webarc-agent status`: the agent, each publication, each open job. README.md documents the fields.
+
+It is read from files only, so it is the same whether the agent runs or not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from agent.crawl import job_state
+from agent.crawl.job_folder import is_import, is_occasion
+from agent.crawl.job_state import AT_WORK, JobState, Phase
+from agent.service import scheduler
+from agent.service.scheduler import History
+from webarcfs.archive.config import settings_files
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import Publication, Settings
+from webarcfs.archive.model.arc_paths import arc_path, split
+from webarcfs.archive.model.errors import Busy, Damaged, SettingsError
+from webarcfs.archive.model.metadata import format_time, now
+from webarcfs.archive.system import files, locks
+from webarcfs.archive.system.processes import Process
+
+# == agentlock ========================================================================================================
+
+
+_SECONDS_TO_TRY = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A running agent: its process, its start, and the errors in settings that it could not reload."""
+
+    pid: int
+    ticks: int
+    since: str
+    faults: tuple[str, ...] = ()
+
+
+def _lock(archive: Archive) -> Path:
+    return archive.root / "lock" / ".agent"
+
+
+def _file(archive: Archive) -> Path:
+    return archive.root / "lock" / ".agent.json"
+
+
+@contextmanager
+def hold(archive: Archive) -> Iterator[Agent]:
+    """Hold the lock of the archive's agent. Raises Busy, which names the agent that holds it."""
+    until = time.monotonic() + _SECONDS_TO_TRY  # an agent may be just ending
+    while (fd := locks.try_exclusive(_lock(archive))) is None:
+        if time.monotonic() > until:
+            raise Busy(_who(archive))
+        time.sleep(0.05)
+    try:
+        process = Process.current()
+        agent = Agent(process.pid, process.ticks, format_time(now()))
+        tell(archive, agent)
+        yield agent
+    finally:
+        _file(archive).unlink(missing_ok=True)
+        os.close(fd)
+
+
+def tell(archive: Archive, agent: Agent) -> None:
+    """Write the agent's process and the errors in its settings."""
+    files.write(_file(archive), dataclasses.asdict(agent))
+
+
+def running(archive: Archive) -> Agent | None:
+    """Return the running agent; None if none runs."""
+    try:
+        content = files.read(_file(archive))
+        if content is None:
+            return None
+        agent = Agent(int(content["pid"]), int(content["ticks"]), content["since"], tuple(content["faults"]))
+    except (Damaged, KeyError, TypeError, ValueError):
+        return None
+    return agent if Process(agent.pid, agent.ticks).runs() else None
+
+
+def _who(archive: Archive) -> str:
+    agent = running(archive)
+    who = f"process {agent.pid} since {agent.since}" if agent else "another process"
+    return f"{archive.root} has an agent already: {who}; `webarc-agent stop --archive {archive.root}` ends it"
+
+
+# == statusview =======================================================================================================
+
+
+def overview(archive: Archive) -> dict[str, Any]:
+    """Return the content of `status --json`."""
+    agent = running(archive)
+    faults: list[str] = list(agent.faults) if agent else []
+    try:
+        apart: dict[str, list[str]] = {}
+        settings = settings_files.load(archive.settings, apart=apart)[0]
+        faults = [fault for told in apart.values() for fault in told] or faults
+    except SettingsError as error:
+        settings, faults = Settings(), list(error.faults)
+    past = scheduler.read(archive)
+    return {
+        "archive": str(archive.root),
+        "agent": None if agent is None else {"pid": agent.pid, "since": agent.since},
+        "settings_faults": faults,
+        "settings_warnings": disagreeing(settings),
+        "publications": [_publication(archive, each, past) for each in _all(settings, past)],
+        "jobs": [_job(each) for each in past.open],
+        "refused": list(past.refused),
+    }
+
+
+def disagreeing(settings: Settings) -> list[str]:
+    """Return a line for each host of two publications that differ in when readers may see their captures."""
+    said: dict[str, dict[tuple[str, str], str]] = {}
+    for each in settings.publications:
+        for url in each.urls:
+            host = split(arc_path(url))[0]
+            said.setdefault(host, {}).setdefault((each.release, str(each.closed_for or "")), each.name)
+    return [
+        f"{host}: {' and '.join(sorted(names.values()))} differ in release or closed_for; readers see what any shows"
+        for host, names in sorted(said.items())
+        if len(names) > 1
+    ]
+
+
+def shown_state(each: JobState) -> Phase:
+    """Return the state of an open job: interrupted if its process died without writing its end."""
+    return each.state if each.runs or each.state not in AT_WORK or not each.pid else Phase.INTERRUPTED
+
+
+def _all(settings: Settings, past: History) -> list[tuple[str, Publication | None]]:
+    """Return the publications of webarc.toml in its order, then those given on a command line only; no imports."""
+    known = [(each.name, each) for each in settings.publications]
+    others = set(past.runs) - {name for name, _ in known}
+    return [*known, *((name, None) for name in sorted(others) if not is_import(name) and not is_occasion(name))]
+
+
+def _publication(archive: Archive, named: tuple[str, Publication | None], past: History) -> dict[str, Any]:
+    name, publication = named
+    at = now()
+    running = [each.job for each in past.open if each.publication == name]
+    return {
+        "name": name,
+        "urls": list(publication.urls) if publication else [],
+        "interval": str(publication.crawl.interval) if publication else None,
+        "next": _next(publication, past, at),
+        "retired": publication is not None and publication.retired,
+        "jobs": running,
+        "last": _last(archive, past.last.get(name)),
+    }
+
+
+def _next(publication: Publication | None, past: History, at: datetime) -> str | None:
+    if publication is None or publication.retired:
+        return None
+    return format_time(scheduler.next_due(publication, past.runs.get(publication.name, ()), at))
+
+
+def _last(archive: Archive, name: str | None) -> dict[str, Any] | None:
+    """Return the result of a publication's newest finished job; values missing in its report are empty."""
+    if name is None:
+        return None
+    folder = archive.reports / name
+    try:
+        summary = files.read(folder / "summary.json") or {}
+        ended = job_state.load(folder)
+    except Damaged:
+        summary, ended = {}, None
+    return {
+        "job": name,
+        "state": str(ended.state if ended else Phase.ARCHIVED),
+        "started": summary.get("started"),
+        "finished": summary.get("finished"),
+        "complete": summary.get("complete"),
+        "warnings": list(ended.warnings) if ended else [],
+        "commit_tags": summary.get("commit_tags", []),
+        "filter_errors": summary.get("filter_errors", {}),
+        "arcs": summary.get("arcs", {}),
+        "redirects": summary.get("redirects", {}),
+        "bytes": summary.get("bytes", 0),
+    }
+
+
+def _job(each: JobState) -> dict[str, Any]:
+    kept = (
+        *("job", "publication", "due", "begun", "updated", "stage", "done", "known", "urls", "bytes", "documents"),
+        *("failures", "again", "a_second", "left", "latest_end", "held", "orders"),
+    )
+    values = dataclasses.asdict(each if each.runs else dataclasses.replace(each, a_second=0.0, left=None))
+    return {name: values[name] for name in kept} | {
+        "state": str(shown_state(each)),
+        "running": each.runs,
+        "reason": each.reason or ("its process ended without a word" if shown_state(each) != each.state else ""),
+    }

@@ -1,5 +1,0 @@
-"""The stages of the pipeline, one module each; `agent/jobs/publishing.py` lists them in order.
-
-Public: every module. A stage reads documents from the previous stage and yields them. A stage never imports another
-stage. Imports pipeline, filters, frontier, capture (the paths of batches), and of webarcfs archive, content, warc.
-"""

@@ -1,0 +1,530 @@
+"""The rules of access.aclj: URLs that readers may not see, or some reader may.
+
+The format is pywb's: a line a rule, `<key> - <JSON>`, where the key is a URL turned around (`org,example)/path`). A key
+that ends in `,` holds for the host and all below it; one that ends in `###` for that URL alone; any other for all URLs
+that begin with it. Lines stand in any order. Of the rules that fit, that with the longest key decides; of these one for
+the reader's name, then the strictest. `www.` and the case of letters make no difference.
+
+Decides what readers may see: the rules of records and snapshots.
+
+- A *snapshot* is what one capture published on a domain. It is open to readers if its record is released and not closed
+  any more. Without a record, or while its job has not ended, it is open unless git says `Release: held`.
+- A *version* (path, bytes, the snapshots that contain it) is visible if some open snapshot contains it. A snapshot
+  contains what its publication saw: the whole tree, or less where several publications share a domain.
+- So a page that a held snapshot shares with a released one is visible, since the released one captured it, too.
+- What a reader sees of a domain at a time is, for each publication, its newest open snapshot not later than that time;
+  of these together, for each path, the newest. Where nothing of a domain is hidden, that is the domain's own state.
+
+access.aclj on disk: read by every gate, written by `webarc-agent withhold` and people's editors.
+
+A file with faults closes all that it would decide about: SettingsError, until it is mended. Changes hold as soon as the
+next decision.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import Enum, StrEnum
+
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.config import settings_files
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.validators import Interval
+from webarcfs.archive.model.arc_paths import spellings
+from webarcfs.archive.model.errors import SettingsError, WebarcError
+from webarcfs.archive.model.metadata import format_time, now, parse_time
+from webarcfs.archive.model.urls import canonical, surt
+from webarcfs.archive.system import locks
+
+# == visibility, pure =================================================================================================
+
+
+class Standing(Enum):
+    """What a snapshot is to a reader."""
+
+    OPEN = "open"
+    CLOSED = "closed"  # released, but not before a date
+    HIDDEN = "hidden"  # as if it were not there
+    DISCARDED = "discarded"  # hidden from staff as well
+
+    @property
+    def is_told(self) -> bool:
+        """Whether a reader is told that the snapshot is there."""
+        return self in {Standing.OPEN, Standing.CLOSED}
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A snapshot of a domain, to one reader. `seq` orders the snapshots of a domain; it is their time in seconds.
+
+    `seen` is the tree that its publication saw, empty for the whole tree. `until` is the end of its closure.
+    """
+
+    seq: int
+    publication: str
+    standing: Standing
+    seen: str = ""
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of a document: in the snapshots from `first` up to `last`, which no longer contains it.
+
+    `blob` is git's id of its body; `stored` is the snapshot whose crawl stored it.
+    """
+
+    path: str
+    blob: str
+    first: int
+    last: int
+    stored: int
+
+
+#: Whether a snapshot whose publication saw less than the whole tree saw a version.
+Saw = Callable[[Snapshot, Version], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A reader may see it, as the open snapshot `since` captured it first."""
+
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """A reader may see it from `until` on."""
+
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """A rule forbids it, and says so. `text` is what the rule tells readers; mostly nothing."""
+
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """To a reader it is not there."""
+
+
+Answer = Open | Closed | Blocked | Absent
+
+
+def standing(
+    state: State | None, *, held: bool, closed_for: str, captured: datetime, now: datetime
+) -> tuple[Standing, datetime | None]:
+    """Return the standing of a snapshot, and the end of its closure. `state` is that of its record; None: it has none.
+
+    `held`: git says that it was not to be shown at once.
+    """
+    if state is None or state is State.OPEN:
+        return (Standing.HIDDEN if held else Standing.OPEN), None
+    if state is not State.RELEASED:
+        return (Standing.DISCARDED if state is State.DISCARDED else Standing.HIDDEN), None
+    until = Interval.parse(closed_for).after(captured) if closed_for else None
+    return (Standing.CLOSED, until) if until is not None and now < until else (Standing.OPEN, None)
+
+
+def may(snapshots: Iterable[Snapshot], version: Version, saw: Saw) -> Open | Closed | Absent:
+    """Return whether a reader may see a version, by the snapshots of its domain."""
+    closed: list[datetime] = []
+    for each in sorted(_containing(snapshots, version, saw), key=lambda each: each.seq):
+        if each.standing is Standing.OPEN:
+            return Open(each.seq)
+        if each.standing is Standing.CLOSED and each.until is not None:
+            closed.append(each.until)
+    return Closed(min(closed)) if closed else Absent()
+
+
+def _containing(snapshots: Iterable[Snapshot], version: Version, saw: Saw) -> Iterator[Snapshot]:
+    for each in snapshots:
+        is_there = version.first <= each.seq < version.last and each.standing.is_told
+        if is_there and (not each.seen or saw(each, version)):
+            yield each
+
+
+def newest_open(snapshots: Iterable[Snapshot], seq: int) -> list[Snapshot]:
+    """Return what a reader sees of a domain at `seq`: the newest open snapshot of each publication, newest first."""
+    found: dict[str, Snapshot] = {}
+    for each in sorted(snapshots, key=lambda each: each.seq):
+        if each.seq <= seq and each.standing is Standing.OPEN:
+            found[each.publication] = each
+    return sorted(found.values(), key=lambda each: each.seq, reverse=True)
+
+
+class Scope:
+    """All that a reader may see of a domain, as spans: for filters of many versions at once."""
+
+    def __init__(self, snapshots: Sequence[Snapshot], saw: Saw) -> None:
+        self.snapshots = sorted(snapshots, key=lambda each: each.seq)
+        self._saw = saw
+        shown = [each for each in self.snapshots if each.standing is Standing.OPEN]
+        self._whole = [each.seq for each in shown if not each.seen]
+        self._partial = [each for each in shown if each.seen]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a reader may see every version of the domain, and every snapshot."""
+        return all(each.standing is Standing.OPEN for each in self.snapshots)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the spans of `hidden` alone decide: each open snapshot saw its whole tree."""
+        return not self._partial
+
+    def hidden(self) -> list[tuple[int, int | None]]:
+        """Return the runs in which no open snapshot saw the whole tree: first snapshot, and the next that did.
+
+        A version from `first` up to `last` is hidden, as far as whole trees go, if some run has first >= run's first
+        and last <= run's end; None is no end.
+        """
+        runs: list[tuple[int, int | None]] = []
+        begin: int | None = None
+        whole = set(self._whole)
+        for each in self.snapshots:
+            if each.seq in whole:
+                if begin is not None:
+                    runs.append((begin, each.seq))
+                begin = None
+            elif begin is None:
+                begin = each.seq
+        return [*runs, (begin, None)] if begin is not None else runs
+
+    def shows(self, version: Version) -> bool:
+        """Return whether a reader may see a version."""
+        place = bisect_left(self._whole, version.first)
+        if place < len(self._whole) and self._whole[place] < version.last:
+            return True
+        return any(version.first <= each.seq < version.last and self._saw(each, version) for each in self._partial)
+
+
+# == access rules, pure ===============================================================================================
+
+
+_EXACT = "###"
+_WWW = re.compile(r",www[0-9]*(?=[:)]|$)")
+_TEXTS = ("user", "url", "id", "reason", "public_text", "by", "at")
+_KEYS = {*_TEXTS, "access", "after", "before", "lapses"}
+
+
+class Access(StrEnum):
+    """What a rule says, the mildest first."""
+
+    ALLOW = "allow"
+    BLOCK = "block"  # 451: it is there, and may not be shown
+    EXCLUDE = "exclude"  # 404: as if it were not there
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessRule:
+    """A rule. It holds for captures from `after` until `before`, for the reader `user` (empty: all), until it lapses.
+
+    `url` is the URL as it was given; `id`, `reason`, `by` and `at` are for staff. Readers of a page that is blocked are
+    told `public_text`, and nothing else of the rule.
+    """
+
+    key: str
+    access: Access
+    user: str = ""
+    after: datetime | None = None
+    before: datetime | None = None
+    lapses: datetime | None = None
+    url: str = ""
+    id: str = ""
+    reason: str = ""
+    public_text: str = ""
+    by: str = ""
+    at: str = ""
+
+    @property
+    def prefix(self) -> str:
+        """The key without its ending."""
+        return self.key.removesuffix(_EXACT)
+
+    def fits(self, key: str) -> bool:
+        """Return whether the rule holds for the URL of a key."""
+        beginnings = self.beginnings()
+        return key.startswith(beginnings) if beginnings else key == self.prefix
+
+    def beginnings(self) -> tuple[str, ...]:
+        """Return the beginnings of the keys of its URLs; none for a rule about one URL, whose key is `prefix`."""
+        if self.key.endswith(_EXACT):
+            return ()
+        if self.key.endswith(","):  # a host, and all hosts below it
+            return self.key, f"{self.key[:-1]})", f"{self.key[:-1]}:"
+        return (self.key,)
+
+    def is_about(self, domain: str) -> bool:
+        """Return whether the rule may hold for some URL of a domain."""
+        key = key_of(f"http://{domain}/").removesuffix("/")
+        return self.prefix.startswith(key) or key.startswith(self.beginnings())
+
+    def holds(self, user: str, captured: datetime, now: datetime) -> bool:
+        """Return whether the rule holds for a reader and the time of a capture."""
+        if self.user and self.user != user:
+            return False
+        if self.lapses is not None and now >= self.lapses:
+            return False
+        return not (
+            (self.after is not None and captured < self.after) or (self.before is not None and captured > self.before)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRules:
+    """All rules of an archive, in order of their keys."""
+
+    rules: tuple[AccessRule, ...] = ()
+    _prefixes: tuple[str, ...] = field(init=False, repr=False, compare=False, default=())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rules", tuple(sorted(self.rules, key=lambda each: (each.key, each.id))))
+        object.__setattr__(self, "_prefixes", tuple(sorted({each.prefix for each in self.rules})))
+
+    def find(self, url: str, user: str, captured: datetime, now: datetime) -> AccessRule | None:
+        """Return the rule that decides about a capture of a URL; None without one."""
+        key = key_of(url)
+        fitting = [each for each in self._near(key) if each.fits(key) and each.holds(user, captured, now)]
+        return max(fitting, key=weight, default=None)
+
+    def touches(self, url: str) -> bool:
+        """Return whether some rule is about a URL, for any reader and time."""
+        key = key_of(url)
+        return any(each.fits(key) for each in self._near(key))
+
+    def takes_from(self, domain: str, user: str, now: datetime) -> bool:
+        """Return whether some rule may take a document of a domain from a reader, now."""
+        return any(
+            rule.is_about(domain) and rule.user in ("", user) and (rule.lapses is None or now < rule.lapses)
+            for rule in strict(self.rules)
+        )
+
+    def _near(self, key: str) -> Iterator[AccessRule]:
+        """Yield the rules whose prefix the key may begin with; few, however many there are."""
+        if len(self.rules) <= _FEW:
+            yield from self.rules
+            return
+        ends = {len(prefix) for prefix in self._prefixes}
+        tried = {key[:end] for end in ends if end <= len(key)} | {_host(key, end) for end in ends}
+        for prefix in tried:
+            place = bisect_right(self._prefixes, prefix) - 1
+            if place >= 0 and self._prefixes[place] == prefix:
+                yield from (each for each in self.rules if each.prefix == prefix)
+
+    def count_without_public_text(self) -> int:
+        """Return how many rules block pages for a reason of which readers are told nothing."""
+        return sum(1 for rule in self.rules if rule.access is Access.BLOCK and rule.reason and not rule.public_text)
+
+    def __str__(self) -> str:
+        """Return the content of the file."""
+        return "".join(f"{_line(each)}\n" for each in self.rules)
+
+
+#: So many rules are looked at one by one.
+_FEW = 50
+
+
+def _host(key: str, end: int) -> str:
+    """Return the prefix of that length of a rule for the whole host: `org,example,` fits `org,example)/`."""
+    turned = re.split(r"[:)]", key, maxsplit=1)[0]
+    return f"{turned},"[:end]
+
+
+def weight(rule: AccessRule) -> tuple[int, int, bool, int]:
+    """Return the weight of a rule: of those that fit, the heaviest decides."""
+    exact = rule.key.endswith(_EXACT)
+    return len(rule.prefix), exact, bool(rule.user), list(Access).index(rule.access)
+
+
+def key_of(url: str) -> str:
+    """Return the key of a canonical URL: turned around, without `www.`, in lower case."""
+    return plain_key(surt(url))
+
+
+def plain_key(key: str) -> str:
+    """Return a key without `www.` and in lower case."""
+    return _WWW.sub("", key.lower(), count=1)
+
+
+def rule_key(url: str, *, exact: bool) -> str:
+    """Return the key of a rule for a URL. Raises UrlRefused."""
+    return key_of(canonical(url)) + (_EXACT if exact else "")
+
+
+def parse(text: str, source: str) -> AccessRules:
+    """Return the rules of a file. Raises SettingsError with all faults: none of it holds then."""
+    rules, faults = [], []
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip() and not line.startswith("#"):
+            try:
+                rules.append(_rule(line))
+            except (ValueError, TypeError, WebarcError) as error:
+                faults.append(f"line {number}: {error}")
+    if faults:
+        raise SettingsError(source, faults)
+    return AccessRules(tuple(rules))
+
+
+def _rule(line: str) -> AccessRule:
+    key, _, rest = line.strip().partition(" ")
+    between, _, text = rest.strip().partition(" ")
+    if between != "-":
+        raise ValueError(f'{line!r} is no rule; write `org,example)/path - {{"access": "block"}}`')
+    said = json.loads(text)
+    if not isinstance(said, dict) or said.get("access") not in set(Access):
+        raise ValueError(f"the access is none of {', '.join(Access)}")
+    if other := sorted(said.keys() - _KEYS):
+        raise ValueError(f"there is no {other[0]} in a rule")
+    text_of = {name: str(said.get(name, "")) for name in _KEYS}
+    plain = plain_key(key.removesuffix(_EXACT)) + (_EXACT if key.endswith(_EXACT) else "")
+    return AccessRule(
+        key=plain,
+        access=Access(said["access"]),
+        user=text_of["user"],
+        after=_time(text_of["after"]),
+        before=_time(text_of["before"]),
+        lapses=_time(text_of["lapses"]),
+        url=text_of["url"],
+        id=text_of["id"],
+        reason=text_of["reason"],
+        public_text=text_of["public_text"],
+        by=text_of["by"],
+        at=text_of["at"],
+    )
+
+
+def _time(text: str) -> datetime | None:
+    """Return the time of a text, a date is its first moment; None for an empty one. Raises Damaged."""
+    return parse_time(text if "T" in text else f"{text}T00:00:00") if text else None
+
+
+def _line(rule: AccessRule) -> str:
+    times = {"after": rule.after, "before": rule.before, "lapses": rule.lapses}
+    said: dict[str, str] = {"access": str(rule.access)}
+    said |= {name: value for name in _TEXTS if (value := getattr(rule, name))}
+    said |= {name: format_time(time) for name, time in times.items() if time is not None}
+    return f"{rule.key} - {json.dumps(said, ensure_ascii=False)}"
+
+
+def hosts(rules: Iterable[AccessRule]) -> list[str]:
+    """Return the beginnings of keys, up to the host, of all URLs that the rules may fit; also of keys with `www`."""
+    return sorted({_host_of(rule) for rule in rules})
+
+
+def key_spans(rule: AccessRule) -> list[tuple[str, str]]:
+    """Return spans of keys, also of those with `www`, in which all URLs of a rule that names a whole host lie."""
+    ends = (")", ":", "," if rule.key.endswith(",") else ",www")
+    return [(f"{_host_of(rule)}{end}", f"{_host_of(rule)}{end[:-1]}{chr(ord(end[-1]) + 1)}") for end in ends]
+
+
+def _host_of(rule: AccessRule) -> str:
+    return re.split(r"[:)]", rule.prefix, maxsplit=1)[0].rstrip(",")
+
+
+def strict(rules: Iterable[AccessRule]) -> list[AccessRule]:
+    """Return the rules that take something away."""
+    return [rule for rule in rules if rule.access is not Access.ALLOW]
+
+
+# == access file ======================================================================================================
+
+
+class AccessFile:
+    """The rules of an archive, read again when the file changes. For one thread."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._known: tuple[int, int, int] | None = None
+        self._rules = AccessRules()
+
+    def rules(self) -> AccessRules:
+        """Return the rules that hold now; none without the file. Raises SettingsError for faults, OSError."""
+        try:
+            found = os.stat(self._archive.access_rules)  # noqa: PTH116 # asked for each decision
+        except FileNotFoundError:
+            self._known = None
+            self._rules = AccessRules()
+            return self._rules
+        identity = (found.st_ino, found.st_size, found.st_mtime_ns)
+        if identity != self._known:
+            self._rules = load(self._archive)
+            self._known = identity
+        return self._rules
+
+
+def load(archive: Archive) -> AccessRules:
+    """Return the rules of an archive; none without the file. Raises SettingsError for faults, OSError."""
+    try:
+        text = archive.access_rules.read_text("utf-8-sig")
+    except FileNotFoundError:
+        return AccessRules()
+    except UnicodeDecodeError as error:
+        raise SettingsError(str(archive.access_rules), [f"not UTF-8 at byte {error.start}"]) from None
+    return parse(text, str(archive.access_rules))
+
+
+def withhold(
+    archive: Archive,
+    url: str,
+    person: str,
+    reason: str,
+    *,
+    access: Access = Access.BLOCK,
+    after: datetime | None = None,
+    before: datetime | None = None,
+    lapses: datetime | None = None,
+    user: str = "",
+    public_text: str = "",
+    exact: bool = False,
+) -> tuple[AccessRule, ...]:
+    """Add a rule for each spelling of a URL, or one for all URLs that begin with it where it ends in `*`.
+
+    `exact`: for this spelling alone. `reason` is for staff, `public_text` for readers. Return the rules, which share an
+    id. Raises UrlRefused, SettingsError for a file with faults, OSError.
+    """
+    many = url.endswith("*")
+    urls = (url,) if many or exact else (url, *spellings(url)[1:])
+    keys = [rule_key(spelling.removesuffix("*"), exact=not many) for spelling in urls]
+    at = format_time(now())
+    name = hashlib.sha256(f"{keys[0]} {access} {user} {after} {before} {at}".encode()).hexdigest()[:8]
+    rules = tuple(
+        AccessRule(
+            key=key, access=access, user=user, after=after, before=before, lapses=lapses,
+            url=spelling, id=name, reason=reason, public_text=public_text, by=person, at=at,
+        )
+        for key, spelling in zip(keys, urls, strict=True)
+    )  # fmt: skip
+    _change(archive, lambda known: AccessRules((*known.rules, *rules)), person, f"withhold {url}: {reason}")
+    return rules
+
+
+def lift(archive: Archive, rule_id: str, person: str) -> tuple[AccessRule, ...]:
+    """Remove the rules of an id, and return them; none if there are none."""
+    lifted: list[AccessRule] = []
+
+    def without(rules: AccessRules) -> AccessRules:
+        lifted.extend(rule for rule in rules.rules if rule.id == rule_id)
+        return AccessRules(tuple(rule for rule in rules.rules if rule.id != rule_id))
+
+    _change(archive, without, person, f"lift {rule_id}")
+    return tuple(lifted)
+
+
+def _change(archive: Archive, change: Callable[[AccessRules], AccessRules], person: str, message: str) -> None:
+    """Write the file, and keep a copy in the catalogue."""
+    with locks.exclusive(archive.settings_lock):
+        content = str(change(load(archive))).encode()
+        settings_files.replace_file(archive.access_rules, content)
+        Catalogue(archive).save([], person, message, files={archive.access_rules.name: content})

@@ -1,0 +1,511 @@
+"""Changes a TOML file that people edit, too: comments and order stay; the new file replaces the old one at once.
+
+webarc.toml, and publications in files of their own beside it: read and checked as a whole.
+
+All faults are reported together; nothing runs on settings with a fault. Only `load` and `identity` read files.
+
+The publications of an archive: what is in force and where it is said; files of publications.d, changed by programs.
+
+A file keeps its comments and its order. What is in webarc.toml is changed by hand.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import dataclasses
+import os
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import (
+    BackupSettings,
+    CrawlSettings,
+    DescribeSettings,
+    DeskSettings,
+    IndexSettings,
+    MountSettings,
+    Profile,
+    Publication,
+    ReadersSettings,
+    ReleaseSettings,
+    Settings,
+)
+from webarcfs.archive.config.validators import Interval, as_table, read_table
+from webarcfs.archive.model.errors import NotFound, SettingsError, UsageError
+from webarcfs.archive.system import locks
+from webarcfs.archive.system.files import replacing, sync_folder
+
+if TYPE_CHECKING:
+    from tomlkit import TOMLDocument
+
+
+# == toml file ========================================================================================================
+
+
+@contextmanager
+def changing(path: Path, lock: Path, mode: int = 0o644) -> Iterator[TOMLDocument]:
+    """Yield a file's document under its lock, empty for a new one; what was changed is written, if nothing was raised.
+
+    Raises SettingsError if the file is no TOML, OSError.
+    """
+    import tomlkit  # noqa: PLC0415 # slow to load, and only commands that change a file need it
+    from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
+
+    with locks.exclusive(lock):
+        try:
+            document = tomlkit.parse(path.read_text("utf-8-sig"))
+        except FileNotFoundError:
+            document = tomlkit.document()
+        except (TOMLKitError, UnicodeDecodeError) as error:
+            raise SettingsError(str(path), [f"not TOML: {error}"]) from None
+        yield document
+        replace_file(path, tomlkit.dumps(document).encode(), mode)
+
+
+def parsed(text: str, source: str) -> TOMLDocument:
+    """Return the document that a text spells, with its comments. Raises SettingsError."""
+    import tomlkit  # noqa: PLC0415
+    from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
+
+    try:
+        return tomlkit.parse(text)
+    except TOMLKitError as error:
+        raise SettingsError(source, [f"not TOML: {error}"]) from None
+
+
+def text_of(tables: Mapping[str, Any]) -> str:
+    """Return tables as TOML."""
+    import tomlkit  # noqa: PLC0415
+
+    return tomlkit.dumps(tables)
+
+
+def replace_file(path: Path, content: bytes, mode: int = 0o644) -> None:
+    """Replace a file durably, under the caller's lock. Raises OSError."""
+    scratch = path.with_name(f".{path.name}.new")
+    scratch.unlink(missing_ok=True)  # left by a process that was killed
+    with replacing(path, scratch) as file:
+        scratch.chmod(mode)
+        file.write(content)
+
+
+# == settings file ====================================================================================================
+
+
+#: The folder beside webarc.toml with a publication a file.
+PUBLICATIONS = "publications.d"
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def load(
+    path: Path, instead: Mapping[str, str] | None = None, apart: dict[str, list[str]] | None = None
+) -> tuple[Settings, str | None]:
+    """Return the settings of a file, and a warning if it is missing or unreadable and the defaults hold (/Cr-1/).
+
+    Beside it may lie `publications.d/`: a publication each, in a file of its name; `instead` has other texts for some.
+    Raises SettingsError for readable files with faults. With `apart`, a publication whose own file has faults is left
+    out, and they are added there under its name: the others have none of it.
+    """
+    more = {**_beside(path.with_name(PUBLICATIONS)), **(instead or {})}
+    try:
+        text = path.read_text("utf-8-sig")  # some editors begin a file with a byte order mark
+    except OSError as error:
+        return parse("", str(path), more, apart), f"{path}: {error.strerror}; the built-in defaults are used"
+    except UnicodeDecodeError as error:
+        if error.object.startswith(_UTF_16):
+            raise SettingsError(str(path), ["it is UTF-16, as some editors save a file; save it as UTF-8"]) from None
+        raise SettingsError(str(path), [f"not UTF-8 at byte {error.start}"]) from None
+    return parse(text, str(path), more, apart), None
+
+
+def own_identity(path: Path) -> tuple[object, ...]:
+    """Return a value that changes when webarc.toml at `path` does; empty without one."""
+    with contextlib.suppress(OSError):
+        return (path.name, *_changes(path.stat()))
+    return ()
+
+
+def identity(path: Path) -> tuple[object, ...]:
+    """Return a value that changes when webarc.toml at `path`, or a publication's file beside it, does."""
+    beside: list[tuple[str, int, int, int]] = []
+    with contextlib.suppress(OSError):
+        folder = os.open(path.with_name(PUBLICATIONS), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:  # the desk asks this for each page, of hundreds of files: names in an open folder are found soonest
+            for name in sorted(os.listdir(folder)):  # noqa: PTH208
+                if name.endswith(".toml"):
+                    try:
+                        status = os.stat(name, dir_fd=folder)
+                    except OSError:
+                        continue
+                    beside.append((name, status.st_ino, status.st_size, status.st_mtime_ns))
+        finally:
+            os.close(folder)
+    return (own_identity(path), *beside)
+
+
+def _changes(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _beside(folder: Path) -> dict[str, str]:
+    """Return the files of `publications.d`: name without its ending → text. Raises SettingsError for other texts."""
+    found = {}
+    for each in sorted(folder.glob("*.toml")) if folder.is_dir() else ():
+        try:
+            found[each.stem] = each.read_text("utf-8-sig")
+        except FileNotFoundError:
+            continue  # it was removed just now
+        except UnicodeDecodeError as error:
+            raise SettingsError(str(each), [f"not UTF-8 at byte {error.start}"]) from None
+    return found
+
+
+def parse(
+    text: str, source: str, more: Mapping[str, str] | None = None, apart: dict[str, list[str]] | None = None
+) -> Settings:
+    """Return settings from TOML; `more` are the texts of further publications, by name; `apart` is as in `load`.
+
+    Raises SettingsError with all faults.
+    """
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(source, [f"not TOML: {error}"]) from None
+    faults: list[str] = []
+    top = {each.name: tables.pop(each.name) for each in dataclasses.fields(ReleaseSettings) if each.name in tables}
+    release = read_table(ReleaseSettings, top, "", faults)
+    crawl = read_table(CrawlSettings, tables.pop("crawl", {}), "crawl", faults)
+    describe = read_table(DescribeSettings, tables.pop("describe", {}), "describe", faults)
+    above = Settings(release=release, crawl=crawl, describe=describe)
+    profiles = {
+        name: read_table(Profile, table, f"profile.{name}", faults)
+        for name, table in as_table(tables.pop("profile", {}), "profile", faults).items()
+    }
+    listed = _publications(tables.pop("publication", []), above, faults)
+    listed += _further(
+        more or {}, {each.name for each in listed}, (above, profiles), faults if apart is None else apart
+    )
+    settings = Settings(
+        release=release,
+        crawl=crawl,
+        mount=read_table(MountSettings, tables.pop("mount", {}), "mount", faults),
+        index=read_table(IndexSettings, tables.pop("index", {}), "index", faults),
+        describe=describe,
+        backup=read_table(BackupSettings, tables.pop("backup", {}), "backup", faults),
+        readers=read_table(ReadersSettings, tables.pop("readers", {}), "readers", faults),
+        desk=read_table(DeskSettings, tables.pop("desk", {}), "desk", faults),
+        profiles=profiles,
+        publications=listed,
+    )
+    faults += [f"{key}: there is no such table" for key in tables]
+    faults += _cross_check(settings)
+    if faults:
+        raise SettingsError(source, faults)
+    return settings
+
+
+def _publications(tables: Any, above: Settings, faults: list[str]) -> tuple[Publication, ...]:
+    """Return the publications of the file; what they do not say is said by the tables `above`."""
+    if not isinstance(tables, list):
+        faults.append("publication: write [[publication]], with two brackets")
+        return ()
+    own = {each.name for each in dataclasses.fields(Publication) if "check" in each.metadata}
+    result = []
+    for number, table in enumerate(tables, 1):
+        name = table.get("name", f"number {number}") if isinstance(table, dict) else f"number {number}"
+        where = f"publication {name}"
+        values = as_table(table, where, faults)
+        missing = [key for key in ("name", "urls") if not values.get(key)]
+        faults += [f"{where}.{key}: is missing" for key in missing]
+        mine = {key: value for key, value in values.items() if key in own}
+        below = {key: value for key, value in values.items() if key not in own and key != "describe"}
+        its_crawl = read_table(CrawlSettings, below, where, faults, above.crawl)
+        described = read_table(
+            DescribeSettings, values.get("describe", {}), f"{where}.describe", faults, above.describe
+        )
+        base = dataclasses.replace(above, crawl=its_crawl, describe=described).unlisted("unnamed")
+        result.append(read_table(Publication, mine, where, faults, base))
+    return tuple(result)
+
+
+def _further(
+    texts: Mapping[str, str],
+    known: set[str],
+    above: tuple[Settings, Mapping[str, Profile]],
+    faults: list[str] | dict[str, list[str]],
+) -> tuple[Publication, ...]:
+    """Return the publications of files of their own: one each, of the file's name, which webarc.toml has not."""
+    result: list[Publication] = []
+    for name, text in texts.items():
+        found, wrong = _one_file(name, text, known, *above)
+        told = [f"{PUBLICATIONS}/{name}.toml: {each}" for each in wrong]
+        if isinstance(faults, list):
+            faults += told
+        elif told:
+            faults[name] = told
+        result += found if not wrong else ()
+    return tuple(result)
+
+
+def _one_file(
+    name: str, text: str, known: set[str], above: Settings, profiles: Mapping[str, Profile]
+) -> tuple[tuple[Publication, ...], list[str]]:
+    """Return the publication of a file, and what is wrong with it."""
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        return (), [f"not TOML: {error}"]
+    wrong = [f"{key}: only one [[publication]] may be here" for key in tables if key != "publication"]
+    found = _publications(tables.get("publication", []), above, wrong)
+    if len(found) != 1:
+        wrong.append(f"it has {len(found)} [[publication]]; there must be one")
+    elif found[0].name != name:
+        wrong.append(f"its publication is called {found[0].name}, not {name} as the file")
+    elif name in known:
+        wrong.append("webarc.toml has a publication of that name, too")
+    elif found[0].profile is not None and found[0].profile not in profiles:
+        wrong.append(f"publication {name}.profile: there is no [profile.{found[0].profile}]")
+    return found, wrong
+
+
+def _cross_check(settings: Settings) -> list[str]:
+    faults = []
+    names = [publication.name for publication in settings.publications]
+    faults += [f"publication {name}: the name is used twice" for name in sorted(set(names)) if names.count(name) > 1]
+    for publication in settings.publications:
+        if publication.profile is not None and publication.profile not in settings.profiles:
+            faults.append(f"publication {publication.name}.profile: there is no [profile.{publication.profile}]")
+    return faults
+
+
+# == publication files ================================================================================================
+
+
+_BUILT_IN = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """A setting of a publication as it holds now, and where it is said: a file, a table of webarc.toml, the default."""
+
+    key: str
+    value: Any
+    source: str
+
+    @property
+    def is_default(self) -> bool:
+        """Whether nobody said it."""
+        return self.source == _BUILT_IN
+
+
+def file_of(archive: Archive, name: str) -> Path:
+    """Return the file of its own that a publication has or may get."""
+    return archive.settings.with_name(PUBLICATIONS) / f"{name}.toml"
+
+
+def place_of(archive: Archive, name: str) -> str:
+    """Return where a publication is said: `webarc.toml`, or its file in publications.d. Raises NotFound."""
+    if file_of(archive, name).exists():
+        return f"{PUBLICATIONS}/{name}.toml"
+    if any(each.get("name") == name for each in _tables(archive.settings).get("publication", ())):
+        return archive.settings.name
+    raise missing(archive, name)
+
+
+def missing(archive: Archive, name: str) -> NotFound:
+    """Return the error of a publication that there is not; it names those that there are."""
+    settings, _ = load(archive.settings)
+    known = ", ".join(each.name for each in settings.publications) or "none"
+    return NotFound(f"there is no publication {name}; there are: {known}")
+
+
+def in_force(archive: Archive, name: str) -> list[InForce]:
+    """Return all settings of a publication, with where each comes from. Raises NotFound, SettingsError."""
+    place = place_of(archive, name)
+    settings, _ = load(archive.settings)
+    found = next((each for each in settings.publications if each.name == name), None)
+    if found is None:
+        raise missing(archive, name)
+    top = _tables(archive.settings)
+    tables = _tables(file_of(archive, name)) if place != archive.settings.name else top
+    own = next(each for each in tables["publication"] if each.get("name") == name)
+
+    def source(key: str, above: Mapping[str, Any], table: str, said: Mapping[str, Any] = own) -> str:
+        return place if key in said else f"{archive.settings.name}, {table}" if key in above else _BUILT_IN
+
+    released = {each.name for each in dataclasses.fields(ReleaseSettings)}
+    lines = [
+        InForce(key, value, source(key, top if key in released else {}, "above all tables"))
+        for key, value in _values(found)
+    ]
+    lines += [InForce(key, value, source(key, top.get("crawl", {}), "[crawl]")) for key, value in _values(found.crawl)]
+    said = own.get("describe", {})
+    return lines + [
+        InForce(f"describe.{key}", value, source(key, top.get("describe", {}), "[describe]", said))
+        for key, value in _values(found.describe)
+    ]
+
+
+def plain(value: Any) -> Any:
+    """Return a value of a setting as TOML and JSON have it."""
+    if isinstance(value, Interval):
+        return str(value)
+    if isinstance(value, tuple):
+        return [plain(each) for each in value]
+    if dataclasses.is_dataclass(value):
+        table = {each.metadata.get("key", each.name): getattr(value, each.name) for each in dataclasses.fields(value)}
+        return {key: plain(each) for key, each in table.items() if each not in (None, "", ())}
+    return value
+
+
+def new_text(archive: Archive, name: str, values: Mapping[str, Any]) -> str:
+    """Return the text of a new publication; `describe.…` are keys of its table.
+
+    Raises UsageError if there is one, SettingsError for faults.
+    """
+    settings, _ = load(archive.settings)
+    if file_of(archive, name).exists() or any(each.name == name for each in settings.publications):
+        raise UsageError(f"there is a publication {name} already; `webarc-agent publication edit {name}` changes it")
+    table: dict[str, Any] = {"name": name}
+    for key, value in sorted(values.items(), key=lambda each: "." in each[0]):  # tables come last
+        inner, name_ = _inner(table, key)
+        inner[name_] = value
+    text = text_of({"publication": [table]})
+    with_text(archive, name, text)
+    return text
+
+
+def edited_text(archive: Archive, name: str, values: Mapping[str, Any], removed: Iterable[str] = ()) -> str:
+    """Return the text of a publication's file with keys set and others removed; all else stays as it is.
+
+    Raises UsageError if it has no file of its own, SettingsError for faults.
+    """
+    path = own_file(archive, name)
+    document = parsed(path.read_text("utf-8-sig"), str(path))
+    table: Any = document["publication"][0]
+    for key in removed:
+        inner, name_ = _inner(table, key)
+        if name_ not in inner:
+            raise UsageError(f"{PUBLICATIONS}/{path.name} does not say {key}")
+        del inner[name_]
+    new = {key: value for key, value in values.items() if key not in table and "." not in key}
+    for key, value in values.items():
+        if key not in new:
+            inner, name_ = _inner(table, key)
+            inner[name_] = value
+    text = _with_keys(document.as_string(), new)
+    with_text(archive, name, text)
+    return text
+
+
+def _with_keys(text: str, new: Mapping[str, Any]) -> str:
+    """Return the text with keys added to its publication, behind its last key: comments stay above what they are about.
+
+    Tables come behind all that there is.
+    """
+    document = parsed(text, PUBLICATIONS)
+    table: Any = document["publication"][0]
+    for key, value in new.items():
+        table[key] = value
+    plain_ = {key: value for key, value in new.items() if not _is_table(value)}
+    lines = text.splitlines(keepends=True)
+    begin = next((at for at, line in enumerate(lines) if line.lstrip().startswith("[[publication]]")), None)
+    if not plain_ or len(plain_) < len(new) or begin is None:
+        return document.as_string()
+    ends = (at for at in range(begin + 1, len(lines)) if lines[at].lstrip().startswith("["))
+    end = next(ends, len(lines))
+    while end > begin + 1 and lines[end - 1].strip()[:1] in ("", "#"):
+        end -= 1
+    before = "".join(lines[:end])
+    before += "" if before.endswith("\n") else "\n"
+    made = before + text_of(plain_) + "".join(lines[end:])
+    # A line that begins as a table, or a comment, may be part of a long value; then the library finds the place.
+    is_same = _parsed(made) == tomllib.loads(document.as_string())
+    return made if is_same else document.as_string()
+
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return None
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, Mapping) or (isinstance(value, list) and any(isinstance(each, Mapping) for each in value))
+
+
+def _inner(table: Any, key: str) -> tuple[Any, str]:
+    """Return the table that a key is in, and its name there: `describe.project` is in the table `describe`."""
+    head, dot, tail = key.partition(".")
+    if not dot:
+        return table, key
+    if head not in table:
+        table[head] = {}
+    return table[head], tail
+
+
+def with_text(archive: Archive, name: str, text: str) -> tuple[Settings, Publication]:
+    """Return the settings as they would be with this text for a publication, and the publication.
+
+    Raises SettingsError for faults that it would bring; those that others have are none of it.
+    """
+    try:
+        settings, _ = load(archive.settings, {name: text})
+    except SettingsError as error:
+        known = _faults(archive)
+        faults = [each for each in error.faults if each not in known]
+        raise SettingsError(error.source, faults or error.faults) from None
+    found = next((each for each in settings.publications if each.name == name), None)
+    if found is None:
+        raise UsageError(f"the publication has another name than {name}")
+    return settings, found
+
+
+def write_publication(archive: Archive, name: str, make: Callable[[], str]) -> Path:
+    """Write the file of a publication with the text that `make` returns, under the lock of the settings; durable."""
+    path = file_of(archive, name)
+    with locks.exclusive(archive.settings_lock):
+        text = make()
+        if not path.parent.is_dir():
+            path.parent.mkdir()
+            sync_folder(path.parent.parent)
+        replace_file(path, text.encode())
+    return path
+
+
+def own_file(archive: Archive, name: str) -> Path:
+    """Return the file of its own that a publication has. Raises UsageError if it is in webarc.toml."""
+    place = place_of(archive, name)
+    if place == archive.settings.name:
+        raise UsageError(
+            f"{name} is kept in {archive.settings}, which people change by hand;"
+            f" moved to {PUBLICATIONS}/{name}.toml as it is, commands can change it"
+        )
+    return file_of(archive, name)
+
+
+def _faults(archive: Archive) -> tuple[str, ...]:
+    try:
+        load(archive.settings)
+    except SettingsError as error:
+        return error.faults
+    return ()
+
+
+def _tables(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8-sig"))
+    except FileNotFoundError:
+        return {}
+
+
+def _values(settings: Publication | CrawlSettings | DescribeSettings) -> list[tuple[str, Any]]:
+    fields = [each for each in dataclasses.fields(settings) if "check" in each.metadata]
+    return [(each.metadata.get("key", each.name), getattr(settings, each.name)) for each in fields]

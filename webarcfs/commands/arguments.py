@@ -1,0 +1,203 @@
+"""The archive of a reader's command: a directory, or the archive behind a mount; whole, or as readers see it.
+
+The arguments of a reader's command: a document by its URL or path, a snapshot by its commitTag.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import click
+
+from webarcfs.access import reader_stores
+from webarcfs.access.gate import Gate, Reader, StaffGate
+from webarcfs.access.reader_repositories import ReaderRepositories
+from webarcfs.access.reader_stores import ReaderLinks
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.index.links import LinkReader, Question
+from webarcfs.archive.index.query import Narrowed
+from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, second_name, split
+from webarcfs.archive.model.errors import Damaged, NotAnArchive, NotFound, UrlRefused, UsageError
+from webarcfs.archive.model.metadata import CET, CommitTag
+from webarcfs.archive.model.urls import canonical
+from webarcfs.client import client
+from webarcfs.commands.lazy_commands import AbsolutePath
+
+# == place ============================================================================================================
+
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An archive, and the mount by which it was given, if any; with a `gate`, as its reader sees it.
+
+    Where something is discarded, staff have a gate, too.
+    """
+
+    archive: Archive
+    mount: Path | None = None
+    gate: Gate | None = None
+    _repositories: ReaderRepositories | None = None
+
+    def repository(self, domain: str) -> Repository:
+        """Return the repository of a domain. Raises NotFound for an unknown domain."""
+        if domain not in set(self.archive.domains()):
+            raise NotFound(f"the archive has no domain {domain!r}")
+        if self._repositories is not None:
+            return self._repositories.open(domain)
+        return Repository(self.archive.repository(domain))
+
+    @property
+    def reader(self) -> ReaderRepositories | None:
+        """The repositories as the reader sees them; None where nothing is hidden from staff."""
+        return self._repositories
+
+    def must_be_open(self, tag: CommitTag) -> None:
+        """Raise NotFound or Forbidden if the reader may not see a snapshot."""
+        if self._repositories is not None:
+            self._repositories.must_be_open(tag)
+
+    def narrowed(self) -> Narrowed | None:
+        """Return what narrows a query to the reader; None where nothing is hidden."""
+        return None if self.gate is None else reader_stores.narrowed(self.gate)
+
+    def links(self, question: Question) -> LinkReader | None:
+        """Return what narrows links to the reader; None where nothing may be hidden."""
+        if self.gate is None or self._repositories is None:
+            return None
+        return ReaderLinks(self.gate, self._repositories, question)
+
+
+def place_options(command: _F) -> _F:
+    """Add the options `--archive`, `--mount`, `--as-reader` and `--reader`; the command gets the `Place`."""
+    archive = click.option(
+        "--archive", metavar="DIR", help="The archive; else $WEBARC_ARCHIVE, else /srv/webarc.", type=click.Path()
+    )
+    mount = click.option(
+        "--mount", metavar="DIR", help="A mount of the archive, or a path inside one.", type=AbsolutePath()
+    )
+    public = click.option("--as-reader", is_flag=True, help="Show only what readers may see: what is released.")
+    named = click.option("--reader", metavar="NAME", help="As --as-reader, for the reader of this name.")
+
+    @functools.wraps(command)
+    def with_place(
+        *args: Any, archive: str | None, mount: Path | None, as_reader: bool, reader: str | None, **options: Any
+    ) -> Any:
+        place = find(archive, mount)
+        if as_reader or reader is not None:
+            place = for_reader(place, Reader(reader or ""))
+        elif (gate := StaffGate(place.archive)).is_needed:
+            place = _behind(place, gate)
+        return command(*args, place=place, **options)
+
+    return cast(_F, archive(mount(public(named(with_place)))))
+
+
+def for_reader(place: Place, reader: Reader) -> Place:
+    """Return a place as a reader sees it. Raises UsageError for a mount. Called inside a command."""
+    if place.mount is not None:
+        raise UsageError("a mount shows all that there is; give --archive with --as-reader")
+    return _behind(place, Gate(place.archive, reader))
+
+
+def _behind(place: Place, gate: Gate) -> Place:
+    repositories = click.get_current_context().with_resource(ReaderRepositories(gate))
+    return Place(place.archive, place.mount, gate, repositories)
+
+
+def find(archive: str | None, mount: Path | None) -> Place:
+    """Return the place of the options. Raises UsageError for both at once, NotAnArchive without an archive."""
+    if archive is not None and mount is not None:
+        raise UsageError("give --archive or --mount, not both")
+    if mount is None:
+        return Place(directory.open_archive(directory.default_root(archive)))
+    if found := client.behind(mount):
+        return Place(found[1], found[0])
+    raise NotAnArchive(f"{mount} is in no mounted archive; `mount.webarcfs ARCHIVE {mount}` mounts one")
+
+
+# == targets ==========================================================================================================
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A document: its domain's repository, and its ARC's path in it."""
+
+    store: Repository
+    domain: str
+    arc: str
+    url: str = ""  # where it was named by its URL
+
+
+def document(place: Place, text: str) -> Target:
+    """Return the document of a URL, of a path in metadata (`/www.example.org/index.html`), or of one below the mount.
+
+    It need not be in any snapshot. Raises UsageError for any other text, NotFound for a domain that is not in the
+    archive.
+    """
+    if "://" in text:
+        try:
+            domain, arc = split(arc_path(url := canonical(text)))
+        except UrlRefused as error:
+            raise UsageError(f"{text}: {error}") from None
+        store = place.repository(domain)
+        head, second = store.head(), second_name(arc, url)
+        if head is not None and store.find(head.tree, f"{second}/{DATA_XML}") is not None:
+            arc = second
+    else:
+        url = ""
+        domain, arc = split(_inside(place, text))
+    arc = arc.strip("/")
+    if not arc or any(part in ("", ".", "..") for part in (domain, *arc.split("/"))):
+        raise UsageError(f"{text!r} names no document; give a URL, or a path such as /www.example.org/index.html")
+    return Target(place.repository(domain), domain, arc, url)
+
+
+def tag(place: Place, text: str) -> tuple[CommitTag, Repository]:
+    """Return the snapshot of a commitTag's text, which need not exist, and its domain's repository.
+
+    Raises NotFound, or Forbidden, for one that the reader may not see.
+    """
+    try:
+        found = CommitTag.parse(text)
+    except Damaged as error:
+        raise UsageError(str(error)) from None
+    store = place.repository(found.domain)
+    place.must_be_open(found)
+    return found, store
+
+
+def moment(place: Place, text: str | None) -> CommitTag | datetime | None:
+    """Return the snapshot or the time, in CET without a zone, that a text spells; None without one.
+
+    Raises UsageError for any other text, NotFound or Forbidden for a snapshot that the reader may not see.
+    """
+    if text is None:
+        return None
+    try:
+        if "@" in text:
+            tag = CommitTag.parse(text)
+            place.must_be_open(tag)
+            return tag
+        time = datetime.fromisoformat(text)
+    except (ValueError, Damaged):
+        raise UsageError(f"{text!r} is no commitTag and no time, as 2026-11-21 or 2026-11-21T03:00:00") from None
+    return time if time.tzinfo else time.replace(tzinfo=CET)
+
+
+def _inside(place: Place, text: str) -> str:
+    """Turn a path below the mount into one in the archive."""
+    if place.mount is not None:
+        path = Path(text).absolute()
+        if path.is_relative_to(place.mount):
+            return str(path.relative_to(place.mount))
+    return text

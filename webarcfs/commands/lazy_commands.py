@@ -1,0 +1,91 @@
+"""Commands that are imported when they are called for: whoever runs one does not wait for what the others need.
+
+And the kind of their arguments that are paths.
+
+`webarc completion`: makes a shell complete the commands; click generates the script, and answers the Tab key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, MutableMapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import get_completion_class
+
+# == lazy commands ====================================================================================================
+
+
+class AbsolutePath(click.Path):  # type: ignore[type-arg,unused-ignore] # not generic when it runs
+    """A path, made absolute: git, which is handed it, runs in another folder. `-` stays with `allow_dash`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Return the path; links in it are not followed."""
+        path = Path(str(super().convert(value, param, ctx)))
+        return path if self.allow_dash and str(path) == "-" else path.absolute()
+
+
+class Commands(MutableMapping[str, click.Command]):
+    """The commands of a `click.Group` by name; each is given as `package.module:attribute` and imported when asked for.
+
+    `--help` of the group imports them all, since it shows a line of each.
+    """
+
+    def __init__(self, places: Mapping[str, str]) -> None:
+        self._places = dict(places)
+        self._loaded: dict[str, click.Command] = {}
+
+    def __getitem__(self, name: str) -> click.Command:
+        if name not in self._loaded:
+            module, _, attribute = self._places[name].partition(":")
+            self._loaded[name] = getattr(import_module(module), attribute)
+        return self._loaded[name]
+
+    def __setitem__(self, name: str, command: click.Command) -> None:
+        self._places[name] = ""
+        self._loaded[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self._places[name]
+        self._loaded.pop(name, None)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+# == completion =======================================================================================================
+
+
+#: The commands with completion.
+PROGRAMS = ("webarc", "webarc-agent", "mount.webarcfs", "umount.webarcfs")
+_SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(_SHELLS))
+def completion(shell: str) -> None:
+    """Write what a shell needs for the Tab key.
+
+    It then completes commands, options and files of webarc, webarc-agent, mount.webarcfs and umount.webarcfs.
+
+    \b
+    Examples:
+      eval "$(webarc completion bash)"                                # now; in ~/.bashrc: always
+      webarc completion bash > /etc/bash_completion.d/webarcfs        # for everybody, as root
+      eval "$(webarc completion zsh)"                                 # in ~/.zshrc, behind compinit
+      webarc completion fish > ~/.config/fish/conf.d/webarcfs.fish
+    """
+    kind = get_completion_class(shell)
+    assert kind is not None, "click knows these shells"
+    for program in PROGRAMS:
+        click.echo(kind(click.Command(program), {}, program, variable(program)).source())
+
+
+def variable(program: str) -> str:
+    """Return click's name of the environment variable by which a shell requests completions from a program."""
+    return f"_{program.replace('-', '_').replace('.', '_')}_COMPLETE".upper()

@@ -1,0 +1,258 @@
+"""The speed of long work and the time left, computed from the last half minute.
+
+Shows the progress of long work and the time left: bars on a terminal, periodic log lines elsewhere.
+
+Draws the statistics of snapshots as bars, for `webarc stat --plot`.
+
+Matplotlib is large and therefore optional: `pip install 'webarcfs[plot]'`.
+
+Texts for people: differences in the visible text of pages, and tables of statistics.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import time
+import warnings
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+from webarcfs.archive.history.versions import Statistics
+from webarcfs.archive.model.errors import UsageError
+from webarcfs.content.visible_lines import folded, lines
+
+# == speed, pure ======================================================================================================
+
+
+#: Seconds over which the speed is averaged: long enough to smooth one slow page, short enough to show a slower server.
+WINDOW = 30.0
+#: Seconds of work before a speed is known.
+LEAST = 1.0
+# Within so many seconds only the last call is stored: a crawl does thousands of things in a second.
+_APART = 0.1
+_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+_SIZES = ("bytes", "kB", "MB", "GB", "TB")
+
+
+class Speed:
+    """The speed of one kind of work. Call `note` whenever something was done, with a clock in seconds."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def note(self, now: float, done: int) -> None:
+        """Record the total `done` at the time `now`. A smaller total than before lowers all earlier totals as well."""
+        if self._seen and done < self._seen[-1][1]:
+            back = self._seen[-1][1] - done
+            self._seen = deque((time, max(0, before - back)) for time, before in self._seen)
+        if len(self._seen) > 2 and now - self._seen[-2][0] < _APART:
+            self._seen.pop()
+        self._seen.append((now, done))
+        while len(self._seen) > 2 and self._seen[1][0] <= now - WINDOW:
+            self._seen.popleft()
+
+    @property
+    def a_second(self) -> float | None:
+        """The work done per second; None before it is known."""
+        if not self._seen:
+            return None
+        (begin, before), (end, done) = self._seen[0], self._seen[-1]
+        return (done - before) / (end - begin) if end - begin >= LEAST else None
+
+    def left(self, known: int) -> float | None:
+        """Return the seconds until `known` is done at this speed; None before they are known."""
+        speed = self.a_second
+        return max(0, known - self._seen[-1][1]) / speed if speed else None
+
+
+def duration(seconds: float) -> str:
+    """Return a duration in its two largest units, such as `3 min 20 s`; `0 s` for less than a second."""
+    rest, words = round(seconds), list[str]()
+    for unit, length in _UNITS:
+        count, rest = divmod(rest, length)
+        if count or words:
+            words.append(f"{count} {unit}")
+        if len(words) == 2:
+            break
+    return " ".join(word for word in words if not word.startswith("0 ")) or "0 s"
+
+
+def described(a_second: float | None, left: float | None, *, in_bytes: bool = False) -> str:
+    """Return speed and time left as text, such as `12.3/s, 45 s left`; empty before the speed is known."""
+    if a_second is None:
+        return ""
+    speed = f"{_size(a_second)}/s" if in_bytes else f"{a_second:.{1 if a_second < 100 else 0}f}/s"
+    return speed if left is None else f"{speed}, {duration(left)} left"
+
+
+def _size(count: float) -> str:
+    power = 0
+    while count >= 1000 and power < len(_SIZES) - 1:
+        count, power = count / 1000, power + 1
+    return f"{count:.{1 if power else 0}f} {_SIZES[power]}"
+
+
+# == progressbar ======================================================================================================
+
+
+_log = logging.getLogger("webarc")
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+class Display:
+    """A context manager that is called with (what, done, known). For a count of bytes, `what` contains "(bytes)"."""
+
+    def __init__(self, console: Console) -> None:
+        self._bars: Progress | None = None
+        self._tasks: dict[str, TaskID] = {}
+        self._speeds: defaultdict[str, Speed] = defaultdict(Speed)
+        self._told = time.monotonic()
+        if console.is_terminal:
+            columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+            speed = TextColumn("{task.fields[speed]}")
+            self._bars = Progress(*columns, TimeElapsedColumn(), speed, console=console, transient=True)
+
+    def __enter__(self) -> Display:
+        if self._bars is not None:
+            self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+
+    def __call__(self, what: str, done: int, known: int) -> None:
+        """Show that `done` of `known` things of the work `what` are done."""
+        now, speed = time.monotonic(), self._speeds[what]
+        speed.note(now, done)
+        told = described(speed.a_second, speed.left(known), in_bytes="(bytes)" in what)
+        if self._bars is not None:
+            if what not in self._tasks:
+                self._tasks[what] = self._bars.add_task(what, total=known, speed="")
+            self._bars.update(self._tasks[what], completed=done, total=max(known, done), speed=told)
+        elif now - self._told > _SECONDS_BETWEEN_LINES:
+            self._told = now
+            _log.info("%s: %d of %d%s", what, done, known, f", {told}" if told else "")
+
+
+# == picture ==========================================================================================================
+
+
+FORMATS = (".svg", ".png")
+#: Most bars of a panel; the rest becomes one more, "others".
+MOST = 15
+OTHERS = "others"
+_TABLES = {"types": "MIME types", "extensions": "extensions"}
+_MEASURES = {0: "documents", 1: "bytes"}
+# Texts stay texts, never formulas; equal figures are equal bytes.
+_SETTINGS = {"svg.fonttype": "none", "svg.hashsalt": "webarcfs", "text.parse_math": False}
+
+
+def draw(tags: Sequence[str], figures: Sequence[Statistics], file: Path) -> None:
+    """Draw documents and bytes by MIME type and by extension into `file`, snapshots side by side.
+
+    Raises UsageError for an unknown file ending or without matplotlib, OSError when the file cannot be written.
+    """
+    if file.suffix.lower() not in FORMATS:
+        raise UsageError(f"{file} must end in {' or '.join(FORMATS)}, which says what it will be")
+    try:
+        import matplotlib  # noqa: PLC0415 # optional, and slow to load
+        from matplotlib.figure import Figure  # noqa: PLC0415
+    except ImportError:
+        raise UsageError("--plot needs matplotlib, which is not installed: pip install 'webarcfs[plot]'") from None
+    with matplotlib.rc_context(_SETTINGS), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # characters that the font lacks become boxes
+        figure = Figure(figsize=(14, 10), layout="constrained")
+        panels = figure.subplots(len(_TABLES), len(_MEASURES))
+        for row, (table, title) in zip(panels, _TABLES.items(), strict=True):
+            bars = shortened([getattr(each, table) for each in figures])
+            for panel, (measure, unit) in zip(row, _MEASURES.items(), strict=True):
+                _panel(panel, tags, [{key: cell[measure] for key, cell in each.items()} for each in bars])
+                panel.set_title(f"{title}: {unit}")
+        figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside upper center")
+        figure.savefig(file, metadata={"Date": None} if file.suffix.lower() == ".svg" else None)
+
+
+def shortened(tables: Sequence[Mapping[str, tuple[int, int]]]) -> list[dict[str, tuple[int, int]]]:
+    """Return tables with the same keys in the same order, the most frequent first, with the sum of the rest."""
+    keys = sorted({key for table in tables for key in table}, key=lambda key: (-_most(tables, key), key))
+    rest = keys[MOST:]
+    found = []
+    for table in tables:
+        short = {key: table.get(key, (0, 0)) for key in keys[:MOST]}
+        if rest:
+            cells = [table.get(key, (0, 0)) for key in rest]
+            short[f"{len(rest)} {OTHERS}"] = sum(cell[0] for cell in cells), sum(cell[1] for cell in cells)
+        found.append(short)
+    return found
+
+
+def _most(tables: Sequence[Mapping[str, tuple[int, int]]], key: str) -> int:
+    return max(table.get(key, (0, 0))[0] for table in tables)
+
+
+def _panel(panel: Any, tags: Sequence[str], columns: Sequence[Mapping[str, int]]) -> None:
+    """Draw one snapshot's bars, or two snapshots' side by side, with their numbers; the first key on top."""
+    height = 0.8 / len(columns)
+    for number, (tag, column) in enumerate(zip(tags, columns, strict=True)):
+        places = [place + (number - (len(columns) - 1) / 2) * height for place in range(len(column))]
+        drawn = panel.barh(places, list(column.values()), height, label=tag)
+        panel.bar_label(drawn, [f"{value:,}" for value in column.values()], padding=3, fontsize="small")
+    panel.set_yticks(range(len(columns[0])), list(columns[0]))
+    panel.invert_yaxis()
+    panel.margins(x=0.2)
+    panel.xaxis.set_major_formatter("{x:,.0f}")
+    panel.tick_params(axis="x", rotation=30)
+
+
+# == textual ==========================================================================================================
+
+
+def difference(old: bytes, new: bytes, names: tuple[str, str], *, ignore_space: bool) -> Iterator[str]:
+    """Yield the lines of a unified diff of the visible text of two bodies; for equal texts, a line that says so."""
+    before, after = lines(old), lines(new)
+    if ignore_space:
+        before, after = ([text_line for line in text if (text_line := folded(line))] for text in (before, after))
+    found = list(difflib.unified_diff(before, after, *names, lineterm=""))
+    if found:
+        yield from found
+    else:
+        yield "the same text; " + ("nothing differs" if old == new else "what differs is not shown by the page")
+
+
+def statistics_table(tags: Sequence[str], figures: Sequence[Statistics]) -> Iterator[str]:
+    """Yield one snapshot's statistics, or two side by side with their differences."""
+    for tag, each in zip(tags, figures, strict=True):
+        errors = f", and {each.error_pages:,} error pages" if each.error_pages else ""
+        yield f"{tag}: {each.documents:,} documents, {each.bytes:,} bytes{errors}"
+    for title in ("types", "extensions"):
+        tables = [getattr(each, title) for each in figures]
+        yield ""
+        yield f"{title:40}" + "".join(f"{'documents':>12}{'bytes':>16}" for _ in tables)
+        for key in sorted(
+            {key for table in tables for key in table}, key=lambda key: (-_textual_most(tables, key), key)
+        ):
+            cells = [table.get(key, (0, 0)) for table in tables]
+            note = ""
+            if len(cells) == 2:
+                note = (
+                    "  new" if not cells[0][0] else "  gone" if not cells[1][0] else _change(cells[0][0], cells[1][0])
+                )
+            yield f"{key:40}" + "".join(f"{count:>12,}{size:>16,}" for count, size in cells) + note
+
+
+def _textual_most(tables: Sequence[dict[str, tuple[int, int]]], key: str) -> int:
+    return max(table.get(key, (0, 0))[0] for table in tables)
+
+
+def _change(old: int, new: int) -> str:
+    return "" if old == new else f"  {new - old:+,}"

@@ -1,8 +1,0 @@
-"""What leaves an archive: its snapshots in the field's formats, from which they can be made again.
-
-Public: `selection` (what is exported, and for whom), `summary` (what came of it), and a module or folder for each
-format, with `export(selection, out, progress, stop) -> Summary`. `out` is a scratch path beside the one that the user
-named, or what an interrupted export of the same selection left there: a format goes on with it, or begins anew. Whoever
-calls it makes `out` durable and gives it its name. `stop()` is asked between documents; then a format raises
-Interrupted. Nothing here writes to an archive. Imports archive, content, warc and gate.
-"""

@@ -1,0 +1,411 @@
+"""What an export did: the counts of its summary, and how it tells its progress.
+
+The folder in which a result is made before it has its name: `OUT.part`, from which an interrupted export goes on.
+
+It has what was asked and the snapshots that were selected then, the result under its own name, and what a format notes
+beside it. One process at a time works in it. At the end the result is made durable, gets its name in one step, and the
+folder goes.
+
+The result of an export while it grows: files that are written at their end, and notes from which it goes on.
+
+Beside the result lies a file of notes, a line a checkpoint: which piece of which snapshot was written last, and where
+the files ended. After a kill or a power cut what lies behind the last checkpoint is cut off and written again, so that
+the bytes are the same as without it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import IO, Any, Final
+
+from webarcfs.archive.model.errors import Damaged, Exists, Interrupted, UsageError
+from webarcfs.archive.system import locks
+from webarcfs.archive.system.files import replacing, sync_folder, sync_tree
+from webarcfs.export.selection import Selection, units
+from webarcfs.export.warc_records import PayloadDigests, Record, RecordCounts, SnapshotRecords
+
+# == summary, pure ====================================================================================================
+
+
+#: Called with what is done, how much of it, and how much there is: ("export", 17, 400).
+Progress = Callable[[str, int, int], None]
+#: Whether someone asked for the end.
+Stop = Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """What was exported. `documents` are those of all snapshots: one that is in three snapshots counts three times.
+
+    `records` are those of the format, if it has records. `bytes` and `files` are those of the result. `left_out` has
+    reason → number, for what the format cannot tell or what could not be read: never silently.
+    """
+
+    snapshots: int = 0
+    documents: int = 0
+    records: int = 0
+    bytes: int = 0
+    files: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    def as_fields(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return asdict(self) | {"left_out": dict(self.left_out)}
+
+
+# == unfinished =======================================================================================================
+
+
+_ASKED = "export.json"
+_DONE = "done.json"
+_LOCK = ".lock"
+_NEW = ".new"
+#: Files beyond which the whole system is synced at once: one after the other takes longer.
+_MANY = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """What makes a result at `out`. `asked` tells it from others; `select` decides what to export, `again` makes the
+    selection of what was written down when it began; `make` writes it to a scratch path.
+    """
+
+    out: Path
+    asked: Mapping[str, str]
+    select: Callable[[], Selection]
+    again: Callable[[Mapping[str, Any]], Selection]
+    make: Callable[[Selection, Path], Summary]
+
+    def run(self) -> dict[str, Any]:
+        """Make the result, or go on with it; return the fields of its summary.
+
+        Raises Exists if something else is at `out` or at its scratch folder, Busy while another process makes it,
+        UsageError where it cannot be, and what its functions raise.
+        """
+        parent = self.out.absolute().parent
+        if not parent.is_dir():
+            raise UsageError(f"{parent} is no folder; make it first")
+        if not (self._part / _DONE).exists():
+            self._drop_rest()
+            must_be_free(self.out)
+        if self._part.is_symlink() or (self._part.exists() and not self._part.is_dir()):
+            raise Exists(f"{self._part} is in the way; an export would work there")
+        self._part.mkdir(exist_ok=True)
+        try:
+            busy = f"another export is writing {self.out}; its folder is {self._part}"
+            with locks.exclusive_or_busy(self._part / _LOCK, busy):
+                return self._in_turn()
+        finally:
+            self._forget()
+
+    @property
+    def _part(self) -> Path:
+        return self.out.with_name(f"{self.out.name}.part")
+
+    def _in_turn(self) -> dict[str, Any]:
+        selection, scratch, done = self._selected(), self._part / self.out.name, self._part / _DONE
+        if done.exists() and not scratch.exists() and self.out.exists():
+            found: dict[str, Any] = _read(done)  # a kill came between its name and the end of the folder
+        else:
+            must_be_free(self.out)
+            found = self.make(selection, scratch).as_fields()
+            _sync(scratch)
+            _write(done, found)
+            must_be_free(self.out)
+            scratch.rename(self.out)
+            sync_folder(self.out.absolute().parent)
+        shutil.rmtree(self._part)
+        return found
+
+    def _selected(self) -> Selection:
+        """Return the selection that was written down, or decide on one and write it down."""
+        path = self._part / _ASKED
+        if not path.exists():
+            others = [each.name for each in self._part.iterdir() if each.name not in (_LOCK, f"{_ASKED}{_NEW}")]
+            if others:
+                raise Exists(f"{self._part} is no unfinished export, it has {others[0]}; remove it, or name another")
+            selection = self.select()
+            _write(path, {"asked": dict(self.asked), "selection": selection.as_json()})
+            return selection
+        try:
+            noted = _read(path)
+            before, snapshots = dict(noted["asked"]), dict(noted["selection"])
+        except (KeyError, TypeError, ValueError):
+            raise Damaged(f"{path} cannot be read; remove {self._part}, and export anew") from None
+        if before != self.asked:
+            told = ", ".join(f"{name} {value}" for name, value in before.items() if value != self.asked.get(name))
+            raise Exists(f"{self._part} is an unfinished export of something else: {told}; finish it, or remove it")
+        return self.again(snapshots)
+
+    def _drop_rest(self) -> None:
+        """Remove what is left of the folder where a kill came after the result had its name."""
+        if self.out.exists() and (self._part / _ASKED).exists() and not (self._part / self.out.name).exists():
+            shutil.rmtree(self._part, ignore_errors=True)
+
+    def _forget(self) -> None:
+        """Remove the folder if nothing was begun in it."""
+        own = (_LOCK, _ASKED, f"{_ASKED}{_NEW}")
+        with suppress(OSError):
+            if all(each.name in own for each in self._part.iterdir()):
+                shutil.rmtree(self._part)
+
+
+def must_be_free(out: Path) -> None:
+    """Raise Exists if there is something at `out`: an export never replaces anything."""
+    if out.exists() or out.is_symlink():
+        raise Exists(f"{out} is there already; give another name, or remove it")
+
+
+def _sync(result: Path) -> None:
+    if not result.is_dir():
+        with result.open("rb") as file:
+            os.fsync(file.fileno())
+    elif sum(len(files) for _, _, files in os.walk(result)) > _MANY:
+        os.sync()
+    else:
+        sync_tree(result)
+
+
+def _write(path: Path, value: dict[str, Any]) -> None:
+    scratch = path.with_name(f"{path.name}{_NEW}")
+    scratch.unlink(missing_ok=True)
+    with replacing(path, scratch) as file:
+        file.write(json.dumps(value).encode())
+
+
+def _read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_bytes())
+    return found
+
+
+# == growing ==========================================================================================================
+
+
+_log = logging.getLogger("webarc")
+#: Why something is not in the result.
+DAMAGED = "documents that cannot be read; `webarc-agent verify` says more"
+#: Seconds between two checkpoints.
+_SECONDS = 1.0
+_BUFFER = 1 << 20
+_SOME: Final = 100
+
+
+@dataclass(slots=True)
+class Mark:
+    """A checkpoint: `unit` pieces of snapshot number `snapshot` are written; file number `file` ends at `size`."""
+
+    snapshot: int = 0
+    unit: int = 0
+    file: int = 0
+    size: int = 0
+    closed: int = 0  # bytes of the files before
+    records: int = 0
+    documents: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
+
+
+class Growing:
+    """The files of a result: the first at `name(0)`, the next at `name(1)`. A context manager; for one thread.
+
+    Each begins with `start(number)`. A file that has `most` bytes is followed by another one; None: there is one only.
+    """
+
+    def __init__(
+        self, notes: Path, name: Callable[[int], Path], start: Callable[[int], bytes], most: int | None = None
+    ) -> None:
+        """Open them where the last checkpoint was. Raises Damaged if they are not as they were then, OSError."""
+        self.mark = _last(notes) or Mark()
+        self._name, self._start, self._most = name, start, most
+        self._notes = notes
+        self._file: IO[bytes] | None = None
+        self._piece = self.mark.size
+        self._told = time.monotonic()
+        self._log: IO[bytes] | None = None
+        self._go_on()
+
+    def __enter__(self) -> Growing:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for each in (self._file, self._log):
+            with suppress(OSError):  # a full disk has raised already
+                if each is not None:
+                    each.close()
+
+    def write(self, data: bytes) -> None:
+        """Append to the current file."""
+        assert self._file is not None
+        self._file.write(data)
+        self.mark.size += len(data)
+
+    def begin_piece(self) -> None:
+        """Say that a piece begins, in the next file if this one is full."""
+        if self._most is not None and self.mark.size >= self._most:
+            self._sync()
+            self.mark.closed += self.mark.size
+            self.mark.file, self.mark.size = self.mark.file + 1, 0
+            self._open_new()
+        self._piece = self.mark.size
+
+    def drop_piece(self, error: Damaged) -> None:
+        """Take back what was written of a piece that cannot be read to its end; other results than files raise."""
+        assert self._file is not None
+        _log.warning("%s", error)
+        self._file.seek(self._piece)
+        self._file.truncate()
+        self.mark.size = self._piece
+
+    def end_piece(self) -> None:
+        """Say that a piece is complete; now and then it makes a checkpoint."""
+        self.mark.unit += 1
+        if time.monotonic() - self._told > _SECONDS:
+            self.note()
+
+    def note(self) -> None:
+        """Make a checkpoint: all that was written is durable when this returns. Raises OSError."""
+        self._sync()
+        if self._log is None:
+            self._log = self._notes.open("ab")
+            sync_folder(self._notes.parent)
+        self._log.write(json.dumps(asdict(self.mark)).encode() + b"\n")
+        self._log.flush()
+        os.fsync(self._log.fileno())
+        self._told = time.monotonic()
+
+    def _sync(self) -> None:
+        assert self._file is not None
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def _go_on(self) -> None:
+        number = self.mark.file + 1
+        while (path := self._name(number)).exists() and self._most is not None:
+            path.unlink()
+            number += 1
+        path = self._name(self.mark.file)
+        path.parent.mkdir(exist_ok=True)
+        if not self.mark.size:
+            self._open_new()
+            return
+        try:
+            self._file = path.open("r+b", buffering=_BUFFER)
+        except FileNotFoundError:
+            raise Damaged(
+                f"{path} is gone, though an export was writing it; remove {path.parent}, and export anew"
+            ) from None
+        if os.fstat(self._file.fileno()).st_size < self.mark.size:
+            raise Damaged(f"{path} is shorter than it was; remove {self._notes.parent}, and export anew")
+        self._file.truncate(self.mark.size)
+        self._file.seek(self.mark.size)
+
+    def _open_new(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        path = self._name(self.mark.file)
+        self._file = path.open("wb", buffering=_BUFFER)
+        sync_folder(path.parent)
+        self.write(self._start(self.mark.file))
+
+
+class Stream:
+    """The same on standard output, which cannot go on where it ended."""
+
+    def __init__(self, start: bytes) -> None:
+        self.mark = Mark()
+        self.write(start)
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+    def write(self, data: bytes) -> None:
+        """Append to it."""
+        sys.stdout.buffer.write(data)
+        self.mark.size += len(data)
+
+    def begin_piece(self) -> None:
+        """Say that a piece begins."""
+
+    def drop_piece(self, error: Damaged) -> None:
+        """Raise `error`: what was written is gone."""
+        raise error
+
+    def end_piece(self) -> None:
+        """Say that a piece is complete."""
+        self.mark.unit += 1
+
+    def note(self) -> None:
+        """Write what is in memory."""
+        sys.stdout.buffer.flush()
+
+
+def fill(
+    out: Growing | Stream, selection: Selection, write: Callable[[Record], None], progress: Progress, stop: Stop
+) -> Summary:
+    """Have `write` put each record of a selection into `out`, from its checkpoint on; return what came of it.
+
+    A document that cannot be read is left out, and counted. Raises Interrupted when `stop` says so, Damaged, OSError.
+    """
+    mark, known = out.mark, len(selection)
+    counts = RecordCounts(mark.documents, mark.left_out)
+    with PayloadDigests() as digests:
+        for exported in selection.after(mark.snapshot):
+            progress("snapshots", mark.snapshot, known)
+            is_whole = not mark.unit
+            made = SnapshotRecords(exported, digests, counts)
+            for unit in units(exported, mark.unit):
+                out.begin_piece()
+                before = mark.records, counts.documents
+                try:
+                    for record in made.of(unit):
+                        write(record)
+                        mark.records += 1
+                except Damaged as error:
+                    out.drop_piece(error)
+                    mark.records, counts.documents = before
+                    counts.leave_out(DAMAGED)
+                mark.documents = counts.documents
+                out.end_piece()
+                if not mark.unit % _SOME:
+                    progress("documents", counts.documents, counts.documents)
+                if stop():
+                    out.note()
+                    raise Interrupted("the export was interrupted; the same command goes on")
+            digests.turn(is_whole=is_whole)
+            mark.snapshot, mark.unit = mark.snapshot + 1, 0
+    out.note()
+    progress("snapshots", known, known)
+    return Summary(
+        snapshots=known,
+        documents=mark.documents,
+        records=mark.records,
+        bytes=mark.closed + mark.size,
+        files=mark.file + 1,
+        left_out=mark.left_out,
+    )
+
+
+def _last(notes: Path) -> Mark | None:
+    """Return the last checkpoint; None without one. A line that a kill cut off is none."""
+    try:
+        lines = notes.read_bytes().splitlines(keepends=True)
+    except FileNotFoundError:
+        return None
+    for line in reversed(lines):
+        with suppress(ValueError, TypeError):
+            found = Mark(**json.loads(line))
+            numbers = (getattr(found, each.name) for each in fields(found) if each.name != "left_out")
+            if line.endswith(b"\n") and all(isinstance(each, int) and each >= 0 for each in numbers):
+                return found
+    return None

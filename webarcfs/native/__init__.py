@@ -1,5 +1,0 @@
-"""The compiled form of the modules that a mount runs most: their list, building it, preferring it to the sources.
-
-Public: `loader` (used by `mount.webarcfs` alone), `python -m webarcfs.native.build`. Optional: without it the sources
-run. Imports the standard library and archive/model; mypyc runs in a process of its own.
-"""

@@ -1,5 +1,0 @@
-"""The look of the room: templates, style sheets, pictures, and the languages of its texts.
-
-Public: `rendering.Look` (made once in a worker, safe for any thread), `language`, `links`, `pictures`.
-`templates/`, `static/` and `locale/` have no code. Imports archive, and of room/: views.
-"""

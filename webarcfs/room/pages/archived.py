@@ -1,0 +1,354 @@
+"""Answers of replay: what the archive has at a URL in a state, as a browser may show it, or why there is none.
+
+`mp_` is a page in the room's frame, `id_` the bytes as they were sent, the other modifiers what pages embed. Each
+answer depends on the reader and is judged each time: caches must ask again (RFC 9111 section 5.2.2.4).
+
+The headers of Memento (RFC 7089) that answers about captures have.
+
+Answers about URLs that a state does not show: absent, closed, blocked, or left out by an appraisal.
+
+What is absent, excluded or not released is the same answer, byte for byte, by the same work: nothing here looks past
+the gate.
+
+`/notice/…`: why a way does not go on. A notice names a URL as text, and never leads there by itself.
+
+Forms of archived pages are sent to `/notice/form/<action>/<digits>/<url of the page>`: a form with the method GET
+replaces the query of its action, so all of it stands in the path. A rule of the publication may make a search of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from urllib.parse import unquote, urlencode
+
+from starlette.responses import Response
+
+from webarcfs.access.access_rules import Absent, Blocked, Closed
+from webarcfs.access.visible_captures import State, UrlHistory, VisibleCapture
+from webarcfs.archive.config.settings import LeavingRule
+from webarcfs.archive.model.metadata import from_epoch
+from webarcfs.archive.model.urls import domain_of
+from webarcfs.content.html_urls import resolver
+from webarcfs.content.outlinks import bare
+from webarcfs.content.rewriting.references import VERSION
+from webarcfs.room.pages import lists
+from webarcfs.room.pages.calendar import variants
+from webarcfs.room.pages.records import field_groups
+from webarcfs.room.replay import headers, states
+from webarcfs.room.replay.memento import CORS, Headers, memento_headers, redirect_headers
+from webarcfs.room.replay.replay_url import (
+    EMBEDDED,
+    Modifier,
+    Replay,
+    calendar_path,
+    digits_of,
+    parse,
+    prefix_path,
+    replay_path,
+)
+from webarcfs.room.replay.rewriting import head_of, rewritten, rule_for
+from webarcfs.room.replay.states import Located
+from webarcfs.room.theme.language import moment
+from webarcfs.room.views import ErrorPage, InnerNotice, Link, MissingPage, Notice, NoticePage, SnapshotRow
+from webarcfs.room.visit import Visit
+
+# == memento fields ===================================================================================================
+
+
+def of_capture(visit: Visit, located: Located, capture: VisibleCapture) -> Headers:
+    """Return the headers of a memento: an archived page, redirect or error."""
+    return of_history(visit, located, capture, visit.services.captures.history(located.url))
+
+
+def of_history(visit: Visit, located: Located, capture: VisibleCapture, history: UrlHistory) -> Headers:
+    """Return the headers of a memento whose history is known."""
+    known = history.captures or [capture]
+    return [*CORS, *memento_headers(visit.origins.base, located.url, known, capture)]
+
+
+def of_redirect(url: str, place: str) -> Headers:
+    """Return the headers of a redirect within the room, which is no memento."""
+    return [*CORS, *redirect_headers(url, place)]
+
+
+# == notices ==========================================================================================================
+
+
+#: Longest URL that a notice names.
+_LONGEST = 2_000
+
+
+def notice(visit: Visit, kind: Notice) -> NoticePage:
+    """Return a notice: `url` is what it is about, `from` the page that led here, as `<digits>/<url>`."""
+    url = visit.parameter("url")[:_LONGEST]
+    place = _place(visit.parameter("from"))
+    rule = None if place is None or kind is not Notice.FUNCTION else rule_for(_rules(visit, place), "link", url, None)
+    return _notices_page(visit, kind, url, place, "" if rule is None else rule.text)
+
+
+def form(visit: Visit, action: str, place_text: str, fields: Mapping[str, Sequence[str]]) -> NoticePage | str:
+    """Return the notice of a form that was sent; or the path to go to, where a rule makes a search or a page of it."""
+    place = _place(place_text)
+    written = unquote(action)[:_LONGEST]
+    if place is None:
+        return _notices_page(visit, Notice.FORM, written, None, "")
+    url = resolver(place.url, "utf-8")(bare(written)) if written.strip("-") else place.url
+    rule = rule_for(_rules(visit, place), "form", url or written, None)
+    if rule is None:
+        return _notices_page(visit, Notice.FORM, url or written, place, "")
+    value = (list(fields.get(rule.term, ())) or [""])[0]
+    if rule.does == "search":
+        record = _head_id(visit, place)
+        return f"/search?{urlencode({'q': value, **({'from': record} if record else {})})}"
+    if rule.does == "select-page" and (target := resolver(place.url, "utf-8")(bare(value))):
+        return replay_path(place.digits, Modifier.FRAME, target)
+    return _notices_page(visit, Notice.FUNCTION, url or written, place, rule.text)
+
+
+def left_out(visit: Visit, url: str, reason: str, place: tuple[str, int]) -> NoticePage:
+    """Return the notice of a URL that an appraisal left out. `place` are domain and snapshot."""
+    return NoticePage(Notice.LEFT_OUT, url, "", reason=reason, record=_row(visit, *place))
+
+
+def closed(visit: Visit, url: str, until: datetime | None, place: tuple[str, int]) -> NoticePage:
+    """Return the notice of a URL that is closed until a date: with the description of its record, and nothing else."""
+    record_id = visit.services.gate.facts(place[0]).records.get(place[1])
+    head = None if record_id is None else visit.services.records.head(record_id)
+    if head is None:
+        return NoticePage(Notice.CLOSED, url, "", until=until)
+    groups = field_groups(visit.services.records.read(head.id), visit.language)
+    row = lists.snapshot_row(visit.services, head)
+    return NoticePage(Notice.CLOSED, url, "", until=until, record=row, groups=groups)
+
+
+def _notices_page(visit: Visit, kind: Notice, url: str, place: Replay | None, text: str) -> NoticePage:
+    back = "" if place is None else replay_path(place.digits, Modifier.FRAME, place.url)
+    record = None
+    if place is not None and (seq := states.state_of(visit.services, domain_of(place.url), place.seconds)) is not None:
+        record = _row(visit, domain_of(place.url), seq)
+    return NoticePage(kind=kind, url=url, back=back, text=text, record=record)
+
+
+def _place(text: str) -> Replay | None:
+    """Return the archived page that led here; None where nothing names one."""
+    found = parse(b"/web/" + text.encode("utf-8", "replace")) if text[:1].isdigit() else None
+    return found if isinstance(found, Replay) else None
+
+
+def _rules(visit: Visit, place: Replay) -> tuple[LeavingRule, ...]:
+    domain = domain_of(place.url)
+    seq = states.state_of(visit.services, domain, place.seconds)
+    return () if seq is None else states.leaving(visit.services, domain, seq).rules
+
+
+def _row(visit: Visit, domain: str, seq: int) -> SnapshotRow | None:
+    head = states.record_of(visit.services, domain, seq)
+    return None if head is None else lists.snapshot_row(visit.services, head)
+
+
+def _head_id(visit: Visit, place: Replay) -> str:
+    domain = domain_of(place.url)
+    seq = states.state_of(visit.services, domain, place.seconds)
+    head = None if seq is None else states.record_of(visit.services, domain, seq)
+    return "" if head is None else head.id
+
+
+# == missing ==========================================================================================================
+
+
+#: By this field clients of the Wayback Machine tell what may not be shown from what is not there.
+_REFUSED = {"X-Archive-Wayback-Runtime-Error": "AdministrativeAccessControlException: it may not be shown"}
+
+
+#: What frames of archived pages ask for: there is no place for a page of the room.
+_INNER = frozenset({Modifier.INNER_FRAME, Modifier.IFRAME, Modifier.OBJECT})
+
+
+def missing(visit: Visit, located: Located, modifier: Modifier = Modifier.FRAME) -> Response:
+    """Return the answer about a URL that a state does not show: 403 closed, 451 blocked, else 404."""
+    return _inner(visit, located) if modifier in _INNER else _whole(visit, located)
+
+
+def _inner(visit: Visit, located: Located) -> Response:
+    """Return the same answer as a small notice: its heading, and the URL."""
+    if isinstance(located.state.answer, Closed):
+        return visit.page(InnerNotice("This is closed", located.url), 403, _REFUSED)
+    if isinstance(located.state.answer, Blocked):
+        return visit.page(InnerNotice("Not available for legal reasons", located.url), 451, _REFUSED)
+    return visit.page(InnerNotice("Not in this snapshot", located.url), 404)
+
+
+def _whole(visit: Visit, located: Located) -> Response:
+    answer = located.state.answer
+    place = located.domain, located.state.closed or located.state.seq
+    if isinstance(answer, Closed):
+        return visit.page(closed(visit, located.url, answer.until, place), 403, _REFUSED)
+    if isinstance(answer, Blocked):
+        text = "This page is archived, and may not be shown."
+        return visit.page(ErrorPage(451, "Not available for legal reasons", text, answer.text), 451, _REFUSED)
+    if located.seq is not None:
+        exclusions = states.leaving(visit.services, located.domain, located.seq).exclusions
+        found = states.left_out(exclusions, located.url)
+        if found is not None:
+            return visit.page(left_out(visit, located.url, found.reason, (located.domain, located.seq)), 404)
+    return visit.page(_page(visit, located), 404)
+
+
+def _page(visit: Visit, located: Located) -> MissingPage:
+    services, seq = visit.services, located.seq
+    before: State | None = None
+    after: State | None = None
+    if seq is not None:
+        before, after = services.captures.history(located.url).beside(seq)
+    head = None if seq is None else states.record_of(services, located.domain, seq)
+    folder = located.url.partition("?")[0].rpartition("/")[0]
+    return MissingPage(
+        url=located.url,
+        date=None if seq is None else from_epoch(seq),
+        before=_version(visit, located.url, before),
+        after=_version(visit, located.url, after),
+        variants=tuple(variants(services, located.url)),
+        calendar=calendar_path(located.url),
+        prefix=prefix_path(f"{folder}/"),
+        search=f"/search?{urlencode({'q': f'site:{located.domain}'})}" if services.has_search else "",
+        record=None if head is None else lists.snapshot_row(services, head),
+    )
+
+
+def _version(visit: Visit, url: str, state: State | None) -> Link | None:
+    if state is None:
+        return None
+    when = moment(from_epoch(state.seq), visit.language)
+    return Link(replay_path(digits_of(state.seq), Modifier.FRAME, url), when)
+
+
+# == archived =========================================================================================================
+
+
+def answer(visit: Visit, asked: Replay) -> Response:
+    """Return the answer to a URL of replay, but for the frame's."""
+    if visit.request.headers.get("service-worker", "").lower() == "script":
+        return visit.page(ErrorPage(403, "Not allowed", "Archived service workers are not run."), 403)
+    located = states.locate(visit.services, asked.url, asked.seconds)
+    elsewhere = other_place(visit, located, asked)
+    if elsewhere is not None:
+        return redirect(visit, elsewhere, asked.url)
+    capture = located.state.capture
+    if capture is None or located.seq is None:
+        return missing(visit, located, asked.modifier)
+    if capture.is_redirect:
+        return led_on(visit, located, capture, asked.modifier)
+    return _body(visit, located, capture, asked.modifier)
+
+
+def beside_replay(visit: Visit, asked: Replay) -> Response:
+    """Return the room's answer where replay has an origin of its own: browsers are sent there, programs get a file.
+
+    Programs do not follow to another port, or they save the redirect. Whoever it is that looks like one, nothing
+    archived is shown with the room's origin. So what was sent may be asked for under any name.
+    """
+    is_for_replay = visit.names_purpose if asked.modifier is Modifier.AS_SENT else visit.is_from_browser
+    if is_for_replay:
+        return redirect(visit, visit.origins.replay + visit.token + asked.location, asked.url)
+    found = answer(replace(visit, token=""), asked)
+    if all(name != b"memento-datetime" for name, _ in found.raw_headers):
+        return found
+    return headers.with_fields(found, headers.AS_FILE)
+
+
+def other_place(visit: Visit, located: Located, asked: Replay) -> str | None:
+    """Return where a URL of replay belongs; None: here.
+
+    That is at the digits of what it shows, at its folder, in the nearest state, or at its host with or without `www.`.
+    """
+    prefix = visit.token if asked.modifier is not Modifier.FRAME else visit.origins.prefix
+    if located.named is not None and digits_of(located.named) != asked.digits:
+        return prefix + replay_path(digits_of(located.named), asked.modifier, located.url)
+    if not isinstance(located.state.answer, Absent):
+        return None
+    found = _like(visit, located, asked)
+    return None if found is None else prefix + replay_path(digits_of(found[0]), asked.modifier, found[1])
+
+
+def _like(visit: Visit, located: Located, asked: Replay) -> tuple[int, str] | None:
+    """Return the time and the URL of what is shown in place of a URL that a state does not have; None without any."""
+    folder = states.folder_of(visit.services, located)
+    if folder is not None and located.seq is not None:
+        return located.seq, folder
+    near = states.nearest(visit.services, located) if asked.modifier in EMBEDDED else None
+    if near is not None:
+        return near.seq, located.url
+    other = states.at_other_host(visit.services, located.url)
+    there = None if other is None else states.locate(visit.services, other, asked.seconds)
+    if there is None or there.state.capture is None or there.named is None:
+        return None
+    return there.named, there.url
+
+
+def redirect(visit: Visit, place: str, url: str) -> Response:
+    """Return a redirect within the room, which is no memento."""
+    fields = [*of_redirect(url, place), ("Cache-Control", caching(visit))]
+    return headers.with_fields(Response(status_code=302), fields)
+
+
+def led_on(visit: Visit, located: Located, capture: VisibleCapture, modifier: Modifier) -> Response:
+    """Return an archived redirect, which leads on within the archive; one that leads to no end is no answer."""
+    if located.is_loop:
+        return missing(visit, located, modifier)
+    target, mark, fragment = capture.target.partition("#")
+    domain = domain_of(target)
+    seq = states.state_in_record(visit.services, domain, located.domain, located.seq or capture.since)
+    digits = digits_of(seq if seq is not None else located.seq or capture.since)
+    prefix = visit.origins.prefix if modifier is Modifier.FRAME else visit.token
+    place = prefix + replay_path(digits, modifier, target) + mark + fragment
+    fields = [("Location", place), *of_capture(visit, located, capture)]
+    return headers.with_fields(Response(status_code=capture.status), [*fields, ("Cache-Control", caching(visit))])
+
+
+def _body(visit: Visit, located: Located, capture: VisibleCapture, modifier: Modifier) -> Response:
+    services = visit.services
+    head = head_of(services, located.domain, capture)
+    room = visit.origins.room or "'self'"
+    fields: headers.Headers = [
+        *headers.COMMON,
+        *of_capture(visit, located, capture),
+        *headers.told(head),
+    ]
+    fields.append(("Cache-Control", caching(visit)))
+    anew = rewritten(visit, located, capture, head, modifier)
+    if _is_download(capture, modifier):
+        fields.append(("Content-Disposition", "attachment"))
+    if modifier is Modifier.AS_SENT:
+        fields.append(("Content-Security-Policy", headers.policy_of_bytes()))
+    else:
+        is_framed = modifier is Modifier.PAGE
+        policy = headers.policy(room, is_framed=is_framed, has_links=anew is not None)
+        fields.append(("Content-Security-Policy", policy))
+    shown = capture.mime_type if modifier is Modifier.AS_SENT else headers.shown_type(capture.mime_type)
+    kind = headers.content_type(shown, head, modifier, "" if anew is None else anew.charset)
+    fields.append(("Content-Type", kind))
+    if anew is None:
+        etag = f'"{capture.blob}"'
+
+        def pieces(start: int, end: int) -> Iterator[bytes]:
+            return services.shared.body_in_pieces(located.domain, capture.blob, capture.size, start, end)
+
+        return headers.partly(visit.request, capture.status, capture.size, pieces, [*fields, ("ETag", etag)])
+    known = f"{capture.blob} {located.seq} {modifier} {VERSION} {visit.token} {visit.origins.pages}"
+    etag = f'"{hashlib.sha256(known.encode() + anew.digest).hexdigest()[:32]}"'
+    return headers.whole(visit.request, capture.status, anew.body, [*fields, ("ETag", etag)])
+
+
+def _is_download(capture: VisibleCapture, modifier: Modifier) -> bool:
+    """Return whether a browser must not show a body. What asks for one as a part of a page takes it all the same."""
+    if modifier in (Modifier.SCRIPT, Modifier.SHEET):
+        return False
+    return modifier is Modifier.AS_SENT or headers.reason_against(capture.mime_type, capture.size) is not None
+
+
+def caching(visit: Visit) -> str:
+    """Return the Cache-Control of an answer that the gate judged."""
+    return "private, no-store" if visit.reader.name else "no-cache"

@@ -1,0 +1,162 @@
+"""`/web/<digits>/<url>`: the room's frame around an archived page, with the ways through time in its head."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from starlette.responses import Response
+
+from webarcfs.access.visible_captures import UrlHistory, VisibleCapture
+from webarcfs.archive.model.errors import UrlRefused
+from webarcfs.archive.model.metadata import from_epoch
+from webarcfs.archive.model.urls import domain_of
+from webarcfs.content.html_urls import REFRESH, resolver
+from webarcfs.content.outlinks import bare
+from webarcfs.content.rewriting import assembly
+from webarcfs.content.rewriting.references import Rewritten, Use
+from webarcfs.content.text import decode_charset
+from webarcfs.room import limits
+from webarcfs.room.pages import archived, lists
+from webarcfs.room.pages.archived import led_on, missing, other_place, redirect
+from webarcfs.room.replay import headers, states
+from webarcfs.room.replay.replay_url import Modifier, Replay, calendar_path, diff_path, digits_of, replay_path
+from webarcfs.room.replay.rewriting import has_scripts, head_of, reading_of, references_of
+from webarcfs.room.replay.states import Located
+from webarcfs.room.views import FramePage, Link
+from webarcfs.room.visit import Visit
+
+#: Uses of references that make up what a page shows.
+_SHOWN = frozenset({Use.IMAGE, Use.STYLE, Use.FRAME, Use.OBJECT, Use.OTHER})
+_DAY = 86_400
+_PAGES = frozenset({"text/html", "application/xhtml+xml"})
+
+
+def frame(visit: Visit, asked: Replay) -> Response:
+    """Return the frame of a URL in a state; or where it belongs, or why there is none."""
+    located = states.locate(visit.services, asked.url, asked.seconds)
+    elsewhere = other_place(visit, located, asked)
+    if elsewhere is not None:
+        return redirect(visit, elsewhere, asked.url)
+    if asked.must_redirect:
+        return redirect(visit, visit.origins.prefix + asked.location, asked.url)
+    capture = located.state.capture
+    if capture is None or located.seq is None:
+        return missing(visit, located)
+    if capture.is_redirect:
+        return led_on(visit, located, capture, asked.modifier)
+    history = visit.services.captures.history(located.url)
+    view = _view(visit, located, located.seq, capture, history)
+    return visit.page(view, capture.status, dict(archived.of_history(visit, located, capture, history)))
+
+
+def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, history: UrlHistory) -> FramePage:
+    services, url = visit.services, located.url
+    before, after = history.beside(seq)
+    shown = [each for each in history.states if each.capture is not None]
+    head = states.record_of(services, located.domain, seq)
+    # What is no page tells the frame nothing, so the engine of scripts need not see it.
+    is_of_pywb = visit.origins.runs_scripts and capture.mime_type in _PAGES
+    is_page = is_of_pywb or not visit.origins.runs_scripts
+    digits = digits_of(seq if located.named is None else located.named)
+    source = visit.token + replay_path(digits, Modifier.PAGE if is_page else Modifier.OBJECT, url)
+    furthest, goes_on = _contents(visit, located, seq, capture)
+    changed = next((each for each in reversed(shown) if each.seq < seq and _differs(each.capture, capture)), None)
+    return FramePage(
+        url=url,
+        title=capture.title,
+        source=f"{visit.origins.replay}{source}",
+        sandbox=headers.SANDBOX_WITH_SCRIPTS if visit.origins.runs_scripts else headers.SANDBOX,
+        date=from_epoch(seq),
+        captured=from_epoch(_first_captured(capture, history)),
+        is_unchanged=capture.is_revisit or seq > max(capture.since, capture.captured),
+        furthest=furthest,
+        goes_on=None if not goes_on or is_of_pywb else Link(replay_path(digits, Modifier.FRAME, goes_on), goes_on),
+        previous=_version(url, before.seq if before else None),
+        following=_version(url, after.seq if after else None),
+        first=_version(url, shown[0].seq if shown and shown[0].seq < seq else None),
+        last=_version(url, shown[-1].seq if shown and shown[-1].seq > seq else None),
+        calendar=calendar_path(url),
+        differences="" if changed is None else diff_path(changed.seq, seq, url),
+        raw=f"{visit.origins.replay}{visit.token}{replay_path(digits, Modifier.AS_SENT, url)}",
+        alone="" if visit.origins.runs_scripts else f"{visit.origins.replay}{source}",
+        search=f"/search?{urlencode({'from': head.id})}" if head is not None and services.has_search else "",
+        record=None if head is None else lists.snapshot_row(services, head),
+        has_scripts=has_scripts(services, located.domain, capture),
+        runs_scripts=visit.origins.runs_scripts,
+        reason_against="" if is_of_pywb else headers.reason_against(capture.mime_type, capture.size) or "",
+        size=capture.size,
+        message_script=visit.origins.runs_scripts,
+    )
+
+
+def _first_captured(capture: VisibleCapture, history: UrlHistory) -> int:
+    """Return when the version of a capture was captured first: a crawl may only have met it unchanged."""
+    times = (each.captured for each in history.captures if not each.is_revisit and each.until == capture.until)
+    return next(times, capture.captured) if capture.is_revisit else capture.captured
+
+
+def _differs(one: VisibleCapture | None, other: VisibleCapture) -> bool:
+    return one is not None and not one.is_redirect and one.blob != other.blob
+
+
+def _version(url: str, seq: int | None) -> Link | None:
+    if seq is None:
+        return None
+    return Link(replay_path(digits_of(seq), Modifier.FRAME, url), from_epoch(seq).isoformat())
+
+
+def _contents(visit: Visit, located: Located, seq: int, capture: VisibleCapture) -> tuple[int | None, str]:
+    """Return the largest distance in days between a snapshot and what a page embeds; None: it embeds nothing known.
+
+    With it comes the URL to which a browser would go on from the page by itself, if there is one: in the frame, where
+    no scripts run, browsers stay (HTML, "sandboxed automatic features").
+    Only so many references are looked up; the answer is kept as long as the archive stays as it is.
+    """
+    services = visit.services
+    reading = reading_of(capture.mime_type, Modifier.PAGE)
+    if reading is None or capture.size > limits.REWRITTEN_BYTES:
+        return None, ""
+    key = (capture.blob, capture.head, located.url, seq, services.gate.reader, services.gate.state)
+    return services.shared.distances.get(key, lambda: _measured(visit, located, seq, capture))
+
+
+def _measured(visit: Visit, located: Located, seq: int, capture: VisibleCapture) -> tuple[int | None, str]:
+    services = visit.services
+    body = services.shared.body(located.domain, capture.blob)
+    head = head_of(services, located.domain, capture)
+    charset = decode_charset(body, "" if head is None else head.content_type)
+    reading = reading_of(capture.mime_type, Modifier.PAGE)
+    assert reading is not None
+    references = references_of(services, located.domain, capture, reading, charset)
+    base = resolver(located.url, charset)(bare(references.base)) if references.base else None
+    resolve = resolver(base or located.url, charset)
+    embedded: dict[str, None] = {}
+    refresh = REFRESH.match("" if head is None else head.get("refresh"))
+    goes_on = (refresh and resolver(located.url, charset)(next(filter(None, refresh.groups()), ""))) or ""
+
+    def collect(use: Use, raw: str) -> Rewritten | None:
+        nonlocal goes_on
+        if use is Use.REFRESH and not goes_on:
+            goes_on = resolve(bare(raw)) or ""
+        if use in _SHOWN and len(embedded) < limits.EMBEDDED and (url := resolve(bare(raw))):
+            embedded[url] = None
+        return None
+
+    assembly.rewritten(body, references, collect)
+    days = [abs(time - seq) // _DAY for url in embedded if (time := _time_of(visit, located, seq, url)) is not None]
+    return max(days, default=None), "" if goes_on == located.url else goes_on
+
+
+def _time_of(visit: Visit, located: Located, seq: int, url: str) -> int | None:
+    """Return when the version of a URL was captured that a page of a state embeds."""
+    try:
+        at = states.state_in_record(visit.services, domain_of(url), located.domain, seq)
+        if at is None:
+            return None
+        found = visit.services.captures.state(url, at)
+        if found.capture is None:
+            nearest = visit.services.captures.history(url).nearest(at)
+            return None if nearest is None else nearest.seq
+    except UrlRefused:
+        return None
+    return at

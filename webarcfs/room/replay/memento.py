@@ -1,0 +1,415 @@
+"""Memento (RFC 7089): which memento answers for a time, and the headers of each kind of answer. Pure.
+
+A memento is a version of a document or a redirect, at the time of its capture, as far as the reader may know that; it
+is Memento-Datetime. URI-M is `/web/<digits>mp_/<url>`. `base` is always the room's own origin, such as
+`http://127.0.0.1:8080`: clients do not resolve relative URLs in Link. Location is a path, which every client resolves.
+A 404 has no header of these.
+
+TimeMaps: the mementos of a URL as a list (RFC 7089 section 5; the JSON and CDXJ of MemGator). Pure.
+
+A page has 5,000 mementos; its TimeMap names itself, with the times of its first and last memento, and the other pages
+as TimeMaps with theirs (RFC 7089 section 5.1.1). A page's URL has the time of its first memento; the first has none, so
+that `/timemap/<format>/<url>` is always the beginning. Mementos of one time stay on one page.
+"""
+
+from __future__ import annotations
+
+import calendar
+import json
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+
+from webarcfs.access.visible_captures import VisibleCapture
+from webarcfs.room.replay.replay_url import (
+    MapFormat,
+    Modifier,
+    TimeMap,
+    digits_of,
+    replay_path,
+    timegate_path,
+    timemap_path,
+)
+
+# == memento, pure ====================================================================================================
+
+
+#: Headers, in the order in which they are sent.
+Headers = list[tuple[str, str]]
+
+#: Longest value of a header Link, in bytes; proxies refuse heads that are much longer. The least important go first.
+LONGEST_LINK = 7_000
+#: TimeMaps and their types.
+MEDIA_TYPES = {
+    MapFormat.LINK: "application/link-format",
+    MapFormat.JSON: "application/json",
+    MapFormat.CDXJ: "application/cdxj+ors",
+}
+#: For scripts of other origins: they may read these headers, and send Accept-Datetime.
+CORS: Headers = [
+    ("Access-Control-Allow-Origin", "*"),
+    ("Access-Control-Expose-Headers", "Link, Location, Memento-Datetime, Vary, X-Archive-Src, Content-Location"),
+]
+#: The answer to OPTIONS.
+PREFLIGHT: Headers = [
+    *CORS,
+    ("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS"),
+    ("Access-Control-Allow-Headers", "Accept-Datetime"),
+    ("Access-Control-Max-Age", "86400"),
+]
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_DATE = re.compile(rf"({'|'.join(_DAYS)}), (\d\d) ({'|'.join(_MONTHS)}) (\d{{4}}) (\d\d):(\d\d):(\d\d) GMT", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class BadDate:
+    """A header Accept-Datetime that is no date of RFC 7089 section 2.1: to be answered by 400."""
+
+    what: str
+
+
+def http_date(seconds: int) -> str:
+    """Return a time in the form of HTTP (IMF-fixdate, RFC 9110 section 5.6.7)."""
+    time = datetime.fromtimestamp(seconds, UTC)
+    day, month = _DAYS[time.weekday()], _MONTHS[time.month - 1]
+    return f"{day}, {time.day:02} {month} {time.year:04} {time:%H:%M:%S} GMT"
+
+
+def accept_datetime(value: str) -> int | BadDate:
+    """Return the time that a header Accept-Datetime asks for, in seconds, or what is wrong with it.
+
+    Only IMF-fixdate is a date here, with its own day of the week; second 60 is a leap second (RFC 9110 section 5.6.7).
+    """
+    match = _DATE.fullmatch(value.strip(" \t"))
+    if match is None:
+        return BadDate("Accept-Datetime must look like Thu, 31 May 2007 20:35:00 GMT")
+    name, day, month, year, hour, minute, second = match.groups()
+    try:
+        time = datetime(int(year), _MONTHS.index(month) + 1, int(day), int(hour), int(minute), tzinfo=UTC)
+    except ValueError:
+        return BadDate("Accept-Datetime is no date of the calendar")
+    if int(second) > 60:
+        return BadDate("Accept-Datetime is no time of the day")
+    if _DAYS[time.weekday()] != name:
+        return BadDate(f"Accept-Datetime says {name}, but that day is a {_DAYS[time.weekday()]}")
+    return calendar.timegm(time.timetuple()) + int(second)
+
+
+def in_force(captures: Iterable[VisibleCapture], url: str, seconds: int) -> VisibleCapture | None:
+    """Return the capture that answers for `url` at a time; None where the page is gone, or not yet there.
+
+    `captures` are those of the URL's path, both schemes. A redirect of this very URL comes before a document, a
+    document before a redirect of the other scheme; else the newest.
+    """
+    now = [each for each in captures if each.since <= seconds < each.until]
+    return max(now, key=_rank(url), default=None)
+
+
+def nearest(captures: Iterable[VisibleCapture], url: str, seconds: int) -> VisibleCapture | None:
+    """Return the memento that is nearest to a time; None if there is none.
+
+    A memento is as near as the time from its capture to the last visible snapshot that has it. Of two that are equally
+    near, the earlier one; of those that are there at the time, the newest.
+    """
+    rank = _rank(url)
+    return min(
+        captures,
+        key=lambda each: (_distance(each, seconds), each.captured > seconds, *(-part for part in rank(each))),
+        default=None,
+    )
+
+
+def _rank(url: str) -> Callable[[VisibleCapture], tuple[int, int]]:
+    return lambda each: (0 if each.is_redirect and each.url != url else 2 if each.is_redirect else 1, each.captured)
+
+
+def _distance(capture: VisibleCapture, seconds: int) -> int:
+    return max(capture.captured - seconds, seconds - max(capture.last, capture.captured), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A memento among those of its URL: the first, the last, the one before and the one after."""
+
+    memento: VisibleCapture
+    first: VisibleCapture
+    last: VisibleCapture
+    previous: VisibleCapture | None
+    following: VisibleCapture | None
+
+
+def place_of(captures: Sequence[VisibleCapture], memento: VisibleCapture) -> Place:
+    """Return the place of a memento among all that a reader may see of its URL, which are sorted by `captured`.
+
+    The one before and the one after have other times: two of one time are one place to a reader.
+    """
+    before = bisect_left(captures, memento.captured, key=_captured)
+    after = bisect_right(captures, memento.captured, key=_captured)
+    return Place(
+        memento=memento,
+        first=captures[0] if before else memento,
+        last=captures[-1] if after < len(captures) else memento,
+        previous=captures[before - 1] if before else None,
+        following=captures[after] if after < len(captures) else None,
+    )
+
+
+def _captured(capture: VisibleCapture) -> int:
+    return capture.captured
+
+
+def uri_m(base: str, capture: VisibleCapture, modifier: Modifier = Modifier.PAGE) -> str:
+    """Return the URI-M of a memento, absolute."""
+    return base + replay_path(digits_of(capture.captured), modifier, capture.url)
+
+
+def memento_headers(base: str, url: str, captures: Sequence[VisibleCapture], memento: VisibleCapture) -> Headers:
+    """Return the headers of a memento: of a page (frame or not), of an archived redirect, and of an archived error.
+
+    `url` is the URL that was asked for, `captures` all mementos of it, sorted. There is no Vary: Accept-Datetime has no
+    influence (RFC 7089 section 4.2.1).
+    """
+    return [
+        ("Memento-Datetime", http_date(memento.captured)),
+        ("Link", _links(base, url, captures, memento, has_timegate=True)),
+    ]
+
+
+def archived_redirect_headers(
+    base: str, url: str, captures: Sequence[VisibleCapture], memento: VisibleCapture, location: str
+) -> Headers:
+    """Return the headers of an archived redirect. `location` is the path of its target in the same state and form."""
+    return [("Location", location), *memento_headers(base, url, captures, memento)]
+
+
+def timegate_headers(
+    base: str, url: str, captures: Sequence[VisibleCapture], memento: VisibleCapture, location: str = ""
+) -> Headers:
+    """Return the headers of a TimeGate's 302. Memento-Datetime must not be there (RFC 7089 section 4.2.1).
+
+    `location` is a path, where it is not that of the URI-M: the frame of the newest snapshot, without Accept-Datetime.
+    """
+    return [
+        ("Location", location or uri_m("", memento)),
+        ("Vary", "accept-datetime"),
+        ("Link", _links(base, url, captures, memento, has_timegate=False)),
+    ]
+
+
+def redirect_headers(url: str, location: str) -> Headers:
+    """Return the headers of any other 302 of the room: to other digits, or to a URL's right spelling. No Vary."""
+    return [("Location", location), ("Link", _original(url))]
+
+
+def timemap_headers(form: MapFormat) -> Headers:
+    """Return the headers of a TimeMap."""
+    return [("Content-Type", MEDIA_TYPES[form])]
+
+
+def link(uri: str, rel: str, **attributes: str) -> str:
+    """Return a link of RFC 8288. A canonical URL contains nothing that needs escapes."""
+    return "".join((f'<{uri}>; rel="{rel}"', *(f'; {name}="{value}"' for name, value in attributes.items())))
+
+
+def memento_link(uri: str, rels: Iterable[str], seconds: int) -> str:
+    """Return the link to a memento, which may be several things at once (`first prev memento`)."""
+    return link(uri, " ".join((*rels, "memento")), datetime=http_date(seconds))
+
+
+def _original(url: str) -> str:
+    return link(url, "original")
+
+
+def _links(
+    base: str, url: str, captures: Sequence[VisibleCapture], memento: VisibleCapture, *, has_timegate: bool
+) -> str:
+    place = place_of(captures, memento)
+    form = MapFormat.LINK
+    span = {"from": http_date(captures[0].captured), "until": http_date(captures[-1].captured)} if captures else {}
+    found = [link(base + timegate_path(url), "timegate")] if has_timegate else []
+    found.append(link(base + timemap_path(form, url), "timemap", type=MEDIA_TYPES[form], **span))
+    rels: dict[VisibleCapture, list[str]] = {}
+    ordered: list[tuple[str, VisibleCapture | None]] = [("first", place.first), ("prev", place.previous), ("", memento)]
+    ordered += [("next", place.following), ("last", place.last)]
+    for rel, each in ordered:
+        if each is not None:
+            rels.setdefault(each, []).extend([rel] if rel else [])
+    # Where not all fit, those next to it are worth more than the first and the last.
+    worth = {each: 0 if each is memento else 1 if {"prev", "next"} & set(of) else 2 for each, of in rels.items()}
+    texts = {each: memento_link(uri_m(base, each), of, each.captured) for each, of in rels.items()}
+    by_worth = (*found, *(texts[each] for each in sorted(rels, key=worth.__getitem__)))
+    kept = set(_fitting(by_worth, LONGEST_LINK - len(_original(url))))
+    return ", ".join((_original(url), *(text for text in (*found, *texts.values()) if text in kept)))
+
+
+def _fitting(texts: Iterable[str], room: int) -> Iterator[str]:
+    """Yield the texts that come before one that finds no room any more."""
+    for text in texts:
+        room -= len(text) + len(", ")
+        if room < 0:
+            return
+        yield text
+
+
+# == timemap, pure ====================================================================================================
+
+
+#: Mementos of a page.
+MOST_MEMENTOS = 5_000
+#: Lines that are sent at once.
+_AT_ONCE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Places [begin, end) of the mementos, with the times of the first and the last; `since` is None on the first."""
+
+    begin: int
+    end: int
+    first: int
+    last: int
+    since: int | None
+
+
+def timemap(base: str, asked: TimeMap, captures: Sequence[VisibleCapture]) -> Iterator[str] | None:
+    """Return a page of a TimeMap in pieces; None if it has no memento: to be answered by 404.
+
+    `base` is the room's origin; `captures` are all mementos that a reader may see of the URL, sorted by `captured`.
+    """
+    pages = _pages([each.captured for each in captures])
+    here = _page_at(pages, captures, asked.since)
+    if here is None:
+        return None
+    others = [each for each in pages if each is not here and each.begin != here.begin]
+    found = _Map(base, asked, captures, here, others)
+    write = {MapFormat.LINK: found.as_link, MapFormat.JSON: found.as_json, MapFormat.CDXJ: found.as_cdxj}
+    return _in_pieces(write[asked.form]())
+
+
+def _pages(times: Sequence[int]) -> list[_Page]:
+    pages: list[_Page] = []
+    begin = 0
+    while begin < len(times):
+        end = _end_of_page(times, begin)
+        pages.append(_Page(begin, end, times[begin], times[end - 1], times[begin] if pages else None))
+        begin = end
+    return pages
+
+
+def _end_of_page(times: Sequence[int], begin: int) -> int:
+    end = min(begin + MOST_MEMENTOS, len(times))
+    while end < len(times) and times[end] == times[end - 1]:
+        end += 1
+    return end
+
+
+def _page_at(pages: Sequence[_Page], captures: Sequence[VisibleCapture], since: int | None) -> _Page | None:
+    """Return the page that begins at a time, which need not be one of `pages`: those may have moved since."""
+    if since is None:
+        return pages[0] if pages else None
+    times = [each.captured for each in captures]
+    begin = bisect_left(times, since)
+    if begin == len(times):
+        return None
+    end = _end_of_page(times, begin)
+    return _Page(begin, end, times[begin], times[end - 1], since)
+
+
+@dataclass(frozen=True, slots=True)
+class _Map:
+    """A page of a TimeMap, in each form."""
+
+    base: str
+    asked: TimeMap
+    captures: Sequence[VisibleCapture]
+    here: _Page
+    others: Sequence[_Page]
+
+    def as_link(self) -> Iterator[str]:
+        """Write `application/link-format`."""
+        yield link(self.asked.url, "original")
+        yield f",\n{link(self._timegate(), 'timegate')}"
+        yield f",\n{self._page_link(self.here, 'self')}"
+        for each in self.others:
+            yield f",\n{self._page_link(each, 'timemap')}"
+        for place, memento in self._mementos():
+            yield f",\n{memento_link(uri_m(self.base, memento), self._rels(place), memento.captured)}"
+        yield "\n"
+
+    def as_json(self) -> Iterator[str]:
+        """Write JSON, with the names that MemGator and Time Travel use."""
+        head = {
+            "original_uri": self.asked.url,
+            "self": self._uri(self.asked.form, self.here),
+            "from": _iso(self.here.first),
+            "until": _iso(self.here.last),
+            "timegate_uri": self._timegate(),
+            "timemap_uri": self._all_forms(),
+            "timemap_index": [
+                {"uri": self._uri(self.asked.form, each), "from": _iso(each.first), "until": _iso(each.last)}
+                for each in self.others
+            ],
+        }
+        yield json.dumps(head)[:-1] + ', "mementos": {"list": ['
+        for place, memento in self._mementos():
+            yield ("\n" if place == self.here.begin else ",\n") + json.dumps(self._item(memento))
+        ends = {"first": self._item(self.captures[0]), "last": self._item(self.captures[-1])}
+        yield f"\n], {json.dumps(ends)[1:-1]}}}}}\n"
+
+    def as_cdxj(self) -> Iterator[str]:
+        """Write CDXJ, with the directives that MemGator uses."""
+        span = {"from": http_date(self.here.first), "until": http_date(self.here.last)}
+        yield '!context ["https://www.rfc-editor.org/rfc/rfc7089"]\n'
+        yield f"!id {json.dumps({'uri': self._uri(self.asked.form, self.here), **span})}\n"
+        yield '!keys ["memento_datetime_YYYYMMDDhhmmss"]\n'
+        yield f"!meta {json.dumps({'original_uri': self.asked.url})}\n"
+        yield f"!meta {json.dumps({'timegate_uri': self._timegate()})}\n"
+        yield f"!meta {json.dumps({'timemap_uri': self._all_forms()})}\n"
+        for each in self.others:
+            span = {"from": http_date(each.first), "until": http_date(each.last)}
+            yield f"!meta {json.dumps({'timemap_index': {'uri': self._uri(self.asked.form, each), **span}})}\n"
+        for place, memento in self._mementos():
+            fields = {
+                "uri": uri_m(self.base, memento),
+                "rel": " ".join((*self._rels(place), "memento")),
+                "datetime": http_date(memento.captured),
+            }
+            yield f"{digits_of(memento.captured)} {json.dumps(fields)}\n"
+
+    def _mementos(self) -> Iterator[tuple[int, VisibleCapture]]:
+        return ((place, self.captures[place]) for place in range(self.here.begin, self.here.end))
+
+    def _rels(self, place: int) -> list[str]:
+        return ["first"] * (place == 0) + ["last"] * (place == len(self.captures) - 1)
+
+    def _item(self, memento: VisibleCapture) -> dict[str, str]:
+        return {"datetime": _iso(memento.captured), "uri": uri_m(self.base, memento)}
+
+    def _uri(self, form: MapFormat, page: _Page) -> str:
+        return self.base + timemap_path(form, self.asked.url, page.since)
+
+    def _timegate(self) -> str:
+        return self.base + timegate_path(self.asked.url)
+
+    def _all_forms(self) -> dict[str, str]:
+        return {f"{form}_format": self._uri(form, self.here) for form in MapFormat}
+
+    def _page_link(self, page: _Page, rel: str) -> str:
+        span = {"from": http_date(page.first), "until": http_date(page.last)}
+        return link(self._uri(MapFormat.LINK, page), rel, type=MEDIA_TYPES[MapFormat.LINK], **span)
+
+
+def _iso(seconds: int) -> str:
+    digits = digits_of(seconds)
+    return f"{digits[:4]}-{digits[4:6]}-{digits[6:8]}T{digits[8:10]}:{digits[10:12]}:{digits[12:]}Z"
+
+
+def _in_pieces(lines: Iterable[str]) -> Iterator[str]:
+    rest = iter(lines)
+    while piece := "".join(islice(rest, _AT_ONCE)):
+        yield piece

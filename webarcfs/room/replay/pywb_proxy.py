@@ -1,0 +1,212 @@
+"""Stands between browsers and pywb: hands on archived pages alone, and takes out what must not pass, both ways.
+
+Browsers reach pywb through this listener only. pywb answers what scripts make necessary: pages, frames, scripts,
+workers. All else (`id_ im_ cs_ oe_`, and what pywb has not got) is answered by the room's own replay, which knows more:
+the nearest state, ranges, the rules of each type. A request loses what names or rights it brings; an answer loses what
+would act on the browser, and gets the policy of pages whose scripts run: they may reach their own origin, and no other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from webarcfs.room import limits
+from webarcfs.room.replay.headers import SANDBOX_WITH_SCRIPTS
+from webarcfs.room.replay.pywb_process import GUARD
+
+Fields = list[tuple[bytes, bytes]]
+
+#: The policy of an archived page whose scripts run (Content Security Policy level 3). It is a sandbox also where the
+#: page is opened on its own, or has another type than the frame expects.
+_POLICY = (
+    f"sandbox {SANDBOX_WITH_SCRIPTS}; default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; "
+    "form-action 'self'; base-uri 'self'; webrtc 'block'"
+)
+#: WebRTC, preconnect and navigation are outside that policy in Chromium (WICG, Connection Allowlists).
+_CONNECTIONS = '(response-origin "{room}/*");redirects=allow;webrtc=block'
+#: `/web/<digits><modifier>/<url>` of what pywb answers: pages and frames, then scripts and workers.
+_ARCHIVED = re.compile(rb"/web/([0-9]{1,14})(?:(mp|if|fr)|js|esm|wkr|wkrf|wkrm)_/(.+)", re.DOTALL)
+#: What our own replay answers.
+_OURS = re.compile(rb"/web/[0-9]{1,14}(?:id|im|cs|oe)_/.+", re.DOTALL)
+_OWN_SCRIPTS = re.compile(rb"/static/(?:[A-Za-z0-9_-]+/)*[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+")
+_FRAME = re.compile(rb"/web/(?:[0-9]{1,14}\*?/|\*/)?https?:/.+", re.DOTALL)
+_HANDED_IN = frozenset({b"accept", b"accept-language", b"user-agent", b"range", b"if-range"})
+#: By these a script says that it takes the answer, and not a window: pywb adds nothing to it then.
+_BY_SCRIPT = frozenset({b"x-requested-with", b"x-pywb-requested-with"})
+#: Fields that pass. pywb hands on what it does not know, so nothing else may.
+_HANDED_OUT = frozenset(
+    {
+        b"content-type", b"content-length", b"content-range", b"content-language", b"content-disposition",
+        b"accept-ranges", b"location", b"memento-datetime",
+    }
+)  # fmt: skip
+_TOLD = b"x-archive-orig-"
+#: Most bytes of what is told of the archived head.
+_MOST_TOLD = 4_096
+_PAGES = frozenset({b"text/html", b"application/xhtml+xml", b""})
+#: Types that a window shows, so that the room's frame has to know of them; others are downloads.
+_SHOWN = (b"text/", b"image/", b"audio/", b"video/", b"application/pdf", b"application/json", b"application/xml")
+#: Says to the room's frame what a reader asked for: it shows that with its own head, or says why it cannot. Opened on
+#: its own, it leads to the frame.
+_ANNOUNCED = r"""<!DOCTYPE html><meta charset=utf-8><meta name=color-scheme content="light dark"><title>-</title>
+<script>
+var place = /^(.*\/web\/[0-9]+)mp_\/(.*)$/.exec(location.href);
+if (parent === self) location.replace(place[1] + "/" + place[2]);
+else parent.postMessage({wb_type: "load", url: place[2]}, "*");
+%s</script>
+"""
+_NOT_HERE = _ANNOUNCED % "" + (
+    "<p lang=en>This page is not in this snapshot, or it cannot be shown.</p>"
+    "<p lang=de>Diese Seite ist nicht in diesem Schnappschuss, oder sie kann nicht gezeigt werden.</p>\n"
+)
+#: Where the frame shows that URL already, it goes on without pywb.
+_NO_PAGE = _ANNOUNCED % 'setTimeout(function () { location.replace(place[1] + "oe_/" + place[2]); }, 1000);\n'
+
+
+def handed_in(headers: Iterable[tuple[bytes, bytes]], replay: str) -> Fields:
+    """Return what pywb is told of a request: no names, no rights, no cookies. `replay` is the origin that it writes."""
+    given = [(name.lower(), value) for name, value in headers]
+    kept = [(name, value) for name, value in given if name in _HANDED_IN]
+    if any(name in _BY_SCRIPT and value.lower() == b"xmlhttprequest" for name, value in given):
+        kept.append((b"x-requested-with", b"XMLHttpRequest"))
+    place = urlsplit(replay)
+    own = [(b"host", place.netloc.encode()), (b"x-forwarded-proto", place.scheme.encode())]
+    return [*kept, *own, (b"accept-encoding", b"identity")]
+
+
+def handed_out(headers: Iterable[tuple[bytes, bytes]], room: str, replay: str, *, is_page: bool) -> Fields:
+    """Return what browsers are told of an answer. A page may be framed by the room, and by pages within it."""
+    found: Fields = []
+    left = _MOST_TOLD
+    for written, value in headers:
+        name = written.lower()
+        if name.startswith(_TOLD) and name.removeprefix(_TOLD) not in (b"set-cookie", b"set-cookie2"):
+            left -= len(name) + len(value)
+            if left >= 0:
+                found.append((name, value))
+        elif name in _HANDED_OUT and (name != b"location" or _stays(value, replay)):
+            found.append((name, value))
+    policy = f"{_POLICY}; frame-ancestors {room} {replay}" if is_page else _POLICY
+    return [
+        *found,
+        (b"content-security-policy", policy.encode()),
+        (b"connection-allowlist", _CONNECTIONS.format(room=room).encode()),
+        (b"cross-origin-resource-policy", b"cross-origin"),
+        (b"cache-control", b"no-cache"),
+        (b"vary", b"Accept, Sec-Fetch-Dest, Sec-Fetch-Mode, X-Requested-With"),
+    ]
+
+
+def _stays(location: bytes, replay: str) -> bool:
+    """Return whether a redirect stays with archived pages."""
+    text = location.decode("latin-1")
+    return text.removeprefix(replay).startswith("/web/")
+
+
+def is_for_window(request: Request) -> bool:
+    """Return whether a window or a frame asks, and not a script or a download (Fetch Metadata; else by Accept)."""
+    said = request.headers
+    mode = said.get("sec-fetch-mode")
+    if mode is not None:
+        return mode == "navigate" and said.get("sec-fetch-dest") in ("document", "iframe", "frame")
+    by_script = any(name.lower() in _BY_SCRIPT for name, _ in said.raw)
+    return said.get("accept", "").startswith("text/html,") and not by_script
+
+
+class PywbProxy:
+    """The app of the replay listener where pywb is the engine. `own` is our replay, also for readers with rights."""
+
+    def __init__(self, pywb: str, room: str, replay: str, own: ASGIApp) -> None:
+        self._room = room
+        self._replay = replay
+        self._own = own
+        self._guard = (Path(__file__).parent / "guard.js").read_bytes()
+        # A connection for each request: on one that is kept, pywb's body waits 40 ms for its head to be acknowledged.
+        bounds = httpx.Limits(max_connections=limits.WAITING, max_keepalive_connections=0)
+        self._client = httpx.AsyncClient(base_url=pywb, timeout=limits.SECONDS, limits=bounds, trust_env=False)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        raw: bytes = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0]
+        query: bytes = scope["query_string"]
+        whole = raw + (b"?" + query if query else b"")
+        answer = None
+        if not (raw.startswith(b"/~") or raw == b"/robots.txt" or _OURS.fullmatch(whole)):
+            answer = await self._answer(Request(scope), raw, whole)
+        await (answer or self._own)(scope, receive, send)
+
+    async def close(self) -> None:
+        """Close the connections to pywb."""
+        await self._client.aclose()
+
+    async def _answer(self, request: Request, raw: bytes, whole: bytes) -> Response | None:
+        """Return the answer; None where our own replay has to give it."""
+        page = _ARCHIVED.fullmatch(whole)
+        if (answer := self._by_itself(request, raw, whole, page)) is not None:
+            return answer
+        try:
+            found = await self._asked(request, whole)
+        except httpx.HTTPError:
+            return PlainTextResponse("the engine of archived pages does not answer; please try again\n", 503)
+        return await self._passed_on(request, found, None if page is None else page[2] or b"")
+
+    def _by_itself(self, request: Request, raw: bytes, whole: bytes, page: re.Match[bytes] | None) -> Response | None:
+        """Return the answer to what pywb is not asked."""
+        if request.headers.get("service-worker", "").lower() == "script":
+            return PlainTextResponse("archived service workers are not run\n", 403)
+        if raw == b"/static/" + GUARD.encode():
+            return Response(self._guard, media_type="text/javascript")
+        if page is not None:
+            is_alone = page[2] and request.headers.get("sec-fetch-dest") == "document"
+            return self._framed(b"/web/" + page[1] + b"/" + page[3]) if is_alone else None
+        if _OWN_SCRIPTS.fullmatch(raw):
+            return None
+        if _FRAME.fullmatch(whole):  # pywb's own frame: the room has one
+            return self._framed(whole)
+        return PlainTextResponse("there is no such page\n", 404)
+
+    def _framed(self, place: bytes) -> Response:
+        return Response(status_code=302, headers={"Location": self._room + place.decode("latin-1")})
+
+    async def _asked(self, request: Request, whole: bytes) -> httpx.Response:
+        # As it came, byte for byte: a URL of httpx would lose `/../`, and so lead out of what may be asked.
+        asked = self._client.build_request(
+            request.method, "/", headers=handed_in(request.headers.raw, self._replay), extensions={"target": whole}
+        )
+        return await self._client.send(asked, stream=True)
+
+    async def _passed_on(self, request: Request, found: httpx.Response, frame: bytes | None) -> Response | None:
+        """Hand on an answer. `frame` is the modifier of a frame, empty for scripts, None for pywb's own files."""
+        # What is archived has its time; an error without is pywb's own.
+        is_archived = frame is None or "memento-datetime" in found.headers or found.status_code < 400
+        kind = found.headers.get("content-type", "").partition(";")[0].strip().lower().encode()
+        is_window = frame == b"mp" and is_for_window(request)
+        if not is_archived or (is_window and kind not in _PAGES and kind.startswith(_SHOWN)):
+            await found.aclose()
+            if not is_window:
+                return None
+            answer = Response(
+                _NO_PAGE if is_archived else _NOT_HERE, 200 if is_archived else 404, media_type="text/html"
+            )
+            answer.raw_headers = [*answer.raw_headers, *handed_out((), self._room, self._replay, is_page=True)]
+            return answer
+        handed = StreamingResponse(_body(found), found.status_code)
+        handed.raw_headers = handed_out(found.headers.raw, self._room, self._replay, is_page=frame == b"mp")
+        return handed
+
+
+async def _body(found: httpx.Response) -> AsyncIterator[bytes]:
+    """Yield the body, and end the connection also where the browser has gone."""
+    try:
+        async for piece in found.aiter_raw():
+            yield piece
+    finally:
+        await found.aclose()
