@@ -36,8 +36,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from agent.crawl import job_state
-from agent.crawl.frontier import BEGUN, CAPTURED, NO_STATES, Frontier
-from agent.crawl.import_index import ImportIndex
+from agent.crawl.frontier import BEGUN, CAPTURED, NO_STATES, Frontier, ImportIndex
 from agent.crawl.job_state import VERSION, JobState, Phase
 from agent.crawl.scope import TypeRules
 from webarcfs.archive.config import settings as config

@@ -22,8 +22,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
-from agent.crawl.frontier import FoundCapture, FrontierUrl, StoredBody, StoredCapture, UrlOutcome
-from agent.crawl.import_index import ImportIndex
+from agent.crawl.frontier import FoundCapture, FrontierUrl, ImportIndex, StoredBody, StoredCapture, UrlOutcome
 from agent.crawl.vocabulary import GONE, NOT_MODIFIED, LinkKind, Reason, Status, UrlState, is_error_page
 from agent.importing.foreign import Spool, Tally
 from webarcfs.archive.config.directory import Archive

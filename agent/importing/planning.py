@@ -32,8 +32,16 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from agent.crawl.frontier import CutOutcome, Frontier, PlannedHost, StoredCapture, StoredCrawl, StoredCut, UntakenCount
-from agent.crawl.import_index import ImportIndex
+from agent.crawl.frontier import (
+    CutOutcome,
+    Frontier,
+    ImportIndex,
+    PlannedHost,
+    StoredCapture,
+    StoredCrawl,
+    StoredCut,
+    UntakenCount,
+)
 from agent.crawl.vocabulary import LinkKind, Reason, Result
 from agent.crawl.wget import BatchFiles
 from agent.importing.crawls import CrawlsBy, CrawlSpan, HostCuts, Sighting, UrlCaptures, cut, group_by_pauses

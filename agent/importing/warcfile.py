@@ -19,8 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from agent.crawl import scope
-from agent.crawl.frontier import StoredBody, UrlOutcome
-from agent.crawl.import_index import ImportIndex
+from agent.crawl.frontier import ImportIndex, StoredBody, UrlOutcome
 from agent.crawl.vocabulary import (
     NOT_MODIFIED,
     PARTIAL_CONTENT,

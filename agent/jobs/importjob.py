@@ -36,9 +36,9 @@ from agent.crawl.frontier import (
     FileRead,
     FilterFailure,
     Frontier,
+    ImportIndex,
     StoredCut,
 )
-from agent.crawl.import_index import ImportIndex
 from agent.crawl.job_folder import ImportedCut, Job, Progress, StateKeeper, crawl_of_import, folder_of
 from agent.crawl.job_state import Phase
 from agent.crawl.wget import BatchFiles

@@ -193,18 +193,26 @@ def test_a_turn_is_short_where_many_hosts_share_the_places(archive: Archive, sit
 
 
 def test_a_deadline_leaves_no_host_without_its_turn(archive: Archive, site: Site) -> None:
-    """Forty hosts, four places; with turns of the usual length the last ones would come after the deadline."""
+    """Forty hosts, four places; with turns of the usual length the last ones would come after the deadline.
+
+    A machine that is too slow to fetch a few pages of each host until then gets a later deadline.
+    """
     hosts = [f"host{number:02}.example" for number in range(40)]
     for host in hosts:
         site.add_html("/", _links(*(f"/{number}" for number in range(300))), host=host)
         site.mount(Everywhere(nasty.slow(0.05, then=page("<html></html>"))), host=host)
     starts = [f"http://{host}/" for host in hosts]
-    outcome = crawl(archive, *starts, max_instances=4, wait=0.1, max_duration="12 seconds",
-                    wget_args=crawls.through(site.proxy))  # fmt: skip
-    assert outcome.warnings[0] == "max-duration"
-    asked = Counter(request.host for request in site.requests if request.path != "/robots.txt")
-    shares = sorted(asked[host] for host in hosts)
-    print(f"pages a host: least {shares[0]}, mean {sum(shares) / len(shares):.1f}, most {shares[-1]}: {shares}")
+    for seconds in (12, 24, 48, 96):
+        before = len(site.requests)
+        outcome = crawl(archive, *starts, name=f"in-{seconds}", max_instances=4, wait=0.1,
+                        max_duration=f"{seconds} seconds", wget_args=crawls.through(site.proxy))  # fmt: skip
+        assert outcome.warnings[0] == "max-duration"
+        asked = Counter(request.host for request in site.requests[before:] if request.path != "/robots.txt")
+        shares = sorted(asked[host] for host in hosts)
+        mean = sum(shares) / len(shares)
+        print(f"pages a host in {seconds} s: least {shares[0]}, mean {mean:.1f}, most {shares[-1]}: {shares}")
+        if mean >= 6:
+            break
     assert shares[0] >= 2, "its start page, and what it leads to"
     assert all(crawls.arcs(archive, host) for host in hosts)
 

@@ -33,8 +33,8 @@ _COMMAND = """
 import time
 from webarcfs.commands.cli import main
 from webarcfs.export.export_result import Growing
-from webarcfs.export import growing
-growing._SECONDS = 0.05
+from webarcfs.export import export_result
+export_result._SECONDS = 0.05
 end_piece = Growing.end_piece
 def slowly(files):
     end_piece(files)

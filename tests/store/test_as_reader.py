@@ -26,7 +26,7 @@ from webarcfs.access.gate import Gate, Reader
 from webarcfs.access.reader_repositories import ReaderRepositories
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import State
-from webarcfs.archive.catalogue.workflow import Decision, decided
+from webarcfs.archive.catalogue.workflow import Decision, apply_decision
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
@@ -67,7 +67,7 @@ def _three(folder: Path) -> tuple[Archive, list[CommitTag]]:
 def _decide(archive: Archive, number: int, decision: Decision, publication: str = "p") -> None:
     catalogue = Catalogue(archive)
     record, blob = catalogue.read(f"{compact_time(History([Step('p', {})] * 9).time(number))}-{publication}")
-    catalogue.save([decided(record, decision, "anna", "why")], "anna", str(decision), expected={record.id: blob})
+    catalogue.save([apply_decision(record, decision, "anna", "why")], "anna", str(decision), expected={record.id: blob})
 
 
 def _cat(archive: Archive, *words: str) -> subprocess.CompletedProcess[bytes]:

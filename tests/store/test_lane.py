@@ -16,8 +16,8 @@ from tests.support.archives import DOMAIN
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.mount.adapters.binding import AdapterContext
+from webarcfs.mount.adapters.libfuse3.fast_path import FastPath
 from webarcfs.mount.adapters.libfuse3.operations import DeferredReply, Workers
-from webarcfs.mount.adapters.libfuse3.session import FastPath
 from webarcfs.mount.adapters.libfuse3.write_operations import WritingOperations
 from webarcfs.mount.kernel import readdir
 from webarcfs.mount.writing.service import Additions

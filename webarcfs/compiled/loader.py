@@ -29,7 +29,7 @@ MODULES = (
     "webarcfs.mount.kernel.inode_table",
     "webarcfs.vfs.folders",
     "webarcfs.vfs.root",
-    "webarcfs.mount.adapters.libfuse3.session",
+    "webarcfs.mount.adapters.libfuse3.fast_path",
     "webarcfs.mount.kernel.readdir",
     "webarcfs.mount.adapters.libfuse3.operations",
     "webarcfs.mount.adapters.libfuse3.write_operations",
