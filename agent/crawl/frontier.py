@@ -33,7 +33,7 @@ from typing import Any, Generic, NamedTuple, NotRequired, TypedDict, TypeVar
 
 from agent.crawl.vocabulary import Reason, UrlState
 from webarcfs.archive.config.directory import sql
-from webarcfs.archive.index.sqlite_library import Database as SqliteDatabase
+from webarcfs.archive.index.sqlite_library import queries_of
 from webarcfs.archive.model.errors import Damaged, WebarcError
 from webarcfs.archive.model.url_lists import LONGEST_TARGET
 
@@ -388,7 +388,7 @@ class Frontier:
         self._path = path
         try:
             self._connection = sqlite3.connect(path, isolation_level="IMMEDIATE")
-            self._db = SqliteDatabase(self._connection)
+            self._db = queries_of(self._connection)
             version = self._scalar("schema_version")
             if version == 0 and not self._db.table_names():
                 self._db.executescript(sql("frontier/tune") + sql("frontier/schema"))

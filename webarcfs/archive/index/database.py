@@ -14,7 +14,7 @@ from typing import Any
 
 from webarcfs.archive.config.directory import sql
 from webarcfs.archive.index.sqlite_file import SCHEMA_VERSION, SqliteFile
-from webarcfs.archive.index.sqlite_library import Database as SqliteDatabase
+from webarcfs.archive.index.sqlite_library import queries_of
 from webarcfs.archive.model.arc_paths import arc_path
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.metadata import Message, MetaData, format_time, parse_time, utc
@@ -68,7 +68,7 @@ class Database(SqliteFile):
         """Open or make the database at `path`. Raises DatabaseDamaged for another program's file or another version."""
         super().__init__(path, "IMMEDIATE")
         with self._translated():
-            self._db = SqliteDatabase(self._connection)
+            self._db = queries_of(self._connection)
             self._ready(SCHEMA_VERSION, "schema")
 
     def record(
