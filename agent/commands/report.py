@@ -21,9 +21,9 @@ from agent.crawl.job_state import JobState
 from agent.crawl.vocabulary import IN_CRAWL_LOG
 from agent.indexing import fulltext
 from agent.operations.records import catalogue_of
-from agent.reports import report as report_module
-from agent.reports import storage as storage_module
 from agent.reports import tables
+from agent.reports.report import read
+from agent.reports.storage import bar, show
 from agent.reports.storage import storage as storage_of
 from agent.reports.tables import Tables
 from agent.reports.tables import shares as site_shares
@@ -111,7 +111,7 @@ def report(
             raise UsageError("--storage is of the whole archive: it goes with --json and --top alone")
         place = opened(archive)
         catalogue_of(place)
-        storage_module.show(storage_of(place, settings_of(place)), as_json=as_json, top=top)
+        show(storage_of(place, settings_of(place)), as_json=as_json, top=top)
         return
     if job is None:
         raise UsageError("name a job, a commitTag or a publication; or ask for --storage")
@@ -133,7 +133,7 @@ def report(
         return
     with crawl_log.reading(folder) as log:
         found = tables.tables(log, host, live=live)
-    waits = [(format_time(from_epoch(each["time"])), each["url"]) for each in report_module.read(folder)]
+    waits = [(format_time(from_epoch(each["time"])), each["url"]) for each in read(folder)]
     if as_json:
         told = {"summary": summary, "tables": list(tables.as_rows(found)), "waiting": waits}
         json.dump(told, sys.stdout, indent=2, ensure_ascii=False)
@@ -156,7 +156,7 @@ def _show_shares(rows: list[tuple[str, int, float]], *, as_json: bool) -> None:
     for column in ("", "documents", "%", ""):
         table.add_column(column, justify="right" if column else "left", no_wrap=True)
     for name, count, share in rows:
-        table.add_row(name, f"{count:,}", f"{share:.1f}", storage_module.bar(share, 100))
+        table.add_row(name, f"{count:,}", f"{share:.1f}", bar(share, 100))
     Console(highlight=False, soft_wrap=True).print(table)
 
 

@@ -15,9 +15,8 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from agent.crawl import frontier as frontier_module
 from agent.crawl import scope
-from agent.crawl.frontier import FoundUrl, Frontier, FrontierUrl
+from agent.crawl.frontier import BEGUN, HOSTS, FoundUrl, Frontier, FrontierUrl
 from agent.crawl.scope import TypeRules, Verdict
 from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState
 from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
@@ -30,7 +29,7 @@ from webarcfs.content.outlinks import Link
 
 
 QUERIES = Verdict(Status.TRAP, scope.QUERIES)
-HOSTS = Verdict(Status.TRAP, scope.HOSTS)
+TOO_MANY_HOSTS = Verdict(Status.TRAP, scope.HOSTS)
 
 
 class UrlQuotas:
@@ -47,7 +46,7 @@ class UrlQuotas:
     def judge(self, url: str, domain: str, own: bool) -> Verdict | None:
         """Return None and count the URL if it may enter, else why not. `own`: its host is a start URL's host."""
         if not own and self._most_hosts and not self._has_room_for(domain):
-            return HOSTS
+            return TOO_MANY_HOSTS
         path, mark, _ = url.partition("?")
         if mark and self._most_queries:
             if self._count(path) >= self._most_queries:
@@ -94,7 +93,7 @@ _LETTERS: Mapping[str, str] = {
 
 
 def _bounds(frontier: Frontier, settings: CrawlSettings) -> scope.Bounds:
-    begun = frontier.get(frontier_module.BEGUN)
+    begun = frontier.get(BEGUN)
     year = (from_epoch(begun) if begun is not None else now()).year
     return scope.Bounds(
         max_path_depth=settings.max_path_depth,
@@ -110,9 +109,7 @@ class Discovery:
     def __init__(self, frontier: Frontier, publication: Publication, profile: Profile | None = None) -> None:
         self._frontier = frontier
         self.publication = publication
-        hosts = frozenset(scope.domain_in(url) for url in publication.urls) | frozenset(
-            frontier.get(frontier_module.HOSTS) or ()
-        )
+        hosts = frozenset(scope.domain_in(url) for url in publication.urls) | frozenset(frontier.get(HOSTS) or ())
         self._scope = scope.Scope(
             hosts=hosts,
             patterns=publication.hosts,
@@ -224,7 +221,7 @@ class Discovery:
             return
         self._scope = dataclasses.replace(self._scope, hosts=self._scope.hosts | {domain})
         self._offered.clear()
-        self._frontier.set(frontier_module.HOSTS, sorted(self._scope.hosts))
+        self._frontier.set(HOSTS, sorted(self._scope.hosts))
         for row in self._frontier.refused_by_host(domain):
             if scope.judge(self._scope, row.url, row.depth, row.kind, on_server=row.inner) is None:
                 self._frontier.admit(row.id)

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from agent.indexing import links as links_module
+from agent.indexing.links import add_missing, drop_vanished, rebuild
 from agent.pipeline.domain_run import TreeReader
 from webarcfs.archive.additions.commit_additions import replay
 from webarcfs.archive.config.directory import Archive
@@ -160,7 +160,7 @@ def recover(archive: Archive, progress: Progress = lambda *_: None) -> Recovered
             remove(archive.database)
         scratch.replace(archive.database)
         lines = Feed(archive.changes).rewrite(snapshot.tag for snapshot in snapshots)
-    links = links_module.rebuild(archive, [(each.domain, each.oid) for each in snapshots], damaged)
+    links = rebuild(archive, [(each.domain, each.oid) for each in snapshots], damaged)
     for domain in sorted(set(archive.domains()) - damaged) if links is not None else ():
         catch_up_links(archive, domain)  # snapshots published meanwhile
     return Recovered(len(snapshots), versions, lines, tuple(sorted(damaged)), links, mended, left)
@@ -194,7 +194,7 @@ def catch_up(archive: Archive, stop: Callable[[], bool] = lambda: False) -> None
         tags: dict[str, set[str]] = {domain: set() for domain in archive.domains()}
         for snapshot in snapshots:
             tags[snapshot.domain].add(str(snapshot.tag))
-        links_module.drop_vanished(archive, tags, damaged)
+        drop_vanished(archive, tags, damaged)
         in_step = _index_missing(archive, snapshots)
     if in_step:
         for domain in sorted(tags.keys() - damaged):
@@ -230,7 +230,7 @@ def catch_up_links(archive: Archive, domain: str, stop: Callable[[], bool] = lam
             if str(snapshot.tag) not in indexed:
                 yield store.commit(snapshot.oid)
 
-    links_module.add_missing(archive, domain, commits, stop)
+    add_missing(archive, domain, commits, stop)
 
 
 def _complete_feed(archive: Archive, snapshots: list[IndexedSnapshot], damaged: set[str]) -> None:

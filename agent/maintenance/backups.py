@@ -41,8 +41,7 @@ from webarcfs.archive.additions.waiting_additions import settle_first
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import LAYOUT, MISSING, RESTORING, Archive, layout_of
 from webarcfs.archive.git import repository
-from webarcfs.archive.git import repository as repository_module
-from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.git.repository import Repository, connected, differing, fetch, rotten, tidy
 from webarcfs.archive.model.errors import Damaged, UsageError, WebarcError
 from webarcfs.archive.model.metadata import compact_time, format_time, now
 from webarcfs.archive.repair import mending
@@ -266,7 +265,7 @@ def _bring(pair: _Pair, *, live: bool, check: bool) -> tuple[bool, list[str]]:
     if not path.is_dir():
         return _copy_first(pair, live=live), []
     mended = mend_plain(path) if check else []
-    damage = (list(mending.faults(path)) or repository_module.rotten(path)) if check else []
+    damage = (list(mending.faults(path)) or rotten(path)) if check else []
     if not damage:
         try:
             return _copy(pair, Repository(path), live=live, check=check), mended
@@ -291,8 +290,8 @@ def _copy_first(pair: _Pair, *, live: bool) -> bool:
 def _damage(repository: Path) -> list[str]:
     """Return a line for each damage of a copy."""
     try:
-        found = [*mending.faults(repository), *repository_module.rotten(repository)]
-        return found or repository_module.connected(Repository(repository))
+        found = [*mending.faults(repository), *rotten(repository)]
+        return found or connected(Repository(repository))
     except WebarcError as error:
         return [str(error)]
 
@@ -330,7 +329,7 @@ def _rescue(path: Path, copy: Repository) -> list[str]:
     alone = []
     for name in names:
         try:
-            repository_module.fetch(path, copy, [name])
+            fetch(path, copy, [name])
         except WebarcError:
             alone.append(name)
     return alone
@@ -339,33 +338,33 @@ def _rescue(path: Path, copy: Repository) -> list[str]:
 def _copy(pair: _Pair, copy: Repository, *, live: bool, check: bool) -> bool:
     """Copy new refs and return whether there were any; if so, or with `check`, check connectivity. Raises Damaged."""
     original = Repository(pair.original)
-    is_new = bool(repository_module.differing(original, copy))
+    is_new = bool(differing(original, copy))
     if is_new:
         _fetch(pair, original, copy, live=live)
-    if (is_new or check) and (complaints := repository_module.connected(copy)):
+    if (is_new or check) and (complaints := connected(copy)):
         raise Damaged(f"{copy.path} is not whole: {complaints[0]}")
     if is_new:
-        repository_module.tidy(copy)
+        tidy(copy)
     return is_new
 
 
 def _fetch(pair: _Pair, original: Repository, copy: Repository, *, live: bool) -> None:
     for _ in range(_TRIES_WITHOUT_LOCK):
-        repository_module.fetch(original.path, copy)
+        fetch(original.path, copy)
         if _same(pair, original, copy, live=live):
             return
     with locks.Turnstile(pair.lock).shared():
-        repository_module.fetch(original.path, copy)
-        if missing := repository_module.differing(original, copy):
+        fetch(original.path, copy)
+        if missing := differing(original, copy):
             raise Damaged(f"{missing[0]} of {original.path} did not come over")
 
 
 def _same(pair: _Pair, original: Repository, copy: Repository, *, live: bool) -> bool:
     """Return whether all refs equal the original's, read under a lock that keeps publications from moving them."""
     if not live:
-        return not repository_module.differing(original, copy)
+        return not differing(original, copy)
     with locks.Turnstile(pair.lock).shared():
-        return not repository_module.differing(original, copy)
+        return not differing(original, copy)
 
 
 # == backup verification ==============================================================================================

@@ -31,9 +31,8 @@ from agent.crawl.job_folder import OCCASION, step_folder
 from agent.service import agent_status
 from agent.steps import checking, running
 from agent.steps.checking import Outcome
-from webarcfs.archive.catalogue import catalogue as catalogue_module
 from webarcfs.archive.catalogue import workflow
-from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.catalogue import Catalogue, opened
 from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import (
     LARGEST_ATTACHMENT,
@@ -84,7 +83,7 @@ def catalogue_of(place: Archive) -> Catalogue:
 def one(place: Archive, catalogue: Catalogue, name: str) -> tuple[Record, str]:
     """Return a record by its name or its number, and the id of its blob. Raises NotFound."""
     if name.isdecimal():
-        with catalogue_module.opened(place, catalogue) as tables:
+        with opened(place, catalogue) as tables:
             found = tables.id_of(int(name)) if len(name) <= _DIGITS else None
         if found is None:
             raise NotFound(f"there is no record {name}; `webarc-agent record list` lists them")

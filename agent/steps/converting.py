@@ -48,9 +48,8 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import ErrorPageMark, LeavingRule
 from webarcfs.archive.git.repository import FORMS, RefUpdate, Repository
 from webarcfs.archive.git.writing import FastImport
-from webarcfs.archive.index import links as links_module
 from webarcfs.archive.index.captures import CaptureRow
-from webarcfs.archive.index.links import Figures, Question
+from webarcfs.archive.index.links import Figures, Question, ask, figures, figures_of
 from webarcfs.archive.model.errors import Busy, NotFound, SettingsError, TookTooLong, UsageError, WebarcError
 from webarcfs.archive.system import locks
 from webarcfs.content import text
@@ -719,10 +718,10 @@ def _links(step: StepContext) -> tuple[dict[int, str], str]:
 def _figures(step: StepContext, part: Part) -> Figures:
     """Return the counts of links on a domain: of the pages that the publication saw."""
     if not part.seen:
-        return links_module.figures(step.archive, part.tag, _LINKS_SECONDS)
+        return figures(step.archive, part.tag, _LINKS_SECONDS)
     paths = {row.path for row in pages_of(step.archive, part)}
-    links = links_module.ask(step.archive, Question(at=part.tag), _LINKS_SECONDS)
-    return links_module.figures_of(each for each in links if each.path in paths)
+    links = ask(step.archive, Question(at=part.tag), _LINKS_SECONDS)
+    return figures_of(each for each in links if each.path in paths)
 
 
 class _Xhtml:

@@ -13,7 +13,6 @@ import pytest
 
 from tests.support.archives import DOMAIN, publish, store_of
 from tests.support.journals import Writer, lines_of, nothing_left
-from webarcfs.archive.additions import commit_additions as commit_additions_module
 from webarcfs.archive.additions import journal
 from webarcfs.archive.additions.commit_additions import commit_additions, replay
 from webarcfs.archive.additions.journal import Journal, JournalPosition, StoredBody, Wanted
@@ -518,7 +517,7 @@ def test_a_lock_that_outlives_its_owner_is_waited_for(filled: Archive, monkeypat
 
     Here it has them until its stdin ends. The owner died while it made its second log.
     """
-    monkeypatch.setattr(commit_additions_module, "PATIENCE", 60.0)
+    monkeypatch.setattr("webarcfs.archive.additions.commit_additions.PATIENCE", 60.0)
     command = [sys.executable, "-c", HEIR, str(filled.root)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as victim:
         assert victim.stdin is not None and victim.stdout is not None
@@ -540,7 +539,7 @@ def test_a_lock_that_outlives_its_owner_is_waited_for(filled: Archive, monkeypat
 def test_a_lock_of_an_owner_who_lives_is_not_waited_for(
     filled: Archive, writer: Writer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commit_additions_module, "PATIENCE", 3600.0)
+    monkeypatch.setattr("webarcfs.archive.additions.commit_additions.PATIENCE", 3600.0)
     writer.file("a.html", "n.txt", b"42")
     assert replay(filled) == [] and confirmed(filled) == ["n.txt"]
 

@@ -24,7 +24,7 @@ from agent.maintenance.verification import verify
 from tests.store.test_webarc import webarc
 from tests.support.archives import DOMAIN, FIRST, add, publish, store_of
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.index import links as links_module
+from webarcfs.archive.index import links as link_index
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.index.links import ArchivedLink, AskedKind, Held, LinksDatabase, PageChange, Question, words_of
 from webarcfs.archive.model.errors import Busy, DatabaseDamaged, TookTooLong
@@ -212,7 +212,7 @@ def test_each_word_of_any_text_names_its_link(kept: Archive) -> None:
     assert {(row[0], row[3]) for row in rows(kept, "link_words")} == seen
     for link in links:
         if words_of(link.text):
-            found = links_module.ask(kept, Question(word=link.text), 60)
+            found = link_index.ask(kept, Question(word=link.text), 60)
             assert link.target in {row.target for row in found}, link
 
 
@@ -497,9 +497,9 @@ def test_an_answer_that_takes_too_long_is_given_up(kept: Archive) -> None:
     publish(kept, DOMAIN, {"a.html": b"".join(b"<a href=%d.html>n</a>" % number for number in range(3_000))})
     catch_up(kept)
     with pytest.raises(TookTooLong):
-        list(links_module.ask(kept, links_module.Question(word="n", external=True), 0.0))
+        list(link_index.ask(kept, link_index.Question(word="n", external=True), 0.0))
     with pytest.raises(TookTooLong, match="more than 0 s"):
-        list(links_module.ask(kept, links_module.Question(broken=True, kind=AskedKind.MAIL), 0.0))
+        list(link_index.ask(kept, link_index.Question(broken=True, kind=AskedKind.MAIL), 0.0))
 
 
 @pytest.mark.parametrize("held", ["links", "database"])
@@ -507,11 +507,11 @@ def test_what_is_being_written_to_is_not_called_damaged(
     published: Archive, held: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody shall make anew what another process is at."""
-    monkeypatch.setattr(links_module, "PATIENCE", 0.01)
+    monkeypatch.setattr(link_index, "PATIENCE", 0.01)
     with closing(sqlite3.connect(getattr(published, held), isolation_level=None)) as writer:
         writer.execute("BEGIN EXCLUSIVE")
         with pytest.raises(Busy, match="is being written to"):
-            list(links_module.ask(published, links_module.Question(broken=True), 30.0))
+            list(link_index.ask(published, link_index.Question(broken=True), 30.0))
         writer.execute("ROLLBACK")
 
 
@@ -554,7 +554,7 @@ def test_no_writer_waits_while_an_answer_is_judged_for_a_reader(published: Archi
             self.span(url, 0, 0)
             return Held(True, "" if url.endswith("gone.html") else "some")
 
-    found = list(links_module.ask(published, asked, 60, Looking(), arcs=True))
+    found = list(link_index.ask(published, asked, 60, Looking(), arcs=True))
     gone = [each for each in found if each.target.endswith("gone.html")]
     assert found and (gone == found if asked.broken else len(found) == (asked.limit or len(found)))
 
@@ -567,7 +567,7 @@ def test_a_long_answer_for_a_reader_is_spooled(published: Archive, monkeypatch: 
         def held(self, _url: str) -> Held:
             return Held(True, "")
 
-    whole = list(links_module.ask(published, Question(ever=True), 60, Seeing()))
+    whole = list(link_index.ask(published, Question(ever=True), 60, Seeing()))
     for name, value in (("_PAGE", 2), ("_SPOOLED", 64)):
-        monkeypatch.setattr(links_module, name, value)
-    assert list(links_module.ask(published, Question(ever=True), 60, Seeing())) == whole
+        monkeypatch.setattr(link_index, name, value)
+    assert list(link_index.ask(published, Question(ever=True), 60, Seeing())) == whole

@@ -22,8 +22,7 @@ from itertools import islice
 from typing import Any, Final
 
 from webarcfs.access.reader_repositories import ReaderRepositories
-from webarcfs.archive.catalogue import catalogue as catalogue_module
-from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.catalogue import Catalogue, opened
 from webarcfs.archive.catalogue.record import publication_of
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Commit, Repository
@@ -235,7 +234,7 @@ def _parts(archive: Archive, record_id: str, reader: ReaderRepositories | None) 
     """Return the parts of a record by domain. Raises NotFound for one that is not there, or not for the reader."""
     catalogue, name = Catalogue(archive), record_id
     if name.isdecimal():
-        with catalogue_module.opened(archive, catalogue) as tables:
+        with opened(archive, catalogue) as tables:
             name = (tables.id_of(int(name)) if len(name) <= _DIGITS else None) or name
     if reader is not None:
         shown = reader.gate.records(publication_of(name))

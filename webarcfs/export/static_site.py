@@ -32,10 +32,9 @@ from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.errors import Interrupted
 from webarcfs.archive.model.metadata import MetaData
 from webarcfs.content.rewriting.references import LONGEST_BODY
-from webarcfs.export import selection as selection_module
 from webarcfs.export import static_pages
 from webarcfs.export.export_result import Progress, Stop, Summary
-from webarcfs.export.selection import Exported, Selection
+from webarcfs.export.selection import Document, Exported, Selection, documents
 from webarcfs.export.static_pages import page_of
 from webarcfs.export.static_places import FileType, Places, Reading, content_type_of, kind_of
 from webarcfs.export.warc_records import SMALL
@@ -307,9 +306,9 @@ class _Export:
         )  # fmt: skip
         self.listed.append((listed, {"tree": exported.tree, "record": message.job, "start": start.path}))
 
-    def _documents(self, exported: Exported) -> Iterator[tuple[selection_module.Document, MetaData, FileType]]:
+    def _documents(self, exported: Exported) -> Iterator[tuple[Document, MetaData, FileType]]:
         """Yield the documents of a snapshot that the folder will have; count what it will not."""
-        for found in selection_module.documents(exported.store, exported.tree):
+        for found in documents(exported.store, exported.tree):
             if self.stop():
                 raise Interrupted("the export was interrupted; the same command goes on")
             if not found.data_xml:
@@ -327,9 +326,7 @@ class _Export:
 
     # -- files
 
-    def _file(
-        self, exported: Exported, found: selection_module.Document, meta: MetaData, kind: FileType, path: str
-    ) -> dict[str, Any]:
+    def _file(self, exported: Exported, found: Document, meta: MetaData, kind: FileType, path: str) -> dict[str, Any]:
         """Write the file of a document; return its line."""
         store, blob = exported.store, found.files[found.data]
         row: dict[str, Any] = {
@@ -351,7 +348,7 @@ class _Export:
         return row | ({"changed": changed} if changed else {})
 
     def _page(
-        self, exported: Exported, found: selection_module.Document, meta: MetaData, kind: FileType, path: str
+        self, exported: Exported, found: Document, meta: MetaData, kind: FileType, path: str
     ) -> static_pages.Document:
         """Return what is known of a document that is rewritten."""
         said = {

@@ -34,7 +34,7 @@ from webarcfs.archive.catalogue.workflow import RUNS, TABLE, Decision, Step, Way
 from webarcfs.archive.config.settings import Settings
 from webarcfs.archive.model.errors import Damaged, NotFound, UsageError, WebarcError
 from webarcfs.archive.model.metadata import format_time, now, parse_time
-from webarcfs.room.pages import records as records_module
+from webarcfs.room.pages import records as room_records
 from webarcfs.room.pages.lists import page_in, pages_of
 from webarcfs.room.theme import language as languages
 from webarcfs.room.views import Link, Pages
@@ -252,7 +252,7 @@ _NAVIGATION = "#others"
 def compare(visit: DeskVisit, said: Mapping[str, str]) -> Response:
     """Show the comparison, with the others of the same publication to choose from. Raises NotFound."""
     first, _, second = said["pair"].partition("..")
-    page = records_module.compare(visit, said["pair"])
+    page = room_records.compare(visit, said["pair"])
     with open_tables(visit) as tables:
         row = tables.row(second)
         year = visit.parameter("year")

@@ -21,7 +21,7 @@ from starlette.responses import Response
 from agent.crawl.job_state import Hold
 from agent.desk import forms, login
 from agent.desk.pages import jobs, snapshots
-from agent.desk.pages import snapshots as snapshots_module
+from agent.desk.pages.snapshots import lines, open_tables
 from agent.desk.theme import words
 from agent.desk.views import Attention, FeedPage, TodayPage
 from agent.desk.visit import NO_STORE, DeskVisit
@@ -63,7 +63,7 @@ def find_waiting(visit: DeskVisit, most: int = forms.TODAY_ROWS) -> Found:
     """Return the snapshots that want a person, newest first, `most` of each at most."""
     desk = visit.desk
     since = int((now() - timedelta(days=forms.DAYS)).timestamp())
-    with snapshots_module.open_tables(visit) as tables:
+    with open_tables(visit) as tables:
         waiting = tables.listed(_WAITING[0], limit=most)
         total, passed = desk.kept(("waiting", tables.commit), lambda: tuple(map(tables.count_of, _WAITING)))
         troubled = tables.listed(Chosen(state=State.RELEASED, complete=False, since=since), limit=most)
@@ -78,10 +78,10 @@ def today(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     desk, snapshots = visit.desk, find_waiting(visit)
     view = TodayPage(
         attentions=tuple(attentions(visit)),
-        waiting=snapshots_module.lines(visit, snapshots.waiting),
+        waiting=lines(visit, snapshots.waiting),
         waiting_total=snapshots.total,
         passed_total=snapshots.passed,
-        troubled=snapshots_module.lines(visit, snapshots.troubled),
+        troubled=lines(visit, snapshots.troubled),
         jobs=tuple(jobs.cards(visit)),
         has_publications=bool(desk.settings().publications),
         last=snapshots.newest.date if snapshots.newest is not None else None,

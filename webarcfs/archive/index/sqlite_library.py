@@ -23,7 +23,7 @@ def queries_of(connection: sqlite3.Connection) -> Database:
     if not has_numpy:
         sys.modules[_NUMPY] = None  # type: ignore[assignment] # an import of it fails then, as where it is not installed
     try:
-        from sqlite_utils import Database
+        from sqlite_utils import Database  # noqa: PLC0415 # for the reason above
     finally:
         if not has_numpy:
             del sys.modules[_NUMPY]

@@ -13,7 +13,6 @@ from urllib.parse import urljoin
 
 from webarcfs.content.html_urls import REFRESH
 from webarcfs.content.rewriting import css_references
-from webarcfs.content.rewriting import references as references_module
 from webarcfs.content.rewriting.html_references import of_html
 from webarcfs.content.rewriting.references import (
     EXTRA_AT,
@@ -32,6 +31,15 @@ from webarcfs.content.rewriting.references import (
     Rewritten,
     Shape,
     Use,
+    as_utf8,
+    attribute_text,
+    attribute_value,
+    content_text,
+    css_in_doubtful_markup,
+    css_text,
+    css_value,
+    decoded,
+    markup_text,
 )
 
 #: Gets a reference as written, without escapes, and returns what takes its place, or None to leave it.
@@ -64,7 +72,7 @@ def rewritten(body: bytes, references: References, rewrite: Rewrite) -> bytes:
 
 def pieces(body: bytes, references: References, rewrite: Rewrite) -> Iterator[bytes]:
     """Yield the rewritten body in pieces; the parameters are those of `rewritten`."""
-    changed = references_module.as_utf8(body, references.charset)
+    changed = as_utf8(body, references.charset)
     return _Assembly(body if changed is None else changed, references, rewrite).pieces()
 
 
@@ -132,15 +140,13 @@ class _Assembly:
                 text = self._target(index, begin, end, number)
             else:
                 text = self._changed(_SHAPES[shape], begin, end, number)
-            text = None if text is None else references_module.attribute_value(text, quotes)
+            text = None if text is None else attribute_value(text, quotes)
         return None if text is None else (text.encode("ascii"), b"")
 
     def _css(self, begin: int, end: int, number: int, quotes: Quotes) -> str | None:
-        value = references_module.css_text(references_module.decoded(self._body[begin:end], self._charset))
+        value = css_text(decoded(self._body[begin:end], self._charset))
         new = self._rewrite(USES[number & USE_BITS], value)
-        return (
-            None if new is None else references_module.css_value(new.value, quotes, in_markup=bool(number & IN_MARKUP))
-        )
+        return None if new is None else css_value(new.value, quotes, in_markup=bool(number & IN_MARKUP))
 
     def _constant(self, number: int) -> str:
         return self._of.texts[(number >> EXTRA_AT) - 1]
@@ -148,8 +154,8 @@ class _Assembly:
     def _written(self, begin: int, end: int) -> str:
         value = self._body[begin:end]
         if b"&" in value:
-            return references_module.attribute_text(references_module.decoded(value, self._charset))
-        return references_module.decoded(value, self._charset)
+            return attribute_text(decoded(value, self._charset))
+        return decoded(value, self._charset)
 
     def _result(self, index: int, begin: int, end: int, number: int) -> Rewritten | None:
         if index in self._known:
@@ -174,7 +180,7 @@ class _Assembly:
         new = self._result(index, begin, end, number)
         if new is None:
             return None
-        value = references_module.attribute_value(new.value, quotes)
+        value = attribute_value(new.value, quotes)
         if quotes is Quotes.ABSENT:
             value = f' action="{value}"'
         behind = ""
@@ -183,7 +189,7 @@ class _Assembly:
                 if number & TARGETED:
                     continue
                 name = "formtarget" if number & OF_BUTTON else name  # noqa: PLW2901 # the button's own word for it
-            behind += f' {name}="{references_module.attribute_value(text, Quotes.DOUBLE)}"'
+            behind += f' {name}="{attribute_value(text, Quotes.DOUBLE)}"'
         return value.encode("ascii"), behind.encode("ascii")
 
     # --- values with more than a reference
@@ -260,25 +266,25 @@ class _Assembly:
 
     def _sheet(self, begin: int, end: int, number: int) -> str | None:
         """Return the content of a style element as one text, which markup does not occur in; None if it stays."""
-        written = references_module.decoded(self._body[begin:end], self._charset)
+        written = decoded(self._body[begin:end], self._charset)
         if not number & IN_MARKUP:
-            return references_module.css_in_doubtful_markup(self._style(written))
+            return css_in_doubtful_markup(self._style(written))
         parts, at, is_text = [], 0, True
         for match in (_XML_PARTS if self._of.is_xml else _PARTS).finditer(written):
             between = written[at : match.start()]
             is_text = is_text and match.lastindex is not None and "<" not in between
-            parts.append(references_module.content_text(between))
+            parts.append(content_text(between))
             if match.lastindex:
                 parts.append(match[match.lastindex])
             at = match.end()
-        parts.append(references_module.content_text(written[at:]))
+        parts.append(content_text(written[at:]))
         sheet = "".join(parts)
         changed = self._style(sheet)
         if self._of.is_xml:
             # An element in it would have its links, since XML knows no content that is text by its place.
             is_kept = changed == sheet and is_text and "<" not in written[at:]
-            return None if is_kept else references_module.markup_text(changed)
-        return references_module.css_in_doubtful_markup(changed)
+            return None if is_kept else markup_text(changed)
+        return css_in_doubtful_markup(changed)
 
 
 def _listed(value: str) -> str:
