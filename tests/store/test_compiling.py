@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
@@ -144,3 +145,19 @@ def test_without_a_compiler_it_says_what_to_install(package: Path) -> None:
     assert complaint.splitlines() == [
         "webarcfs.compiled.build: there is no C compiler (no-such-compiler); apt install gcc libc6-dev"
     ]
+
+
+def test_no_compiled_dataclass_has_a_value_of_its_class() -> None:
+    """mypyc takes it for a field: each object of the class fails when it is made, with "read-only"."""
+    wrong = []
+    for name in loader.MODULES:
+        tree = ast.parse((ROOT / f"{name.replace('.', '/')}.py").read_text("utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and any("dataclass" in ast.unparse(by) for by in node.decorator_list):
+                wrong += [
+                    f"{name}.{node.name}: {ast.unparse(line)}"
+                    for line in node.body
+                    if isinstance(line, ast.Assign)
+                    or (isinstance(line, ast.AnnAssign) and "ClassVar" in ast.unparse(line.annotation))
+                ]
+    assert wrong == []

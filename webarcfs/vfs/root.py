@@ -24,7 +24,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from webarcfs.archive.catalogue.catalogue import Catalogue
@@ -45,14 +45,24 @@ from webarcfs.vfs.view import SCHEMAS, ChangesFile, SchemaFolder, View
 # ruff: noqa: D102 # vfs/node.py specifies the methods
 
 
-@dataclass(frozen=True)
 class Symlink(Node):
     """A link. `key` determines its inode number."""
 
-    key: str
-    target: str
-    mtime: int
-    kind = NodeKind.LINK
+    kind: ClassVar[NodeKind] = NodeKind.LINK
+
+    def __init__(self, key: str, target: str, mtime: int) -> None:
+        self.key: Final = key
+        self.target: Final = target
+        self.mtime: Final = mtime
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Symlink) and self._all() == other._all()
+
+    def __hash__(self) -> int:
+        return hash(self._all())
+
+    def _all(self) -> tuple[str, str, int]:
+        return self.key, self.target, self.mtime
 
     @property
     def old(self) -> bool:
@@ -321,16 +331,22 @@ def _open_quote(name: str, before: str = "") -> str:
     return open_quote(before + from_name(name))
 
 
-@dataclass(frozen=True)
 class AnswerFolder(Folder):
     """`.query/<condition>/`: `000001` and so on, a link for each hit, in the requested order.
 
-    Each slash in the condition adds a folder above them.
+    Each slash in the condition adds a folder above them. It equals any other one of its condition and moment.
     """
 
-    condition: str
-    moment: Stamp
-    answer: QueryAnswer = field(compare=False, repr=False)
+    def __init__(self, condition: str, moment: Stamp, answer: QueryAnswer) -> None:
+        self.condition: Final = condition
+        self.moment: Final = moment
+        self.answer: Final = answer
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AnswerFolder) and (self.condition, self.moment) == (other.condition, other.moment)
+
+    def __hash__(self) -> int:
+        return hash((self.condition, self.moment))
 
     @property
     def old(self) -> bool:

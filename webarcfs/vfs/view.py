@@ -25,9 +25,9 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar, Final, Protocol
 
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document.schemas import NAME, Stamp
@@ -112,12 +112,19 @@ class Changes:
                 os.close(old)
 
 
-@dataclass(frozen=True)
 class ChangesFile(File):
     """`.changes`: the feed up to the states that this mount shows. It grows under an open file."""
 
-    changes: Changes
     attrs_cacheable: ClassVar[bool] = False
+
+    def __init__(self, changes: Changes) -> None:
+        self.changes: Final = changes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ChangesFile) and self.changes == other.changes
+
+    def __hash__(self) -> int:
+        return hash((ChangesFile, self.changes))
 
     @property
     def ino(self) -> int:
@@ -156,14 +163,21 @@ def _tag(line: bytes) -> CommitTag | None:
 SCHEMAS = ".schemas"
 
 
-@dataclass(frozen=True)
 class SchemaFolder(Folder):
     """The folder. It shows no files other than schemas, and no folders."""
 
-    archive: Archive
-    #: New schemas that are being written through this mount, by name.
-    drafts: MutableMapping[str, Node] = field(default_factory=dict, compare=False)
     attrs_cacheable: ClassVar[bool] = False
+
+    def __init__(self, archive: Archive, drafts: MutableMapping[str, Node]) -> None:
+        self.archive: Final = archive
+        #: New schemas that are being written through this mount, by name.
+        self.drafts: Final = drafts
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SchemaFolder) and self.archive == other.archive
+
+    def __hash__(self) -> int:
+        return hash((SchemaFolder, self.archive))
 
     @property
     def path(self) -> Path:
