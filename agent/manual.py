@@ -150,18 +150,18 @@ def _command(command: click.Command, above: str = "") -> Iterator[str]:
 
 def _below(command: click.Command, above: str) -> Iterator[str]:
     """The commands of a group."""
-    for each in command.commands.values() if isinstance(command, click.Group) else ():
-        name = f"{above} {each.name}"
-        yield from _command(each, above)
-        yield from _below(each, name)
+    for subcommand in command.commands.values() if isinstance(command, click.Group) else ():
+        name = f"{above} {subcommand.name}"
+        yield from _command(subcommand, above)
+        yield from _below(subcommand, name)
 
 
 def _settings(kind: type[Any]) -> Iterator[str]:
-    for each in dataclasses.fields(kind):
-        if "check" in each.metadata:
+    for field in dataclasses.fields(kind):
+        if "check" in field.metadata:
             yield from _item(
-                each.metadata.get("key", each.name),
-                f"{each.metadata['help'] or 'Must be given.'}{_default(each.default)}",
+                field.metadata.get("key", field.name),
+                f"{field.metadata['help'] or 'Must be given.'}{_default(field.default)}",
             )
 
 
@@ -171,7 +171,7 @@ def _default(value: object) -> str:
     if isinstance(value, bool):
         shown = str(value).lower()
     elif isinstance(value, tuple):
-        shown = f"[{', '.join(f'{chr(34)}{each}{chr(34)}' for each in value)}]"
+        shown = f"[{', '.join(f'{chr(34)}{element}{chr(34)}' for element in value)}]"
     else:
         shown = f'"{value}"' if isinstance(value, str | Interval) else str(value)
     return f" The default is {shown}."

@@ -66,14 +66,14 @@ def settings_now(archive: Archive) -> Settings:
 
 def publication_of(archive: Archive, record: Record, settings: Settings) -> Publication:
     """Return a record's publication as webarc.toml has it, else as it was when it was captured last."""
-    known = next((each for each in settings.publications if each.name == record.publication), None)
+    known = next((publication for publication in settings.publications if publication.name == record.publication), None)
     if known is not None:
         return known
-    said = Catalogue(archive).file(f"publications/{record.publication}.json")
+    content = Catalogue(archive).file(f"publications/{record.publication}.json")
     kept: Definition | None = None
-    if said is not None:
+    if content is not None:
         try:
-            kept = job_folder.parsed(said)
+            kept = job_folder.parsed(content)
         except Damaged:
             kept = None
     return settings.unlisted(record.publication) if kept is None else kept.publication
@@ -135,17 +135,17 @@ def difference(store: Repository, old: str | None, new: str | None) -> Count:
     """Return by how much the tree `new` exceeds the tree `old`; numbers may be negative."""
     size, files, extensions = 0, 0, Counter[str]()
     changed: set[str] = set()
-    for each in store.differences(old, new):
-        folder, _, name = each.path.rpartition("/")
+    for change in store.differences(old, new):
+        folder, _, name = change.path.rpartition("/")
         if not is_data_file(name):
             continue
         extension = name.rpartition(".")[2] if "." in name else NONE
-        for blob, sign in ((each.old, -1), (each.new, 1)):
+        for blob, sign in ((change.old, -1), (change.new, 1)):
             if blob is not None:
                 size += sign * store.size(blob)
                 files += sign
                 extensions[extension] += sign
-        if each.old is None or each.new is None:
+        if change.old is None or change.new is None:
             changed |= _above(folder)
     folders = sum(_holds(store, new, path) - _holds(store, old, path) for path in changed)
     return Count(size, files, folders, {name: number for name, number in extensions.items() if number})
@@ -178,13 +178,13 @@ def _holds(store: Repository, tree: str | None, path: str) -> bool:
     entry = store.find(tree, path) if tree is not None else None
     if entry is None or not entry.is_tree:
         return False
-    return any(each.is_tree and leads_to_arcs(store, each.oid) for each in store.each(entry.oid))
+    return any(child.is_tree and leads_to_arcs(store, child.oid) for child in store.each(entry.oid))
 
 
 def written(extensions: Mapping[str, int]) -> str:
     """Return the numbers by extension as a field has them: `html 12, png 3`, most files first."""
     return ", ".join(
-        f"{name} {number}" for name, number in sorted(extensions.items(), key=lambda each: (-each[1], each))
+        f"{name} {number}" for name, number in sorted(extensions.items(), key=lambda pair: (-pair[1], pair))
     )
 
 
@@ -276,7 +276,7 @@ def into(record: Record, captured: Record) -> Record:
     `captured` is what `described` or `empty` returned.
     """
     typed = {number: value for number, value in record.values.items() if number in _TYPED}
-    who = next((each.by for each in reversed(record.events) if each.what == BEGUN), SYSTEM)
+    who = next((event.by for event in reversed(record.events) if event.what == BEGUN), SYSTEM)
     values = {**captured.values, **typed, FieldNumber.ID: Value(record.id, SYSTEM, now())}
     if who != SYSTEM:
         values[FieldNumber.COPY_PERSON] = Value(who, SYSTEM, now())
@@ -291,7 +291,7 @@ def into(record: Record, captured: Record) -> Record:
         access=record.access,
         values=dict(sorted(values.items())),
         attachments=record.attachments,
-        events=(*record.events, *(replace(each, by=who) for each in captured.events)),
+        events=(*record.events, *(replace(event, by=who) for event in captured.events)),
     )
 
 
@@ -337,7 +337,9 @@ def _from_report(archive: Archive, capture: Capture) -> dict[int, str]:
 
 def counted_fields(archive: Archive, record: Record, before: Record | None) -> dict[int, str]:
     """Return the fields that counting fills, by the difference to the record before where git has both trees."""
-    by_tree = not any(part.seen == OWN for each in (record, before) if each is not None for part in each.parts)
+    by_tree = not any(
+        part.seen == OWN for compared in (record, before) if compared is not None for part in compared.parts
+    )
     counted = _count_of(archive, before) if by_tree else None
     count, old = counted if counted is not None else (Count(), {})
     earlier = count.extensions if by_tree or before is None else parsed(before.text(FieldNumber.FILES_BY_EXTENSION))
@@ -386,8 +388,10 @@ def _count_of(archive: Archive, before: Record | None) -> tuple[Count, dict[str,
 
 def _own_tags(store: Repository, publication: str) -> set[CommitTag]:
     """Return the snapshots that a publication's crawls made."""
-    found = (sequence.crawl_commit(store, oid) for oid in store.refs(CRAWLS).values())
-    return {each.message.tag for each in found if each is not None and each.message.publication == publication}
+    commits = (sequence.crawl_commit(store, oid) for oid in store.refs(CRAWLS).values())
+    return {
+        commit.message.tag for commit in commits if commit is not None and commit.message.publication == publication
+    }
 
 
 def _tree(archive: Archive, part: Part) -> str | None:
@@ -499,15 +503,15 @@ def without_secrets(wget_args: Iterable[str]) -> tuple[str, ...]:
     """
     shown = []
     before = ""
-    for each in wget_args:
-        name, sign, value = each.partition("=")
+    for argument in wget_args:
+        name, sign, value = argument.partition("=")
         if not name.startswith("-"):
-            shown.append(each if _may_show(before, each) else _HIDDEN)
+            shown.append(argument if _may_show(before, argument) else _HIDDEN)
         elif name.startswith("--"):
-            shown.append(each if not sign or _may_show(name, value) else f"{name}={_HIDDEN}")
+            shown.append(argument if not sign or _may_show(name, value) else f"{name}={_HIDDEN}")
         else:  # a short option may have its value right behind it
             is_plain = not sign and _may_show(name[:2], name[2:])
-            shown.append(each if len(each) == 2 or is_plain else f"{each[:2]}{_HIDDEN}")
+            shown.append(argument if len(argument) == 2 or is_plain else f"{argument[:2]}{_HIDDEN}")
         before = name
     return tuple(shown)
 
@@ -528,19 +532,19 @@ def _describe(job: Job, publication: Publication) -> DescribeSettings:
     """Return what webarc.toml says now of the publication's records; the defaults if it has faults."""
     with suppress(SettingsError):
         settings, _ = settings_files.load(job.archive.settings)
-        known = (each for each in settings.publications if each.name == publication.name)
+        known = (candidate for candidate in settings.publications if candidate.name == publication.name)
         return next(known, settings.unlisted(publication.name)).describe
     return DescribeSettings()
 
 
-def _left_out(each: Exclusion) -> str:
-    return f"{each.match} ({each.reason})" if each.reason else each.match
+def _left_out(exclusion: Exclusion) -> str:
+    return f"{exclusion.match} ({exclusion.reason})" if exclusion.reason else exclusion.match
 
 
 def settings_as_they_were(job: Job) -> dict[str, bytes]:
     """Return the settings of the job's publication as a file for the catalogue: path → JSON."""
-    said = job_folder.settings_of(job.publication, job.profile)
-    content = json.dumps(said, indent=1, ensure_ascii=False, sort_keys=True)
+    settings = job_folder.settings_of(job.publication, job.profile)
+    content = json.dumps(settings, indent=1, ensure_ascii=False, sort_keys=True)
     return {f"publications/{job.publication.name}.json": f"{content}\n".encode()}
 
 
@@ -551,9 +555,9 @@ def _host(publication: Publication) -> str:
 def _software(folder: Path) -> str:
     for path in sorted(folder.glob("*.warc")):
         with path.open("rb") as file:
-            found = _SOFTWARE.search(file.read(_HEAD))
-        if found:
-            return found[1].decode("utf-8", "replace")
+            match = _SOFTWARE.search(file.read(_HEAD))
+        if match:
+            return match[1].decode("utf-8", "replace")
     return ""
 
 
@@ -582,8 +586,8 @@ def keep_capture(job: Job, tags: Iterable[str]) -> None:
 
 def _keep(catalogue: Catalogue, job: Job, about: Circumstances, tags: Iterable[str]) -> None:
     mark = None
-    found = captures(job.archive, map(CommitTag.parse, tags))
-    capture = next((each for each in found if each.job == job.name), None)
+    captured = captures(job.archive, map(CommitTag.parse, tags))
+    capture = next((capture for capture in captured if capture.job == job.name), None)
     if capture is None:
         record = empty(job.name, job.publication.name, about)
     else:
@@ -635,9 +639,13 @@ def _catch_up(archive: Archive, stop: Callable[[], bool]) -> int:
     if not since:
         return 0
     under_way = {folder.name for folder in archive.jobs.iterdir()}
-    found = captures(archive, map(CommitTag.parse, since))
-    last = min([max(since.values()), *(each.sequence - 1 for each in found if folder_of(each.job) in under_way)])
-    missing = [each for each in found if folder_of(each.job) not in under_way and not catalogue.has(each.job)]
+    captured = captures(archive, map(CommitTag.parse, since))
+    last = min(
+        [max(since.values()), *(capture.sequence - 1 for capture in captured if folder_of(capture.job) in under_way)]
+    )
+    missing = [
+        capture for capture in captured if folder_of(capture.job) not in under_way and not catalogue.has(capture.job)
+    ]
     waiting = _waiting(catalogue) if missing else {}
     expected: dict[str, str | None]
     newest: dict[str, Record] = {}
@@ -651,9 +659,9 @@ def _catch_up(archive: Archive, stop: Callable[[], bool]) -> int:
             records.append(record if before is None else into(before, record))
             expected[records[-1].id] = blob
         saved = catalogue.save(records, SYSTEM, f"{len(records)} captures from git", expected=expected)
-        for each in saved:
-            if each.state in HELD:  # what readers see already is left as it is
-                ask_next(archive, each)
+        for saved_record in saved:
+            if saved_record.state in HELD:  # what readers see already is left as it is
+                ask_next(archive, saved_record)
     if last > known:
         catalogue.save([], SYSTEM, f"all captures up to {last} have records", described=last)
     return len(missing)
@@ -661,8 +669,8 @@ def _catch_up(archive: Archive, stop: Callable[[], bool]) -> int:
 
 def _waiting(catalogue: Catalogue) -> dict[str, tuple[Record, str]]:
     """Return the open records whose jobs have begun, by their jobs, with their blobs."""
-    found = (catalogue.read(each.id) for each in catalogue.records() if each.state is State.OPEN and each.job)
-    return {record.job: (record, blob) for record, blob in found}
+    records = (catalogue.read(record.id) for record in catalogue.records() if record.state is State.OPEN and record.job)
+    return {record.job: (record, blob) for record, blob in records}
 
 
 def _described(archive: Archive, catalogue: Catalogue, capture: Capture, newest: dict[str, Record]) -> Record:

@@ -104,8 +104,8 @@ def times_done(record: Record, step: Step) -> int:
 
 def waiting(archive: Archive) -> Iterator[str]:
     """Yield the names of the folders of steps, in order: those of one record in the order in which they come."""
-    found = [path.name for path in archive.jobs.iterdir() if step_of(path.name) is not None]
-    return iter(sorted(found, key=lambda name: ((step_of(name) or ("",))[0], _place(name))))
+    names = [path.name for path in archive.jobs.iterdir() if step_of(path.name) is not None]
+    return iter(sorted(names, key=lambda name: ((step_of(name) or ("",))[0], _place(name))))
 
 
 def _place(name: str) -> int:
@@ -152,9 +152,9 @@ def failed(archive: Archive, name: str, reason: str) -> Failure:
     known = failure(archive, name)
     count = 1 if known is None else known.failures + 1
     again = "" if count >= MOST_FAILURES else format_time(now() + pause(count))
-    found = Failure(reason, count, again)
-    files.write(archive.jobs / name / _FAILED, dataclasses.asdict(found))
-    return found
+    latest = Failure(reason, count, again)
+    files.write(archive.jobs / name / _FAILED, dataclasses.asdict(latest))
+    return latest
 
 
 def forgive(archive: Archive, name: str) -> None:

@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 @click.option("--list", "as_list", is_flag=True, help="Show the rules.")
 @click.option("--lift", metavar="ID", help="Take back what was withheld under this id.")
 @click.option("--json", "as_json", is_flag=True, help="With --list: an object a line.")
-def withhold(urls: tuple[str, ...], *, archive: str | None, as_list: bool, lift: str | None, **said: Any) -> None:
+def withhold(urls: tuple[str, ...], *, archive: str | None, as_list: bool, lift: str | None, **options: Any) -> None:
     """Take pages away from readers, in all snapshots: by URL, or all that begin with one (`http://host/folder/*`).
 
     The archive keeps them, and the mount shows them. It takes effect at once, and stays until it is lifted.
@@ -62,7 +62,7 @@ def withhold(urls: tuple[str, ...], *, archive: str | None, as_list: bool, lift:
     place = opened(archive)
     if as_list:
         for rule in access_rules.load(place).rules:
-            click.echo(json.dumps(_fields(rule), ensure_ascii=False) if said["as_json"] else _line(rule))
+            click.echo(json.dumps(_fields(rule), ensure_ascii=False) if options["as_json"] else _line(rule))
         return
     acting = persons.acting(place, Right.WITHDRAW)
     if lift is not None:
@@ -77,12 +77,12 @@ def withhold(urls: tuple[str, ...], *, archive: str | None, as_list: bool, lift:
         place,
         urls,
         acting,
-        reason=said["reason"] or "",
-        public_text=said["public_text"] or "",
-        answer=said["answer"],
-        captured=said["captured"] or "",
-        lapses=said["lapses"] or "",
-        exact=said["exact"],
+        reason=options["reason"] or "",
+        public_text=options["public_text"] or "",
+        answer=options["answer"],
+        captured=options["captured"] or "",
+        lapses=options["lapses"] or "",
+        exact=options["exact"],
     )
     for withheld in added:
         _print(withheld)
@@ -134,14 +134,22 @@ def people() -> None:
 @click.option("--json", "as_json", is_flag=True, help="An object a line.")
 def list_(archive: str | None, as_json: bool) -> None:
     """List persons, with their roles and rights."""
-    for each in (persons.load(opened(archive)) or {}).values():
-        rights = sorted(map(str, RIGHTS[each.role]))
+    for person in (persons.load(opened(archive)) or {}).values():
+        rights = sorted(map(str, RIGHTS[person.role]))
         if as_json:
-            told = {"key": each.key, "name": each.name, "role": each.role, "unix": each.unix, "rights": rights}
-            click.echo(json.dumps(told, ensure_ascii=False))
+            fields = {
+                "key": person.key,
+                "name": person.name,
+                "role": person.role,
+                "unix": person.unix,
+                "rights": rights,
+            }
+            click.echo(json.dumps(fields, ensure_ascii=False))
         else:
-            word = ", with a password" if each.password else ""
-            click.echo(f"{each.key}: {each.name}, {each.role} ({', '.join(rights)}); login {each.unix or '-'}{word}")
+            word = ", with a password" if person.password else ""
+            click.echo(
+                f"{person.key}: {person.name}, {person.role} ({', '.join(rights)}); login {person.unix or '-'}{word}"
+            )
 
 
 @people.command()

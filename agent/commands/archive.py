@@ -44,8 +44,8 @@ from webarcfs.commands.output import Display
 @click.argument("archive", type=AbsolutePath())
 def init(archive: Path) -> None:
     """Make a new, empty archive in the folder ARCHIVE."""
-    made = directory.create(archive)
-    click.echo(f"{made.root} is an archive now; `webarc-agent crawl --archive {made.root} URL` fills it")
+    new_archive = directory.create(archive)
+    click.echo(f"{new_archive.root} is an archive now; `webarc-agent crawl --archive {new_archive.root} URL` fills it")
 
 
 @click.command()
@@ -57,17 +57,17 @@ def upgrade(archive: str | None) -> None:
     webarcfs. It names imports of older versions that made one snapshot of captures of several days. Older programs
     refuse the archive from then on, so stop theirs before.
     """
-    found = opened(archive)
-    before = directory.layout_of(found.root)
-    with sequence.hold(found):
-        raised = directory.raise_layout(found)
-    recovery.catch_up(found)
-    catch_up_records(found)
-    said = f"had layout {before} and has layout {directory.LAYOUT} now" if raised else f"has layout {before} already"
-    click.echo(f"{found.root} {said}")
-    for earlier in flattened_imports(found):
+    opened_archive = opened(archive)
+    before = directory.layout_of(opened_archive.root)
+    with sequence.hold(opened_archive):
+        raised = directory.raise_layout(opened_archive)
+    recovery.catch_up(opened_archive)
+    catch_up_records(opened_archive)
+    message = f"had layout {before} and has layout {directory.LAYOUT} now" if raised else f"has layout {before} already"
+    click.echo(f"{opened_archive.root} {message}")
+    for earlier in flattened_imports(opened_archive):
         click.echo(earlier.line())
-    count = access_rules.load(found).count_without_public_text()
+    count = access_rules.load(opened_archive).count_without_public_text()
     if count:
         click.echo(
             f"access.aclj: the reasons of {count} rules are for staff now; readers of these pages are told nothing "
@@ -226,8 +226,8 @@ def verify(archive: str | None, quick: bool) -> None:
         findings += 1
     for name, number in sorted(waiting.items()):
         click.echo(say_waiting(name, number))
-    told = f"; not read: {left_out}" if quick else ""
-    click.echo(("sound" if not findings else f"{findings} findings") + told, err=bool(findings))
+    not_read = f"; not read: {left_out}" if quick else ""
+    click.echo(("sound" if not findings else f"{findings} findings") + not_read, err=bool(findings))
     if findings:
         sys.exit(Exit.FAILED)
 

@@ -46,7 +46,7 @@ def settings_of(place: Archive) -> Settings:
     """Return the settings of webarc.toml; log a warning if it exists and cannot be read (/Cr-1/)."""
     apart: dict[str, list[str]] = {}
     settings, warning = settings_files.load(place.settings, apart=apart)
-    for fault in (fault for told in apart.values() for fault in told):
+    for fault in (fault for faults in apart.values() for fault in faults):
         _log.warning("%s; that publication is passed over", fault)
     if warning is not None and place.settings.exists():
         _log.warning("%s", warning)
@@ -120,9 +120,9 @@ def tell(outcome: JobOutcome, *, judged: bool = True) -> None:
     if outcome.report is not None:
         arcs = outcome.summary["arcs"]
         assert isinstance(arcs, dict)
-        told = ", ".join(f"{count} {what}" for what, count in arcs.items())
+        counts = ", ".join(f"{count} {what}" for what, count in arcs.items())
         verdict = ("; complete" if outcome.complete else "; incomplete") if judged else ""
-        _log.info("%s%s: report in %s", told, verdict, outcome.report)
+        _log.info("%s%s: report in %s", counts, verdict, outcome.report)
 
 
 def follow(place: Archive, record: str, progress: Callable[[str, int, int], None] = lambda *_: None) -> bool:
@@ -131,7 +131,7 @@ def follow(place: Archive, record: str, progress: Callable[[str, int, int], None
     from agent.crawl.job_folder import step_of  # noqa: PLC0415
     from agent.service import agent_status  # noqa: PLC0415
 
-    waits = any((step_of(each) or ("",))[0] == record for each in stepfolders.waiting(place))
+    waits = any((step_of(name) or ("",))[0] == record for name in stepfolders.waiting(place))
     if not waits or agent_status.running(place) is not None:
         return True
     from agent.steps import running  # noqa: PLC0415

@@ -115,14 +115,14 @@ def _of_urls(settings: Settings, urls: tuple[str, ...], values: dict[str, Any]) 
 
 def _configured(settings: Settings, name: str, values: dict[str, Any]) -> Definition:
     """Return a publication of webarc.toml; settings of the command line override its own (/Cr-2.1/)."""
-    found = next((each for each in settings.publications if each.name == name), None)
-    if found is None:
-        known = ", ".join(each.name for each in settings.publications) or "none"
+    publication = next((publication for publication in settings.publications if publication.name == name), None)
+    if publication is None:
+        known = ", ".join(publication.name for publication in settings.publications) or "none"
         raise UsageError(f"webarc.toml has no publication {name}; there are: {known}")
-    if found.retired:
+    if publication.retired:
         raise UsageError(f"{name} is retired; `webarc-agent publication edit {name} --unset retired` takes it back")
-    changed = dataclasses.replace(found, crawl=config.override(found.crawl, values, "command line"))
-    return Definition(publication=changed, profile=settings.profiles.get(found.profile or ""))
+    changed = dataclasses.replace(publication, crawl=config.override(publication.crawl, values, "command line"))
+    return Definition(publication=changed, profile=settings.profiles.get(publication.profile or ""))
 
 
 def _resumed(place: Archive, job: str, values: dict[str, Any]) -> Definition:
@@ -130,7 +130,7 @@ def _resumed(place: Archive, job: str, values: dict[str, Any]) -> Definition:
     asked = None if "/" in job else job_folder.load(place.jobs / job)
     if asked is None:
         names = (path.name for path in place.jobs.iterdir())
-        waiting = ", ".join(sorted(each for each in names if not is_step(each))) or "none"
+        waiting = ", ".join(sorted(name for name in names if not is_step(name))) or "none"
         raise UsageError(f"there is no interrupted job {job}; there are: {waiting}")
     crawl_settings = config.override(asked.publication.crawl, values, "command line")
     return dataclasses.replace(asked, publication=dataclasses.replace(asked.publication, crawl=crawl_settings))

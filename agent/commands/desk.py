@@ -39,7 +39,7 @@ def desk(
       webarc-agent desk --open
       webarc-agent desk --listen unix:/run/webarc-desk/desk --origin https://desk.example.org
     """
-    if any(find_spec(each) is None for each in _NEEDED):
+    if any(find_spec(library) is None for library in _NEEDED):
         raise UsageError("the desk needs more libraries: pip install 'webarcfs[desk]'")
     from agent.desk.server.serving import DeskOptions, serve  # noqa: PLC0415 # of the extra `desk`
     from webarcfs.room.server.access_log import OFF, STDOUT, is_terminal  # noqa: PLC0415

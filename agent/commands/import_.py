@@ -40,7 +40,7 @@ _log = logging.getLogger("webarc")
 @click.option("--accept-shrink", is_flag=True, help="With --complete: also if much less is left than there was.")
 @click.option(
     "--crawls",
-    type=click.Choice([each.value for each in CrawlsBy]),
+    type=click.Choice([choice.value for choice in CrawlsBy]),
     default=CrawlsBy.AUTO.value,
     help="What is one crawl: what its crawler names so, else what no pause parts (auto); all; each file.",
 )
@@ -183,5 +183,5 @@ def _publication(settings: Settings, name: str) -> Publication:
         validators.name(name)
     except ValueError as error:
         raise UsageError(f"--publication: {error}") from None
-    known = (each for each in settings.publications if each.name == name)
+    known = (publication for publication in settings.publications if publication.name == name)
     return next(known, settings.unlisted(name))

@@ -66,30 +66,30 @@ def job(words: tuple[str, ...], archive: str | None, reason: str, as_json: bool)
 
 
 def _list(archive: Archive, *, as_json: bool) -> None:
-    told = overview(archive)["jobs"]
+    jobs = overview(archive)["jobs"]
     if as_json:
-        click.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        click.echo(json.dumps(jobs, indent=2, ensure_ascii=False))
         return
-    for each in told:
-        held = f", {each['held']}" if each["held"] else ""
-        until = f", ends by {each['latest_end']}" if each["latest_end"] else ""
-        click.echo(f"{each['job']}: {each['state']}{held}, {each['documents']} documents{until}")
-    if not told:
+    for job in jobs:
+        held = f", {job['held']}" if job["held"] else ""
+        until = f", ends by {job['latest_end']}" if job["latest_end"] else ""
+        click.echo(f"{job['job']}: {job['state']}{held}, {job['documents']} documents{until}")
+    if not jobs:
         click.echo("no job is open")
 
 
 def _show(archive: Archive, folder: Path, *, as_json: bool) -> None:
-    told = next((each for each in overview(archive)["jobs"] if each["job"] == folder.name), None)
-    if told is None:
+    job = next((job for job in overview(archive)["jobs"] if job["job"] == folder.name), None)
+    if job is None:
         raise job_orders.ended(folder.name)
-    given = [{**each, "taken": each["number"] <= told["orders"]} for each in job_orders.told(folder)]
+    given = [{**order, "taken": order["number"] <= job["orders"]} for order in job_orders.told(folder)]
     if as_json:
-        click.echo(json.dumps({**told, "given": given}, indent=2, ensure_ascii=False))
+        click.echo(json.dumps({**job, "given": given}, indent=2, ensure_ascii=False))
         return
     for name in ("job", "publication", "state", "held", "reason", "begun", "latest_end", "documents", "bytes"):
-        if told[name]:
-            click.echo(f"{name.replace('_', ' '):12} {told[name]}")
-    for state, count in told["urls"].items():
+        if job[name]:
+            click.echo(f"{name.replace('_', ' '):12} {job[name]}")
+    for state, count in job["urls"].items():
         click.echo(f"{f'URLs {state}':12} {count}")
     for order in given:
         taken = "" if order["taken"] else " (not taken yet)"

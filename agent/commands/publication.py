@@ -51,8 +51,10 @@ def list_(archive: str | None, as_json: bool) -> None:
       webarc-agent publication list
     """
     place = opened(archive)
-    told = {each["name"]: each for each in overview(place)["publications"]}
-    rows = [_row(place, each, told[each.name]) for each in settings_of(place).publications]
+    states_by_name = {state["name"]: state for state in overview(place)["publications"]}
+    rows = [
+        _row(place, publication, states_by_name[publication.name]) for publication in settings_of(place).publications
+    ]
     if as_json:
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
@@ -64,16 +66,16 @@ def list_(archive: str | None, as_json: bool) -> None:
         click.echo("there is no publication; `webarc-agent publication add NAME URL` adds one")
 
 
-def _row(archive: Archive, each: Publication, told: dict[str, Any]) -> dict[str, Any]:
+def _row(archive: Archive, publication: Publication, state: dict[str, Any]) -> dict[str, Any]:
     return {
-        "name": each.name,
-        "place": settings_files.place_of(archive, each.name),
-        "urls": list(each.urls),
-        "description": each.description,
-        "interval": str(each.crawl.interval),
-        "next": None if each.retired else told["next"],
-        "retired": each.retired,
-        "jobs": told["jobs"],
+        "name": publication.name,
+        "place": settings_files.place_of(archive, publication.name),
+        "urls": list(publication.urls),
+        "description": publication.description,
+        "interval": str(publication.crawl.interval),
+        "next": None if publication.retired else state["next"],
+        "retired": publication.retired,
+        "jobs": state["jobs"],
     }
 
 
@@ -86,19 +88,19 @@ def profiles(archive: str | None, as_json: bool) -> None:
     rows = [
         {
             "name": name,
-            "description": each.description,
-            "include": list(each.include),
-            "exclude": list(each.exclude),
-            "publications": [found.name for found in settings.publications if found.profile == name],
+            "description": profile.description,
+            "include": list(profile.include),
+            "exclude": list(profile.exclude),
+            "publications": [publication.name for publication in settings.publications if publication.profile == name],
         }
-        for name, each in settings.profiles.items()
+        for name, profile in settings.profiles.items()
     ]
     if as_json:
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
     for row in rows:
         about = f": {row['description']}" if row["description"] else ""
-        types = ", ".join([*row["include"], *(f"not {each}" for each in row["exclude"])]) or "all types"
+        types = ", ".join([*row["include"], *(f"not {mime_type}" for mime_type in row["exclude"])]) or "all types"
         click.echo(f"{row['name']}{about} ({types}); used by {', '.join(row['publications']) or 'none'}")
 
 
@@ -114,15 +116,17 @@ def show(name: str, archive: str | None, is_all: bool, as_json: bool) -> None:
     Example:
       webarc-agent publication show example --all
     """
-    found = settings_files.in_force(opened(archive), name)
+    settings = settings_files.in_force(opened(archive), name)
     if as_json:
-        rows = {each.key: {"value": _shown(each.key, each.value), "source": each.source} for each in found}
+        rows = {
+            setting.key: {"value": _shown(setting.key, setting.value), "source": setting.source} for setting in settings
+        }
         click.echo(json.dumps(rows, indent=2, ensure_ascii=False, default=str))
         return
-    for each in found:
-        if is_all or not each.is_default:
-            value = json.dumps(_shown(each.key, each.value), ensure_ascii=False, default=str)
-            click.echo(f"{each.key} = {value}    # {each.source}")
+    for setting in settings:
+        if is_all or not setting.is_default:
+            value = json.dumps(_shown(setting.key, setting.value), ensure_ascii=False, default=str)
+            click.echo(f"{setting.key} = {value}    # {setting.source}")
 
 
 def _shown(key: str, value: Any) -> Any:
@@ -218,15 +222,15 @@ def try_(name: str, archive: str | None, as_json: bool) -> None:
     """
     place = opened(archive)
     settings = settings_of(place)
-    found = next((each for each in settings.publications if each.name == name), None)
-    if found is None:
+    chosen_publication = next((publication for publication in settings.publications if publication.name == name), None)
+    if chosen_publication is None:
         raise settings_files.missing(place, name)
-    _tell(_tried(place, settings, found), as_json=as_json)
+    _tell(_tried(place, settings, chosen_publication), as_json=as_json)
 
 
-def _tried(archive: Archive, settings: Settings, found: Publication) -> Trial:
-    profile = settings.profiles.get(found.profile or "")
-    return trying.attempt(archive, found, profile, settings.crawl.max_instances, stop_on_signals())
+def _tried(archive: Archive, settings: Settings, publication: Publication) -> Trial:
+    profile = settings.profiles.get(publication.profile or "")
+    return trying.attempt(archive, publication, profile, settings.crawl.max_instances, stop_on_signals())
 
 
 def _tell(trial: Trial, *, as_json: bool) -> None:
@@ -241,9 +245,9 @@ def _tell(trial: Trial, *, as_json: bool) -> None:
 
 def _lines(trial: Trial) -> Iterator[str]:
     sentences = {str(word): word.sentence for word in IN_CRAWL_LOG}
-    yield from (_said(each) for each in trial.robots)
+    yield from (_said(answer) for answer in trial.robots)
     for chain in trial.starts:
-        yield from (f"{'  ' * number}{_said(each)}" for number, each in enumerate(chain))
+        yield from (f"{'  ' * number}{_said(answer)}" for number, answer in enumerate(chain))
     yield f"{trial.number} URLs would be fetched next" + (":" if trial.would else "")
     yield from (f"  {url}" for url in trial.would)
     if trial.number > len(trial.would):
@@ -268,18 +272,18 @@ def retire(name: str, archive: str | None) -> None:
     people.acting(place, Right.PUBLICATIONS)
     settings_files.write_publication(place, name, lambda: settings_files.edited_text(place, name, {"retired": True}))
     click.echo(f"{name} is retired")
-    for each in overview(place)["jobs"]:
-        if each["publication"] == name:
-            click.echo(f"its job {each['job']} goes on; `webarc-agent job {each['job']} stop` ends it")
+    for job in overview(place)["jobs"]:
+        if job["publication"] == name:
+            click.echo(f"its job {job['job']} goes on; `webarc-agent job {job['job']} stop` ends it")
 
 
 def _values(sets: tuple[str, ...]) -> dict[str, Any]:
     """Return settings from KEY=VALUE; a value that is no TOML is text. Raises UsageError."""
     values: dict[str, Any] = {}
-    for each in sets:
-        key, sign, text = each.partition("=")
+    for setting in sets:
+        key, sign, text = setting.partition("=")
         if not sign or not key.strip():
-            raise UsageError(f"{each!r} is not KEY=VALUE, as depth=3")
+            raise UsageError(f"{setting!r} is not KEY=VALUE, as depth=3")
         try:
             values[key.strip()] = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:

@@ -96,45 +96,57 @@ def list_(archive: str | None, publication: str | None, state: str | None, limit
     place = opened(archive)
     catalogue = catalogue_of(place)
     discarded = catalogue.discarded()
-    found = (
-        each for each in catalogue.records(publication) if (each.state == state if state else each.id not in discarded)
+    records = (
+        record
+        for record in catalogue.records(publication)
+        if (record.state == state if state else record.id not in discarded)
     )
-    shown = list(islice(found, limit or None))
+    shown = list(islice(records, limit or None))
     asked = _asked(place)
     if as_json:
-        for each in shown:
-            row = {"steps": asked.get(each.id, []), "locked": running.is_locked(place, each.id)}
-            click.echo(json.dumps(_head(each) | row, ensure_ascii=False))
+        for stored_record in shown:
+            row = {"steps": asked.get(stored_record.id, []), "locked": running.is_locked(place, stored_record.id)}
+            click.echo(json.dumps(_head(stored_record) | row, ensure_ascii=False))
         return
-    decides = any(each.release != "automatic" or each.state != State.RELEASED or each.id in asked for each in shown)
+    decides = any(
+        record.release != "automatic" or record.state != State.RELEASED or record.id in asked for record in shown
+    )
     table = Table(box=None, pad_edge=False)
     for column in ("", "record", "date", "domains", "", *(["state"] if decides else [])):
         table.add_column(column, no_wrap=column != "domains")
-    for each in shown:
-        whole = "" if each.complete else "incomplete"
-        told = (str(each.number), each.id, each.text(FieldNumber.DATE), ", ".join(each.domains), whole)
-        table.add_row(*told, *([_state(place, each, asked)] if decides else []))
+    for stored_record in shown:
+        whole = "" if stored_record.complete else "incomplete"
+        cells = (
+            str(stored_record.number),
+            stored_record.id,
+            stored_record.text(FieldNumber.DATE),
+            ", ".join(stored_record.domains),
+            whole,
+        )
+        table.add_row(*cells, *([_state(place, stored_record, asked)] if decides else []))
     console = Console(highlight=False, soft_wrap=True)
     console.print(table)
-    older = sum(each not in discarded for each in catalogue.ids(publication)) - len(shown) if state is None else 0
+    older = (
+        sum(record_id not in discarded for record_id in catalogue.ids(publication)) - len(shown) if state is None else 0
+    )
     if older:
         console.print(f"and {older} older ones", markup=False)
 
 
 def _asked(place: Archive) -> dict[str, list[str]]:
     """Return the steps that wait or run, by record."""
-    found: dict[str, list[str]] = {}
+    steps_by_record: dict[str, list[str]] = {}
     for name in stepfolders.waiting(place):
         record_id, step = job_folder.step_of(name) or ("", "")
-        found.setdefault(record_id, []).append(step)
-    return found
+        steps_by_record.setdefault(record_id, []).append(step)
+    return steps_by_record
 
 
-def _state(place: Archive, found: Record, asked: dict[str, list[str]]) -> str:
+def _state(place: Archive, record: Record, asked: dict[str, list[str]]) -> str:
     """Return the state of a record, with the step that waits, or runs and locks it."""
-    if running.is_locked(place, found.id):
-        return f"{found.state}, locked: {', '.join(asked.get(found.id, ['a person']))}"
-    return str(found.state) + (f", {', '.join(asked[found.id])} asked for" if found.id in asked else "")
+    if running.is_locked(place, record.id):
+        return f"{record.state}, locked: {', '.join(asked.get(record.id, ['a person']))}"
+    return str(record.state) + (f", {', '.join(asked[record.id])} asked for" if record.id in asked else "")
 
 
 @record.command()
@@ -151,28 +163,38 @@ def show(record_id: str, archive: str | None, as_json: bool, with_empty: bool) -
     Example:
       webarc-agent record show 20261121T030000-example
     """
-    found, _ = _found(archive, record_id)
+    stored_record, _ = _found(archive, record_id)
     if as_json:
-        told = found.as_fields() | {"attachments": [each.name for each in found.attachments]}
-        click.echo(json.dumps(told, indent=1, ensure_ascii=False))
+        record_fields = stored_record.as_fields() | {
+            "attachments": [attachment.name for attachment in stored_record.attachments]
+        }
+        click.echo(json.dumps(record_fields, indent=1, ensure_ascii=False))
         return
     console = Console(highlight=False, soft_wrap=True)
-    state = "" if found.release == "automatic" and found.state is State.RELEASED else f" ({found.state})"
-    console.print(f"{found.title.text}{state}", markup=False)
+    state = (
+        ""
+        if stored_record.release == "automatic" and stored_record.state is State.RELEASED
+        else f" ({stored_record.state})"
+    )
+    console.print(f"{stored_record.title.text}{state}", markup=False)
     table = Table(box=None, pad_edge=False, show_header=False)
     for _ in range(3):
         table.add_column()
     for field in FIELDS:
-        text = found.text(field.number)
+        text = stored_record.text(field.number)
         if text:
             table.add_row(str(field.number), field.en, text)
         elif with_empty:
             table.add_row(str(field.number), field.en, f"- ({step_of(field)})", style="dim")
-    for measure in found.measures:
+    for measure in stored_record.measures:
         for number, value in measure.items():
             table.add_row(str(number), BY_NUMBER[number].en, value.text)
-    for each in found.attachments:
-        table.add_row("", "attached", escape(f"{each.name}, {each.bytes:,} bytes" + f": {each.note}" * bool(each.note)))
+    for attachment in stored_record.attachments:
+        table.add_row(
+            "",
+            "attached",
+            escape(f"{attachment.name}, {attachment.bytes:,} bytes" + f": {attachment.note}" * bool(attachment.note)),
+        )
     console.print(table)
 
 
@@ -181,15 +203,15 @@ def show(record_id: str, archive: str | None, as_json: bool, with_empty: bool) -
 def fields(as_json: bool) -> None:
     """List the fields of a record: who sets each, who may edit it, and whether readers see it."""
     for field in FIELDS:
-        told = _described(field)
+        description = _described(field)
         if as_json:
-            click.echo(json.dumps(told, ensure_ascii=False))
+            click.echo(json.dumps(description, ensure_ascii=False))
             continue
-        may = [f"archivist ({told['archivist']})"] * (field.archivist is not Edit.NEVER)
+        may = [f"archivist ({description['archivist']})"] * (field.archivist is not Edit.NEVER)
         may += ["administrator"] * field.administrator
-        who = f"set by {told['set_by']}, edited by {', '.join(may) or 'nobody'}"
+        who = f"set by {description['set_by']}, edited by {', '.join(may) or 'nobody'}"
         seen = "" if field.is_public else "; not for readers"
-        click.echo(f"{field.number:2} {field.kind} {told['step']:8} {field.en} ({field.de}); {who}{seen}")
+        click.echo(f"{field.number:2} {field.kind} {description['step']:8} {field.en} ({field.de}); {who}{seen}")
 
 
 def _described(field: Field) -> dict[str, Any]:
@@ -232,36 +254,38 @@ def export(
     if form in ("xml", "dc") and to is None and len(record_ids) != 1:
         raise UsageError("several records as XML need a folder; give --to FOLDER, or name one record")
     catalogue = catalogue_of(place)
-    found: Iterable[Record] = (each for each in catalogue.records(publication) if each.state is not State.DISCARDED)
+    records: Iterable[Record] = (
+        record for record in catalogue.records(publication) if record.state is not State.DISCARDED
+    )
     if record_ids:
-        found = [one(place, catalogue, each)[0] for each in record_ids]
+        records = [one(place, catalogue, record_id)[0] for record_id in record_ids]
     if form in ("xml", "dc"):
         institution = settings_of(place).describe.institution
         _write_xml(
-            found,
+            records,
             to,
-            record_xml.write if form == "xml" else lambda each: record_xml.write_dublin_core(each, institution),
+            record_xml.write if form == "xml" else lambda record: record_xml.write_dublin_core(record, institution),
         )
     elif form == "json":
-        for each in found:
-            click.echo(json.dumps(each.as_fields(), ensure_ascii=False))
+        for stored_record in records:
+            click.echo(json.dumps(stored_record.as_fields(), ensure_ascii=False))
     else:
         writer: csv.DictWriter[str] | None = None
-        for each in found:
-            values = each.as_fields()
+        for stored_record in records:
+            values = stored_record.as_fields()
             if writer is None:
                 writer = csv.DictWriter(sys.stdout, list(values), lineterminator="\n")
                 writer.writeheader()
             writer.writerow(values)
 
 
-def _write_xml(found: Iterable[Record], to: Path | None, write: Callable[[Record], bytes]) -> None:
-    for each in found:
+def _write_xml(records: Iterable[Record], to: Path | None, write: Callable[[Record], bytes]) -> None:
+    for record in records:
         if to is None:
-            click.echo(write(each), nl=False)
+            click.echo(write(record), nl=False)
         else:
             to.mkdir(parents=True, exist_ok=True)
-            (to / f"{each.id}.xml").write_bytes(write(each))
+            (to / f"{record.id}.xml").write_bytes(write(record))
 
 
 @record.command()
@@ -270,11 +294,11 @@ def _write_xml(found: Iterable[Record], to: Path | None, write: Callable[[Record
 @click.option("--json", "as_json", is_flag=True, help="An object a line.")
 def log(record_id: str, archive: str | None, as_json: bool) -> None:
     """Show what happened to a record, newest first: when, by whom, and why."""
-    found, _ = _found(archive, record_id)
-    for event in reversed(found.events):
+    stored_record, _ = _found(archive, record_id)
+    for event in reversed(stored_record.events):
         if as_json:
-            told = {"what": event.what, "at": format_time(event.at), "by": event.by, "text": event.text}
-            click.echo(json.dumps(told, ensure_ascii=False))
+            event_fields = {"what": event.what, "at": format_time(event.at), "by": event.by, "text": event.text}
+            click.echo(json.dumps(event_fields, ensure_ascii=False))
         else:
             click.echo(f"{format_time(event.at)}  {event.what:10} {event.by}" + (f": {event.text}" * bool(event.text)))
 
@@ -292,11 +316,11 @@ def edit(record_id: str, changes: tuple[str, ...], archive: str | None) -> None:
     Example:
       webarc-agent record edit 20261121T030000-example remarks='the search of the site does not work' signature=5100
     """
-    pairs = dict(_pair(each) for each in changes)
+    pairs = dict(_pair(change) for change in changes)
     place = opened(archive)
     acting = people.acting(place, Right.DESCRIBE)
-    found, blob = one(place, catalogue_of(place), record_id)
-    records.edit(place, found.id, pairs, acting, blob)
+    stored_record, blob = one(place, catalogue_of(place), record_id)
+    records.edit(place, stored_record.id, pairs, acting, blob)
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -332,11 +356,11 @@ def release(
     if publication is not None:
         until = None if before is None else _time(before)
         waiting = (
-            each for each in catalogue_of(place).records(publication) if each.state in TABLE[Step.RELEASE].starts
+            record for record in catalogue_of(place).records(publication) if record.state in TABLE[Step.RELEASE].starts
         )
-        ids = [each.id for each in waiting if until is None or (each.date is not None and each.date < until)]
-    for each in ids:
-        _decide(place, each, Decision.RELEASE, reason)
+        ids = [record.id for record in waiting if until is None or (record.date is not None and record.date < until)]
+    for record_id in ids:
+        _decide(place, record_id, Decision.RELEASE, reason)
 
 
 def _time(text: str) -> Any:
@@ -352,8 +376,8 @@ def _decision(decision: Decision, explain: str) -> None:
     @archive_option
     @_reason
     def command(record_ids: tuple[str, ...], archive: str | None, reason: str) -> None:
-        for each in record_ids:
-            _decide(opened(archive), each, decision, reason)
+        for record_id in record_ids:
+            _decide(opened(archive), record_id, decision, reason)
 
     command.__doc__ = explain
     record.command(name=str(decision))(
@@ -383,10 +407,10 @@ _decision(
 
 def _decide(place: Archive, record_id: str, decision: Decision, reason: str) -> None:
     acting = people.acting(place, TABLE[Step(decision)].right)
-    found, _ = one(place, catalogue_of(place), record_id)
-    changed = records.decide(place, found.id, decision, acting, reason)
-    click.echo(f"{found.id}: {changed.state}")
-    follow(place, found.id)
+    record, _ = one(place, catalogue_of(place), record_id)
+    changed = records.decide(place, record.id, decision, acting, reason)
+    click.echo(f"{record.id}: {changed.state}")
+    follow(place, record.id)
 
 
 def _found(archive: str | None, name: str) -> tuple[Record, str]:
@@ -411,7 +435,7 @@ def _head(record: Record) -> dict[str, Any]:
 # == steps ============================================================================================================
 
 
-_STEP_WORDS = [str(each) for each in RUNS]
+_STEP_WORDS = [str(step) for step in RUNS]
 _SECONDS_BETWEEN_LOOKS = 0.2
 
 
@@ -442,7 +466,7 @@ def new(  # noqa: PLR0917 # click passes them by name
         occasion=Occasion(occasion),
         reason=reason,
         shift=shift,
-        changes=dict(pair(each) for each in fields),
+        changes=dict(pair(change) for change in fields),
     )
     click.echo(saved.id)
     _tell_next(place, saved)
@@ -464,9 +488,9 @@ def cancel(record_id: str, archive: str | None, reason: str) -> None:
     """Give a capture up that has not begun."""
     place = opened(archive)
     acting = people.acting(place, TABLE[Step.CANCEL].right)
-    found, _ = one(place, catalogue_of(place), record_id)
-    changed = records.cancel(place, found.id, acting, reason)
-    click.echo(f"{found.id}: {changed.state}")
+    stored_record, _ = one(place, catalogue_of(place), record_id)
+    changed = records.cancel(place, stored_record.id, acting, reason)
+    click.echo(f"{stored_record.id}: {changed.state}")
 
 
 @record.command()
@@ -489,15 +513,15 @@ def step(record_id: str, name: str, archive: str | None, again: bool, wait: bool
     place = opened(archive)
     wanted = Step(name)
     acting = people.acting(place, TABLE[wanted].right)
-    found, _ = one(place, catalogue_of(place), record_id)
-    folder = records.ask(place, found.id, wanted, acting, again=again)
+    stored_record, _ = one(place, catalogue_of(place), record_id)
+    folder = records.ask(place, stored_record.id, wanted, acting, again=again)
     agent = agent_status.running(place)
     if agent is None:
-        good = _run(place, found.id, wanted)
+        good = _run(place, stored_record.id, wanted)
     else:
-        click.echo(f"{found.id}: the agent (process {agent.pid}) runs {wanted}", err=True)
+        click.echo(f"{stored_record.id}: the agent (process {agent.pid}) runs {wanted}", err=True)
         good = not wait or _waited(place, folder)
-    _tell(place, found.id)
+    _tell(place, stored_record.id)
     if not good:
         sys.exit(Exit.FAILED)
 
@@ -550,9 +574,9 @@ def look(record_id: str, page: str, archive: str | None, is_good: bool, remark: 
     _tell(place, name)
 
 
-def _list_looks(place: Archive, found: Record) -> None:
-    for each in records.looks(place, found):
-        click.echo(f"{checking.name_of(each)}\t{each.url}")
+def _list_looks(place: Archive, record: Record) -> None:
+    for page in records.looks(place, record):
+        click.echo(f"{checking.name_of(page)}\t{page.url}")
 
 
 @record.command()
@@ -565,7 +589,7 @@ def _list_looks(place: Archive, found: Record) -> None:
 @click.option("--bytes", "size", type=click.IntRange(min=0), help="Bytes afterwards (field 80) [default: as counted].")
 @click.option("--remarks", default="", metavar="TEXT", help="Remarks and errors (field 81).")
 @click.option("--readers-see", is_flag=True, help="Readers see the difference: the snapshot waits for a new release.")
-def measure(archive: str | None, record_id: str, *, size: int | None, readers_see: bool, **said: str) -> None:
+def measure(archive: str | None, record_id: str, *, size: int | None, readers_see: bool, **texts: str) -> None:
     """Record a measure of preservation that was taken on a snapshot, such as a migration.
 
     \b
@@ -575,32 +599,32 @@ def measure(archive: str | None, record_id: str, *, size: int | None, readers_se
     place = opened(archive)
     acting = people.acting(place, TABLE[Step.MEASURE].right)
     name = one(place, catalogue_of(place), record_id)[0].id
-    records.measure(place, name, Measure(size=size, readers_see=readers_see, **said), acting)
+    records.measure(place, name, Measure(size=size, readers_see=readers_see, **texts), acting)
     _tell(place, name)
 
 
 def _tell(place: Archive, record_id: str) -> None:
     """Print where a snapshot is, and the one command that leads on."""
-    found, _ = Catalogue(place).read(record_id)
-    last = found.events[-1]
-    click.echo(f"{found.id}: {found.state}" + (f" ({last.what}: {last.text})" if last.text else ""))
-    _tell_next(place, found)
+    record, _ = Catalogue(place).read(record_id)
+    last = record.events[-1]
+    click.echo(f"{record.id}: {record.state}" + (f" ({last.what}: {last.text})" if last.text else ""))
+    _tell_next(place, record)
 
 
-def _tell_next(place: Archive, found: Record) -> None:
-    way, at = recording.of_record(place, found), progress_of(found)
+def _tell_next(place: Archive, record: Record) -> None:
+    way, at = recording.of_record(place, record), progress_of(record)
     if next_by_itself(at, way) is not None:
         return
-    waiting = records.looks(place, found)
+    waiting = records.looks(place, record)
     following = next_of_person(at, way)
     if waiting:
-        names = ", ".join(repr(checking.name_of(each)) for each in waiting)
-        click.echo(f"next: webarc-agent record look {found.id} PAGE, for {names}", err=True)
+        names = ", ".join(repr(checking.name_of(page)) for page in waiting)
+        click.echo(f"next: webarc-agent record look {record.id} PAGE, for {names}", err=True)
     elif following is Step.RELEASE:
         reason = "" if at.passed else " --reason TEXT"
-        click.echo(f"next: webarc-agent record release {found.id}{reason}", err=True)
+        click.echo(f"next: webarc-agent record release {record.id}{reason}", err=True)
     elif following is not None:
-        click.echo(f"next: webarc-agent record step {found.id} {following}", err=True)
+        click.echo(f"next: webarc-agent record step {record.id} {following}", err=True)
 
 
 # == attachments ======================================================================================================
@@ -629,13 +653,15 @@ def attach(  # noqa: PLR0917 # click passes them by name
     """
     place = opened(archive)
     acting = people.acting(place, Right.DESCRIBE)
-    found, _ = one(place, catalogue_of(place), record_id)
+    stored_record, _ = one(place, catalogue_of(place), record_id)
     if not path.is_file():
         raise UsageError(f"{path} is no file")
     with path.open("rb") as file:
         name = name or os.fsencode(path.name).decode("utf-8", "replace")
-        changed = records.attach(place, found.id, name, file, acting, note=note, is_replacing=is_replacing)
-    click.echo(f"{found.id}: " + ("nothing is different" if changed == found else changed.events[-1].what))
+        changed = records.attach(place, stored_record.id, name, file, acting, note=note, is_replacing=is_replacing)
+    click.echo(
+        f"{stored_record.id}: " + ("nothing is different" if changed == stored_record else changed.events[-1].what)
+    )
 
 
 @record.command()
@@ -650,9 +676,9 @@ def detach(record_id: str, name: str, archive: str | None, reason: str) -> None:
     """
     place = opened(archive)
     acting = people.acting(place, Right.DESCRIBE)
-    found, _ = one(place, catalogue_of(place), record_id)
-    records.detach(place, found.id, name, acting, reason)
-    click.echo(f"{found.id}: detached {name}; the catalogue's history keeps it")
+    stored_record, _ = one(place, catalogue_of(place), record_id)
+    records.detach(place, stored_record.id, name, acting, reason)
+    click.echo(f"{stored_record.id}: detached {name}; the catalogue's history keeps it")
 
 
 @record.command()
@@ -673,19 +699,25 @@ def attachments(record_id: str, archive: str | None, as_json: bool, name: str | 
         raise UsageError("--to needs --get NAME")
     place = opened(archive)
     catalogue = catalogue_of(place)
-    found, _ = one(place, catalogue, record_id)
+    stored_record, _ = one(place, catalogue, record_id)
     if name is not None:
-        _write_out(catalogue, *catalogue.attachment(found.id, unicodedata.normalize("NFC", name)), name, to)
+        _write_out(catalogue, *catalogue.attachment(stored_record.id, unicodedata.normalize("NFC", name)), name, to)
     elif as_json:
-        for each in found.attachments:
-            told = asdict(each) | {"at": format_time(each.at)}
-            click.echo(json.dumps(told, ensure_ascii=False))
+        for attachment in stored_record.attachments:
+            attachment_fields = asdict(attachment) | {"at": format_time(attachment.at)}
+            click.echo(json.dumps(attachment_fields, ensure_ascii=False))
     else:
         table = Table(box=None, pad_edge=False)
         for column in ("name", "bytes", "since", "by", "note"):
             table.add_column(column, no_wrap=True, justify="right" if column == "bytes" else "left")
-        for each in found.attachments:
-            cells = (each.name, f"{each.bytes:,}", format_time(each.at), each.by, each.note)
+        for attachment in stored_record.attachments:
+            cells = (
+                attachment.name,
+                f"{attachment.bytes:,}",
+                format_time(attachment.at),
+                attachment.by,
+                attachment.note,
+            )
             table.add_row(*map(escape, cells))
         Console(highlight=False, soft_wrap=True).print(table)
 

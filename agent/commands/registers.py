@@ -34,21 +34,21 @@ def formats(archive: str | None, at_risk: bool, as_json: bool) -> None:
     known = register_of_formats.load(place)
     counted = registers.newest_counts(place)
     risky = set(register_of_formats.unreadable({**known, "": Format()}, counted))
-    for extension in sorted(counted.keys() | known.keys(), key=lambda each: (-counted[each], each)):
+    for extension in sorted(counted.keys() | known.keys(), key=lambda extension: (-counted[extension], extension)):
         if at_risk and extension not in risky:
             continue
-        found = known.get(extension, Format())
+        file_format = known.get(extension, Format())
         if as_json:
             row = {
                 "extension": extension,
                 "documents": counted[extension],
-                **asdict(found),
+                **asdict(file_format),
                 "at_risk": extension in risky,
             }
             click.echo(json.dumps(row, ensure_ascii=False))
         else:
-            read_by = found.read_by or ("nothing known reads it" if extension in risky else "")
-            click.echo(f"{extension}\t{counted[extension]}\t{found.made_by or '-'}\t{read_by or '-'}")
+            read_by = file_format.read_by or ("nothing known reads it" if extension in risky else "")
+            click.echo(f"{extension}\t{counted[extension]}\t{file_format.made_by or '-'}\t{read_by or '-'}")
 
 
 @register.command()
@@ -56,11 +56,11 @@ def formats(archive: str | None, at_risk: bool, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="An object a line.")
 def types(archive: str | None, as_json: bool) -> None:
     """List the MIME types that types.toml describes."""
-    for name, found in sorted(register_of_formats.types(opened(archive)).items()):
+    for name, mime_type in sorted(register_of_formats.types(opened(archive)).items()):
         if as_json:
-            click.echo(json.dumps({"type": name, **asdict(found)}, ensure_ascii=False))
+            click.echo(json.dumps({"type": name, **asdict(mime_type)}, ensure_ascii=False))
         else:
-            click.echo(f"{name}\t{found.extension or '-'}\t{found.description or '-'}")
+            click.echo(f"{name}\t{mime_type.extension or '-'}\t{mime_type.description or '-'}")
 
 
 @register.command(name="set")
@@ -70,7 +70,7 @@ def types(archive: str | None, as_json: bool) -> None:
 @click.option("--read-by", metavar="TEXT", help="Of an extension: the programs that read them today.")
 @click.option("--description", metavar="TEXT", help="Of a type: what it is.")
 @click.option("--extension", metavar="TEXT", help="Of a type: the extension of its files.")
-def set_(archive: str | None, name: str, **said: str | None) -> None:
+def set_(archive: str | None, name: str, **options: str | None) -> None:
     """Say what is known of an extension, or of a MIME type (which has a slash); an empty text takes it away.
 
     \b
@@ -81,7 +81,7 @@ def set_(archive: str | None, name: str, **said: str | None) -> None:
     place = opened(archive)
     people.acting(place, Right.PUBLICATIONS)
     kind = Type if "/" in name else Format
-    changes = {key: value for key, value in said.items() if value is not None}
+    changes = {key: value for key, value in options.items() if value is not None}
     wrong = changes.keys() - kind.__dataclass_fields__.keys()
     if wrong or not changes:
         raise click.UsageError(f"of {name} can be set: {', '.join(kind.__dataclass_fields__)}")
@@ -95,8 +95,8 @@ def set_(archive: str | None, name: str, **said: str | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="An object a line.")
 def programs(as_json: bool) -> None:
     """List the programs and libraries that work here, with their versions: found, never typed."""
-    for each in registers.programs():
+    for program in registers.programs():
         if as_json:
-            click.echo(json.dumps(asdict(each), ensure_ascii=False))
+            click.echo(json.dumps(asdict(program), ensure_ascii=False))
         else:
-            click.echo(f"{each.name}\t{each.version}\t{each.maker}\t{each.path}")
+            click.echo(f"{program.name}\t{program.version}\t{program.maker}\t{program.path}")

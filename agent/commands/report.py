@@ -122,8 +122,8 @@ def report(
     live = folder.parent == place.jobs
     summary = _summary_so_far(folder) if live else _summary(folder)
     if text:
-        tags = [CommitTag.parse(each) for each in summary["commit_tags"]]
-        _textless(place, [each for each in tags if host in (None, each.domain)], as_json=as_json, as_csv=as_csv)
+        tags = [CommitTag.parse(tag) for tag in summary["commit_tags"]]
+        _textless(place, [tag for tag in tags if host in (None, tag.domain)], as_json=as_json, as_csv=as_csv)
         return
     if shares:
         if as_csv:
@@ -132,25 +132,25 @@ def report(
             _show_shares(list(site_shares(log, host, live=live).rows(on_server, unlinked)), as_json=as_json)
         return
     with crawl_log.reading(folder) as log:
-        found = tables.tables(log, host, live=live)
-    waits = [(format_time(from_epoch(each["time"])), each["url"]) for each in read(folder)]
+        job_tables = tables.tables(log, host, live=live)
+    waits = [(format_time(from_epoch(revisit["time"])), revisit["url"]) for revisit in read(folder)]
     if as_json:
-        told = {"summary": summary, "tables": list(tables.as_rows(found)), "waiting": waits}
-        json.dump(told, sys.stdout, indent=2, ensure_ascii=False)
+        content = {"summary": summary, "tables": list(tables.as_rows(job_tables)), "waiting": waits}
+        json.dump(content, sys.stdout, indent=2, ensure_ascii=False)
         click.echo()
     elif as_csv:
         writer = csv.DictWriter(sys.stdout, _CSV, restval="", lineterminator="\n")
         writer.writeheader()
-        writer.writerows(tables.as_rows(found))
+        writer.writerows(tables.as_rows(job_tables))
     else:
-        _show(summary, found, top)
+        _show(summary, job_tables, top)
         _show_waiting(waits, top)
 
 
 def _show_shares(rows: list[tuple[str, int, float]], *, as_json: bool) -> None:
     if as_json:
-        told = [{"what": name, "documents": count, "share": round(share, 1)} for name, count, share in rows]
-        click.echo(json.dumps(told, indent=1))
+        shares = [{"what": name, "documents": count, "share": round(share, 1)} for name, count, share in rows]
+        click.echo(json.dumps(shares, indent=1))
         return
     table = Table(title="Shares of the site", title_justify="left", box=None, pad_edge=False)
     for column in ("", "documents", "%", ""):
@@ -166,7 +166,7 @@ def _textless(archive: Archive, tags: list[CommitTag], *, as_json: bool, as_csv:
         raise UsageError("texts need more libraries: pip install 'webarcfs[search]'")
     from agent.indexing.fulltext_run import textless  # noqa: PLC0415 # of the extra `search`
 
-    rows = [asdict(each) | {"meaning": SENTENCES[each.fault]} for each in textless(archive, tags)]
+    rows = [asdict(document) | {"meaning": SENTENCES[document.fault]} for document in textless(archive, tags)]
     if as_json:
         json.dump(rows, sys.stdout, indent=1, ensure_ascii=False)
         click.echo()
@@ -189,7 +189,9 @@ def find(archive: Archive, name: str) -> tuple[Path, str | None]:
 
     Raises NotFound, which names the newest report.
     """
-    jobs = sorted((each for each in archive.reports.iterdir() if not each.name.startswith(".")), key=lambda p: p.name)
+    jobs = sorted(
+        (folder for folder in archive.reports.iterdir() if not folder.name.startswith(".")), key=lambda p: p.name
+    )
     for folder in reversed(jobs):
         if folder.name == name or kind_of(folder.name) == name:
             return folder, None
@@ -231,7 +233,7 @@ def _summary_so_far(folder: Path) -> dict[str, Any]:
     }
 
 
-def _show(summary: dict[str, Any], found: Tables, top: int) -> None:
+def _show(summary: dict[str, Any], job_tables: Tables, top: int) -> None:
     console = Console(highlight=False, soft_wrap=True)
     state = "complete" if summary["complete"] else "incomplete"
     span = f"{summary['started']} to {summary['finished']}"
@@ -255,7 +257,7 @@ def _show(summary: dict[str, Any], found: Tables, top: int) -> None:
         what = f"{order['order']} {order['value']}".strip()
         why = f": {order['reason']}" if order.get("reason") else ""
         console.print(f"  {what}, {order['at']} by {order['by'] or 'somebody'}{why}", markup=False)
-    for name, rows in found.sorted():
+    for name, rows in job_tables.sorted():
         if rows:
             console.print()
             console.print(_table(name, rows, top))
@@ -281,7 +283,7 @@ def _table(name: str, rows: list[tuple[str, tables.TableRow]], top: int) -> Tabl
         table.add_row(label, str(row.urls), f"{tables.share(row, counts):.1f}", str(row.archived), str(row.bytes))
     if len(rows) > len(shown):
         rest = [row for _, row in rows[len(shown) :]]
-        urls, archived, size = (sum(getattr(row, each) for row in rest) for each in ("urls", "archived", "bytes"))
+        urls, archived, size = (sum(getattr(row, field) for row in rest) for field in ("urls", "archived", "bytes"))
         whole = sum(row.urls for row in counts)
         table.add_row(f"{len(rest)} more", str(urls), f"{100 * urls / whole:.1f}", str(archived), str(size))
     return table

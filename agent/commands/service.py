@@ -74,19 +74,19 @@ def _detach(archive: Archive, arguments: list[str]) -> None:
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         listener = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
         listener.bind(f"{folder}/ready")
-        said = stack.enter_context((Path(folder) / "said").open("w+b"))
+        stderr = stack.enter_context((Path(folder) / "said").open("w+b"))
         process = subprocess.Popen(
             [*_COMMAND, "start", "--archive", str(archive.root), *arguments],
             env={**os.environ, "NOTIFY_SOCKET": f"{folder}/ready", _DETACHED: "1"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            stderr=said,
+            stderr=stderr,
             cwd="/",
             start_new_session=True,
         )
         if not _ready(listener, process):
-            said.seek(0)
-            text = said.read().decode("utf-8", "replace").strip()
+            stderr.seek(0)
+            text = stderr.read().decode("utf-8", "replace").strip()
             click.echo(text, err=True)
             sys.exit(process.returncode or Exit.FAILED)
     click.echo(f"the agent of {archive.root} runs as process {process.pid}")
@@ -134,28 +134,30 @@ def status(archive: str | None, as_json: bool) -> None:
 
     It needs no agent.
     """
-    told = overview(opened(archive))
+    summary = overview(opened(archive))
     if as_json:
-        click.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        click.echo(json.dumps(summary, indent=2, ensure_ascii=False))
         return
-    for line in _lines(told):
+    for line in _lines(summary):
         click.echo(line)
 
 
-def _lines(told: dict[str, Any]) -> Iterator[str]:
-    agent = told["agent"]
+def _lines(summary: dict[str, Any]) -> Iterator[str]:
+    agent = summary["agent"]
     runs = f"agent {agent['pid']} runs since {agent['since']}" if agent else "no agent runs"
-    yield f"{told['archive']}: {runs}"
-    yield from (f"  webarc.toml: {fault}" for fault in told["settings_faults"])
-    yield from (f"  webarc.toml: {line}" for line in told["settings_warnings"])
-    yield from (f"  refused: {line}" for line in told["refused"])
-    for job in told["jobs"]:
+    yield f"{summary['archive']}: {runs}"
+    yield from (f"  webarc.toml: {fault}" for fault in summary["settings_faults"])
+    yield from (f"  webarc.toml: {line}" for line in summary["settings_warnings"])
+    yield from (f"  refused: {line}" for line in summary["refused"])
+    for job in summary["jobs"]:
         why = f" ({job['reason']}{_next_try(job)})" if job["reason"] else ""
         held = f", {job['held']}" if job["held"] and job["held"] != job["reason"] else ""
         until = f", ends by {job['latest_end']}" if job["latest_end"] and job["stage"] == "capture" else ""
         yield f"  {job['job']}: {job['state']}{why}{held}, {_progress(job)}, {job['bytes']} bytes{until}"
-    for each in told["publications"]:
-        yield from _publication(each, "webarc.toml cannot be read" if told["settings_faults"] else "not in webarc.toml")
+    for publication in summary["publications"]:
+        yield from _publication(
+            publication, "webarc.toml cannot be read" if summary["settings_faults"] else "not in webarc.toml"
+        )
 
 
 def _next_try(job: dict[str, Any]) -> str:
@@ -179,11 +181,13 @@ def _progress(job: dict[str, Any]) -> str:
     return f"{fetched} of {known} URLs"
 
 
-def _publication(each: dict[str, Any], undated: str) -> Iterator[str]:
-    coming = f"every {each['interval']}, next {each['next']}" if each["next"] else undated
-    coming = "retired" if each["retired"] else coming
-    last = each["last"]
-    yield f"  {each['name']}: {coming}" + (f"; last {last['job']}: {last['state']}" if last else "; never finished yet")
+def _publication(publication: dict[str, Any], undated: str) -> Iterator[str]:
+    coming = f"every {publication['interval']}, next {publication['next']}" if publication["next"] else undated
+    coming = "retired" if publication["retired"] else coming
+    last = publication["last"]
+    yield f"  {publication['name']}: {coming}" + (
+        f"; last {last['job']}: {last['state']}" if last else "; never finished yet"
+    )
     if last and last["complete"] is False:
         yield "    incomplete: nothing was removed"
     yield from (f"    {warning}" for warning in (last["warnings"] if last else []))

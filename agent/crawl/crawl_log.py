@@ -55,11 +55,11 @@ def line(row: FrontierUrl, referrer: str) -> str:
 
 def _annotations(row: FrontierUrl) -> list[str]:
     """Return seed 3's state, the reasons and the result, then the figures."""
-    found = [f"{Figure.SEED3}{seed3_state(row.status, row.note, row.result)}", row.note, row.result]
-    found.append(f"{Figure.TRIES}{row.tries}" if row.tries > 1 else "")
-    found.append(f"{Figure.LINKS}{row.links}" if row.links >= 0 else "")
-    found.append(f"{Figure.DEPTH}{row.depth}" if row.kind != LinkKind.ROBOTS else "")
-    return ["_".join(each.split()) for each in found if each]
+    annotations = [f"{Figure.SEED3}{seed3_state(row.status, row.note, row.result)}", row.note, row.result]
+    annotations.append(f"{Figure.TRIES}{row.tries}" if row.tries > 1 else "")
+    annotations.append(f"{Figure.LINKS}{row.links}" if row.links >= 0 else "")
+    annotations.append(f"{Figure.DEPTH}{row.depth}" if row.kind != LinkKind.ROBOTS else "")
+    return ["_".join(annotation.split()) for annotation in annotations if annotation]
 
 
 # == livelog ==========================================================================================================
@@ -77,7 +77,7 @@ class LiveLog:
         self._frontier = frontier
         self._file = (folder / NAME).open("w", encoding="utf-8", newline="\n")
         self._since = frontier.last_url()
-        self._write(found for found in frontier.all() if found[0].state not in _OPEN)
+        self._write(entry for entry in frontier.all() if entry[0].state not in _OPEN)
 
     def batch(self, number: int) -> None:
         """Add the URLs of a batch that was read, and what the crawl found in them and does not fetch."""
@@ -97,8 +97,8 @@ class LiveLog:
         """Close it."""
         self._file.close()
 
-    def _write(self, found: Iterable[tuple[FrontierUrl, str]]) -> None:
-        self._file.writelines(f"{line(row, referrer)}\n" for row, referrer in found)
+    def _write(self, entries: Iterable[tuple[FrontierUrl, str]]) -> None:
+        self._file.writelines(f"{line(row, referrer)}\n" for row, referrer in entries)
         self._file.flush()
 
 

@@ -114,7 +114,7 @@ class Discovery:
             hosts=hosts,
             patterns=publication.hosts,
             exclude=publication.exclude_hosts,
-            left_out=tuple(each.match for each in publication.exclude),
+            left_out=tuple(exclusion.match for exclusion in publication.exclude),
             depth=publication.crawl.depth,
             page_requisites=publication.crawl.page_requisites,
             traps=_bounds(frontier, publication.crawl),

@@ -164,13 +164,13 @@ class Disposition:
         """The number of bytes that the crawl may still keep (`max_total_size`); None without a limit."""
         return max(self._most - self._bytes, 0) if self._most else None
 
-    def take_in(self, domain: str, found: Iterable[FetchResult]) -> int:
+    def take_in(self, domain: str, results: Iterable[FetchResult]) -> int:
         """Apply the results of a batch of one server; return how many of its documents wait once more.
 
         The caller wraps the call in one transaction.
         """
         settled, again = [], 0
-        for answer in found:
+        for answer in results:
             settled.append(self._one(answer))
             again += settled[-1].state == UrlState.WAITING and answer.row.kind != LinkKind.ROBOTS
         self._flush()
@@ -275,15 +275,15 @@ class Disposition:
 
         At the limit (`TRIES`, `is_given_up`) the server is given up; its remaining pages are not requested.
         """
-        tried = [each for each in settled if each.tried]
-        if tried and all(each.status in _UNREACHED for each in tried):
+        tried = [outcome for outcome in settled if outcome.tried]
+        if tried and all(outcome.status in _UNREACHED for outcome in tried):
             self._unreached[domain] = self._unreached.get(domain, 0) + 1
             if self._unreached[domain] >= TRIES:
                 self._give_up(domain, tried[-1].status, f"{Reason.SERVER_DOWN},{tried[-1].note}")
         else:
             self._unreached.pop(domain, None)
         if tried:
-            asking = sum(each.note == BUSY for each in tried)
+            asking = sum(outcome.note == BUSY for outcome in tried)
             self._busy[domain] = in_a_row(self._busy.get(domain, 0), asking, len(tried))
             if is_given_up(self._busy[domain]):
                 self._give_up(domain, tried[-1].status, SERVER_BUSY)

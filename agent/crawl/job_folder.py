@@ -149,8 +149,8 @@ def save(folder: Path, definition: Definition) -> None:
     with contextlib.suppress(Damaged):  # what cannot be read is replaced
         begun = load(folder)
     if begun is not None:
-        said = begun.publication
-        publication = dataclasses.replace(publication, release=said.release, closed_for=said.closed_for)
+        earlier = begun.publication
+        publication = dataclasses.replace(publication, release=earlier.release, closed_for=earlier.closed_for)
     content = {
         "version": VERSION,
         **settings_of(publication, definition.profile),
@@ -209,11 +209,11 @@ def _definition(content: dict[str, Any], where: str) -> Definition:
 def _plain(settings: Publication | CrawlSettings | Profile) -> dict[str, Any]:
     """Return the settings that have a check and a value, as JSON. `start` is left out: only the scheduler needs it."""
     values: dict[str, Any] = {}
-    for each in dataclasses.fields(settings):
-        value = getattr(settings, each.name)
-        if "check" in each.metadata and each.name != "start" and value not in (None, ""):
-            unlimited = value != each.default and value == each.metadata.get("words") == config.UNLIMITED
-            values[each.name] = validators.UNLIMITED_WORD if unlimited else _as_json(value)
+    for setting in dataclasses.fields(settings):
+        value = getattr(settings, setting.name)
+        if "check" in setting.metadata and setting.name != "start" and value not in (None, ""):
+            unlimited = value != setting.default and value == setting.metadata.get("words") == config.UNLIMITED
+            values[setting.name] = validators.UNLIMITED_WORD if unlimited else _as_json(value)
     return values
 
 
@@ -221,22 +221,27 @@ def _as_json(value: Any) -> Any:
     if isinstance(value, Interval):
         return str(value)
     if isinstance(value, tuple) and value and dataclasses.is_dataclass(value[0]):
-        return [_table(each) for each in value]
+        return [_table(element) for element in value]
     return value
 
 
 def _table(item: Any) -> dict[str, Any]:
     """Return an exclusion or a rule as its table in TOML."""
-    found = {each.metadata.get("key", each.name): getattr(item, each.name) for each in dataclasses.fields(item)}
+    values = {
+        attribute.metadata.get("key", attribute.name): getattr(item, attribute.name)
+        for attribute in dataclasses.fields(item)
+    }
     return {
         key: value.isoformat() if isinstance(value, datetime) else value
-        for key, value in found.items()
+        for key, value in values.items()
         if value not in (None, "")
     }
 
 
 def _checked(kind: type[Publication] | type[Profile], values: dict[str, Any]) -> dict[str, Any]:
-    checks = {each.name: each.metadata["check"] for each in dataclasses.fields(kind) if "check" in each.metadata}
+    checks = {
+        setting.name: setting.metadata["check"] for setting in dataclasses.fields(kind) if "check" in setting.metadata
+    }
     return {name: checks[name](value) for name, value in values.items()}
 
 
@@ -349,11 +354,11 @@ def interrupted(archive: Archive, kind: str) -> Path | None:
 
 def folders_of(archive: Archive, kind: str) -> list[Path]:
     """Return the folders of a publication's crawls, or of one import, oldest first. Complete interrupted removals."""
-    found = sorted(path for path in archive.jobs.iterdir() if kind_of(path.name) == kind)
-    for path in found:
+    paths = sorted(path for path in archive.jobs.iterdir() if kind_of(path.name) == kind)
+    for path in paths:
         if path.name.startswith("."):
             shutil.rmtree(path)
-    return [path for path in found if not path.name.startswith(".")]
+    return [path for path in paths if not path.name.startswith(".")]
 
 
 def has_begun(folder: Path) -> bool:

@@ -91,16 +91,18 @@ def ended(job: str) -> NotFound:
 
 def after(folder: Path, number: int) -> list[Order]:
     """Return the orders of a job with a greater number than this, in order. One that cannot be read is passed over."""
-    found = (_read(folder / FOLDER, each) for each in sorted(_numbers(folder)) if each > number)
-    return [each for each in found if each is not None]
+    orders = (
+        _read(folder / FOLDER, order_number) for order_number in sorted(_numbers(folder)) if order_number > number
+    )
+    return [order for order in orders if order is not None]
 
 
 def told(folder: Path) -> list[dict[str, Any]]:
     """Return the orders of a job as its report tells them."""
     return [
-        {"number": each.number, "order": str(each.word), "value": each.value, "by": each.by, "at": each.at,
-         "reason": each.reason}
-        for each in after(folder, 0)
+        {"number": order.number, "order": str(order.word), "value": order.value, "by": order.by, "at": order.at,
+         "reason": order.reason}
+        for order in after(folder, 0)
     ]  # fmt: skip
 
 
@@ -143,8 +145,8 @@ def _read(orders: Path, number: int) -> Order | None:
     path = orders / f"{number}.json"
     try:
         content = files.read(path) or {}
-        said = {name: str(content.get(name, "")) for name in ("value", "by", "at", "reason")}
-        return Order(number=number, word=Word(str(content.get("word"))), **said)
+        fields = {name: str(content.get(name, "")) for name in ("value", "by", "at", "reason")}
+        return Order(number=number, word=Word(str(content.get("word"))), **fields)
     except (Damaged, ValueError) as error:
         _log.warning("%s is no order, and is passed over: %s", path, error)
         return None
@@ -276,7 +278,7 @@ def stop_on_discard(job: Job, taken: int) -> Iterator[None]:
 
     def watch() -> None:
         while not done.wait(_BETWEEN):
-            if any(each.word is Word.DISCARD for each in after(job.folder, taken)):
+            if any(order.word is Word.DISCARD for order in after(job.folder, taken)):
                 job.stop.set()
                 return
 

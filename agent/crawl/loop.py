@@ -80,10 +80,10 @@ class Lookups:
         if private is not None or not self._names:
             return Reach.PRIVATE if private else Reach.PUBLIC
         now = time.monotonic()
-        if host in self._pending and (found := self._found.pop(host, None)) is not None:
+        if host in self._pending and (looked_up := self._found.pop(host, None)) is not None:
             self._pending.discard(host)
             self._known.pop(host, None)  # so that the oldest result comes first
-            self._known[host] = found, now + HOLDS
+            self._known[host] = looked_up, now + HOLDS
             if len(self._known) > MOST:
                 del self._known[next(iter(self._known))]
         known, until = self._known.get(host, (Reach.PENDING, 0.0))
@@ -96,8 +96,8 @@ class Lookups:
 
     def _look(self, host: str) -> None:
         try:
-            found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-            private = any(is_private(str(each[4][0])) for each in found)
+            addresses = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            private = any(is_private(str(address[4][0])) for address in addresses)
         except (OSError, UnicodeError):
             private = False  # no server is reached then, and wget logs the reason
         self._found[host] = Reach.PRIVATE if private else Reach.PUBLIC
@@ -367,14 +367,14 @@ class _Capture:
 
     def _collect(self) -> None:
         """Give the batches of ended wgets to the reader."""
-        for each in self.wgets.ended():
-            self._give(each)
+        for running in self.wgets.ended():
+            self._give(running)
 
-    def _give(self, each: Running) -> None:
-        files = each.files
-        self.turns.note_pace(each.documents, each.seconds, each.wait)
-        self.unread[files.number] = len(each.rows)
-        self.reader.give(EndedBatch(files.number, each.domain, each.rows, files.warc, files.log, each.killed))
+    def _give(self, running: Running) -> None:
+        files = running.files
+        self.turns.note_pace(running.documents, running.seconds, running.wait)
+        self.unread[files.number] = len(running.rows)
+        self.reader.give(EndedBatch(files.number, running.domain, running.rows, files.warc, files.log, running.killed))
 
     def _patience(self) -> float:
         """Check the wgets; return for how many seconds the loop may wait for the next event."""
@@ -388,8 +388,8 @@ class _Capture:
     def end(self) -> bool:
         """End all running wgets and apply what they fetched; return whether all of it was applied."""
         self.slots.leave()
-        for each in self.wgets.end():
-            self._give(each)
+        for running in self.wgets.end():
+            self._give(running)
         return self._read_all()
 
     # -- starting ------------------------------------------------------------------------------------------------

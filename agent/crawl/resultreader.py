@@ -196,9 +196,13 @@ class ResultReader:
         """
         known = {row.id: row for row in rows}
         if self._here is not None and self._here[0] is batch:
-            _, found = self._here
+            _, fetch_results = self._here
             self._here = None
-            yield from (replace(each, row=known[each.row.id]) for each in found if each.row.id in known)
+            yield from (
+                replace(fetch_result, row=known[fetch_result.row.id])
+                for fetch_result in fetch_results
+                if fetch_result.row.id in known
+            )
             return
         self._queue.popleft()
         last = False
@@ -208,7 +212,7 @@ class ResultReader:
                 if last:
                     self._sent = False
                     self._send()
-                yield from (_answer(known[each[0][0]], each) for each in records if each[0][0] in known)
+                yield from (_answer(known[record[0][0]], record) for record in records if record[0][0] in known)
         finally:
             if not last:
                 self._end()
@@ -227,9 +231,9 @@ class ResultReader:
             self._process, self._sent = None, False
 
     def _try_here(self, batch: EndedBatch) -> None:
-        found = _read_here(batch, self._limits)
-        if found is not None:
-            self._here = (batch, found)
+        fetch_results = _read_here(batch, self._limits)
+        if fetch_results is not None:
+            self._here = (batch, fetch_results)
         else:
             self._queue.append(batch)
             self._send()
@@ -262,10 +266,10 @@ class ResultReader:
         self._send()
 
     def _receive(self, batch: EndedBatch) -> tuple[bool, list[Any]]:
-        found = _frame(self._out)
-        if found is None:
+        frame = _frame(self._out)
+        if frame is None:
             raise self._died(batch)
-        last, answers_ = found
+        last, answers_ = frame
         return bool(last), answers_
 
     @property
@@ -357,7 +361,7 @@ def _serve(given: IO[bytes], out: IO[bytes]) -> None:
 
 def _read_all(batch: EndedBatch, limits: Limits, offset: float, out: IO[bytes]) -> None:
     """Write the results of a batch. A timer limits the CPU time of each response; its expiry ends the process."""
-    found: list[tuple[object, ...]] = []
+    answers: list[tuple[object, ...]] = []
     links = 0
     marks = Marks(batch.warc)
 
@@ -370,11 +374,11 @@ def _read_all(batch: EndedBatch, limits: Limits, offset: float, out: IO[bytes]) 
             links += len(answer.links)
             pairs = [(link.url, link.kind.value) for link in answer.links]
             settled = tuple(map(_plain, _values_of_settled(answer.settled)))
-            found.append((settled, answer.target, pairs, answer.robots))
+            answers.append((settled, answer.target, pairs, answer.robots))
             if links > _MOST_LINKS:
-                _write(out, (False, found))
-                found, links = [], 0
-        _write(out, (True, found))
+                _write(out, (False, answers))
+                answers, links = [], 0
+        _write(out, (True, answers))
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     marks.done()
@@ -387,8 +391,8 @@ def _plain(value: object) -> object:
 
 if __name__ == "__main__":
     # A signal to the whole terminal or service is for the agent, which still needs the results.
-    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(each, signal.SIG_IGN)
+    for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signal_number, signal.SIG_IGN)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # it ends the process, whatever disposition was inherited
     with contextlib.suppress(BrokenPipeError):  # the agent has ended
         _serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -43,7 +43,9 @@ from webarcfs.content.outlinks import may_have_links
 _PROXY = re.compile(r"(?:https?|ftp)proxy=")
 _LOCAL = re.compile(r"(?:.*\.)?localhost\.?", re.IGNORECASE)
 # IPv6 addresses in which an IPv4 address lies in the last four bytes (RFC 4291 section 2.5.5, RFC 6052).
-_EMBEDDING = tuple(ipaddress.IPv6Network(each) for each in ("::/96", "::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48"))
+_EMBEDDING = tuple(
+    ipaddress.IPv6Network(network) for network in ("::/96", "::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48")
+)
 
 
 def is_private(address: str) -> bool:
@@ -51,15 +53,15 @@ def is_private(address: str) -> bool:
 
     For an IPv6 address that embeds an IPv4 address, the IPv4 address decides. Raises ValueError for an invalid address.
     """
-    found = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(found, ipaddress.IPv6Address):
-        inner = [found.sixtofour, *(found.teredo or ())]
-        inner += [ipaddress.IPv4Address(int(found) & 0xFFFFFFFF) for each in _EMBEDDING if found in each]
-        if any(each is not None and is_private(str(each)) for each in inner):
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(ip, ipaddress.IPv6Address):
+        inner = [ip.sixtofour, *(ip.teredo or ())]
+        inner += [ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF) for network in _EMBEDDING if ip in network]
+        if any(ipv4 is not None and is_private(str(ipv4)) for ipv4 in inner):
             return True
-        if found.is_site_local:  # deprecated (RFC 3879), but still routed in networks that use it
+        if ip.is_site_local:  # deprecated (RFC 3879), but still routed in networks that use it
             return True
-    return not found.is_global or found.is_multicast
+    return not ip.is_global or ip.is_multicast
 
 
 def is_private_host(host: str) -> bool | None:
@@ -70,10 +72,10 @@ def is_private_host(host: str) -> bool | None:
     if _LOCAL.fullmatch(host):
         return True
     try:
-        found = socket.getaddrinfo(host.strip("[]"), None, flags=socket.AI_NUMERICHOST)
+        address_infos = socket.getaddrinfo(host.strip("[]"), None, flags=socket.AI_NUMERICHOST)
     except (OSError, UnicodeError):
         return None
-    return any(is_private(str(each[4][0])) for each in found)
+    return any(is_private(str(address_info[4][0])) for address_info in address_infos)
 
 
 def host_of(domain: str) -> str:
@@ -96,8 +98,10 @@ def may_be_private(settings: CrawlSettings, urls: Iterable[str]) -> bool:
 
 def is_proxied(wget_args: Iterable[str], environment: Mapping[str, str]) -> bool:
     """Return whether wget uses a proxy. A proxy looks names up itself."""
-    arguments = [each.lower() for each in wget_args]
-    if any(_PROXY.search(re.sub(r"[-_ ]", "", each)) for each in arguments):  # to wget, http-proxy is http_proxy
+    arguments = [argument.lower() for argument in wget_args]
+    if any(
+        _PROXY.search(re.sub(r"[-_ ]", "", argument)) for argument in arguments
+    ):  # to wget, http-proxy is http_proxy
         return True
     return "--no-proxy" not in arguments and any(environment.get(name) for name in ("http_proxy", "https_proxy"))
 
@@ -113,7 +117,7 @@ def wanted(mime_type: str, rules: Profile) -> bool:
 
 def matches_type(mime_type: str, patterns: tuple[str, ...]) -> bool:
     """Return whether a MIME type is one of these, in which `*` matches any characters."""
-    return any(_pattern(each).fullmatch(mime_type) for each in patterns)
+    return any(_pattern(pattern).fullmatch(mime_type) for pattern in patterns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +167,7 @@ def extension_of(url: str) -> str:
 def has_extension(url: str, extensions: tuple[str, ...]) -> bool:
     """Return whether the file that a URL names ends in one of these extensions."""
     name = url.partition("://")[2].partition("?")[0].rpartition("/")[2].lower()
-    return any(name.endswith(f".{each}") for each in extensions)
+    return any(name.endswith(f".{extension}") for extension in extensions)
 
 
 @cache
@@ -383,12 +387,12 @@ def _unwanted(scope: Scope, url: str, kind: str, on_server: int, is_start: bool)
 
 def server_of(servers: tuple[ServerSettings, ...], domain: str) -> ServerSettings | None:
     """Return the settings of a server, the first whose host matches; None if it has none."""
-    return next((each for each in servers if matches_host((each.host,), domain)), None)
+    return next((server for server in servers if matches_host((server.host,), domain)), None)
 
 
 def _on_paths(patterns: tuple[str, ...], url: str) -> bool:
     domain = domain_in(url)
-    return any(_covers(each if each[0] != "/" else f"*{each}", domain, url) for each in patterns)
+    return any(_covers(pattern if pattern[0] != "/" else f"*{pattern}", domain, url) for pattern in patterns)
 
 
 def accepts_host(scope: Scope, domain: str) -> bool:

@@ -217,8 +217,8 @@ def read_log(files: BatchFiles) -> str:
 
 def complaint(files: BatchFiles) -> str:
     """Return why wget did not start: the first line that begins with its name, else the first line."""
-    said = files.errors.read_text("utf-8", "replace") + read_log(files)
-    lines = [line for line in said.splitlines() if line.strip()]
+    output = files.errors.read_text("utf-8", "replace") + read_log(files)
+    lines = [line for line in output.splitlines() if line.strip()]
     named = (line for line in lines if line.startswith(("wget:", "setpriv:")))
     return next(named, lines[0] if lines else "it did not say why")
 
@@ -270,8 +270,8 @@ class Attempt:
     @property
     def http_status(self) -> int:
         """The HTTP status of the response; 0 without a response."""
-        found = _STATUS.findall(self.text)
-        return int(found[-1]) if found else 0
+        statuses = _STATUS.findall(self.text)
+        return int(statuses[-1]) if statuses else 0
 
     @property
     def retry_after(self) -> str:
@@ -281,9 +281,9 @@ class Attempt:
 
     def failure(self) -> tuple[int, str]:
         """Return why no whole response was recorded: Heritrix's code and a word for crawl.log."""
-        said = _FIELDS.sub("", self.text)
+        log = _FIELDS.sub("", self.text)
         for pattern, status, note in _FAILURES:
-            if pattern.search(said):
+            if pattern.search(log):
                 return int(status), note
         return int(Status.CONNECTION_LOST), Reason.LOST
 
@@ -322,9 +322,9 @@ def pause_requested(log: Path, seen: LogPosition, wait: float, now: float, *, en
         return seen
     position, count, seconds = seen.position, seen.in_a_row, seen.seconds
     size = position + len(text)
-    found = list(_ANSWER.finditer(text))
-    for answer in found:
-        if answer is found[-1] and size != seen.size and not ended:
+    answers = list(_ANSWER.finditer(text))
+    for answer in answers:
+        if answer is answers[-1] and size != seen.size and not ended:
             break  # it may be incomplete
         seconds, count = _judge(int(answer[1]), answer[2], count, wait, now)
         position = seen.position + answer.end()
@@ -346,8 +346,8 @@ def declared_type(log: Path, start: int) -> str:
 
     wget shows it without its parameters.
     """
-    found = _LENGTH.search((_read(log, start) or "") if start else "")
-    return found[1].strip().lower() if found else ""
+    match = _LENGTH.search((_read(log, start) or "") if start else "")
+    return match[1].strip().lower() if match else ""
 
 
 def count_begun(log: Path, since: int) -> tuple[int, int]:
@@ -366,8 +366,8 @@ def _judge(status: int, head: str, before: int, wait: float, now: float) -> tupl
 
 def _retry_after(head: str) -> str:
     """Return the field Retry-After of a head, or an empty text. The first of several counts, as in `http_response`."""
-    found = _RETRY_AFTER.search(head)
-    return found[1] if found else ""
+    match = _RETRY_AFTER.search(head)
+    return match[1] if match else ""
 
 
 def _read(log: Path, start: int, most: int = -1) -> str | None:
@@ -570,12 +570,12 @@ def _of_document(
 ) -> FetchResult:
     """Return the result of a whole response that is no redirect, archived or only recorded. No `body`, no links."""
     if head.status in WHOLE:
-        found = outlinks.PageLinks() if body is None else page_links(body, row.url, head)
-        remark = LINKS_UNREAD if body is None else LINKS_CUT if found.is_cut else ""
+        links = outlinks.PageLinks() if body is None else page_links(body, row.url, head)
+        remark = LINKS_UNREAD if body is None else LINKS_CUT if links.is_cut else ""
         archived = _archived(row, settled, head)
         note = ",".join(filter(None, (archived.note, remark)))
-        count = -1 if body is None else len(found.links)
-        return FetchResult(row, replace(archived, note=note, links=count), links=found.links)
+        count = -1 if body is None else len(links.links)
+        return FetchResult(row, replace(archived, note=note, links=count), links=links.links)
     if _is_unmodified(row, head.status, limits):
         return FetchResult(row, _unmodified(row, settled))
     if limits.keep_errors and is_error_page(head.status):
@@ -592,7 +592,7 @@ def _unmodified(row: FrontierUrl, settled: UrlOutcome) -> UrlOutcome:
 
 
 def _archived(row: FrontierUrl, settled: UrlOutcome, head: http_response.Head) -> UrlOutcome:
-    notes = [Reason.BAD_LENGTH * head.has_bad_length, *(f"{Reason.CODING}{each}" for each in unknown_codings(head))]
+    notes = [Reason.BAD_LENGTH * head.has_bad_length, *(f"{Reason.CODING}{coding}" for coding in unknown_codings(head))]
     return replace(settled, note=",".join(filter(None, notes)), arc=split(arc_path(row.url))[1])
 
 

@@ -79,12 +79,12 @@ class Held:
     def stands(self, *, wait: bool = False) -> bool:
         """Return whether it stands now; with `wait`, once it stands or has ended."""
         if self._halt is None and not self.is_gone:
-            found = os.waitid(os.P_PID, self._pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT | (0 if wait else os.WNOHANG))
-            if found is not None and found.si_code in _ENDED:
+            state = os.waitid(os.P_PID, self._pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT | (0 if wait else os.WNOHANG))
+            if state is not None and state.si_code in _ENDED:
                 self.is_gone = True  # whoever started it takes its exit code
-            elif found is not None:
+            elif state is not None:
                 os.waitid(os.P_PID, self._pid, os.WSTOPPED | os.WNOHANG)
-                self._halt = found.si_status
+                self._halt = state.si_status
         return self._halt is not None
 
     def go_on(self, *, skipping: bool = False) -> None:
@@ -351,27 +351,27 @@ class Wgets:
     @property
     def domains(self) -> set[str]:
         """The servers that they fetch from."""
-        return {each.domain for each in self._running}
+        return {running.domain for running in self._running}
 
     @property
     def speed(self) -> int:
         """Bytes a second that they may fetch together, as far as they have a limit."""
-        return sum(each.speed for each in self._running)
+        return sum(running.speed for running in self._running)
 
     @property
     def answered(self) -> int:
         """The number of documents that they have finished, as far as their logs were read."""
-        return sum(max(0, min(each.documents, len(each.rows)) - 1) for each in self._running)
+        return sum(max(0, min(running.documents, len(running.rows)) - 1) for running in self._running)
 
     @property
     def descriptors(self) -> list[int]:
         """Descriptors that become readable when a wget ends (pidfd_open(2))."""
-        return [each.pidfd for each in self._running]
+        return [running.pidfd for running in self._running]
 
     @property
     def pause(self) -> bool:
         """Whether a wget pauses between its requests, so that it can be stopped before the next one."""
-        return any(each.wait for each in self._running)
+        return any(running.wait for running in self._running)
 
     def start(
         self,
@@ -415,113 +415,113 @@ class Wgets:
 
     def ended(self) -> Iterable[Running]:
         """Remove and yield the wgets that have ended. Raises CrawlFailed for a wget that could not start."""
-        for each in [each for each in self._running if each.has_ended]:
-            self._release(each)
-            _check_begun(each)
-            yield each
+        for running in [running for running in self._running if running.has_ended]:
+            self._release(running)
+            _check_begun(running)
+            yield running
 
     @property
     def may_ask(self) -> bool:
         """Whether a wget that shall end may still make a request: `tend` is wanted soon."""
-        return any(each.may_ask for each in self._running)
+        return any(running.may_ask for running in self._running)
 
     @property
     def under_way(self) -> int:
         """The number of documents that wgets which shall end still fetch."""
-        return sum(each.ending > 0 and not each.freed for each in self._running)
+        return sum(running.ending > 0 and not running.freed for running in self._running)
 
     def end_soon(self, which: Callable[[str], bool] = lambda _: True) -> None:
         """From now on let the wgets on `which` servers end without another request; `tend` sees to it.
 
         Each finishes the document that is under way, within its bounds.
         """
-        for each in self._running:
-            if which(each.domain) and not each.ending and not each.killed:
-                each.ending = time.monotonic()
+        for running in self._running:
+            if which(running.domain) and not running.ending and not running.killed:
+                running.ending = time.monotonic()
 
     def tend(self) -> None:
         """Bring the wgets that shall end nearer to it. Call it again soon, until none `may_ask` and all have ended."""
-        moving = [each for each in self._running if each.ending and not each.has_ended]
+        moving = [running for running in self._running if running.ending and not running.has_ended]
         while moving:
-            moving = [each for each in moving if self._bring_on(each)]
+            moving = [running for running in moving if self._bring_on(running)]
             time.sleep(_MOMENT if moving else 0)
 
-    def _bring_on(self, each: Running) -> bool:
+    def _bring_on(self, running: Running) -> bool:
         """Bring one nearer to its end; return whether it moves, so that it is worth to come again at once."""
-        if not each.may_ask:
-            return self._finish(each)
-        if each.stopped_until:
-            _forbid(each)
-            self._free(each)
-            each.send(signal.SIGCONT)
+        if not running.may_ask:
+            return self._finish(running)
+        if running.stopped_until:
+            _forbid(running)
+            self._free(running)
+            running.send(signal.SIGCONT)
             return False
-        if each.held is not None and each.held.stands():
-            now = wget.connections(each.process.pid)
-            each.connections = now if each.connections is None else each.connections
-            if now <= each.connections and not wget.is_answered(each.process.pid, self._folder):
-                each.held.go_on()
+        if running.held is not None and running.held.stands():
+            now = wget.connections(running.process.pid)
+            running.connections = now if running.connections is None else running.connections
+            if now <= running.connections and not wget.is_answered(running.process.pid, self._folder):
+                running.held.go_on()
                 return True
-            _forbid(each)  # the answer has begun, or there will be none: wget has connected for the next document
-        elif not self._is_forbidden_if(each, wget.is_between):
-            return self._hold(each)
-        each.let_go()
+            _forbid(running)  # the answer has begun, or there will be none: wget has connected for the next document
+        elif not self._is_forbidden_if(running, wget.is_between):
+            return self._hold(running)
+        running.let_go()
         return False
 
-    def _hold(self, each: Running) -> bool:
+    def _hold(self, running: Running) -> bool:
         """Hold one at its system calls, if it is not; where that cannot be, kill it if its answer is late."""
-        if each.held is not None:
+        if running.held is not None:
             return False
         try:
-            each.held = Held(each.process.pid)
+            running.held = Held(running.process.pid)
         except OSError:
-            is_late = time.monotonic() - each.ending > _LONGEST_ANSWER
-            if not self._is_forbidden_if(each, wget.is_answered) and is_late:
-                each.kill(ENDED_EARLY)
-        return each.held is not None
+            is_late = time.monotonic() - running.ending > _LONGEST_ANSWER
+            if not self._is_forbidden_if(running, wget.is_answered) and is_late:
+                running.kill(ENDED_EARLY)
+        return running.held is not None
 
-    def _is_forbidden_if(self, each: Running, state: Callable[[int, Path], bool]) -> bool:
+    def _is_forbidden_if(self, running: Running, state: Callable[[int, Path], bool]) -> bool:
         """Forbid requests to one that is in a state, and still is in it afterwards; return whether it was."""
-        pid = each.process.pid
+        pid = running.process.pid
         if not state(pid, self._folder):
             return False
-        _forbid(each)
+        _forbid(running)
         if not state(pid, self._folder):
-            each.killed = None
-            _limit(each, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-        return each.killed is not None
+            running.killed = None
+            _limit(running, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        return running.killed is not None
 
-    def _finish(self, each: Running) -> bool:
+    def _finish(self, running: Running) -> bool:
         """End the pauses of one that makes no requests any more; give up its lock and its slot."""
-        if each.killed != DRAINED or not wget.is_between(each.process.pid, self._folder):
+        if running.killed != DRAINED or not wget.is_between(running.process.pid, self._folder):
             return False
-        if not each.freed:
-            self._free(each)
-        return end_sleep(each.process.pid)
+        if not running.freed:
+            self._free(running)
+        return end_sleep(running.process.pid)
 
     @staticmethod
-    def _free(each: Running) -> None:
+    def _free(running: Running) -> None:
         """Give up the lock and the slot of one that sends nothing any more; it has them open, too."""
-        each.freed = True
-        _note_pause(each)
-        for fd in (each.lock, each.place):
+        running.freed = True
+        _note_pause(running)
+        for fd in (running.lock, running.place):
             fcntl.flock(fd, fcntl.LOCK_UN)
 
     def end(self) -> list[Running]:
         """End all wgets and return them: SIGTERM first, SIGKILL after `_PATIENT_END` seconds."""
-        for each in self._running:
-            each.let_go()
-            each.killed = each.killed or (None if each.has_ended else ENDED_EARLY)
-            each.send(signal.SIGTERM)
-            each.send(signal.SIGCONT)
-        for each in self._running:
+        for running in self._running:
+            running.let_go()
+            running.killed = running.killed or (None if running.has_ended else ENDED_EARLY)
+            running.send(signal.SIGTERM)
+            running.send(signal.SIGCONT)
+        for running in self._running:
             try:
-                each.process.wait(_PATIENT_END)
+                running.process.wait(_PATIENT_END)
             except subprocess.TimeoutExpired:
-                each.process.kill()
-                each.process.wait()
+                running.process.kill()
+                running.process.wait()
         ended = list(self._running)
-        for each in ended:
-            self._release(each)
+        for running in ended:
+            self._release(running)
         return ended
 
     def watch(self, room: int | None) -> None:
@@ -530,25 +530,25 @@ class Wgets:
         `room` is the number of bytes that the crawl may still keep; None without a limit.
         """
         now = time.monotonic()
-        for each in self._running:
-            if now - each.watched >= _WATCH and not each.stopped_until and not each.freed:
-                each.watched = now
-                self._watch(each, room, now)
-            self._hold_or_end(each, now)
+        for running in self._running:
+            if now - running.watched >= _WATCH and not running.stopped_until and not running.freed:
+                running.watched = now
+                self._watch(running, room, now)
+            self._hold_or_end(running, now)
 
-    def _watch(self, each: Running, room: int | None, now: float) -> None:
-        begun = wget.begun(each.files.log)
-        if begun != each.begun:
-            each.begun, each.since = begun, now
-            new, each.counted = wget.count_begun(each.files.log, each.counted)
-            each.documents += new
-        why = self._too_much(each, room)  # first: on a busy machine a document that is too big may also be too slow
-        if why is None and each.begun and now - each.since > self._settings.timeout + each.wait + _GRACE:
+    def _watch(self, running: Running, room: int | None, now: float) -> None:
+        begun = wget.begun(running.files.log)
+        if begun != running.begun:
+            running.begun, running.since = begun, now
+            new, running.counted = wget.count_begun(running.files.log, running.counted)
+            running.documents += new
+        why = self._too_much(running, room)  # first: on a busy machine a document that is too big may also be too slow
+        if why is None and running.begun and now - running.since > self._settings.timeout + running.wait + _GRACE:
             why = Killed(Status.TIME_LIMIT, Reason.TIME_LIMIT)
         if why is not None:
-            each.kill(why)
+            running.kill(why)
 
-    def _too_much(self, each: Running, room: int | None) -> Killed | None:
+    def _too_much(self, running: Running, room: int | None) -> Killed | None:
         """Return why wget must be killed: the current document, or the whole batch, is too large; or it is not wanted.
 
         Small documents of a type that is not kept come whole: another wget would cost more.
@@ -556,67 +556,67 @@ class Wgets:
         most = self._settings.max_file_size
         if not most and room is None and self._types is None:
             return None
-        size = wget.bytes_so_far(each.process.pid, self._folder)
+        size = wget.bytes_so_far(running.process.pid, self._folder)
         if most and size > most + _SLACK:
             return Killed(Status.QUOTA, Reason.TOO_BIG)
         if room is not None and size > room + _SLACK:
             return Killed(Status.QUOTA, OVER_SIZE)
-        if self._types and size > _SLACK and self._types.spares(wget.declared_type(each.files.log, each.begun)):
+        if self._types and size > _SLACK and self._types.spares(wget.declared_type(running.files.log, running.begun)):
             return Killed(Status.TYPE, Reason.TYPE)
-        return ENDED_EARLY if room is not None and wget.bytes_fetched(each.files) > room + _SLACK else None
+        return ENDED_EARLY if room is not None and wget.bytes_fetched(running.files) > room + _SLACK else None
 
     @staticmethod
-    def _hold_or_end(each: Running, now: float) -> None:
+    def _hold_or_end(running: Running, now: float) -> None:
         """Stop a wget whose server asked for a pause, before its next request; end it if the pause is long."""
-        if each.stopped_until and each.stopped_until <= now:
-            each.stopped_until, each.since = 0.0, now
-            each.send(signal.SIGCONT)
-        if not each.wait or each.stopped_until or each.killed or each.ending:
+        if running.stopped_until and running.stopped_until <= now:
+            running.stopped_until, running.since = 0.0, now
+            running.send(signal.SIGCONT)
+        if not running.wait or running.stopped_until or running.killed or running.ending:
             return  # without a wait between requests, wget cannot be stopped before the next one
-        each.seen = wget.pause_requested(each.files.log, each.seen, each.wait, time.time())
-        if each.seen.seconds is None:
+        running.seen = wget.pause_requested(running.files.log, running.seen, running.wait, time.time())
+        if running.seen.seconds is None:
             return
-        if is_held(each.seen.seconds, each.seen.in_a_row):
-            each.send(signal.SIGSTOP)
-            each.stopped_until = now + each.seen.seconds
-            each.seen = replace(each.seen, seconds=None)
+        if is_held(running.seen.seconds, running.seen.in_a_row):
+            running.send(signal.SIGSTOP)
+            running.stopped_until = now + running.seen.seconds
+            running.seen = replace(running.seen, seconds=None)
         else:
-            each.kill(ENDED_EARLY)
+            running.kill(ENDED_EARLY)
 
-    def _release(self, each: Running) -> None:
+    def _release(self, running: Running) -> None:
         """Record the pause that the server asked for, for all jobs; then release the server's lock and the slot."""
-        self._running.remove(each)
-        each.ended = time.monotonic()
-        each.documents += wget.count_begun(each.files.log, each.counted)[0]
-        if each.killed is not None and each.killed.status and wget.begun(each.files.log) != each.begun:
+        self._running.remove(running)
+        running.ended = time.monotonic()
+        running.documents += wget.count_begun(running.files.log, running.counted)[0]
+        if running.killed is not None and running.killed.status and wget.begun(running.files.log) != running.begun:
             # wget had already begun the next document, which is not at fault
-            each.killed = DRAINED if each.killed.drained else ENDED_EARLY
-        if not each.freed:
-            _note_pause(each)
-        for fd in (each.lock, each.place, each.pidfd):
+            running.killed = DRAINED if running.killed.drained else ENDED_EARLY
+        if not running.freed:
+            _note_pause(running)
+        for fd in (running.lock, running.place, running.pidfd):
             os.close(fd)
 
 
-def _forbid(each: Running) -> None:
+def _forbid(running: Running) -> None:
     """Let wget open no more files and connections: it makes no other request, fails all that is left, and ends."""
-    each.killed = DRAINED
-    _limit(each, _NO_MORE_FILES)
+    running.killed = DRAINED
+    _limit(running, _NO_MORE_FILES)
 
 
-def _limit(each: Running, most: int) -> None:
+def _limit(running: Running, most: int) -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]  # wget's as well; it stays, so that the other can be undone
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        resource.prlimit(each.process.pid, resource.RLIMIT_NOFILE, (most, hard))
+        resource.prlimit(running.process.pid, resource.RLIMIT_NOFILE, (most, hard))
 
 
-def _note_pause(each: Running) -> None:
+def _note_pause(running: Running) -> None:
     """Write into the lock of its server that it was asked now, and the pause that the server asked for."""
-    seen = wget.pause_requested(each.files.log, each.seen, each.wait, time.time(), ended=True)
-    left = max(0.0, each.stopped_until - time.monotonic())
-    note(each.lock, left if seen.seconds is None else seen.seconds, seen.in_a_row)
+    seen = wget.pause_requested(running.files.log, running.seen, running.wait, time.time(), ended=True)
+    left = max(0.0, running.stopped_until - time.monotonic())
+    note(running.lock, left if seen.seconds is None else seen.seconds, seen.in_a_row)
 
 
-def _check_begun(each: Running) -> None:
+def _check_begun(running: Running) -> None:
     """Raise CrawlFailed with wget's message if it failed before its first document: a retry would fail as well."""
-    if each.process.returncode != 0 and not each.killed and not wget.begun(each.files.log):
-        raise CrawlFailed(f"wget ended with {each.process.returncode}: {wget.complaint(each.files)}")
+    if running.process.returncode != 0 and not running.killed and not wget.begun(running.files.log):
+        raise CrawlFailed(f"wget ended with {running.process.returncode}: {wget.complaint(running.files)}")

@@ -77,26 +77,26 @@ WATCH_QUIET: Final = 15.0
 
 def read(text: str) -> frozenset[int]:
     """Return the numbers that a text names, as many as one form may; what is none is left out."""
-    found: set[int] = set()
-    for each in text[:20_000].split(","):
-        first, dash, last = each.partition("-")
+    numbers: set[int] = set()
+    for part in text[:20_000].split(","):
+        first, dash, last = part.partition("-")
         if not (_is_number(first) and (not dash or _is_number(last))):
             continue
         low, high = int(first), int(last if dash else first)
-        found |= set(range(low, min(high + 1, low + AT_ONCE)))
-        if len(found) >= AT_ONCE:
+        numbers |= set(range(low, min(high + 1, low + AT_ONCE)))
+        if len(numbers) >= AT_ONCE:
             break
-    return frozenset(sorted(found, reverse=True)[:AT_ONCE])
+    return frozenset(sorted(numbers, reverse=True)[:AT_ONCE])
 
 
 def written(numbers: Iterable[int]) -> str:
     """Return numbers as a short text."""
     spans: list[list[int]] = []
-    for each in sorted(set(numbers)):
-        if spans and spans[-1][1] == each - 1:
-            spans[-1][1] = each
+    for number in sorted(set(numbers)):
+        if spans and spans[-1][1] == number - 1:
+            spans[-1][1] = number
         else:
-            spans.append([each, each])
+            spans.append([number, number])
     return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in spans)
 
 
@@ -176,10 +176,10 @@ def parse(body: bytes, kind: str) -> Form:
 
 def of_pairs(pairs: list[tuple[str, str]], file: SentFile | None = None) -> Form:
     """Return the form of names and values, and of a file."""
-    found: dict[str, list[str]] = {}
+    values_by_name: dict[str, list[str]] = {}
     for name, value in pairs:
-        found.setdefault(clean(name), []).append(clean(value))
-    return Form({name: tuple(values) for name, values in found.items()}, file=file)
+        values_by_name.setdefault(clean(name), []).append(clean(value))
+    return Form({name: tuple(values) for name, values in values_by_name.items()}, file=file)
 
 
 def clean(text: str) -> str:

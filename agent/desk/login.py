@@ -116,10 +116,10 @@ class Persons:
     def all(self) -> dict[str, Person]:
         """Return the persons by key; none without the file. Raises SettingsError for faults, OSError."""
         try:
-            found = os.stat(self._archive.people)  # noqa: PTH116 # asked for each request
+            status = os.stat(self._archive.people)  # noqa: PTH116 # asked for each request
         except FileNotFoundError:
             return {}
-        state = (found.st_ino, found.st_size, found.st_mtime_ns)
+        state = (status.st_ino, status.st_size, status.st_mtime_ns)
         with self._lock:
             if state != self._known[0]:
                 self._known = state, people.load(self._archive) or {}
@@ -144,14 +144,14 @@ class Persons:
         if name in known and not is_told:
             return known[name]
         if is_told:
-            found = [each for each in known.values() if name and name == (each.unix or each.key)]
+            persons = [person for person in known.values() if name and name == (person.unix or person.key)]
         else:
-            found = [each for each in known.values() if name and name == each.unix]
-        return found[0] if len(found) == 1 else None
+            persons = [person for person in known.values() if name and name == person.unix]
+        return persons[0] if len(persons) == 1 else None
 
     def of_feed(self, secret: str) -> Person | None:
         """Return the person whose feed has a secret in its address; None without one."""
-        return next((each for each in self.all().values() if is_of(each, secret)), None)
+        return next((person for person in self.all().values() if is_of(person, secret)), None)
 
 
 def told_by_proxy(settings: ReadersSettings, peer: str, headers: Mapping[str, str]) -> str:
@@ -231,13 +231,13 @@ def _keys(name: str, address: str) -> tuple[tuple[_Key, int], ...]:
 
 def _network(address: str) -> str:
     try:
-        found = ip_address(address.partition("%")[0])
+        ip = ip_address(address.partition("%")[0])
     except ValueError:
         return address
-    if not isinstance(found, IPv6Address):
-        return str(found)
-    mapped = found.ipv4_mapped
-    return str(ip_network((found, 64), strict=False)) if mapped is None else str(mapped)
+    if not isinstance(ip, IPv6Address):
+        return str(ip)
+    mapped = ip.ipv4_mapped
+    return str(ip_network((ip, 64), strict=False)) if mapped is None else str(mapped)
 
 
 # == tokens, pure =====================================================================================================
@@ -260,12 +260,12 @@ class Tokens:
     def read(self, text: str, session: str, action: str) -> FormToken:
         """Return what a token says; of a foreign or broken one, what it says of the state, if it does."""
         try:
-            said, is_ours = self._forms.loads(text), True
+            values, is_ours = self._forms.loads(text), True
         except BadData:
-            said, is_ours = self._unsafely(text), False
-        if not (isinstance(said, list) and len(said) == 4 and all(isinstance(each, str) for each in said)):
+            values, is_ours = self._unsafely(text), False
+        if not (isinstance(values, list) and len(values) == 4 and all(isinstance(value, str) for value in values)):
             return FormToken("", "", False)
-        return FormToken(said[2], said[3], is_ours and said[0] == session and said[1] == action)
+        return FormToken(values[2], values[3], is_ours and values[0] == session and values[1] == action)
 
     def _unsafely(self, text: str) -> object:
         """Return what a token says that another start signed: which state a form showed is no secret."""
@@ -281,10 +281,10 @@ class Tokens:
     def of_preview(self, text: str) -> tuple[str, str] | None:
         """Return session and record of a preview; None for a token that is not valid, or not any more."""
         try:
-            said = self._previews.loads(text, max_age=forms.PREVIEW_SECONDS)
+            values = self._previews.loads(text, max_age=forms.PREVIEW_SECONDS)
         except BadData:
             return None
-        return (str(said[0]), str(said[1])) if isinstance(said, list) and len(said) == 2 else None
+        return (str(values[0]), str(values[1])) if isinstance(values, list) and len(values) == 2 else None
 
 
 # == sessions =========================================================================================================
@@ -356,24 +356,24 @@ class Sessions:
             return None
         now = self._clock()
         with self._lock:
-            found = self._known.get(secret)
-            if found is None:
+            session = self._known.get(secret)
+            if session is None:
                 return None
-            if now - found.seen > forms.IDLE_SECONDS or now - found.began > forms.LONGEST_SECONDS:
+            if now - session.seen > forms.IDLE_SECONDS or now - session.began > forms.LONGEST_SECONDS:
                 del self._known[secret]
                 return None
-            found.seen = now
-            found.is_used = True
-            return found
+            session.seen = now
+            session.is_used = True
+            return session
 
     def named(self, public: str) -> Session | None:
         """Return the open session of a public name; None without one."""
         now = self._clock()
         with self._lock:
-            for each in self._known.values():
-                if each.public == public:
-                    is_over = now - each.seen > forms.IDLE_SECONDS or now - each.began > forms.LONGEST_SECONDS
-                    return None if is_over else each
+            for session in self._known.values():
+                if session.public == public:
+                    is_over = now - session.seen > forms.IDLE_SECONDS or now - session.began > forms.LONGEST_SECONDS
+                    return None if is_over else session
         return None
 
     def renew(self, session: Session) -> str:
@@ -392,7 +392,9 @@ class Sessions:
     def end_of(self, person: str, but: Session | None = None) -> None:
         """End the sessions of a person, all but one."""
         with self._lock:
-            for secret in [each.secret for each in self._known.values() if each.person == person and each is not but]:
+            for secret in [
+                session.secret for session in self._known.values() if session.person == person and session is not but
+            ]:
                 del self._known[secret]
 
     # -- what a session keeps ----------------------------------------------------------------------------------------
@@ -416,8 +418,8 @@ class Sessions:
     def hear(self, session: Session) -> list[tuple[str, str]]:
         """Return what is to be told with this page, once."""
         with self._lock:
-            found, session.said = session.said, []
-        return found
+            messages, session.said = session.said, []
+        return messages
 
 
 def _worth(session: Session) -> tuple[bool, float]:

@@ -123,7 +123,7 @@ class FieldSet:
     @property
     def has_forms(self) -> bool:
         """Whether something in it can be changed."""
-        return any(each.kind != "told" for each in self.fields)
+        return any(form_field.kind != "told" for form_field in self.fields)
 
 
 # -- snapshots ---------------------------------------------------------------------------------------------------------
@@ -566,20 +566,20 @@ class TrialPage:
     is_good: bool
 
     @classmethod
-    def of(cls, found: Trial | None, fault: str, sentences: Mapping[str, str]) -> TrialPage:
+    def of(cls, trial: Trial | None, fault: str, sentences: Mapping[str, str]) -> TrialPage:
         """Return a trial as pages show it; None: it runs, or ended with a fault."""
-        if found is None:
+        if trial is None:
             return cls(not fault, fault, (), (), (), 0, (), is_good=False)
-        refused = sorted(found.refused.items(), key=lambda each: -each[1])
+        refused = sorted(trial.refused.items(), key=lambda pair: -pair[1])
         return cls(
             runs=False,
             fault="",
-            robots=tuple(found.robots),
-            starts=tuple(tuple(chain) for chain in found.starts),
-            would=tuple(found.would),
-            number=found.number,
+            robots=tuple(trial.robots),
+            starts=tuple(tuple(chain) for chain in trial.starts),
+            would=tuple(trial.would),
+            number=trial.number,
             refused=tuple((word, count, sentences.get(word, "")) for word, count in refused),
-            is_good=found.is_good,
+            is_good=trial.is_good,
         )
 
 

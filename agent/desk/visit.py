@@ -63,12 +63,12 @@ class OpenedGate(KnownGate):
 
     def _with_record(self, own: DomainFacts) -> DomainFacts:
         snapshots = [
-            opened_to_staff(each)
+            opened_to_staff(snapshot)
             if self._record is None
-            else replace(each, standing=Standing.OPEN, until=None)
-            if own.records.get(each.seq) == self._record
-            else each
-            for each in own.snapshots
+            else replace(snapshot, standing=Standing.OPEN, until=None)
+            if own.records.get(snapshot.seq) == self._record
+            else snapshot
+            for snapshot in own.snapshots
         ]
         return DomainFacts(snapshots, own.records)
 
@@ -95,10 +95,10 @@ class OpenedRecords(ReaderRecords):
         except NotFound:
             return None
 
-    def _judged(self, each: KeptHead) -> tuple[RecordHead | None, datetime | None]:
-        if self._record in (None, each.head.id):
-            return each.head, None
-        return super()._judged(each)
+    def _judged(self, kept_head: KeptHead) -> tuple[RecordHead | None, datetime | None]:
+        if self._record in (None, kept_head.head.id):
+            return kept_head.head, None
+        return super()._judged(kept_head)
 
 
 class OpenedServices(Services):
@@ -231,14 +231,14 @@ class _OfThread(threading.local):
         self._known: OrderedDict[str | None, Services] = OrderedDict()
 
     def of(self, record: str | None) -> Services:
-        found = self._known.get(record)
-        if found is None:
-            found = self._known[record] = OpenedServices(self._shared, record)
+        services = self._known.get(record)
+        if services is None:
+            services = self._known[record] = OpenedServices(self._shared, record)
             while len(self._known) > _SERVICES:
                 self._known.popitem(last=False)[1].close()
         self._known.move_to_end(record)
-        found.look()
-        return found
+        services.look()
+        return services
 
 
 # == visit ============================================================================================================
@@ -299,10 +299,10 @@ class DeskVisit(Visit):
             status = self.problem.status
         return HTMLResponse(self.renderer(view, self), status, {**NO_STORE, **(headers or {})})
 
-    def led(self, place: str, said: str = "", kind: str = "done") -> Response:
+    def led(self, place: str, message: str = "", kind: str = "done") -> Response:
         """Lead to a page after a form was taken; it tells what was done (a msgid, or text)."""
-        if said:
-            self.desk.sessions.say(self.session, kind, said)
+        if message:
+            self.desk.sessions.say(self.session, kind, message)
         return RedirectResponse(place, 303, dict(NO_STORE))
 
     def typed(self, name: str, otherwise: str) -> str:

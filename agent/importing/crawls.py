@@ -194,7 +194,7 @@ class HostCuts:
             for url, sightings in urls:
                 kept = _thinned(sightings, self.most_versions)
                 left = {position for version in self._shown(versions_of(kept)) for position in version.positions}
-                yield from ((each.position, url) for each in sightings if each.position not in left)
+                yield from ((sighting.position, url) for sighting in sightings if sighting.position not in left)
 
     def _shown(self, versions: list[UrlVersion]) -> Iterator[UrlVersion]:
         begin: int | None = None
@@ -264,7 +264,7 @@ def _replacements(sightings: Sequence[Sighting]) -> Iterator[tuple[int, int, int
     A crawl has versions of a URL among those of all crawls, and among its own.
     """
     crawls = {sighting.crawl for sighting in sightings}
-    own = ([each for each in sightings if each.crawl == crawl] for crawl in crawls if len(crawls) > 1)
+    own = ([sighting for sighting in sightings if sighting.crawl == crawl] for crawl in crawls if len(crawls) > 1)
     for group in itertools.chain([sightings], own):
         for version in versions_of(group):
             if version.replaced is not None:
@@ -278,11 +278,11 @@ def _thinned(sightings: Sequence[Sighting], limits: Mapping[int, int]) -> Sequen
     Those are the first, the last, and every n-th between them.
     """
     for crawl, most in limits.items():
-        versions = versions_of(each for each in sightings if each.crawl == crawl)
+        versions = versions_of(sighting for sighting in sightings if sighting.crawl == crawl)
         if len(versions) > most:
             chosen = {number * (len(versions) - 1) // (most - 1) for number in range(most)}
             kept = {position for number in chosen for position in versions[number].positions}
-            sightings = [each for each in sightings if each.crawl != crawl or each.position in kept]
+            sightings = [sighting for sighting in sightings if sighting.crawl != crawl or sighting.position in kept]
     return sightings
 
 

@@ -132,45 +132,49 @@ def snapshot(fields: Mapping[str, str], block: bytes) -> NamedSnapshot:
     """Return what a snapshot's record names. Raises Damaged for anything that an archive could not have."""
     lines = [line.partition(":") for line in block.decode("utf-8", "replace").splitlines() if line.strip()]
     pairs = [(name.strip().lower(), value.strip()) for name, _, value in lines]
-    said = dict(pairs)
-    tag = _tag(said.get("committag", ""))
+    values = dict(pairs)
+    tag = _tag(values.get("committag", ""))
     if _uri(fields) != f"{SNAPSHOT}{tag}":
         raise Damaged(f"the record of {_uri(fields)} names {tag}")
     sources, ended = ([value for name, value in pairs if name == what] for what in ("source", "source-end"))
     faults = [
-        *(f"{name} {said.get(name)!r}" for name in ("complete", "held") if said.get(name) not in ("yes", "no")),
-        *([f"errors {said['errors']!r}"] if said.get("errors", "kept") not in ("kept", "no", "") else []),
-        *([f"met {said['met']!r}"] if said.get("met", "unknown") not in ("listed", "unknown") else []),
-        *(f"{name} {said.get(name)!r}" for name in ("sequence", "time") if not _NUMBER.fullmatch(said.get(name, ""))),
+        *(f"{name} {values.get(name)!r}" for name in ("complete", "held") if values.get(name) not in ("yes", "no")),
+        *([f"errors {values['errors']!r}"] if values.get("errors", "kept") not in ("kept", "no", "") else []),
+        *([f"met {values['met']!r}"] if values.get("met", "unknown") not in ("listed", "unknown") else []),
         *(
-            f"{name} {said[name]!r}"
-            for name in ("seen", "before")
-            if said.get(name) and not _TREE.fullmatch(said[name])
+            f"{name} {values.get(name)!r}"
+            for name in ("sequence", "time")
+            if not _NUMBER.fullmatch(values.get(name, ""))
         ),
-        *([] if _TREE.fullmatch(said.get("tree", "")) else [f"tree {said.get('tree')!r}"]),
-        *(f"source {each!r}" for each in (*sources, *ended) if not _SOURCE.fullmatch(each)),
-        *_strange_names(said.get("publication", ""), said.get("job", ""), said.get("import", "")),
+        *(
+            f"{name} {values[name]!r}"
+            for name in ("seen", "before")
+            if values.get(name) and not _TREE.fullmatch(values[name])
+        ),
+        *([] if _TREE.fullmatch(values.get("tree", "")) else [f"tree {values.get('tree')!r}"]),
+        *(f"source {source!r}" for source in (*sources, *ended) if not _SOURCE.fullmatch(source)),
+        *_strange_names(values.get("publication", ""), values.get("job", ""), values.get("import", "")),
     ]
-    if not faults and int(said["time"]) > (now() + _SKEW).timestamp():
-        faults.append(f"time {said['time']}")
+    if not faults and int(values["time"]) > (now() + _SKEW).timestamp():
+        faults.append(f"time {values['time']}")
     if faults:
         raise Damaged(f"{tag}: its record cannot be right: {', '.join(faults)}")
     return NamedSnapshot(
         tag=tag,
-        publication=said["publication"],
-        job=said.get("job", ""),
-        complete=said["complete"] == "yes",
-        held=said["held"] == "yes",
-        errors=said.get("errors") == "kept",
-        sequence=int(said["sequence"]),
-        tree=said["tree"],
-        seen=said.get("seen", "") if said.get("seen") != said["tree"] else "",
-        before=said.get("before", ""),
-        sources=tuple(each.partition(":")[2] for each in sources),
-        time=int(said["time"]),
-        ended=tuple(each.partition(":")[2] for each in ended),
-        imported_by=said.get("import", ""),
-        met_is_listed=said.get("met") == "listed",
+        publication=values["publication"],
+        job=values.get("job", ""),
+        complete=values["complete"] == "yes",
+        held=values["held"] == "yes",
+        errors=values.get("errors") == "kept",
+        sequence=int(values["sequence"]),
+        tree=values["tree"],
+        seen=values.get("seen", "") if values.get("seen") != values["tree"] else "",
+        before=values.get("before", ""),
+        sources=tuple(source.partition(":")[2] for source in sources),
+        time=int(values["time"]),
+        ended=tuple(source.partition(":")[2] for source in ended),
+        imported_by=values.get("import", ""),
+        met_is_listed=values.get("met") == "listed",
     )
 
 
@@ -288,10 +292,10 @@ def _redirect(tag: CommitTag, url: str, text: str) -> Redirect:
     status, target, time = rest[:3], rest[6 : -_TIME - 3], rest[-_TIME:]
     if "\0" in text or text == rest or rest != _TAB.join((status, target, time)):
         raise Damaged(f"{tag}: {text[:200]!r} is no redirect of {url}")
-    found = read_list(f"{url}\t{status}\t{target}\t{time}\n".encode("ascii", "replace"), place_of(url))[0]
-    if domain_of(found.url) != tag.domain:
+    redirect = read_list(f"{url}\t{status}\t{target}\t{time}\n".encode("ascii", "replace"), place_of(url))[0]
+    if domain_of(redirect.url) != tag.domain:
         raise Damaged(f"{tag}: {url} is of another domain")
-    return found
+    return redirect
 
 
 # == rows, pure =======================================================================================================
@@ -379,10 +383,10 @@ def read_places(rows: Rows) -> Iterator[Arc | Lines]:
     """Yield the ARCs of a snapshot in order of the bytes of their paths, then its lists of redirects."""
     for (section, place), own in groupby(rows, key=lambda parts: (parts[0], parts[1])):
         if section == _LISTS:
-            found = Lines(place.decode())
+            redirects = Lines(place.decode())
             for _, _, line, flags in own:
-                _add_line(found, line, flags)
-            yield found
+                _add_line(redirects, line, flags)
+            yield redirects
         else:
             arc = Arc(os.fsdecode(place))
             for parts in own:
@@ -390,9 +394,9 @@ def read_places(rows: Rows) -> Iterator[Arc | Lines]:
             yield arc
 
 
-def _add_line(found: Lines, line: bytes, flags: bytes) -> None:
-    into = {_SEEN: (found.lines, found.seen), _ONLY_SEEN: (found.seen,)}
-    for lines in into.get(flags, (found.lines,)):
+def _add_line(redirects: Lines, line: bytes, flags: bytes) -> None:
+    into = {_SEEN: (redirects.lines, redirects.seen), _ONLY_SEEN: (redirects.seen,)}
+    for lines in into.get(flags, (redirects.lines,)):
         if line not in lines[-1:]:  # the same record may be in two of the files
             lines.append(line)
 

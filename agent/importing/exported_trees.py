@@ -145,9 +145,9 @@ class _Work:
         """Yield the places of the tree before, each with its key: ARCs by the bytes of their paths, then its lists."""
         if self._before is None:
             return
-        for each in documents(self._store, self._before):
-            named = (part for name, blob in each.files.items() for part in (os.fsencode(name), blob.encode()))
-            self._sorter.add(b"\0".join([b"1", os.fsencode(each.path), *named]))
+        for document in documents(self._store, self._before):
+            named = (part for name, blob in document.files.items() for part in (os.fsencode(name), blob.encode()))
+            self._sorter.add(b"\0".join([b"1", os.fsencode(document.path), *named]))
         top = self._store.find(self._before, REDIRECTS)
         for place, entry in redirect_lists.places(self._store, top):
             self._sorter.add(b"\0".join([b"2", place.encode(), b"", entry.oid.encode()]))
@@ -371,40 +371,42 @@ class Intake:
 
     def _record(self, file: str, record: ForeignRecord) -> None:
         try:
-            found = self._read(record)
+            named = self._read(record)
         except Damaged as error:
             self._fault(f"{file}: {error}")
             return
-        if isinstance(found, NamedSnapshot):
-            self._snapshot(found)
-        elif found is not None and found.tag not in self.there:
-            blob = self._blob(record, found)
+        if isinstance(named, NamedSnapshot):
+            self._snapshot(named)
+        elif named is not None and named.tag not in self.there:
+            blob = self._blob(record, named)
             if not record.whole():
                 return  # `records` complains
-            if isinstance(found, NamedMet):
-                self.lists[found.tag] = blob or ""
+            if isinstance(named, NamedMet):
+                self.lists[named.tag] = blob or ""
             else:
-                self.rows.add(row_of(found, blob))
+                self.rows.add(row_of(named, blob))
 
     def _read(self, record: ForeignRecord) -> Named | NamedSnapshot | None:
         """Return what a record names, its HTTP head read; None where that is nothing, or it is not whole."""
         if exported_records.is_snapshot(record.fields):
             block = _block(record)
             return exported_records.snapshot(record.fields, block) if record.whole() else None
-        found = exported_records.named(record.fields)
-        self.named, self.others = self.named + (found is not None), self.others + (record.type == "response")
-        if isinstance(found, NamedMet) and record.length > exported_records.LONGEST_MET:
-            raise Damaged(f"{found.tag}: a list of {record.length} bytes of what its crawl met")
-        if isinstance(found, NamedDocument) and found.stored and record.type == "response":
+        named = exported_records.named(record.fields)
+        self.named, self.others = self.named + (named is not None), self.others + (record.type == "response")
+        if isinstance(named, NamedMet) and record.length > exported_records.LONGEST_MET:
+            raise Damaged(f"{named.tag}: a list of {record.length} bytes of what its crawl met")
+        if isinstance(named, NamedDocument) and named.stored and record.type == "response":
             _skip_head(record)
-        return found
+        return named
 
-    def _snapshot(self, found: NamedSnapshot) -> None:
-        known = self.snapshots.setdefault(found.tag, found)
-        if known.tree != found.tree:
-            self.refused[found.tag] = f"two of the files say different things of it: trees {known.tree}, {found.tree}"
-        if self._is_there(found):
-            self.there.add(found.tag)
+    def _snapshot(self, snapshot: NamedSnapshot) -> None:
+        known = self.snapshots.setdefault(snapshot.tag, snapshot)
+        if known.tree != snapshot.tree:
+            self.refused[snapshot.tag] = (
+                f"two of the files say different things of it: trees {known.tree}, {snapshot.tree}"
+            )
+        if self._is_there(snapshot):
+            self.there.add(snapshot.tag)
 
     def _blob(self, record: ForeignRecord, named: Named) -> str | None:
         """Store the body of a record; return its blob, None where there is none, or the record is not whole."""

@@ -115,8 +115,8 @@ def file_part(file: IO[bytes], size: int, name: str, report: Report, *, before: 
         stream = stream_of(file, size)
     except WebarcError as error:
         raise type(error)(f"{name}: {error}") from None
-    found = records_of(stream, lambda what, where: report.losses.add(name, what, f"at byte {where}"))
-    return Part(name, found, lambda: before + stream.taken, crawl)
+    records = records_of(stream, lambda what, where: report.losses.add(name, what, f"at byte {where}"))
+    return Part(name, records, lambda: before + stream.taken, crawl)
 
 
 def shown(name: str | os.PathLike[str]) -> str:

@@ -55,14 +55,14 @@ class _Answer:
 
     @property
     def status(self) -> int:
-        said = self.own.get("statuscode", "")
-        return int(said) if said.isascii() and said.isdecimal() and len(said) < 4 else 0
+        code = self.own.get("statuscode", "")
+        return int(code) if code.isascii() and code.isdecimal() and len(code) < 4 else 0
 
     @property
     def size(self) -> int | None:
         """The bytes of the body as HTTrack received it."""
-        said = self.own.get("size", "")
-        return int(said) if said.isascii() and said.isdecimal() and len(said) < 19 else None
+        text = self.own.get("size", "")
+        return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
 
 
 class HttrackRecord:
@@ -149,8 +149,8 @@ class _Mirror:
                 self._loss("a body of the cache that is damaged or cut off", answer.url)
             if body is not None:
                 body.close()
-        for each in sorted(unseen):
-            self._loss("an answer that HTTrack fetched, and that is not in its cache", each)
+        for missing_url in sorted(unseen):
+            self._loss("an answer that HTTrack fetched, and that is not in its cache", missing_url)
 
     def _body(self, entry: _Entry, answer: _Answer) -> tuple[IO[bytes] | None, int]:
         """Return the body of an answer and its size, from the cache or the mirror; None where there is none."""
@@ -206,10 +206,10 @@ def _entries(file: IO[bytes], complain: Callable[[str], None]) -> Iterator[_Entr
                 place = entry.place + packed
                 continue
         complain(f"at byte {place}; `httrack --continue` in its folder completes a mirror")
-        found = _next(file, place + 1)
-        if found is None:
+        following = _next(file, place + 1)
+        if following is None:
             return
-        place = found
+        place = following
 
 
 def _next(file: IO[bytes], place: int) -> int | None:
@@ -218,7 +218,7 @@ def _next(file: IO[bytes], place: int) -> int | None:
     before = b""
     while data := file.read(_CHUNK):
         data = before + data
-        places = [found for found in (data.find(_ENTRY), data.find(_DIRECTORY)) if found >= 0]
+        places = [offset for offset in (data.find(_ENTRY), data.find(_DIRECTORY)) if offset >= 0]
         if places:
             return file.tell() - len(data) + min(places)
         before = data[-len(_ENTRY) + 1 :]
@@ -277,8 +277,8 @@ def _answer(entry: _Entry) -> _Answer | None:
         return None
     own, kept = dict[str, str](), list[bytes]()
     for line in head.replace(b"\r\n", b"\n").split(b"\n"):
-        if found := _OWN.fullmatch(line):
-            own[found[1].decode("ascii").lower()] = found[2].decode("utf-8", "surrogateescape")
+        if match := _OWN.fullmatch(line):
+            own[match[1].decode("ascii").lower()] = match[2].decode("utf-8", "surrogateescape")
         elif line:
             kept.append(line)
     if charset := own.get("charset", "").encode("ascii", "ignore"):
@@ -303,9 +303,9 @@ def _inside(mirror: Path, saved: str) -> Path | None:
 
 
 def _modified(answer: _Answer) -> datetime | None:
-    found = re.search(rb"^last-modified:\s*(.+?)\s*$", answer.head, re.IGNORECASE | re.MULTILINE)
+    match = re.search(rb"^last-modified:\s*(.+?)\s*$", answer.head, re.IGNORECASE | re.MULTILINE)
     try:
-        return parsedate_to_datetime(found[1].decode("latin-1")) if found else None
+        return parsedate_to_datetime(match[1].decode("latin-1")) if match else None
     except (ValueError, TypeError, OverflowError):
         return None
 
@@ -319,8 +319,8 @@ def _times(mirror: Path) -> tuple[datetime | None, dict[str, int], set[str]]:
     """Return when HTTrack began, for each URL the seconds from then to its answer, and the URLs that it has fetched."""
     begun = None
     with suppress(OSError, ValueError), _opened(mirror / "hts-log.txt") as file:
-        if found := _LAUNCHED.search(file.read(_LONGEST_LINE).decode("latin-1")):
-            begun = datetime.strptime(found[1], "%d %b %Y %H:%M:%S").astimezone()
+        if match := _LAUNCHED.search(file.read(_LONGEST_LINE).decode("latin-1")):
+            begun = datetime.strptime(match[1], "%d %b %Y %H:%M:%S").astimezone()
     seconds, fetched = dict[str, int](), set[str]()
     with suppress(OSError), _opened(mirror / CACHE / "new.txt") as file:
         first = begun.hour * 3600 + begun.minute * 60 + begun.second if begun else 0

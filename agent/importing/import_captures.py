@@ -225,15 +225,15 @@ class Resolving:
         if body is not None:
             return body
         with ExitStack() as stack:
-            found = _in_the_archive(self.archive, self.folder, revisit, stack)
-            return None if found is None else self._spooled(found, capture)
+            response = _in_the_archive(self.archive, self.folder, revisit, stack)
+            return None if response is None else self._spooled(response, capture)
 
-    def _spooled(self, found: _Found, capture: Capture) -> StoredBody:
-        head = http_response.parse_head(found.head)
+    def _spooled(self, response: _Found, capture: Capture) -> StoredBody:
+        head = http_response.parse_head(response.head)
         assert head is not None  # it was read before
-        position = self.spool.add(capture.url, capture.time, found.head, found.parts())
+        position = self.spool.add(capture.url, capture.time, response.head, response.parts())
         mime = mimetype.declared_type(head.content_type)
-        return StoredBody(self.batch, position, found.size, head.document_status, mime, _sha1(found))
+        return StoredBody(self.batch, position, response.size, head.document_status, mime, _sha1(response))
 
 
 def _place(revisit: dict[str, Any]) -> RecordPlace:
@@ -251,7 +251,7 @@ def _in_the_archive(archive: Archive, folder: Path, revisit: dict[str, Any], sta
     comparable = bool(wanted) and ":" not in wanted
     when = revisit["seen"] or revisit["time"]
     name = data_name(revisit["origin"])
-    known = (each for arc in places(revisit["origin"]) for each in _versions(store, arc, name, when))
+    known = (version for arc in places(revisit["origin"]) for version in _versions(store, arc, name, when))
     for valid, blob, head in known:
         packed = http_response.parse_head(head)
         by_time = valid and (not comparable or (packed is not None and bool(packed.get("content-encoding"))))
@@ -261,9 +261,9 @@ def _in_the_archive(archive: Archive, folder: Path, revisit: dict[str, Any], sta
         body.truncate()
         store.copy(blob, body.fileno())
         size = os.fstat(body.fileno()).st_size
-        found = _Found(head, body, size)
-        if packed is not None and (by_time or _sha1(found) == wanted):
-            return found
+        response = _Found(head, body, size)
+        if packed is not None and (by_time or _sha1(response) == wanted):
+            return response
     return None
 
 
@@ -283,9 +283,9 @@ def _versions(store: Repository, arc: str, name: str, seconds: int) -> Iterator[
             return
 
 
-def _sha1(found: _Found) -> str:
+def _sha1(response: _Found) -> str:
     digest = hashlib.sha1(usedforsecurity=False)
-    for part in found.parts():
+    for part in response.parts():
         digest.update(part)
     return base32(digest.digest())
 

@@ -81,8 +81,8 @@ def named(path: Path, name: str) -> str:
             return ""
     if start.lstrip().startswith(b"{") and (words := _har(start) or _collection(path)):
         return f"{name} {words}"
-    found = next((words for pattern, words in _FORMATS if pattern.match(start)), "")
-    return f"{name} {found}" if found else ""
+    remedy = next((words for pattern, words in _FORMATS if pattern.match(start)), "")
+    return f"{name} {remedy}" if remedy else ""
 
 
 def _har(start: bytes) -> str:
@@ -102,7 +102,9 @@ def _collection(path: Path) -> str:
     resources = package.get("resources") if isinstance(package, dict) else None
     if not isinstance(resources, list):
         return ""
-    named = ", ".join(str(each.get("path") or each.get("name")) for each in resources if isinstance(each, dict))
+    named = ", ".join(
+        str(resource.get("path") or resource.get("name")) for resource in resources if isinstance(resource, dict)
+    )
     return f"only names WACZ files (multi-WACZ); import those: {printable(named)[:_LONGEST_LIST]}"
 
 
@@ -174,7 +176,7 @@ def _noted(archive: Archive) -> tuple[tuple[int, str], set[str]]:
     """Return (number, commitTag) of the last commit that was read, and the hashes up to it."""
     try:
         note = files.read(archive.log / _NOTE) or {}
-        return (int(note["sequence"]), str(note["tag"])), {str(each) for each in note["sources"]}
+        return (int(note["sequence"]), str(note["tag"])), {str(digest) for digest in note["sources"]}
     except (Damaged, KeyError, TypeError, ValueError):
         return (0, ""), set()
 
@@ -218,7 +220,7 @@ class Source:
 
     def is_among(self, digests: Collection[str]) -> bool:
         """Return whether these have its content, or that of all WARC files in it."""
-        return self.digest in digests or (bool(self.inner) and all(each in digests for each in self.inner))
+        return self.digest in digests or (bool(self.inner) and all(digest in digests for digest in self.inner))
 
     @property
     def place(self) -> str:
@@ -271,10 +273,10 @@ def chosen(paths: Sequence[Path], spool: Path, stack: ExitStack, progress: Progr
 def files_of(paths: Sequence[Path], spool: Path, stack: ExitStack) -> tuple[Path, ...]:
     """Return the files that paths stand for, as `chosen` finds them. Raises UsageError."""
     faults: list[WebarcError] = []
-    found = tuple(path for each in paths for path, _ in _files(each, spool, stack, [], faults))
+    source_paths = tuple(path for given_path in paths for path, _ in _files(given_path, spool, stack, [], faults))
     for fault in faults:
         raise fault
-    return found
+    return source_paths
 
 
 def sources_of(paths: Sequence[Path]) -> list[Source]:
@@ -288,10 +290,10 @@ def listed(path: Path) -> list[Path]:
         data = sys.stdin.buffer.read() if path == STDIN else path.read_bytes()
     except OSError as error:
         raise UsageError(f"--list {shown(path)}: {error.strerror}") from None
-    found = [Path(os.fsdecode(line)) for line in data.replace(b"\r\n", b"\n").split(b"\n") if line.strip()]
-    if not found:
+    paths = [Path(os.fsdecode(line)) for line in data.replace(b"\r\n", b"\n").split(b"\n") if line.strip()]
+    if not paths:
         raise UsageError(f"--list {shown(path)}: there is no path in it")
-    return found
+    return paths
 
 
 def name_of(sources: Sequence[Source]) -> str:
@@ -342,13 +344,13 @@ def _files(
     elif path.is_dir():
         left_out: list[str] = []
         before = len(faults)
-        found = list(_inside(path, left_out, faults))
+        named_paths = list(_inside(path, left_out, faults))
         remarks += left_out
-        if not found and len(faults) == before:
+        if not named_paths and len(faults) == before:
             old = any(_OLD_CACHE in names for _, _, names in os.walk(path))
             why = "its cache is of an HTTrack before 3.31, which is not read" if old else _NOTHING
             raise UsageError("\n".join([*left_out, f"{shown(path)}: {why}"]))
-        yield from found
+        yield from named_paths
     elif path.is_file():
         yield path.resolve(), _name(path)
     else:

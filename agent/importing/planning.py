@@ -280,7 +280,7 @@ def newest_version(captures: Sequence[StoredCapture], *, complete: bool) -> Stor
 
     A failure is no version, and that the URL is gone is one only for a `complete` crawl: else the page stays.
     """
-    versions = [each for each in captures if each.content and (complete or each.content != GONE_CONTENT)]
+    versions = [capture for capture in captures if capture.content and (complete or capture.content != GONE_CONTENT)]
     if not versions:
         return captures[-1]
     newest = versions[-1]
@@ -310,11 +310,11 @@ def leave_out_known(index: ImportIndex, archive: Archive) -> None:
 def _is_known(index: ImportIndex, cut: StoredCut, archive: Archive, captures: CaptureIndex) -> bool:
     groups = groupby(index.captures_of(cut), key=lambda capture: capture.url)
     published = [newest_version(list(rows), complete=False) for _, rows in groups]
-    missing = [each for each in published if each.content and not _has_stored(captures, each)]
+    missing = [capture for capture in published if capture.content and not _has_stored(captures, capture)]
     if not missing:
         return True
     met = _met(archive, cut)
-    return all(any((name, each.time) in met for name in (each.url, *places(each.url))) for each in missing)
+    return all(any((name, capture.time) in met for name in (capture.url, *places(capture.url))) for capture in missing)
 
 
 def _has_stored(captures: CaptureIndex, capture: StoredCapture) -> bool:
@@ -325,11 +325,11 @@ def _has_stored(captures: CaptureIndex, capture: StoredCapture) -> bool:
 
 def _met(archive: Archive, cut: StoredCut) -> set[tuple[str, int]]:
     """Return ARC or URL, and time, of what crawls met unchanged that have the time of a snapshot."""
-    found: set[tuple[str, int]] = set()
+    names_and_times: set[tuple[str, int]] = set()
     try:
         store = Repository(archive.repository(cut.domain))
     except NotFound:
-        return found
+        return names_and_times
     for time, oid in store.refs(CRAWLS).items():
         if not 0 <= parse_compact_time(time).timestamp() - cut.time <= _LATER:
             continue
@@ -338,5 +338,5 @@ def _met(archive: Archive, cut: StoredCut) -> set[tuple[str, int]]:
         if crawl is not None and known is not None:
             tree = redirect_lists.seen_tree(crawl)
             met = (*redirect_lists.met_arcs(store, tree, known), *redirect_lists.met_redirects(store, tree, known))
-            found |= {(name, at.time) for name, at in met if at is not None}
-    return found
+            names_and_times |= {(name, at.time) for name, at in met if at is not None}
+    return names_and_times

@@ -62,21 +62,21 @@ class Wacz:
             if _directory_size(file, size) > _LARGEST_DIRECTORY:
                 raise Damaged(f"{name} is a ZIP of far more files than a WACZ has")
             self._zip = zipfile.ZipFile(file)
-            self._entries = {each.filename: each for each in self._zip.infolist() if not each.is_dir()}
+            self._entries = {entry.filename: entry for entry in self._zip.infolist() if not entry.is_dir()}
         except ZIP_FAULTS as error:
             raise Damaged(f"{name} is a ZIP that cannot be read: {error}") from None
         if climbing := next((path for path in self._entries if _CLIMBS.match(path)), None):
             raise Damaged(f"{name} has a file with a path out of it, {climbing[:200]!r}: no WACZ has one")
         self._package = self._read_package()
-        self._resources = {each.path: each for each in _resources(self._package)}
+        self._resources = {resource.path: resource for resource in _resources(self._package)}
         self._files = [path for path in self._entries if _RECORDS.fullmatch(path)]
         self._inner = [] if nested else [path for path in self._entries if _NESTED.fullmatch(path)]
         self._refuse_what_cannot_be_read()
 
     def digests(self) -> set[str]:
         """Return the SHA-256 that datapackage.json has of each WARC file; empty if it has not that of all."""
-        known = [each.digest for path, each in self._resources.items() if path in self._files]
-        hexed = {each.value.hex() for each in known if each is not None and each.algorithm == "sha256"}
+        known = [resource.digest for path, resource in self._resources.items() if path in self._files]
+        hexed = {digest.value.hex() for digest in known if digest is not None and digest.algorithm == "sha256"}
         return hexed if not self._inner and len(hexed) == len(self._files) else set()
 
     def parts(self, report: Report, step: Step) -> Iterator[Part]:
@@ -123,9 +123,9 @@ class Wacz:
             elif not missing and not self._nested and _PACKAGE not in self._entries:
                 words = ": it is a ZIP, and no WACZ; unpack it, and import its folder"
             raise Damaged(f"{self._name}: there is no WARC file in it{words}")
-        if any(each.flag_bits & _ENCRYPTED for each in taken):
+        if any(entry.flag_bits & _ENCRYPTED for entry in taken):
             raise Damaged(f"{self._name} is encrypted; unpack it, and import what is in it")
-        grown = sum(each.file_size for each in taken)
+        grown = sum(entry.file_size for entry in taken)
         if grown > BOMB_SIZE and grown > self._size * BOMB_FACTOR:
             raise Damaged(f"{self._name} would grow from {self._size} to {grown} bytes: that is an attack on the disk")
 
@@ -133,15 +133,15 @@ class Wacz:
         """Return what is wrong with a file; empty if its bytes are what its checksum and digest say."""
         resource = self._resources.get(path)
         declared = resource.digest if resource else None
-        found = hashlib.new(declared.algorithm if declared else "sha256", usedforsecurity=False)
+        hasher = hashlib.new(declared.algorithm if declared else "sha256", usedforsecurity=False)
         try:
             with self._zip.open(self._entries[path]) as file:
                 while data := file.read(_CHUNK):
-                    found.update(data)
+                    hasher.update(data)
                     step()
         except ZIP_FAULTS as error:
             return f"a file that cannot be unpacked ({error})"
-        if declared is not None and found.digest() != declared.value:
+        if declared is not None and hasher.digest() != declared.value:
             return f"a file that is not what its digest in {_PACKAGE} says; unpacked, it can be imported all the same"
         return ""
 
@@ -158,12 +158,13 @@ class Wacz:
 
 def _resources(package: dict[str, Any] | None) -> Iterator[_Resource]:
     resources = (package or {}).get("resources")
-    for each in resources if isinstance(resources, list) else []:
-        if isinstance(each, dict) and isinstance(each.get("path"), str):
-            stats = each.get("stats")
-            said = each.get("hash") or (stats.get("hash") if isinstance(stats, dict) else "")
+    for resource in resources if isinstance(resources, list) else []:
+        if isinstance(resource, dict) and isinstance(resource.get("path"), str):
+            stats = resource.get("stats")
+            digest = resource.get("hash") or (stats.get("hash") if isinstance(stats, dict) else "")
             yield _Resource(
-                printable(str(PurePosixPath(each["path"]))), declared_digest(said if isinstance(said, str) else "")
+                printable(str(PurePosixPath(resource["path"]))),
+                declared_digest(digest if isinstance(digest, str) else ""),
             )
 
 
@@ -172,6 +173,6 @@ def _directory_size(file: IO[bytes], size: int) -> int:
     file.seek(max(size - _LONGEST_END, 0))
     tail = file.read(_LONGEST_END)
     for magic, place, width in ((_LARGE_END, 40, 8), (_END, 12, 4)):
-        if (found := tail.rfind(magic)) >= 0:
-            return int.from_bytes(tail[found + place : found + place + width], "little")
+        if (offset := tail.rfind(magic)) >= 0:
+            return int.from_bytes(tail[offset + place : offset + place + width], "little")
     return 0

@@ -126,9 +126,9 @@ class Extraction(Generic[T]):
 
     def texts(self, wanted: Iterable[tuple[T, Request]]) -> Iterator[tuple[T, Extracted]]:
         """Yield each item with its text, in order."""
-        for each in wanted:
-            self._waiting.append(each)
-            self._send(each[1])
+        for pair in wanted:
+            self._waiting.append(pair)
+            self._send(pair[1])
             if len(self._waiting) >= _AHEAD:
                 yield self._next()
         while self._waiting:
@@ -155,8 +155,8 @@ class Extraction(Generic[T]):
         _log.warning(
             "the text of %s (%s in %s) was not read: %s", request.mime_type, request.blob, request.repository, fault
         )
-        for _, each in self._waiting:
-            self._send(each)
+        for _, waiting_request in self._waiting:
+            self._send(waiting_request)
         return item, Extracted(fault=fault)
 
     def _answer(self, process: subprocess.Popen[bytes]) -> Extracted | None:
@@ -223,16 +223,16 @@ def main() -> None:
             if request.repository not in stores:
                 stores.clear()
                 stores[request.repository] = Repository(Path(request.repository))
-            found = _text_of(stores[request.repository], request)
+            extracted = _text_of(stores[request.repository], request)
         except MemoryError:
-            found = Extracted(fault=Fault.TOO_LARGE)
+            extracted = Extracted(fault=Fault.TOO_LARGE)
         except WebarcError as error:
             _log.error("%s", error)
-            found = Extracted(fault=Fault.DAMAGED)
+            extracted = Extracted(fault=Fault.DAMAGED)
         except Exception:  # libraries raise anything for content that they do not expect
             _log.exception("%s in %s", request.blob, request.repository)
-            found = Extracted(fault=Fault.DAMAGED)
-        _write(sys.stdout.buffer, json.dumps(asdict(found)).encode())
+            extracted = Extracted(fault=Fault.DAMAGED)
+        _write(sys.stdout.buffer, json.dumps(asdict(extracted)).encode())
 
 
 def _text_of(store: Repository, request: Request) -> Extracted:

@@ -30,7 +30,7 @@ Progress = Callable[[str, int, int], None]
 
 def installed() -> bool:
     """Return whether the libraries of the extra `search` are there."""
-    return all(find_spec(each) is not None for each in ("tantivy", "pypdfium2", "striprtf", "py3langid"))
+    return all(find_spec(library) is not None for library in ("tantivy", "pypdfium2", "striprtf", "py3langid"))
 
 
 def wanted(archive: Archive) -> bool:
@@ -78,8 +78,8 @@ def bring_in_step(
 
 def _feed(archive: Archive) -> list[int]:
     """Return what tells a state of the feed from others; it grows with each publication."""
-    found = archive.changes.stat()
-    return [found.st_ino, found.st_size, found.st_mtime_ns]
+    status = archive.changes.stat()
+    return [status.st_ino, status.st_size, status.st_mtime_ns]
 
 
 def findings(archive: Archive) -> list[str]:

@@ -60,9 +60,9 @@ def textless(archive: Archive, tags: Iterable[CommitTag]) -> Iterator[Textless]:
         came = make.term("mark", began(tag.domain, int(tag.crawl_time.timestamp())))
         for fault in SENTENCES:
             query = make.all(came, make.term("mark", faulty(fault)))
-            found = reader.documents(query, max(reader.count(query), 1)).plain()
-            for each in sorted(found, key=lambda each: each.url):
-                yield Textless(each.url, each.mime_type, each.size, fault)
+            documents = reader.documents(query, max(reader.count(query), 1)).plain()
+            for document in sorted(documents, key=lambda indexed_document: indexed_document.url):
+                yield Textless(document.url, document.mime_type, document.size, fault)
 
 
 # == fulltext run =====================================================================================================
@@ -132,10 +132,10 @@ def findings(archive: Archive, *, in_step: bool) -> Iterator[str]:
         rows = captures.count_versions(archive.database)
     except (Damaged, Busy, NotFound):
         return  # another check reports it
-    tags = {each.tag for each in snapshots}
+    tags = {snapshot.tag for snapshot in snapshots}
     for tag in sorted(known - tags):
         yield f"{name}: it has {tag}, which webarc.db has not; {_ANEW}"
-    lacking = {each.domain for each in snapshots if each.tag not in known}
+    lacking = {snapshot.domain for snapshot in snapshots if snapshot.tag not in known}
     if in_step:
         yield from (
             f"{name}: snapshots of {domain} are missing; `webarc-agent index` adds them" for domain in sorted(lacking)
@@ -159,18 +159,18 @@ class _Run:
         """Bring the index in step."""
         by_domain: dict[str, list[SourceSnapshot]] = {}
         with suppress(NotFound):
-            for each in captures.snapshots(self._archive.database):
-                by_domain.setdefault(each.domain, []).append(each)
+            for snapshot in captures.snapshots(self._archive.database):
+                by_domain.setdefault(snapshot.domain, []).append(snapshot)
         self._known = sum(captures.count_versions(self._archive.database).values()) if by_domain else 0
         with IndexWriter(self._folder) as self._writer:
             self._reader = IndexReader(self._folder)
-            known = self._without_vanished({each.tag for found in by_domain.values() for each in found})
+            known = self._without_vanished({snapshot.tag for snapshots in by_domain.values() for snapshot in snapshots})
             count = 0
             with Extraction[SourceVersion]() as self._extraction:
-                for domain, found in sorted(by_domain.items()):
-                    missing = [each for each in found if each.tag not in known]
+                for domain, snapshots in sorted(by_domain.items()):
+                    missing = [snapshot for snapshot in snapshots if snapshot.tag not in known]
                     if missing:
-                        self._domain(domain, missing, found)
+                        self._domain(domain, missing, snapshots)
                         count += len(missing)
             self._writer.commit()
         return Indexed(count, self._documents)
@@ -178,27 +178,27 @@ class _Run:
     def _without_vanished(self, tags: set[str]) -> set[str]:
         """Remove the domains with a snapshot that the archive does not have; return the snapshots of the others."""
         known = self._reader.snapshots()
-        gone = {each.partition("@")[2] for each in known - tags}
+        gone = {tag.partition("@")[2] for tag in known - tags}
         for domain in sorted(gone):
             _log.warning("the full-text index of %s does not match the archive; it is made anew", domain)
             self._writer.forget(domain)
         if gone:
             self._writer.commit()
             self._reader = IndexReader(self._folder)
-        return {each for each in known if each.partition("@")[2] not in gone}
+        return {tag for tag in known if tag.partition("@")[2] not in gone}
 
     def _domain(self, domain: str, missing: list[SourceSnapshot], all_of_it: list[SourceSnapshot]) -> None:
         """Add the missing snapshots of a domain: the versions that began or ended in them, or in the next ones."""
-        seqs = [each.seq for each in all_of_it]
-        touched = {each.seq for each in missing}
-        for each in missing:
-            at = seqs.index(each.seq) + 1
+        seqs = [snapshot.seq for snapshot in all_of_it]
+        touched = {snapshot.seq for snapshot in missing}
+        for snapshot in missing:
+            at = seqs.index(snapshot.seq) + 1
             touched |= {*seqs[at : at + 1]}
         versions = captures.versions(self._archive.database, domain, touched)
         for version, text in self._extraction.texts(self._wanted(domain, versions)):
             self._put(domain, version, text)
-        for each in missing:
-            self._writer.mark_snapshot(each.tag)
+        for snapshot in missing:
+            self._writer.mark_snapshot(snapshot.tag)
         self._progress(domain, self._documents, self._documents)
 
     def _wanted(self, domain: str, versions: Iterator[SourceVersion]) -> Iterator[tuple[SourceVersion, Request]]:
@@ -256,10 +256,10 @@ def documents(archive: Archive) -> Iterator[dict[str, Any]]:
     """Yield each version in the index as a document of Solr. Raises NotFound without an index."""
     reader = generations.opened(archive)
     for version in captures.every_version(archive.database):
-        found = reader.find(version.path, version.since)
-        if found is None:
+        document = reader.find(version.path, version.since)
+        if document is None:
             raise NotFound(f"{version.url} is not indexed yet; `webarc-agent index` brings the index in step")
-        yield solr(found)
+        yield solr(document)
 
 
 def solr(document: IndexedDocument) -> dict[str, Any]:
@@ -267,7 +267,7 @@ def solr(document: IndexedDocument) -> dict[str, Any]:
     captured = datetime.fromtimestamp(document.captured, UTC)
     host = urlsplit(document.url).hostname or ""
     text = document.extracted
-    said = {
+    fields = {
         "id": f"{captured:%Y%m%d%H%M%S}/{document.blob}/{document.url}",
         "url": document.url,
         "url_norm": document.url,
@@ -295,4 +295,4 @@ def solr(document: IndexedDocument) -> dict[str, Any]:
         "webarcfs_since": document.since,
         "webarcfs_until": None if document.until == CURRENT else document.until,
     }
-    return {name: value for name, value in said.items() if value not in ("", None)}
+    return {name: value for name, value in fields.items() if value not in ("", None)}

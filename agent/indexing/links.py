@@ -93,7 +93,9 @@ def _changed(
     if before.get(DATA_XML) != after.get(DATA_XML):
         yield prefix.rstrip("/"), after
     for name in sorted(before.keys() | after.keys()):
-        was, now = (each if each is not None and each.is_tree else None for each in (before.get(name), after.get(name)))
+        was, now = (
+            entry if entry is not None and entry.is_tree else None for entry in (before.get(name), after.get(name))
+        )
         if was != now:
             yield from _changed(store, was.oid if was else None, now.oid if now else None, f"{prefix}{name}/")
 

@@ -70,14 +70,14 @@ def changes_of(store: Repository, commit: Commit) -> Iterator[DocumentChange]:
 
 def met_of(store: Repository, commit: Commit) -> Iterator[tuple[str, Met]]:
     """Yield what a crawl met unchanged: paths of ARCs (`/<domain>/…`), then URLs of redirects."""
-    found = redirect_lists.of_crawl(store, commit)
-    if found is None:
+    met_list = redirect_lists.of_crawl(store, commit)
+    if met_list is None:
         return
     domain, tree = commit.message.tag.domain, redirect_lists.seen_tree(commit)
-    for arc, met in redirect_lists.met_arcs(store, tree, found):
+    for arc, met in redirect_lists.met_arcs(store, tree, met_list):
         if met is not None:
             yield f"/{domain}/{arc}", met
-    for url, met in redirect_lists.met_redirects(store, tree, found):
+    for url, met in redirect_lists.met_redirects(store, tree, met_list):
         if met is not None:
             yield url, met
 
@@ -85,14 +85,14 @@ def met_of(store: Repository, commit: Commit) -> Iterator[tuple[str, Met]]:
 def redirects_of(store: Repository, commit: Commit) -> Iterator[tuple[str, Redirect | None]]:
     """Yield URL and new redirect (None: it ended) for each redirect that a commit changed."""
     before = store.commit(commit.parents[0]).tree if commit.parents else None
-    return ((each.url, each.new) for each in redirect_lists.differences(store, before, commit.tree))
+    return ((change.url, change.new) for change in redirect_lists.differences(store, before, commit.tree))
 
 
 def _version(store: Repository, shelf: TreeReader, arc: str, meta: MetaData) -> StoredVersion:
     """A version as the tables have it. Raises Damaged where the ARC has no body or no headers.http."""
     entries = (shelf.folder(arc) or {}).values()
-    body = next((each for each in entries if not each.is_tree and is_data_file(each.name)), None)
-    head = next((each for each in entries if not each.is_tree and each.name == HEADERS), None)
+    body = next((entry for entry in entries if not entry.is_tree and is_data_file(entry.name)), None)
+    head = next((entry for entry in entries if not entry.is_tree and entry.name == HEADERS), None)
     if body is None or head is None:
         raise Damaged(f"{meta.path} has no {HEADERS if body else 'body'} ({store.path})")
     return StoredVersion(meta, body.oid, head.oid, store.size(body.oid), digest_of(store, body.oid))
@@ -160,7 +160,7 @@ def recover(archive: Archive, progress: Progress = lambda *_: None) -> Recovered
             remove(archive.database)
         scratch.replace(archive.database)
         lines = Feed(archive.changes).rewrite(snapshot.tag for snapshot in snapshots)
-    links = rebuild(archive, [(each.domain, each.oid) for each in snapshots], damaged)
+    links = rebuild(archive, [(snapshot.domain, snapshot.oid) for snapshot in snapshots], damaged)
     for domain in sorted(set(archive.domains()) - damaged) if links is not None else ():
         catch_up_links(archive, domain)  # snapshots published meanwhile
     return Recovered(len(snapshots), versions, lines, tuple(sorted(damaged)), links, mended, left)
@@ -291,15 +291,15 @@ def _indexed(archive: Archive) -> dict[str, int]:
 
 def _all_snapshots(archive: Archive, known: Mapping[str, int]) -> tuple[list[IndexedSnapshot], set[str]]:
     """Return every snapshot in the order of the feed, and the domains that cannot be read, which are logged."""
-    found: list[list[IndexedSnapshot]] = []
+    snapshots_per_domain: list[list[IndexedSnapshot]] = []
     damaged: set[str] = set()
     for domain in archive.domains():
         try:
-            found.append(sorted(_snapshots(Repository(archive.repository(domain)), domain, known)))
+            snapshots_per_domain.append(sorted(_snapshots(Repository(archive.repository(domain)), domain, known)))
         except Damaged as error:
             _log.error("%s", error)
             damaged.add(domain)
-    return list(heapq.merge(*found)), damaged
+    return list(heapq.merge(*snapshots_per_domain)), damaged
 
 
 def _snapshots(store: Repository, domain: str, known: Mapping[str, int]) -> Iterator[IndexedSnapshot]:

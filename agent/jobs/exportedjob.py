@@ -91,7 +91,7 @@ class _Run:
         self._files = files
         self._stop = stop
         self._progress = progress
-        self._intake = Intake(archive, stop, lambda found: _standing(archive, found) is True)
+        self._intake = Intake(archive, stop, lambda snapshot: _standing(archive, snapshot) is True)
         self._touched: set[str] = set()
 
     def all(self) -> MadeAgain:
@@ -100,12 +100,12 @@ class _Run:
         try:
             with intake:
                 self._read()
-                ready = sorted(self._built(), key=lambda each: each.named.sequence)
-                for number, each in enumerate(ready, 1):
+                ready = sorted(self._built(), key=lambda snapshot: snapshot.named.sequence)
+                for number, ready_snapshot in enumerate(ready, 1):
                     self._ask()
-                    if self._publish(each):
-                        published.append(each.named.tag)
-                        named[each.named.tag.domain] |= each.built.stored_by
+                    if self._publish(ready_snapshot):
+                        published.append(ready_snapshot.named.tag)
+                        named[ready_snapshot.named.tag.domain] |= ready_snapshot.built.stored_by
                     self._progress("publish snapshots", number, len(ready))
         except Interrupted:
             self._tidy()
@@ -168,13 +168,13 @@ class _Run:
         trees: set[str] = set()
         for number, (tag, own) in enumerate(by_snapshot(intake.rows.rows(), intake.snapshots), 1):
             self._progress("make trees", number, max(len(intake.snapshots), number))
-            found = intake.snapshots.get(tag)
-            if found is None:
+            snapshot = intake.snapshots.get(tag)
+            if snapshot is None:
                 intake.refused.setdefault(tag, f"the record that names it is missing{self._hint()}")
             elif tag not in intake.there and tag not in intake.refused:
                 if store is None or store.path != self._archive.repository(tag.domain):
                     store, trees = self._store(tag.domain), set()
-                if (ready := self._one(store, found, own, trees)) is not None:
+                if (ready := self._one(store, snapshot, own, trees)) is not None:
                     trees.add(ready.built.tree)
                     yield ready
 
@@ -184,19 +184,19 @@ class _Run:
         path = self._archive.repository(domain)
         return Repository(path) if path.is_dir() else Repository.create(path)
 
-    def _one(self, store: Repository, found: NamedSnapshot, own: Rows, trees: Collection[str]) -> _Ready | None:
-        tag, refused = found.tag, self._intake.refused
-        if _standing(self._archive, found) is False:
+    def _one(self, store: Repository, snapshot: NamedSnapshot, own: Rows, trees: Collection[str]) -> _Ready | None:
+        tag, refused = snapshot.tag, self._intake.refused
+        if _standing(self._archive, snapshot) is False:
             refused[tag] = _OTHER_TREE
             return None
-        before = found.before or None
+        before = snapshot.before or None
         if before is not None and before not in trees and before not in _trees_of(store):
             refused[tag] = f"it is told by its differences to the tree {before}, which is not there{self._hint()}"
             return None
         try:
             with locks.exclusive_until(self._archive.publishing_lock(tag.domain), self._stop):
-                built = build(store, found, before, own, self._ask)
-                return _Ready(found, with_met(store, found, built, self._intake.lists.get(tag, "")))
+                built = build(store, snapshot, before, own, self._ask)
+                return _Ready(snapshot, with_met(store, snapshot, built, self._intake.lists.get(tag, "")))
         except Damaged as error:
             refused[tag] = f"{error}{self._hint()}"
             return None
@@ -251,7 +251,7 @@ def _complete_records(archive: Archive, tags: Sequence[CommitTag]) -> None:
         if not catalogue.has(capture.job):
             continue
         record, blob = catalogue.read(capture.job)
-        new = [part for part in capture.parts if all(part.tag != each.tag for each in record.parts)]
+        new = [part for part in capture.parts if all(part.tag != other.tag for other in record.parts)]
         if any(part.is_held for part in new) and record.state is State.RELEASED:
             _log.warning("%s is released, and lacks snapshots that were held: they stay closed", record.id)
         elif new:
@@ -261,17 +261,17 @@ def _complete_records(archive: Archive, tags: Sequence[CommitTag]) -> None:
             catalogue.save([more], SYSTEM, f"{record.id}: {len(new)} parts more", expected={record.id: blob})
 
 
-def _standing(archive: Archive, found: NamedSnapshot) -> bool | None:
+def _standing(archive: Archive, snapshot: NamedSnapshot) -> bool | None:
     """Return whether a snapshot that is there has the named tree, additions made here aside; None if none is there."""
     try:
-        store = Repository(archive.repository(found.tag.domain))
+        store = Repository(archive.repository(snapshot.tag.domain))
     except NotFound:
         return None
-    target = store.ref(found.tag.ref)
+    target = store.ref(snapshot.tag.ref)
     if target is None:
         return None
     crawl = sequence.crawl_commit(store, target)
-    return found.tree in {store.commit(target).tree, crawl.tree if crawl is not None else ""}
+    return snapshot.tree in {store.commit(target).tree, crawl.tree if crawl is not None else ""}
 
 
 def _trees_of(store: Repository) -> Iterator[str]:
@@ -342,7 +342,7 @@ def _with_additions(store: Repository, main: Commit, crawl: Commit, tag: CommitT
     tree = additions_since(store, made_on.tree, main.tree, crawl.tree)
     if tree == crawl.tree:
         return crawl.oid
-    added = [each.path for each in store.differences(crawl.tree, tree) if each.new is not None]
+    added = [difference.path for difference in store.differences(crawl.tree, tree) if difference.new is not None]
     return store.write_commit(tree, [crawl.oid], str(AdditionsMessage(tag, added)), COMMITTER, crawl.time)
 
 
@@ -357,9 +357,9 @@ def missing_numbers(files: Sequence[Source]) -> list[str]:
     for source in files:
         if match := _NUMBERED.fullmatch(source.name):
             rows[match[1], match[3], len(match[2])].add(int(match[2]))
-    found = []
+    missing = []
     for (stem, ending, width), numbers in sorted(rows.items()):
         gaps = (number for number in range(max(numbers)) if number not in numbers)
         for _, number in zip(range(5), gaps, strict=False):
-            found.append(f"{stem}-{number:0{width}}{ending}")
-    return found
+            missing.append(f"{stem}-{number:0{width}}{ending}")
+    return missing

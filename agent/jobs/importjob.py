@@ -175,8 +175,8 @@ class Planning:
             if self.index.get(frontier.FILE_READ.of(batch)) is None:
                 self._read_file(source, batch, (before, whole))
             before += source.size
-        told = [self.index.get(frontier.FILE_READ.of(batch)) for batch in range(1, len(self.files) + 1)]
-        results = [result for result in told if result is not None]
+        file_reads = [self.index.get(frontier.FILE_READ.of(batch)) for batch in range(1, len(self.files) + 1)]
+        results = [result for result in file_reads if result is not None]
         if not any(result["records"] for result in results):
             shutil.rmtree(self.job.folder, ignore_errors=True)
             names = ", ".join(source.name for source in self.files)[:_LONGEST_NAMES]
@@ -198,12 +198,12 @@ class Planning:
         intake = WarcFileImport(self.index, self.job.settings, CrawlsBy(asked["crawls"] if asked else CrawlsBy.AUTO))
         with self.index.changes(), WarcWriter(BatchFiles(self.job.folder, batch).warc) as spool:
             intake.file(source, spool, batch, step)
-            told: FileRead = {
+            file_read: FileRead = {
                 "records": intake.records,
                 "losses": intake.losses.lines(),
                 "remarks": intake.remarks.lines(),
             }
-            self.index.set(frontier.FILE_READ.of(batch), told)
+            self.index.set(frontier.FILE_READ.of(batch), file_read)
 
     def plan(self) -> None:
         """Resolve the revisits, and write the plan, in one transaction, unless that was done before."""
@@ -278,10 +278,10 @@ def run(
         name = _job_name(publication, sources)
         folder = _interrupted(archive, name)
         known = known_sources(archive) if folder is None and not request.again else set[str]()
-        told = tuple(source for source in sources if source.is_among(known))
-        fresh = [source for source in sources if source not in told]
+        imported_sources = tuple(source for source in sources if source.is_among(known))
+        fresh = [source for source in sources if source not in imported_sources]
         if not fresh:
-            return Imported((), told)
+            return Imported((), imported_sources)
         folder = folder or job_folder.new_folder(archive, name)
         keeper = StateKeeper(folder, publication.name, progress)
         with job_folder.opened_index(folder) as index, failures_noted(keeper):
@@ -297,7 +297,7 @@ def run(
             work = _Import(job, index, keeper, files)
             stopped = until_stopped(job, keeper, work.all, _STOPPED)
         outcomes = (*work.outcomes, *([stopped] if stopped is not None else []))
-        return Imported(outcomes, told, tuple(work.remarks))
+        return Imported(outcomes, imported_sources, tuple(work.remarks))
 
 
 @dataclass
@@ -363,7 +363,7 @@ class _Import:
         warnings = [*self.losses, *withheld]
         if crawls == len(self.outcomes) + 1 and not parts and not any(outcome.tags for outcome in self.outcomes):
             why = "; ".join(
-                f"{each.number} {each.note or f'status {each.status}'}" for each in index.untaken()[:_MOST_WORDS]
+                f"{count.number} {count.note or f'status {count.status}'}" for count in index.untaken()[:_MOST_WORDS]
             )
             warnings.append(f"nothing in the files could be archived{f' ({why})' if why else ''}")
         job = dataclasses.replace(self.job, name=crawl_of_import(self.job.folder.name, number, crawls))
@@ -407,7 +407,7 @@ def tried(
 ) -> PlannedImport:
     """Return the plan of an import of files that are not known, and publish nothing. Raises as `run`."""
     known = set[str]() if request.again else known_sources(archive)
-    fresh = sorted((each for each in sources if not each.is_among(known)), key=lambda each: each.digest)
+    fresh = sorted((source for source in sources if not source.is_among(known)), key=lambda source: source.digest)
     with TemporaryDirectory(prefix=".try-", dir=archive.log) as scratch:
         folder = Path(scratch)
         with job_folder.opened_index(folder) as index:
@@ -475,9 +475,9 @@ def _note_request(index: ImportIndex, sources: Sequence[Source], request: Reques
                 "max_cuts": request.grouping.max_cuts,
             }
             index.set(frontier.GROUPING, grouping)
-        for fact, said in (
+        for fact, value in (
             (frontier.COMPLETE, request.complete),
             (frontier.ACCEPT_SHRINK, request.accept_shrink),
             (frontier.AGAIN, request.again),
         ):
-            index.set(fact, said or index.get(fact) is True)
+            index.set(fact, value or index.get(fact) is True)

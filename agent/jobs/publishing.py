@@ -90,14 +90,14 @@ def was_published(job: Job, domain: str) -> bool:
 
 def _begin(job: Job, domain: str, complete: bool) -> DomainRun | None:
     path = job.archive.repository(domain)
-    found = job.frontier.has_captures(domain)
+    has_captures = job.frontier.has_captures(domain)
     try:
         store = Repository(path)
     except NotFound:
-        if not found:
+        if not has_captures:
             return None
         store = Repository.create(path)
-    if not found and not (complete and store.ref(PUBLICATIONS + job.publication.name)):
+    if not has_captures and not (complete and store.ref(PUBLICATIONS + job.publication.name)):
         return None
     later = later_crawls(job, store, domain)
     tag = _tag(job, domain, store, later)
@@ -161,9 +161,9 @@ def _published_before(run: DomainRun) -> Published | None:
         return None
     results = run.job.frontier.by_result(run.domain)
     before = run.store.commit(commit.parents[0]).tree if commit.parents else None
-    gone = (each for each in run.store.differences(before, commit.tree) if each.new is None)
-    removed = sum(each.path.endswith(f"/{DATA_XML}") for each in gone)
-    led = Counter(each.what for each in redirect_lists.differences(run.store, before, commit.tree))
+    gone = (difference for difference in run.store.differences(before, commit.tree) if difference.new is None)
+    removed = sum(difference.path.endswith(f"/{DATA_XML}") for difference in gone)
+    led = Counter(change.what for change in redirect_lists.differences(run.store, before, commit.tree))
     run.redirects.update(led)
     run.arcs.update({key: results.get(key, 0) for key in run.arcs} | {"removed": removed})
     return Published(commit.oid, commit.message.complete, "" if commit.message.complete else "crawl incomplete")

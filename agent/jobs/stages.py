@@ -97,7 +97,7 @@ def filter_(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]
     if types.are_own:
         filters.insert(0, ("types", lambda document: types.wants(document.mime_type)))
     failures: dict[str, FilterFailure] = job.frontier.get(FILTER_ERRORS) or {}
-    failed_before = sum(each["documents"] for each in failures.values())
+    failed_before = sum(failure["documents"] for failure in failures.values())
     for document in documents:
         refused_by = next((name for name, keep in filters if not _keeps(name, keep, document, failures)), None)
         if "path" in document.__dict__:
@@ -107,7 +107,7 @@ def filter_(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]
         else:
             run.note(document.row, Result.FILTERED, document.mime_type, f"{Reason.FILTER}{refused_by}")
             document.body.close()
-    if sum(each["documents"] for each in failures.values()) > failed_before:
+    if sum(failure["documents"] for failure in failures.values()) > failed_before:
         with job.frontier.changes():
             job.frontier.set(FILTER_ERRORS, failures)
 
@@ -255,7 +255,7 @@ def _is_redirected_later(document: Document, run: DomainRun) -> bool:
         return False
     place = place_of(document.url)
     redirects = redirect_lists.lines(run.store, run.shelf.find(place), place)
-    later = any(each.url == document.url and each.time > document.captured for each in redirects)
+    later = any(redirect.url == document.url and redirect.time > document.captured for redirect in redirects)
     if later:
         run.note(document.row, Result.UNCHANGED, document.mime_type, Reason.OLDER)
     return later
@@ -311,11 +311,11 @@ def _title(document: Document) -> str:
 def _create_time(document: Document) -> datetime:
     """Return Last-Modified, else the time of the first capture of this content (/Cr-12.7/)."""
     try:
-        found = parsedate_to_datetime(document.head.get("last-modified")).astimezone(CET)
+        modified = parsedate_to_datetime(document.head.get("last-modified")).astimezone(CET)
     except (ValueError, TypeError, IndexError, OverflowError):
         return document.captured
-    plausible = found.year >= 1000 and found <= document.captured + _CLOCK_SKEW
-    return found.replace(microsecond=0) if plausible else document.captured
+    plausible = modified.year >= 1000 and modified <= document.captured + _CLOCK_SKEW
+    return modified.replace(microsecond=0) if plausible else document.captured
 
 
 # == describe =========================================================================================================

@@ -81,7 +81,7 @@ def held(folder: Path, *, must_exist: bool = False) -> Iterator[dict[str, Any] |
     """Hold a backup exclusively; yield its mark, None for a new one. Raises UsageError if the folder is no backup."""
     # The files of a first backup that was killed at once: its lock, and a temporary mark.
     ours = (".lock", f".{MARK}.")
-    there = folder.is_dir() and not all(each.name.startswith(ours) for each in folder.iterdir())
+    there = folder.is_dir() and not all(path.name.startswith(ours) for path in folder.iterdir())
     if must_exist and not (folder / MARK).is_file():
         raise UsageError(f"{folder} holds no backup: it has no {MARK}")
     if there and not (folder / MARK).is_file():
@@ -151,8 +151,8 @@ def backup(archive: Archive, target: Path, progress: Progress = lambda *_: None,
     with held(target) as mark:
         if mark is not None and mark["id"] != own:
             raise UsageError(f"{target} is the backup of another archive ({mark['id']}, this one is {own})")
-        said = {"id": own, "layout": layout_of(archive.root), "begun": format_time(now()), "finished": None}
-        files.write(target / MARK, said)
+        new_mark = {"id": own, "layout": layout_of(archive.root), "begun": format_time(now()), "finished": None}
+        files.write(target / MARK, new_mark)
         settled = settle_first(archive)
         kept = mirror(archive.root / _JOURNAL, target / _JOURNAL, other)
         copied = _copy_all(archive, Archive(target), progress, live=True, check=not quick)
@@ -163,8 +163,8 @@ def backup(archive: Archive, target: Path, progress: Progress = lambda *_: None,
         if not copied.failed:
             remove_others(target / _JOURNAL, kept)
             # A crawl may have raised the layout while it was copied.
-            said |= {"layout": layout_of(archive.root), "finished": format_time(now())}
-            files.write(target / MARK, said)
+            new_mark |= {"layout": layout_of(archive.root), "finished": format_time(now())}
+            files.write(target / MARK, new_mark)
     return copied
 
 
@@ -290,8 +290,8 @@ def _copy_first(pair: _Pair, *, live: bool) -> bool:
 def _damage(repository: Path) -> list[str]:
     """Return a line for each damage of a copy."""
     try:
-        found = [*mending.faults(repository), *rotten(repository)]
-        return found or connected(Repository(repository))
+        faults = [*mending.faults(repository), *rotten(repository)]
+        return faults or connected(Repository(repository))
     except WebarcError as error:
         return [str(error)]
 
@@ -385,15 +385,15 @@ def verify_backup(folder: Path, *, quick: bool = False) -> Iterator[str]:
             yield f"{MARK}: the last backup was not finished; make it again"
         archive, domains = Archive(folder), {}
         for name in archive.domains() if archive.content.is_dir() else ():
-            found = list(mending.faults(archive.repository(name)))
+            findings = list(mending.faults(archive.repository(name)))
             try:
                 domain = read_refs(Repository(archive.repository(name)), name)
             except WebarcError as error:
-                yield from (f"{name}: {line}; {_AGAIN}" for line in found or [str(error)])
+                yield from (f"{name}: {line}; {_AGAIN}" for line in findings or [str(error)])
                 continue
             domains[name] = domain
-            found += [*domain.findings, *_domain(domain, quick)]
-            yield from (f"{name}: {line}; {_AGAIN}" for line in found)
+            findings += [*domain.findings, *_domain(domain, quick)]
+            yield from (f"{name}: {line}; {_AGAIN}" for line in findings)
             domain.current = None  # bounds memory
         yield from (f"{line}; {_AGAIN}" for line in catalogue_findings(archive, quick=quick))
         if archive.journal.is_dir():

@@ -88,12 +88,12 @@ def read_refs(store: Repository, name: str) -> Domain:
         (ADDITIONS, partial(waiting_additions.number, store)),
     )
     for kind, look in looks:
-        for each in store.ref_names(kind):
+        for ref_name in store.ref_names(kind):
             try:
-                if (oid := _target(domain, kind + each)) is not None:
+                if (oid := _target(domain, kind + ref_name)) is not None:
                     look(oid)
             except Damaged as error:
-                domain.findings.append(f"{kind}{each}: {error}")
+                domain.findings.append(f"{kind}{ref_name}: {error}")
     return domain
 
 
@@ -187,11 +187,11 @@ def redirects(domain: Domain, sound: str | None) -> Iterator[str]:
         try:
             if not is_place(path):
                 raise Damaged("there can be no list of redirects")
-            for each in read_list(domain.store.read(blob), path):
-                if domain_of(each.url) != domain.name:
-                    raise Damaged(f"{each.url} is of another domain")
+            for redirect in read_list(domain.store.read(blob), path):
+                if domain_of(redirect.url) != domain.name:
+                    raise Damaged(f"{redirect.url} is of another domain")
                 if domain.redirects is not None:
-                    domain.redirects[each.url] = each
+                    domain.redirects[redirect.url] = redirect
         except Damaged as error:
             domain.redirects = None
             yield f"/{path}: {error}"
@@ -212,8 +212,8 @@ def met(domain: Domain, sound: str | None) -> Iterator[str]:
         if crawl is None or crawl.message.sequence <= checked:
             continue
         try:
-            if (found := redirect_lists.of_crawl(store, crawl)) is not None:
-                redirect_lists.check(store, redirect_lists.seen_tree(crawl), found)
+            if (met_list := redirect_lists.of_crawl(store, crawl)) is not None:
+                redirect_lists.check(store, redirect_lists.seen_tree(crawl), met_list)
         except Damaged as error:
             yield f"{MET}{time}: {error}"
 
@@ -289,11 +289,11 @@ def verify(archive: Archive, *, quick: bool = False) -> Iterator[str]:
     sound = _known(archive) if quick else {}
     now_sound = dict(sound)
     for domain in seen.domains:
-        found = list(_domain(archive, domain, sound.get(domain.name), quick))
-        yield from (f"{domain.name}: {line}" for line in found)
+        findings = list(_domain(archive, domain, sound.get(domain.name), quick))
+        yield from (f"{domain.name}: {line}" for line in findings)
         yield from _rows(archive, domain)
         domain.current = domain.redirects = None  # bounds memory
-        if not found and domain.main:
+        if not findings and domain.main:
             now_sound[domain.name] = domain.main
         else:
             now_sound.pop(domain.name, None)
@@ -424,10 +424,10 @@ def _rows(archive: Archive, domain: Domain) -> Iterator[str]:
         yield f"webarc.db: it has a snapshot {tag}, which git has not; {_RECOVER}"
     if now != domain.sequence.keys():
         return  # the domain has changed meanwhile
-    for held, said in ((domain.current, current), (domain.redirects, led)):
+    for held, in_database in ((domain.current, current), (domain.redirects, led)):
         if held is None:
             continue  # not all of them were checked
-        wrong = sorted(name for name in held.keys() | said.keys() if held.get(name) != said.get(name))
+        wrong = sorted(name for name in held.keys() | in_database.keys() if held.get(name) != in_database.get(name))
         if wrong:
             more = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
             yield f"webarc.db: what it says of {wrong[0]}{more} is not what git holds; {_RECOVER}"

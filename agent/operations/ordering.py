@@ -24,9 +24,9 @@ LONGEST_REASON = 500
 def find(archive: Archive, name: str) -> Path:
     """Return the folder of an open job, by its name or its publication. Raises NotFound, which says what there is."""
     folders = sorted(path for path in archive.jobs.iterdir() if not path.name.startswith((".", "step-")))
-    found = [path for path in folders if name in (path.name, publication_of(path.name))]
-    if found:
-        return found[-1]
+    matching_folders = [path for path in folders if name in (path.name, publication_of(path.name))]
+    if matching_folders:
+        return matching_folders[-1]
     if "/" not in name and (archive.reports / name).is_dir():
         raise job_orders.ended(name)
     there = ", ".join(path.name for path in folders) or "none"
@@ -80,7 +80,7 @@ def reason_of(text: str) -> str:
     line = " ".join(text.split())
     if len(line) > LONGEST_REASON:
         raise UsageError(f"a reason has {LONGEST_REASON} characters at most; this one has {len(line)}")
-    if any(unicodedata.category(each) in ("Cc", "Cs") for each in line):
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in line):
         raise UsageError("a reason is a line of text, without control characters")
     return line
 

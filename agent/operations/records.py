@@ -84,10 +84,10 @@ def one(place: Archive, catalogue: Catalogue, name: str) -> tuple[Record, str]:
     """Return a record by its name or its number, and the id of its blob. Raises NotFound."""
     if name.isdecimal():
         with opened(place, catalogue) as tables:
-            found = tables.id_of(int(name)) if len(name) <= _DIGITS else None
-        if found is None:
+            record_id = tables.id_of(int(name)) if len(name) <= _DIGITS else None
+        if record_id is None:
             raise NotFound(f"there is no record {name}; `webarc-agent record list` lists them")
-        name = found
+        name = record_id
     return catalogue.read(name)
 
 
@@ -110,17 +110,19 @@ def decide(
     """
     with running.locked(archive, record_id):
         catalogue = Catalogue(archive)
-        found, blob = catalogue.read(record_id)
-        if expected is not None and found.state is not expected:
-            last = found.events[-1] if found.events else None
+        record, blob = catalogue.read(record_id)
+        if expected is not None and record.state is not expected:
+            last = record.events[-1] if record.events else None
             who = f", by {last.by}" if last is not None else ""
-            raise Busy(f"{record_id} is {found.state} by now, and not {expected} any more{who}; nothing was done")
-        way = recording.of_record(archive, found)
-        verdict = judged(Step(decision), progress_of(found), way, person=acting.name, reason=reason)
+            raise Busy(f"{record_id} is {record.state} by now, and not {expected} any more{who}; nothing was done")
+        way = recording.of_record(archive, record)
+        verdict = judged(Step(decision), progress_of(record), way, person=acting.name, reason=reason)
         if not verdict.is_allowed:
-            raise StepRefused(f"{found.id}: {verdict.refused}")
-        changed = with_status(workflow.apply_decision(found, decision, acting.name, reason), acting.name, now())
-        catalogue.save([changed], acting.name, f"{found.id}: {TABLE[Step(decision)].event}", expected={found.id: blob})
+            raise StepRefused(f"{record.id}: {verdict.refused}")
+        changed = with_status(workflow.apply_decision(record, decision, acting.name, reason), acting.name, now())
+        catalogue.save(
+            [changed], acting.name, f"{record.id}: {TABLE[Step(decision)].event}", expected={record.id: blob}
+        )
         ask_next(archive, changed, way)
     return changed
 
@@ -134,13 +136,13 @@ def edit(
     `workflow.edited` raises.
     """
     catalogue = Catalogue(archive)
-    found, blob = catalogue.read(record_id)
+    record, blob = catalogue.read(record_id)
     if expected is not None and blob != expected:
         raise Busy(f"the record {record_id} was changed meanwhile; look at it again")
-    changed = workflow.edited(found, dict(changes), acting.name, acting.role)
-    if changed != found:
-        message = f"{found.id}: edited {', '.join(changes)}"
-        catalogue.save([changed], acting.name, message, expected={found.id: blob})
+    changed = workflow.edited(record, dict(changes), acting.name, acting.role)
+    if changed != record:
+        message = f"{record.id}: edited {', '.join(changes)}"
+        catalogue.save([changed], acting.name, message, expected={record.id: blob})
     return changed
 
 
@@ -202,9 +204,9 @@ def attach(
             raise UsageError(f"{record.id} has {MOST} attachments, which is all that a record can have")
         if not is_same and catalogue.write_file(file) != blob:
             raise Busy(f"{name!r} changed while it was read; nothing was attached")
-        found = Attachment(name, size, acting.name, now(), note or (known.note if known is not None else ""))
+        attachment = Attachment(name, size, acting.name, now(), note or (known.note if known is not None else ""))
         what = "attached" if known is None else "noted" if is_same else "replaced"
-        return record.with_attachment(name, found).with_event(what, acting.name, _told(name, note))
+        return record.with_attachment(name, attachment).with_event(what, acting.name, _told(name, note))
 
     return _saved(catalogue, record_id, changed, acting, {name: blob})
 
@@ -234,9 +236,9 @@ def _saved(
     acting: Acting,
     files: dict[str, str | None],
 ) -> Record:
-    attached = {(record_id, name): each for name, each in files.items()}
+    attached = {(record_id, name): blob for name, blob in files.items()}
     return catalogue.change(
-        record_id, change, acting.name, lambda each: f"{each.events[-1].what} {', '.join(files)}", attached=attached
+        record_id, change, acting.name, lambda record: f"{record.events[-1].what} {', '.join(files)}", attached=attached
     )
 
 
@@ -244,14 +246,14 @@ def _saved(
 
 
 def must_allow(
-    found: Record, step: Step, way: Way, acting: Acting, *, again: bool = False, is_locked: bool = False
+    record: Record, step: Step, way: Way, acting: Acting, *, again: bool = False, is_locked: bool = False
 ) -> None:
     """Raises StepRefused if a record does not allow a step now."""
     rights = None if acting.role is None else RIGHTS[acting.role]
-    at: Progress = progress_of(found, is_locked=is_locked)
+    at: Progress = progress_of(record, is_locked=is_locked)
     verdict = judged(step, at, way, rights, person=acting.name, again=again)
     if not verdict.is_allowed:
-        raise StepRefused(f"{found.id}: {verdict.refused}")
+        raise StepRefused(f"{record.id}: {verdict.refused}")
 
 
 def ask(archive: Archive, record_id: str, step: Step, acting: Acting, *, again: bool = False) -> str:
@@ -259,12 +261,12 @@ def ask(archive: Archive, record_id: str, step: Step, acting: Acting, *, again: 
 
     Raises StepRefused if the record does not allow it, Busy if it was asked for already, NotFound.
     """
-    found, _ = Catalogue(archive).read(record_id)
-    folder = step_folder(found.id, step)
-    way = recording.of_record(archive, found)
-    must_allow(found, step, way, acting, again=again, is_locked=running.is_locked(archive, found.id))
+    record, _ = Catalogue(archive).read(record_id)
+    folder = step_folder(record.id, step)
+    way = recording.of_record(archive, record)
+    must_allow(record, step, way, acting, again=again, is_locked=running.is_locked(archive, record.id))
     try:
-        stepfolders.ask(archive, found, step, by=acting.name, again=again)
+        stepfolders.ask(archive, record, step, by=acting.name, again=again)
     except Busy:
         if stepfolders.failure(archive, folder) is None and agent_status.running(archive) is not None:
             raise
@@ -272,9 +274,9 @@ def ask(archive: Archive, record_id: str, step: Step, acting: Acting, *, again: 
     return folder
 
 
-def looks(archive: Archive, found: Record) -> list[ReferencePage]:
+def looks(archive: Archive, record: Record) -> list[ReferencePage]:
     """Return the reference pages of a snapshot that wait for a look."""
-    return checking.waiting(found, recording.publication_of(archive, found, recording.settings_now(archive)))
+    return checking.waiting(record, recording.publication_of(archive, record, recording.settings_now(archive)))
 
 
 def look(
@@ -286,16 +288,16 @@ def look(
     """
     catalogue = Catalogue(archive)
     with running.locked(archive, record_id):
-        found, blob = catalogue.read(record_id)
-        waiting = looks(archive, found)
-        asked = next((each for each in waiting if checking.is_known(page, each)), None)
+        record, blob = catalogue.read(record_id)
+        waiting = looks(archive, record)
+        asked = next((reference_page for reference_page in waiting if checking.is_known(page, reference_page)), None)
         if asked is None:
             names = ", ".join(map(checking.name_of, waiting)) or "none"
-            raise StepRefused(f"{found.id}: no page {page} waits for a look; there are: {names}")
+            raise StepRefused(f"{record.id}: no page {page} waits for a look; there are: {names}")
         fault = "" if is_good else remark or "bad"
         outcome = Outcome(checking.name_of(asked), fault, remark if is_good else "")
-        changed = checking.looked(found, asked, waiting, acting.name, outcome)
-        catalogue.save([changed], acting.name, f"{found.id}: looked at", expected={found.id: blob})
+        changed = checking.looked(record, asked, waiting, acting.name, outcome)
+        catalogue.save([changed], acting.name, f"{record.id}: looked at", expected={record.id: blob})
         ask_next(archive, changed)
     return changed
 
@@ -317,17 +319,17 @@ def measure(archive: Archive, record_id: str, taken: Measure, acting: Acting) ->
     """Keep a measure that was taken on a snapshot. Raises StepRefused, Busy, NotFound."""
     catalogue = Catalogue(archive)
     with running.locked(archive, record_id):
-        found, blob = catalogue.read(record_id)
-        must_allow(found, Step.MEASURE, recording.of_record(archive, found), acting)
+        record, blob = catalogue.read(record_id)
+        must_allow(record, Step.MEASURE, recording.of_record(archive, record), acting)
         words = (taken.kind, taken.description, taken.software, taken.parameters)
-        counted = found.text(FieldNumber.BYTES_CONVERTED) or found.text(FieldNumber.BYTES)
+        counted = record.text(FieldNumber.BYTES_CONVERTED) or record.text(FieldNumber.BYTES)
         size = counted if taken.size is None else str(taken.size)
         texts = (format_time(now()), acting.name, *words, size, taken.remarks)
         values = {74 + place: Value(text, acting.name, now()) for place, text in enumerate(texts) if text}
-        state = State.CHECKED if taken.readers_see and found.state is State.RELEASED else None
-        changed = dataclasses.replace(found, measures=(*found.measures, values))
+        state = State.CHECKED if taken.readers_see and record.state is State.RELEASED else None
+        changed = dataclasses.replace(record, measures=(*record.measures, values))
         changed = changed.with_event(TABLE[Step.MEASURE].event, acting.name, taken.kind, state)
-        catalogue.save([changed], acting.name, f"{found.id}: measure", expected={found.id: blob})
+        catalogue.save([changed], acting.name, f"{record.id}: measure", expected={record.id: blob})
     return changed
 
 
@@ -336,11 +338,11 @@ def measure(archive: Archive, record_id: str, taken: Measure, acting: Acting) ->
 
 def publication_called(settings: Settings, name: str) -> Publication:
     """Return a publication of the settings. Raises UsageError, which says what there is."""
-    found = next((each for each in settings.publications if each.name == name), None)
-    if found is None:
-        known = ", ".join(each.name for each in settings.publications) or "none"
+    publication = next((publication for publication in settings.publications if publication.name == name), None)
+    if publication is None:
+        known = ", ".join(publication.name for publication in settings.publications) or "none"
         raise UsageError(f"webarc.toml has no publication {name}; there are: {known}")
-    return found
+    return publication
 
 
 def enter(
@@ -359,16 +361,16 @@ def enter(
     `reason` is why it is made beside the schedule; with `shift` the schedule goes on from it. Raises UsageError for
     what does not go together, and what `workflow.edited` raises.
     """
-    found = publication_called(settings, publication)
+    publication_settings = publication_called(settings, publication)
     why = reason.strip()
     if (occasion is Occasion.OCCASION) != bool(why):
         raise UsageError("an occasion and its reason (--type occasion, --reason) go together")
     catalogue = Catalogue(archive)
-    host = split(arc_path(found.urls[0]))[0]
+    host = split(arc_path(publication_settings.urls[0]))[0]
     name = _free_name(archive, catalogue, publication + (OCCASION if why and not shift else ""))
     texts = {
-        **recording.wanted(found, found.describe),
-        **recording.how(found, settings.crawl.max_instances),
+        **recording.wanted(publication_settings, publication_settings.describe),
+        **recording.how(publication_settings, settings.crawl.max_instances),
         FieldNumber.ID: name,
         FieldNumber.OCCASION: why or Occasion.REGULAR,
         FieldNumber.PERSON: acting.name,
@@ -376,20 +378,20 @@ def enter(
         FieldNumber.DOMAIN: host,
         FieldNumber.STATUS: str(State.OPEN),
     }
-    made = Record(
+    record = Record(
         id=name,
         number=0,
         publication=publication,
         state=State.OPEN,
         occasion=occasion,
-        release=found.release,
-        closed_for="" if found.closed_for is None else str(found.closed_for),
+        release=publication_settings.release,
+        closed_for="" if publication_settings.closed_for is None else str(publication_settings.closed_for),
     )
-    made = made.with_values(texts, SYSTEM, now())
+    record = record.with_values(texts, SYSTEM, now())
     if changes:
-        made = dataclasses.replace(edited(made, dict(changes), acting.name, acting.role), events=())
-    made = made.with_event(TABLE[Step.NEW].event, acting.name, reason, State.OPEN)
-    (saved,) = catalogue.save([made], acting.name, f"{name}: new", expected={name: None})
+        record = dataclasses.replace(edited(record, dict(changes), acting.name, acting.role), events=())
+    record = record.with_event(TABLE[Step.NEW].event, acting.name, reason, State.OPEN)
+    (saved,) = catalogue.save([record], acting.name, f"{name}: new", expected={name: None})
     return saved
 
 
@@ -404,13 +406,13 @@ def cancel(archive: Archive, record_id: str, acting: Acting, reason: str = "") -
     """Give a capture up that has not begun; return its record. Raises Busy, NotFound, StepRefused."""
     catalogue = Catalogue(archive)
     with running.locked(archive, record_id):
-        found, blob = catalogue.read(record_id)
-        must_allow(found, Step.CANCEL, Way(), acting)
-        changed = found.with_event(TABLE[Step.CANCEL].event, acting.name, reason, State.CANCELLED)
+        record, blob = catalogue.read(record_id)
+        must_allow(record, Step.CANCEL, Way(), acting)
+        changed = record.with_event(TABLE[Step.CANCEL].event, acting.name, reason, State.CANCELLED)
         texts: dict[int, str] = {FieldNumber.STATUS: str(State.CANCELLED)}
         if reason:
-            texts[FieldNumber.REMARKS] = "; ".join(filter(None, (found.text(FieldNumber.REMARKS), reason)))
+            texts[FieldNumber.REMARKS] = "; ".join(filter(None, (record.text(FieldNumber.REMARKS), reason)))
         changed = changed.with_values(texts, acting.name, now())
-        catalogue.save([changed], acting.name, f"{found.id}: cancelled", expected={found.id: blob})
-        stepfolders.done(archive, step_folder(found.id, Step.CAPTURE))
+        catalogue.save([changed], acting.name, f"{record.id}: cancelled", expected={record.id: blob})
+        stepfolders.done(archive, step_folder(record.id, Step.CAPTURE))
     return changed

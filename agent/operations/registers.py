@@ -40,26 +40,29 @@ def newest_counts(place: Archive) -> Counter[str]:
     """Return the number of documents by extension, in the newest capture of each publication."""
     counted: Counter[str] = Counter()
     seen: set[str] = set()
-    for each in Catalogue(place).records():
-        if each.publication not in seen and each.text(FieldNumber.FILES_BY_EXTENSION):
-            seen.add(each.publication)
-            counted.update(recording.parsed(each.text(FieldNumber.FILES_BY_EXTENSION)))
+    for record in Catalogue(place).records():
+        if record.publication not in seen and record.text(FieldNumber.FILES_BY_EXTENSION):
+            seen.add(record.publication)
+            counted.update(recording.parsed(record.text(FieldNumber.FILES_BY_EXTENSION)))
     return counted
 
 
 def programs() -> list[Program]:
     """Return the programs and libraries that work here, with their versions."""
-    found = [Program("webarcfs", "webarcfs", __version__, ""), Program("Python", "PSF", platform.python_version(), "")]
+    software = [
+        Program("webarcfs", "webarcfs", __version__, ""),
+        Program("Python", "PSF", platform.python_version(), ""),
+    ]
     for name, maker, ask in _PROGRAMS:
         path = shutil.which(name)
         if path is not None:
-            found.append(Program(name, maker, _version([path, *ask]), path))
+            software.append(Program(name, maker, _version([path, *ask]), path))
     for name, maker in _LIBRARIES:
         try:
-            found.append(Program(name, maker, importlib.metadata.version(name), ""))
+            software.append(Program(name, maker, importlib.metadata.version(name), ""))
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return software
 
 
 def _version(command: list[str]) -> str:

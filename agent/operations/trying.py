@@ -122,11 +122,11 @@ def _found(job: Job, publication: Publication) -> Trial:
 
 def _chain(job: Job, row: FrontierUrl) -> Iterator[FrontierUrl]:
     seen = set[int]()
-    found: FrontierUrl | None = row
-    while found is not None and found.id not in seen:
-        yield found
-        seen.add(found.id)
-        found = job.frontier.redirected_to(found.id)
+    hop: FrontierUrl | None = row
+    while hop is not None and hop.id not in seen:
+        yield hop
+        seen.add(hop.id)
+        hop = job.frontier.redirected_to(hop.id)
 
 
 def _follow(job: Job, page: FrontierUrl, judges: tuple[Discovery, RobotsCache], known: set[str], trial: Trial) -> None:
@@ -141,11 +141,11 @@ def _follow(job: Job, page: FrontierUrl, judges: tuple[Discovery, RobotsCache], 
         known.add(link.url)
         requisite = link.kind is Kind.REQUISITE and settings.page_requisites
         kind = LinkKind.REQUISITE if requisite else LinkKind.LINK
-        found = discovery.judged(link.url, kind, page.depth + (not requisite), page)
+        target = discovery.judged(link.url, kind, page.depth + (not requisite), page)
         with job.frontier.changes():  # another host's robots.txt may be noted as one to ask for
             says = robots.say(link.url, clocks.steady()) if settings.robots else Permission.YES
-        if found.state != UrlState.WAITING:
-            trial.refused[str(found.note)] = trial.refused.get(found.note, 0) + 1
+        if target.state != UrlState.WAITING:
+            trial.refused[str(target.note)] = trial.refused.get(target.note, 0) + 1
         elif says is Permission.NO:
             trial.refused[str(Reason.ROBOTS)] = trial.refused.get(Reason.ROBOTS, 0) + 1
         else:

@@ -97,10 +97,10 @@ class Publisher:
         if run.complete:
             self._hold_unseen(seen_before)
             # A page that became an error page was not found; an error page that was one before is as it was.
-            found = run.arcs["added"] + run.arcs["changed"] + run.arcs["unchanged"] - self._new_errors
-            found += len(self._earlier())
+            count = run.arcs["added"] + run.arcs["changed"] + run.arcs["unchanged"] - self._new_errors
+            count += len(self._earlier())
             seen = self._seen_part(tree, seen_before)
-            verdict, seen_tree = removed_arcs(run, seen_before, seen, found), seen.tree
+            verdict, seen_tree = removed_arcs(run, seen_before, seen, count), seen.tree
             complete, reason, removed = verdict.complete, verdict.reason, verdict.removed
         if not complete:
             tree = self._with_pages_for_errors(tree)
@@ -174,7 +174,7 @@ class Publisher:
         names = [""]
         if entry.is_tree and leads_to_arcs(self._run.store, entry.oid):
             inner = self._run.store.entries(entry.oid)
-            names = [] if is_arc(inner) else [f"/{each.name}" for each in inner if not each.is_tree]
+            names = [] if is_arc(inner) else [f"/{child.name}" for child in inner if not child.is_tree]
         for name in names:
             importer.remove(path + name)
             _log.warning("/%s/%s%s: the addition went, its place is needed by a page", self._run.domain, path, name)
@@ -206,8 +206,8 @@ class Publisher:
     def _earlier(self) -> list[str]:
         """Return the ARCs that the crawl saw in its earlier snapshots of the domain, and not again."""
         urls = () if self._run.job.cut is None else self._run.job.cut.earlier
-        found = (next((arc for arc in places(url) if self._is_in_base(arc)), None) for url in urls)
-        return [arc for arc in found if arc is not None]
+        arcs = (next((arc for arc in places(url) if self._is_in_base(arc)), None) for url in urls)
+        return [arc for arc in arcs if arc is not None]
 
     def _is_in_base(self, arc: str) -> bool:
         return self._run.shelf.find(f"{arc}/{DATA_XML}") is not None

@@ -149,9 +149,9 @@ def _subset(  # noqa: PLR0917 # a recursion
     whole = store.names(tree)
     part, same = _Part(), True
     if is_seen_arc:
-        for each in store.each(tree):
-            if not each.is_tree or not leads_to_arcs(store, each.oid):
-                part.add(each)
+        for child in store.each(tree):
+            if not child.is_tree or not leads_to_arcs(store, child.oid):
+                part.add(child)
     if redirects is not None:
         part.add(redirects)
         same = whole.find(REDIRECTS) == redirects
@@ -218,17 +218,17 @@ class RemovalVerdict:
     reason: str = ""
 
 
-def removed_arcs(run: DomainRun, last: str | None, seen: SeenTree, found: int) -> RemovalVerdict:
-    """Return the verdict on a crawl that saw `seen`, of which it fetched `found` ARCs, and saw `last` before."""
+def removed_arcs(run: DomainRun, last: str | None, seen: SeenTree, fetched: int) -> RemovalVerdict:
+    """Return the verdict on a crawl that saw `seen`, of which it fetched `fetched` ARCs, and saw `last` before."""
     store = run.store
     if last is None:
         return RemovalVerdict(True)
     gone, new = _compare(store, last, seen.tree)
     # The number of ARCs in the last complete crawl: this crawl's, minus the new, plus the gone. No tree is walked.
     before = seen.arcs - new + len(gone)
-    if found < run.job.settings.min_share * before and not run.job.accept_shrink:
+    if fetched < run.job.settings.min_share * before and not run.job.accept_shrink:
         reason = (
-            f"found {found} of the {before} ARCs that the last complete crawl saw; nothing was removed "
+            f"found {fetched} of the {before} ARCs that the last complete crawl saw; nothing was removed "
             f"(--accept-shrink accepts it)"
         )
         return RemovalVerdict(False, reason=reason)

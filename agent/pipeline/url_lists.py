@@ -123,12 +123,12 @@ class _Merge:
 
     def into(self, tree: str, seen: str) -> MergedRedirects:
         with ExitStack() as stack:
-            of_tree, of_seen = (_Lists(self._store, each, stack) for each in (tree, seen))
+            of_tree, of_seen = (_Lists(self._store, root, stack) for root in (tree, seen))
             met = ColumnWriter()
-            for place, found in self._places(stack):
+            for place, sightings in self._places(stack):
                 now, before = self._run.shelf.find(place), self._seen_before.find(place)
-                if now is not None or before is not None or found:
-                    lines = self._merged(_list(self._store, place, now, before), found)
+                if now is not None or before is not None or sightings:
+                    lines = self._merged(_list(self._store, place, now, before), sightings)
                     of_tree.put(place, now, lines.kept, (before,))
                     of_seen.put(place, before, lines.seen, (now, of_tree.last))
                     for redirect in sorted(lines.seen):
@@ -156,18 +156,18 @@ class _Merge:
             for url in frontier.answered(domain):
                 sorter.add(place_of(url).encode())
         groups = groupby((row.decode().split("\t") for row in sorter.rows()), key=itemgetter(0))
-        found = ((place, self._founds(row[1:] for row in rows if len(row) > 1)) for place, rows in groups)
-        yield from _joined(found, (place for place, _ in redirect_lists.places(self._store, seen)))
+        sightings_by_place = ((place, self._founds(row[1:] for row in rows if len(row) > 1)) for place, rows in groups)
+        yield from _joined(sightings_by_place, (place for place, _ in redirect_lists.places(self._store, seen)))
 
     def _founds(self, rows: Iterator[list[str]]) -> list[_Found]:
         """Return the redirects of a list, as many as it may have: an honest site has two of 100,000 in one."""
-        found = [_found(*row) for row in islice(rows, MOST_LINES)]
+        sightings = [_found(*row) for row in islice(rows, MOST_LINES)]
         self._run.redirects["dropped"] += sum(1 for _ in rows)
-        return found
+        return sightings
 
-    def _merged(self, lines: _List, found: list[_Found]) -> _List:
+    def _merged(self, lines: _List, sightings: list[_Found]) -> _List:
         counts = self._run.redirects
-        by_url = {each.redirect.url: each for each in found}
+        by_url = {sighting.redirect.url: sighting for sighting in sightings}
         for url, old in lines.old.items():
             now = by_url.pop(url, None)
             if now is None:
@@ -183,14 +183,14 @@ class _Merge:
             else:
                 lines.keep(now.redirect, seen=True)
                 counts["changed"] += 1
-        for each in by_url.values():
+        for sighting in by_url.values():
             if len(lines.kept) >= MOST_LINES:
                 counts["dropped"] += 1
-            elif self._has_arc(each.redirect.url):
-                self._run.annotate(each.row, Reason.REDIRECT_HELD)
+            elif self._has_arc(sighting.redirect.url):
+                self._run.annotate(sighting.row, Reason.REDIRECT_HELD)
                 counts["held"] += 1
             else:
-                lines.keep(each.redirect, seen=True)
+                lines.keep(sighting.redirect, seen=True)
                 counts["added"] += 1
         return lines
 
@@ -253,7 +253,7 @@ class _Lists:
             if now is not None:
                 self._open().remove(place)
         elif now is None or now.oid != self.last.oid:
-            if any(each is not None and each.oid == self.last.oid for each in known):
+            if any(entry is not None and entry.oid == self.last.oid for entry in known):
                 self._open().put(place, self.last.oid)
             else:
                 self._open().write(place, raw)
@@ -268,7 +268,7 @@ class _Lists:
 
 
 def _list(store: Repository, place: str, entry: Entry | None, seen: Entry | None) -> _List:
-    old = {each.url: each for each in redirect_lists.lines(store, entry, place)}
+    old = {redirect.url: redirect for redirect in redirect_lists.lines(store, entry, place)}
     is_same = entry is not None and seen is not None and entry.oid == seen.oid
     return _List(place, old, frozenset(old) if is_same else redirect_lists.urls(store, seen))
 
@@ -283,9 +283,9 @@ def _leads_nowhere(row: FrontierUrl) -> bool:
     return is_redirect and (not row.target or is_too_long(row.target) or is_too_long(row.url))
 
 
-def _joined(found: Iterable[tuple[str, list[_Found]]], stored: Iterable[str]) -> Iterator[tuple[str, list[_Found]]]:
+def _joined(sightings: Iterable[tuple[str, list[_Found]]], stored: Iterable[str]) -> Iterator[tuple[str, list[_Found]]]:
     """Yield the places of both, in order, each once."""
-    left, right = iter(found), iter(stored)
+    left, right = iter(sightings), iter(stored)
     one, other = next(left, None), next(right, None)
     while one is not None or other is not None:
         if one is not None and (other is None or one[0] <= other):
@@ -332,13 +332,13 @@ class _Choice:
 
     def of(self, arc: str, answers: Iterable[Meeting]) -> Met | None:
         """Return when the ARC was met: of several URLs at its place (`/` and `/index.html`) its own counts first."""
-        told = [each for each in answers if not self._is_of_another_version(each)]
-        if not told or all(each.is_duplicate for each in told):
+        meetings = [meeting for meeting in answers if not self._is_of_another_version(meeting)]
+        if not meetings or all(meeting.is_duplicate for meeting in meetings):
             return None
-        if len(told) > 1:
+        if len(meetings) > 1:
             url = self._meta(arc).url
-            told.sort(key=lambda each: (each.url != url, each.is_duplicate))
-        first = told[0]
+            meetings.sort(key=lambda meeting: (meeting.url != url, meeting.is_duplicate))
+        first = meetings[0]
         return Met(int(parse_time(first.captured).timestamp()), spelling_of(first.url))
 
     def _is_of_another_version(self, answer: Meeting) -> bool:

@@ -154,8 +154,8 @@ def account_of(job: Job) -> Account:
 
 def domains(frontier: Frontier) -> list[PublishedDomain]:
     """Return the recorded publications, in order of domain."""
-    found = (frontier.get(PUBLISHED.of(domain)) for domain in frontier.domains())
-    return [part for part in found if part is not None]
+    parts = (frontier.get(PUBLISHED.of(domain)) for domain in frontier.domains())
+    return [part for part in parts if part is not None]
 
 
 def summary(

@@ -69,7 +69,7 @@ class Storage:
     @property
     def captured(self) -> int:
         """Bytes of all snapshots, each counted whole."""
-        return sum(each.bytes for each in self.years)
+        return sum(year.bytes for year in self.years)
 
     @property
     def documents_on_disk(self) -> int:
@@ -84,7 +84,7 @@ class Storage:
     @property
     def coming_captured(self) -> int:
         """Bytes that a year will bring, each snapshot counted whole."""
-        return sum(each.bytes for each in self.forecasts)
+        return sum(forecast.bytes for forecast in self.forecasts)
 
     @property
     def coming_on_disk(self) -> int | None:
@@ -106,11 +106,11 @@ def storage(archive: Archive, settings: Settings) -> Storage:
 
 
 def _forecasts(settings: Settings, means: dict[str, tuple[float, int]]) -> Iterable[Forecast]:
-    for each in settings.publications:
-        if not each.retired and each.name in means:
-            mean, last = means[each.name]
-            interval = each.crawl.interval
-            yield Forecast(each.name, str(interval), _YEAR / interval.seconds, round(mean), last)
+    for publication in settings.publications:
+        if not publication.retired and publication.name in means:
+            mean, last = means[publication.name]
+            interval = publication.crawl.interval
+            yield Forecast(publication.name, str(interval), _YEAR / interval.seconds, round(mean), last)
 
 
 def _parts(archive: Archive) -> dict[str, int]:
@@ -127,7 +127,7 @@ def _parts(archive: Archive) -> dict[str, int]:
     }
     named = {path for paths in known.values() for path in paths} | {archive.content}
     named |= {archive.repository(domain) for domain in archive.domains()}
-    rest = [each for folder in (archive.root, archive.content) for each in folder.iterdir() if each not in named]
+    rest = [path for folder in (archive.root, archive.content) for path in folder.iterdir() if path not in named]
     own = sum(folder.stat().st_blocks * _BLOCK for folder in (archive.root, archive.content))
     sums = {name: sum(map(_of, paths)) for name, paths in known.items()}
     return sums | {"settings": own + sum(map(_of, rest))}
@@ -141,8 +141,8 @@ def _with_logs(database: Path) -> tuple[Path, ...]:
 def _of(path: Path) -> int:
     """Return the bytes that a file or a folder takes on disk; what goes meanwhile takes none."""
     try:
-        found = path.lstat()
-        size = found.st_blocks * _BLOCK
+        status = path.lstat()
+        size = status.st_blocks * _BLOCK
         if path.is_dir() and not path.is_symlink():
             with os.scandir(path) as entries:
                 size += sum(_of_entry(entry) for entry in entries)
@@ -178,53 +178,53 @@ _NAMES = {
 }
 
 
-def show(found: Storage, *, as_json: bool, top: int) -> None:
+def show(storage: Storage, *, as_json: bool, top: int) -> None:
     """Print what the archive takes: JSON, or tables, of repositories the `top` largest (0: all)."""
     if as_json:
-        click.echo(json.dumps(_as_object(found), indent=1, ensure_ascii=False))
+        click.echo(json.dumps(_as_object(storage), indent=1, ensure_ascii=False))
         return
     console = Console(highlight=False, soft_wrap=True)
-    _captured(console, found)
-    _on_disk(console, found, top)
-    _coming(console, found)
+    _captured(console, storage)
+    _on_disk(console, storage, top)
+    _coming(console, storage)
 
 
-def _as_object(found: Storage) -> dict[str, object]:
+def _as_object(storage: Storage) -> dict[str, object]:
     return {
         "captured": {
-            "bytes": found.captured,
-            "years": [asdict(each) for each in found.years],
+            "bytes": storage.captured,
+            "years": [asdict(year) for year in storage.years],
         },
         "on_disk": {
-            "documents": found.documents_on_disk,
-            "repositories": found.repositories,
-            "metadata": found.metadata,
-            "parts": {name: found.parts[name] for name in METADATA},
-            "search": found.parts["search"],
-            "free": found.free,
+            "documents": storage.documents_on_disk,
+            "repositories": storage.repositories,
+            "metadata": storage.metadata,
+            "parts": {name: storage.parts[name] for name in METADATA},
+            "search": storage.parts["search"],
+            "free": storage.free,
         },
         "a_year": {
-            "captured": found.coming_captured,
-            "on_disk": found.coming_on_disk,
-            "publications": [asdict(each) | {"bytes": each.bytes} for each in found.forecasts],
+            "captured": storage.coming_captured,
+            "on_disk": storage.coming_on_disk,
+            "publications": [asdict(forecast) | {"bytes": forecast.bytes} for forecast in storage.forecasts],
         },
     }
 
 
-def _captured(console: Console, found: Storage) -> None:
+def _captured(console: Console, storage: Storage) -> None:
     table = _table("Captured, each snapshot counted whole", "publication", "year", "snapshots", "documents", "bytes")
-    for each in found.years:
-        row = (each.publication, str(each.year), f"{each.snapshots:,}", f"{each.documents:,}", f"{each.bytes:,}")
+    for year in storage.years:
+        row = (year.publication, str(year.year), f"{year.snapshots:,}", f"{year.documents:,}", f"{year.bytes:,}")
         table.add_row(*map(escape, row))
-    snapshots, documents = sum(each.snapshots for each in found.years), sum(each.documents for each in found.years)
-    table.add_row("all", "", f"{snapshots:,}", f"{documents:,}", f"{found.captured:,}", style="bold")
+    snapshots, documents = sum(year.snapshots for year in storage.years), sum(year.documents for year in storage.years)
+    table.add_row("all", "", f"{snapshots:,}", f"{documents:,}", f"{storage.captured:,}", style="bold")
     console.print(table)
-    uncounted = sum(each.uncounted for each in found.years)
+    uncounted = sum(year.uncounted for year in storage.years)
     if uncounted:
         console.print(f"{uncounted:,} snapshots are not counted, and have no bytes here")
     by_year: Counter[str] = Counter()
-    for each in found.years:
-        by_year[str(each.year)] += each.bytes
+    for year in storage.years:
+        by_year[str(year.year)] += year.bytes
     console.print()
     _bars(console, "Captured by year", dict(sorted(by_year.items())))
 
@@ -244,17 +244,17 @@ def bar(figure: float, most: float) -> str:
     return "#" * (math.ceil(figure * _BAR / most) if most else 0)
 
 
-def _on_disk(console: Console, found: Storage, top: int) -> None:
+def _on_disk(console: Console, storage: Storage, top: int) -> None:
     console.print()
     parts = {
-        f"documents, {len(found.repositories):,} repositories": found.documents_on_disk,
-        "metadata": found.metadata,
-        **{f"- {_NAMES[name]}": found.parts[name] for name in METADATA if found.parts[name]},
-        "full-text index": found.parts["search"],
+        f"documents, {len(storage.repositories):,} repositories": storage.documents_on_disk,
+        "metadata": storage.metadata,
+        **{f"- {_NAMES[name]}": storage.parts[name] for name in METADATA if storage.parts[name]},
+        "full-text index": storage.parts["search"],
     }
     _bars(console, "On the disk", parts)
-    console.print(f"free: {found.free:,} bytes")
-    largest = sorted(found.repositories.items(), key=lambda each: (-each[1], each[0]))
+    console.print(f"free: {storage.free:,} bytes")
+    largest = sorted(storage.repositories.items(), key=lambda domain_size: (-domain_size[1], domain_size[0]))
     shown = largest[:top] if top else largest
     if shown:
         console.print()
@@ -267,24 +267,30 @@ def _on_disk(console: Console, found: Storage, top: int) -> None:
         console.print(table)
 
 
-def _coming(console: Console, found: Storage) -> None:
+def _coming(console: Console, storage: Storage) -> None:
     console.print()
-    if not found.forecasts:
+    if not storage.forecasts:
         console.print("A year from now cannot be told: no publication that is due has a counted capture.")
         return
     table = _table("A year, if it goes on so", "publication", "every", "captures", "mean bytes", "bytes")
-    for each in found.forecasts:
-        row = (each.publication, each.interval, f"{each.captures:,.0f}", f"{each.mean:,}", f"{each.bytes:,}")
+    for forecast in storage.forecasts:
+        row = (
+            forecast.publication,
+            forecast.interval,
+            f"{forecast.captures:,.0f}",
+            f"{forecast.mean:,}",
+            f"{forecast.bytes:,}",
+        )
         table.add_row(*map(escape, row))
     console.print(table)
     console.print(
-        f"A year brings {found.coming_captured:,} bytes, each snapshot counted whole: for each publication the mean of"
-        f" its last {LAST} captures, times the captures that its interval brings in a year."
+        f"A year brings {storage.coming_captured:,} bytes, each snapshot counted whole: for each publication the mean "
+        f"of its last {LAST} captures, times the captures that its interval brings in a year."
     )
-    if found.coming_on_disk is not None:
+    if storage.coming_on_disk is not None:
         console.print(
-            f"The repositories would grow by {found.coming_on_disk:,} bytes, as {found.documents_on_disk:,} are on the"
-            f" disk of {found.captured:,} that were captured: what does not change is kept once."
+            f"The repositories would grow by {storage.coming_on_disk:,} bytes, as {storage.documents_on_disk:,} are on"
+            f" the disk of {storage.captured:,} that were captured: what does not change is kept once."
         )
 
 

@@ -208,7 +208,7 @@ def parse(text: str, number: int) -> LogLine:
 def meaning(status: int) -> str:
     """Return the meaning of a status of crawl.log in words."""
     if status > 0:
-        return HTTPStatus(status).phrase if status in {each.value for each in HTTPStatus} else "HTTP"
+        return HTTPStatus(status).phrase if status in {http_status.value for http_status in HTTPStatus} else "HTTP"
     return _MEANINGS.get(Status(status), "") if status in set(Status) else ""
 
 
@@ -220,13 +220,13 @@ def state_meaning(state: str) -> str:
 
 def share(row: TableRow, rows: Iterable[TableRow]) -> float:
     """Return the share of a row in the URLs of its table, in percent."""
-    whole = sum(each.urls for each in rows)
+    whole = sum(table_row.urls for table_row in rows)
     return round(100 * row.urls / whole, 2) if whole else 0.0
 
 
-def as_rows(found: Tables) -> Iterator[dict[str, object]]:
+def as_rows(tables: Tables) -> Iterator[dict[str, object]]:
     """Yield the rows of all tables as records, for JSON and CSV."""
-    for name, rows in found.sorted():
+    for name, rows in tables.sorted():
         counts = [row for _, row in rows]
         for key, row in rows:
             record: dict[str, object] = {"table": name, "key": key, "meaning": ""}

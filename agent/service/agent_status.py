@@ -108,7 +108,7 @@ def overview(archive: Archive) -> dict[str, Any]:
     try:
         apart: dict[str, list[str]] = {}
         settings = settings_files.load(archive.settings, apart=apart)[0]
-        faults = [fault for told in apart.values() for fault in told] or faults
+        faults = [fault for own_faults in apart.values() for fault in own_faults] or faults
     except SettingsError as error:
         settings, faults = Settings(), list(error.faults)
     past = scheduler.read(archive)
@@ -117,34 +117,36 @@ def overview(archive: Archive) -> dict[str, Any]:
         "agent": None if agent is None else {"pid": agent.pid, "since": agent.since},
         "settings_faults": faults,
         "settings_warnings": disagreeing(settings),
-        "publications": [_publication(archive, each, past) for each in _all(settings, past)],
-        "jobs": [_job(each) for each in past.open],
+        "publications": [_publication(archive, named, past) for named in _all(settings, past)],
+        "jobs": [_job(job) for job in past.open],
         "refused": list(past.refused),
     }
 
 
 def disagreeing(settings: Settings) -> list[str]:
     """Return a line for each host of two publications that differ in when readers may see their captures."""
-    said: dict[str, dict[tuple[str, str], str]] = {}
-    for each in settings.publications:
-        for url in each.urls:
+    names_by_host: dict[str, dict[tuple[str, str], str]] = {}
+    for publication in settings.publications:
+        for url in publication.urls:
             host = split(arc_path(url))[0]
-            said.setdefault(host, {}).setdefault((each.release, str(each.closed_for or "")), each.name)
+            names_by_host.setdefault(host, {}).setdefault(
+                (publication.release, str(publication.closed_for or "")), publication.name
+            )
     return [
         f"{host}: {' and '.join(sorted(names.values()))} differ in release or closed_for; readers see what any shows"
-        for host, names in sorted(said.items())
+        for host, names in sorted(names_by_host.items())
         if len(names) > 1
     ]
 
 
-def shown_state(each: JobState) -> Phase:
+def shown_state(job: JobState) -> Phase:
     """Return the state of an open job: interrupted if its process died without writing its end."""
-    return each.state if each.runs or each.state not in AT_WORK or not each.pid else Phase.INTERRUPTED
+    return job.state if job.runs or job.state not in AT_WORK or not job.pid else Phase.INTERRUPTED
 
 
 def _all(settings: Settings, past: History) -> list[tuple[str, Publication | None]]:
     """Return the publications of webarc.toml in its order, then those given on a command line only; no imports."""
-    known = [(each.name, each) for each in settings.publications]
+    known = [(publication.name, publication) for publication in settings.publications]
     others = set(past.runs) - {name for name, _ in known}
     return [*known, *((name, None) for name in sorted(others) if not is_import(name) and not is_occasion(name))]
 
@@ -152,7 +154,7 @@ def _all(settings: Settings, past: History) -> list[tuple[str, Publication | Non
 def _publication(archive: Archive, named: tuple[str, Publication | None], past: History) -> dict[str, Any]:
     name, publication = named
     at = now()
-    running = [each.job for each in past.open if each.publication == name]
+    running = [job.job for job in past.open if job.publication == name]
     return {
         "name": name,
         "urls": list(publication.urls) if publication else [],
@@ -195,14 +197,14 @@ def _last(archive: Archive, name: str | None) -> dict[str, Any] | None:
     }
 
 
-def _job(each: JobState) -> dict[str, Any]:
+def _job(job: JobState) -> dict[str, Any]:
     kept = (
         *("job", "publication", "due", "begun", "updated", "stage", "done", "known", "urls", "bytes", "documents"),
         *("failures", "again", "a_second", "left", "latest_end", "held", "orders"),
     )
-    values = dataclasses.asdict(each if each.runs else dataclasses.replace(each, a_second=0.0, left=None))
+    values = dataclasses.asdict(job if job.runs else dataclasses.replace(job, a_second=0.0, left=None))
     return {name: values[name] for name in kept} | {
-        "state": str(shown_state(each)),
-        "running": each.runs,
-        "reason": each.reason or ("its process ended without a word" if shown_state(each) != each.state else ""),
+        "state": str(shown_state(job)),
+        "running": job.runs,
+        "reason": job.reason or ("its process ended without a word" if shown_state(job) != job.state else ""),
     }

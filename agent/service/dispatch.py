@@ -81,10 +81,10 @@ class Children:
             start_new_session=True,
         )
         assert process.stderr is not None
-        said: list[str] = []
-        reader = threading.Thread(target=_take_lines, args=(name, process.stderr, said), daemon=True)
+        last_lines: list[str] = []
+        reader = threading.Thread(target=_take_lines, args=(name, process.stderr, last_lines), daemon=True)
         reader.start()
-        self._running[name] = Child(name, process, reader, said)
+        self._running[name] = Child(name, process, reader, last_lines)
 
     def ended(self) -> list[tuple[str, int]]:
         """Remove the processes that have ended; return their names and exit codes (a signal's number is negative)."""
@@ -110,13 +110,13 @@ class Children:
         self._last_words[child.name] = "".join(child.said)
 
 
-def _take_lines(name: str, stream: IO[bytes], said: list[str]) -> None:
+def _take_lines(name: str, stream: IO[bytes], last_lines: list[str]) -> None:
     """Log the lines of a child; the first word of a line is its level."""
     with stream:
         for raw in stream:
             line = raw.decode("utf-8", "replace").rstrip()
             word, _, rest = line.partition(" ")
-            said[:] = [rest if word in _LEVELS else line]
+            last_lines[:] = [rest if word in _LEVELS else line]
             if word in _LEVELS:
                 _log.log(_LEVELS[word], "%s: %s", name, rest)
             else:
@@ -148,7 +148,7 @@ class StepRunner:
         self.take_ended()
         for name in self._due():
             is_capture = _step(name) == Step.CAPTURE
-            running = sum((_step(each) == Step.CAPTURE) == is_capture for each in self.children)
+            running = sum((_step(child_name) == Step.CAPTURE) == is_capture for child_name in self.children)
             if running < (_CAPTURES if is_capture else _AT_ONCE):
                 self.children.start(name, "-m", "agent.steps.worker", str(self._archive.root), name)
 
@@ -176,7 +176,7 @@ class StepRunner:
 
     def _due(self) -> Iterator[str]:
         """Yield the steps that can begin now; the first of each snapshot alone."""
-        busy = {_record(each) for each in self.children}
+        busy = {_record(child_name) for child_name in self.children}
         for name in self._listed():
             record = _record(name)
             if record in busy or time.monotonic() < self._not_before.get(name, 0.0):
@@ -234,7 +234,7 @@ class Dispatch:
         self._untold: dict[str, JobState] = {}  # failures not written yet, since the disk is full
         self.history = self._read()
         #: Open jobs from before this agent began; it resumes them once no process works on them.
-        self._left = {each.job for each in self.history.open}
+        self._left = {state.job for state in self.history.open}
         self._aside: set[str] = set()  # jobs that an agent cannot resume
         self._held: dict[str, float] = {}  # jobs to resume that an unknown process holds → since when (monotonic)
         self.ended: set[End] = set()  # exit codes of ended jobs
@@ -245,45 +245,45 @@ class Dispatch:
         self._tell()
         self.history = self._read()
         # A job that a command resumed is left to that command.
-        self._left -= {each.job for each in self.history.open if each.runs and not each.by_agent}
+        self._left -= {state.job for state in self.history.open if state.runs and not state.by_agent}
         room = self.settings.crawl.max_instances * JOBS_PER_INSTANCE
         for job in self.resume:
             if len(self.children) >= room:
                 break
             self._try_to_go_on(job)
-        for each in self.due(now()):
+        for due in self.due(now()):
             if len(self.children) >= room:
                 break
-            self._try_to_begin(each.publication)
+            self._try_to_begin(due.publication)
 
     @property
     def resume(self) -> list[str]:
         """The jobs to resume: jobs left by the previous agent, failed jobs whose next try is due, jobs with orders."""
         at, others = now(), self._aside | set(self.children)
-        free = (each for each in self.history.open if each.job not in others and not each.runs)
-        return [each.job for each in free if self._is_to_resume(each, at)]
+        free = (state for state in self.history.open if state.job not in others and not state.runs)
+        return [state.job for state in free if self._is_to_resume(state, at)]
 
-    def _is_to_resume(self, each: JobState, at: datetime) -> bool:
+    def _is_to_resume(self, state: JobState, at: datetime) -> bool:
         """Return whether a job without a process needs one; one that is held does once it has an order."""
-        if not each.held and (each.job in self._left or job_state.is_due(each, at)):
+        if not state.held and (state.job in self._left or job_state.is_due(state, at)):
             return True
-        if is_import(each.job) or job_orders.last(self._archive.jobs / each.job) <= each.orders:
+        if is_import(state.job) or job_orders.last(self._archive.jobs / state.job) <= state.orders:
             return False
-        new = job_orders.after(self._archive.jobs / each.job, each.orders)
+        new = job_orders.after(self._archive.jobs / state.job, state.orders)
         # A job that fails before it takes an order is not begun again and again for it.
-        return each.state is not Phase.FAILED or any(order.at >= each.updated for order in new)
+        return state.state is not Phase.FAILED or any(order.at >= state.updated for order in new)
 
     def due(self, at: datetime) -> list[scheduler.Due]:
         """Return the publications that are due and have no running or resumable job."""
-        busy = {each.publication for each in self.history.open if each.runs or each.held}
+        busy = {state.publication for state in self.history.open if state.runs or state.held}
         busy |= set(filter(self._has_to_wait, self._not_before))
         busy |= {publication_of(name) for name in (*self.resume, *self.children)}
-        free = [each for each in self.publications if each.name not in busy]
+        free = [publication for publication in self.publications if publication.name not in busy]
         return scheduler.due(free, self.history.runs, at)
 
     def idle(self) -> bool:
         """Return whether no job runs, also none of the previous agent, and none is due."""
-        winding_down = any(each.job in self._left and each.runs for each in self.history.open)
+        winding_down = any(state.job in self._left and state.runs for state in self.history.open)
         latest = time.monotonic() - _NAMELESS_SECONDS
         resume = self.resume
         wait = all(self._has_to_wait(job) and self._held.get(job, latest) <= latest for job in resume)
@@ -297,7 +297,10 @@ class Dispatch:
         """Return the seconds until a publication becomes due; `longest` at most."""
         at = now()
         runs = self.history.runs
-        times = (scheduler.next_due(each, runs.get(each.name, ()), at).timestamp() for each in self.publications)
+        times = (
+            scheduler.next_due(publication, runs.get(publication.name, ()), at).timestamp()
+            for publication in self.publications
+        )
         return min([longest, *(time_ - time.time() for time_ in times if time_ > time.time())])
 
     def take_ended(self) -> None:
@@ -311,7 +314,7 @@ class Dispatch:
         past = self._past.read(surely=surely)
         if not self._untold:
             return past
-        return dataclasses.replace(past, open=tuple(self._untold.get(each.job, each) for each in past.open))
+        return dataclasses.replace(past, open=tuple(self._untold.get(state.job, state) for state in past.open))
 
     # -- beginning -----------------------------------------------------------------------------------------------
 
@@ -335,7 +338,7 @@ class Dispatch:
 
     def _prepare(self, name: str) -> str:
         """Prepare the folder of a publication's job for its process; return the job's name."""
-        publication = next(each for each in self.publications if each.name == name)
+        publication = next(publication for publication in self.publications if publication.name == name)
         folder = job_folder.interrupted(self._archive, name) or job_folder.new_folder(self._archive, name)
         try:
             known = scheduler.item_of(folder, name)
@@ -380,7 +383,9 @@ class Dispatch:
         Returns False, and logs why, if the agent cannot resume the job.
         """
         folder = self._archive.jobs / job
-        publication = next((each for each in self.publications if each.name == publication_of(job)), None)
+        publication = next(
+            (publication for publication in self.publications if publication.name == publication_of(job)), None
+        )
         if not folder.is_dir() or not job_folder.usable(folder):
             return False
         if is_import(job):
@@ -416,7 +421,7 @@ class Dispatch:
         elif code in (End.DONE, End.INCOMPLETE):
             _log.info("%s: %s", job, "done" if code == End.DONE else "done, but incomplete")
         elif code in (End.STOPPED, -signal.SIGTERM):  # SIGTERM before the worker handled signals
-            known = next((each for each in self.history.open if each.job == job), None)
+            known = next((state for state in self.history.open if state.job == job), None)
             how = f"held ({known.held})" if known and known.held else "stopped; the next start goes on from there"
             _log.info("%s: %s", job, how)
         else:
@@ -426,13 +431,13 @@ class Dispatch:
     def _note_failure(self, job: str, how: str, *, killed: bool = False) -> None:
         """Record a job's failure and its next try. The reason written by its process takes precedence over `how`."""
         folder = self._archive.jobs / job
-        known = next((each for each in self.history.open if each.job == job), None)
+        known = next((state for state in self.history.open if state.job == job), None)
         if known is None or not folder.is_dir():
             _log.error("%s: %s", job, how)
             return
-        told = known.reason if known.state is Phase.FAILED and known.reason and not killed else how
-        failed = job_state.failed(known, told, now(), killed=killed)
-        _log.error("%s: %s; next try %s", job, told, failed.again or "when it is due")
+        reason = known.reason if known.state is Phase.FAILED and known.reason and not killed else how
+        failed = job_state.failed(known, reason, now(), killed=killed)
+        _log.error("%s: %s; next try %s", job, reason, failed.again or "when it is due")
         self._untold[job] = failed
         self._tell()
         self.history = self._read()

@@ -58,17 +58,17 @@ def to_file(folder: Path) -> None:
     root = logging.getLogger()
     handler = RotatingLog(folder / "agent.log")
     if processes.journal():
-        for each in root.handlers:
-            each.setFormatter(JournalFormatter("%(message)s"))
+        for root_handler in root.handlers:
+            root_handler.setFormatter(JournalFormatter("%(message)s"))
     root.addHandler(handler)
 
 
 def only_to_file() -> None:
     """Stop logging to stderr."""
     root = logging.getLogger()
-    for each in list(root.handlers):
-        if not isinstance(each, RotatingLog):
-            root.removeHandler(each)
+    for handler in list(root.handlers):
+        if not isinstance(handler, RotatingLog):
+            root.removeHandler(handler)
 
 
 # == loop =============================================================================================================
@@ -238,10 +238,18 @@ class Service:
         settings, warning = settings_files.load(self.archive.settings, apart=apart)
         if warning is not None and self.archive.settings.exists():
             _log.warning("%s", warning)
-        names = {each.name for each in self.given}
+        names = {publication.name for publication in self.given}
         self.dispatch.settings = settings
-        kept = [each for each in self.dispatch.publications if each.name in apart and each.name not in names]
-        known = [each for each in settings.publications if each.name not in names and not each.retired]
+        kept = [
+            publication
+            for publication in self.dispatch.publications
+            if publication.name in apart and publication.name not in names
+        ]
+        known = [
+            publication
+            for publication in settings.publications
+            if publication.name not in names and not publication.retired
+        ]
         self.dispatch.publications = (*self.given, *known, *kept)
         return tuple(fault for faults in apart.values() for fault in faults)
 

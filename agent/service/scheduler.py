@@ -46,8 +46,11 @@ class Due:
 
 def due(publications: Iterable[Publication], runs: Mapping[str, Iterable[datetime]], now: datetime) -> list[Due]:
     """Return the due publications, longest due first. `runs`: publication → starts of its runs, finished or not."""
-    times = (Due(next_due(each, runs.get(each.name, ()), now), each.name) for each in publications)
-    return sorted(each for each in times if each.since <= now)
+    times = (
+        Due(next_due(publication, runs.get(publication.name, ()), now), publication.name)
+        for publication in publications
+    )
+    return sorted(candidate for candidate in times if candidate.since <= now)
 
 
 def next_due(publication: Publication, runs: Iterable[datetime], now: datetime) -> datetime:
@@ -145,7 +148,7 @@ def _last_reports(archive: Archive) -> Last:
 
 def _with_jobs(archive: Archive, reported: _Reported) -> History:
     runs = dict(reported.runs)
-    found, refused = [], []
+    states, refused = [], []
     for name, begun, publication in _jobs(archive.jobs):
         runs[publication] = runs.get(publication, frozenset()) | {begun}
         try:
@@ -155,10 +158,10 @@ def _with_jobs(archive: Archive, reported: _Reported) -> History:
             continue
         if known is None and (archive.reports / name).is_dir():
             continue  # the job is done, and its folder is being removed
-        found.append(known or JobState(job=name, publication=publication))
+        states.append(known or JobState(job=name, publication=publication))
         with contextlib.suppress(Damaged):
-            runs[publication] |= {parse_time(found[-1].attempted)}
-    return History(runs, reported.last, tuple(sorted(found, key=lambda each: each.job)), tuple(sorted(refused)))
+            runs[publication] |= {parse_time(states[-1].attempted)}
+    return History(runs, reported.last, tuple(sorted(states, key=lambda state: state.job)), tuple(sorted(refused)))
 
 
 def item_of(folder: Path, publication: str) -> JobState:

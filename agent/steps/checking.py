@@ -55,26 +55,30 @@ class Outcome:
 def check(step: StepContext) -> StepResult:
     """Run all checks of a snapshot. One that fails keeps no other from running."""
     snapshot = Snapshot(step.archive, step.record)
-    pages = [_page(snapshot, step, each) for each in pages_in_force(step.publication, step.record)]
+    pages = [_page(snapshot, step, page) for page in pages_in_force(step.publication, step.record)]
     others = []
-    for each in _others(step, snapshot):
+    for outcome in _others(step, snapshot):
         step.must_go_on()
-        others.append(each)
+        others.append(outcome)
     with step.report() as folder:
-        rows = [{"check": each.name, "fault": each.fault, "remark": each.remark} for each in (*pages, *others)]
+        rows = [
+            {"check": outcome.name, "fault": outcome.fault, "remark": outcome.remark} for outcome in (*pages, *others)
+        ]
         (folder / REPORT).write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    failed = [each for each in (*pages, *others) if each.fault]
+    failed = [outcome for outcome in (*pages, *others) if outcome.fault]
     texts: dict[int, str] = {
-        FieldNumber.CHECKED_PAGES: "; ".join(each.told for each in pages),
-        FieldNumber.OTHER_CHECKS: "; ".join(each.told for each in others),
+        FieldNumber.CHECKED_PAGES: "; ".join(outcome.told for outcome in pages),
+        FieldNumber.OTHER_CHECKS: "; ".join(outcome.told for outcome in others),
     }
-    remark = f"{len(failed)} of {len(pages) + len(others)} checks failed: {', '.join(each.name for each in failed)}"
-    return StepResult(texts, remark if failed else "", waits=any(each.waits for each in pages))
+    remark = (
+        f"{len(failed)} of {len(pages) + len(others)} checks failed: {', '.join(outcome.name for outcome in failed)}"
+    )
+    return StepResult(texts, remark if failed else "", waits=any(outcome.waits for outcome in pages))
 
 
 def pages_in_force(publication: Publication, record: Record) -> list[ReferencePage]:
     """Return the reference pages of a publication that a snapshot of that time is checked by."""
-    return [each for each in publication.check if converting.holds(each.since, each.until, record.date)]
+    return [page for page in publication.check if converting.holds(page.since, page.until, record.date)]
 
 
 def name_of(page: ReferencePage) -> str:
@@ -84,26 +88,26 @@ def name_of(page: ReferencePage) -> str:
 
 def _page(snapshot: Snapshot, step: StepContext, page: ReferencePage) -> Outcome:
     try:
-        found = snapshot.find(page.url)
-        fault = "it is not in the snapshot" if found is None else _fault(snapshot, step, page, found)
+        capture = snapshot.find(page.url)
+        fault = "it is not in the snapshot" if capture is None else _fault(snapshot, step, page, capture)
     except (WebarcError, ValueError) as error:
         fault = str(error)
     waits = page.by == "person" and not fault
     return Outcome(name_of(page), fault, page.url if waits else "", waits)
 
 
-def _fault(snapshot: Snapshot, step: StepContext, page: ReferencePage, found: CaptureRow) -> str:
+def _fault(snapshot: Snapshot, step: StepContext, page: ReferencePage, capture: CaptureRow) -> str:
     """Return what a reference page lacks; empty if it has all that is expected."""
-    if found.status >= 400:
-        return f"it was sent with status {found.status}"
+    if capture.status >= 400:
+        return f"it was sent with status {capture.status}"
     if page.expects == "page":
         rules = converting.rules_of(step.publication.error_page, (), step.record.date)
-        is_error = any(mark.encode() in snapshot.body(found) for mark in rules.marks)
+        is_error = any(mark.encode() in snapshot.body(capture) for mark in rules.marks)
         return "it is an error page" if is_error else ""
     if page.expects == "text":
-        return "" if page.text in " ".join(snapshot.text(found).split()) else f"it does not say {page.text!r}"
-    targets = [each.target for each in snapshot.links(found) if page.text in each.target]
-    if any(_is_expected(step.publication, page.expects, found.url, each) for each in targets):
+        return "" if page.text in " ".join(snapshot.text(capture).split()) else f"it does not say {page.text!r}"
+    targets = [link.target for link in snapshot.links(capture) if page.text in link.target]
+    if any(_is_expected(step.publication, page.expects, capture.url, target) for target in targets):
         return ""
     return f"it has no {page.expects} link" + (f" with {page.text!r}" if page.text else "")
 
@@ -122,7 +126,7 @@ def _is_left_out(publication: Publication, url: str) -> bool:
     bounds = Scope(
         hosts=frozenset({scope.domain_in(url)}),
         exclude=publication.exclude_hosts,
-        left_out=tuple(each.match for each in publication.exclude),
+        left_out=tuple(exclusion.match for exclusion in publication.exclude),
         private_addresses=True,
     )
     return scope.judge(bounds, url, 0, LinkKind.LINK) in (EXCLUDED, EXCLUDED_HOST)
@@ -136,10 +140,10 @@ def _others(step: StepContext, snapshot: Snapshot) -> Iterator[Outcome]:
     if step.publication.check_search:
         yield _search(step, step.publication.check_search)
     yield from _missing(step)
-    for each in step.publication.checks:
+    for name in step.publication.checks:
         step.must_go_on()
-        found = plugin.findings(step.archive, step.record.id, each, step.scratch)
-        yield Outcome(each, "; ".join(found))
+        findings = plugin.findings(step.archive, step.record.id, name, step.scratch)
+        yield Outcome(name, "; ".join(findings))
     del snapshot
 
 
@@ -211,9 +215,9 @@ def waiting(record: Record, publication: Publication) -> list[ReferencePage]:
     """Return the reference pages of a snapshot that a person has to look at."""
     if not progress_of(record).looks_wanted:
         return []
-    told = record.text(FieldNumber.CHECKED_PAGES).split(_BETWEEN)
+    lines = record.text(FieldNumber.CHECKED_PAGES).split(_BETWEEN)
     pages = pages_in_force(publication, record)
-    return [each for each in pages if any(line.startswith(_waits(each)) for line in told)]
+    return [page for page in pages if any(line.startswith(_waits(page)) for line in lines)]
 
 
 def looked(record: Record, page: ReferencePage, wait: Sequence[ReferencePage], person: str, outcome: Outcome) -> Record:
@@ -221,10 +225,10 @@ def looked(record: Record, page: ReferencePage, wait: Sequence[ReferencePage], p
 
     The person is told by the event: readers see field 62.
     """
-    told = [
+    lines = [
         line for line in record.text(FieldNumber.CHECKED_PAGES).split(_BETWEEN) if not line.startswith(_waits(page))
     ]
-    changed = record.with_values({FieldNumber.CHECKED_PAGES: _BETWEEN.join([*told, outcome.told])}, person, now())
+    changed = record.with_values({FieldNumber.CHECKED_PAGES: _BETWEEN.join([*lines, outcome.told])}, person, now())
     changed = changed.with_event(LOOKED, person, outcome.told)
     if len(wait) > 1:
         return changed
@@ -235,13 +239,13 @@ def looked(record: Record, page: ReferencePage, wait: Sequence[ReferencePage], p
 
 def _faults(events: Sequence[Event]) -> list[str]:
     """Return what the last check found wrong: by programs, then by persons."""
-    found: list[str] = []
+    faults: list[str] = []
     for event in events:
         if event.what == CHECKING:
-            found = [event.text] if event.text else []
+            faults = [event.text] if event.text else []
         elif event.what == LOOKED and ": failed: " in event.text:
-            found.append(event.text)
-    return found
+            faults.append(event.text)
+    return faults
 
 
 def _waits(page: ReferencePage) -> str:

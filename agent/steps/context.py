@@ -157,7 +157,7 @@ class Snapshot:
         seq = int(part.tag.crawl_time.timestamp())
         with CaptureIndex(self.archive.database) as index:
             versions, _ = index.at(f"/{path}")
-        return next((each for each in versions if each.first <= seq < each.last), None)
+        return next((version for version in versions if version.first <= seq < version.last), None)
 
     def body(self, document: CaptureRow) -> bytes:
         """Return the bytes of a document."""
@@ -178,7 +178,7 @@ class Snapshot:
 
     def _part(self, domain: str) -> Part | None:
         """Return what is newest of a domain: an import may have several snapshots of one."""
-        return next((each for each in reversed(self.record.parts) if each.tag.domain == domain), None)
+        return next((part for part in reversed(self.record.parts) if part.tag.domain == domain), None)
 
     def _store(self, document: CaptureRow) -> Repository:
         return Repository(self.archive.repository(split(document.path)[0]))

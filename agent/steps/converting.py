@@ -82,8 +82,8 @@ class PageFacts:
 
 def parsed(content: bytes) -> PageFacts:
     """Return the inverse of `as_bytes`."""
-    found: dict[str, Any] = json.loads(content)
-    return PageFacts(**found)
+    fields: dict[str, Any] = json.loads(content)
+    return PageFacts(**fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +96,15 @@ class Rules:
     @property
     def settings(self) -> str:
         """All that the facts of a page depend on, as text."""
-        forms = [[each.match, each.does] for each in self.forms]
+        forms = [[rule.match, rule.does] for rule in self.forms]
         return json.dumps([_VERSION, list(self.marks), forms], ensure_ascii=False)
 
 
 def rules_of(marks: Iterable[ErrorPageMark], rules: Iterable[LeavingRule], captured: datetime | None) -> Rules:
     """Return what holds for pages that were captured then."""
     return Rules(
-        tuple(each.contains for each in marks if holds(each.since, each.until, captured)),
-        tuple(each for each in rules if each.on == "form" and holds(each.since, each.until, captured)),
+        tuple(mark.contains for mark in marks if holds(mark.since, mark.until, captured)),
+        tuple(rule for rule in rules if rule.on == "form" and holds(rule.since, rule.until, captured)),
     )
 
 
@@ -117,11 +117,11 @@ def holds(since: datetime | None, until: datetime | None, captured: datetime | N
 
 def facts_of(body: bytes, url: str, charset: str, rules: Rules) -> PageFacts:
     """Return the facts of a page."""
-    is_error = any(_contains(body, each, charset) for each in rules.marks)
+    is_error = any(_contains(body, mark, charset) for mark in rules.marks)
     if not _FORM.search(body):
         return PageFacts(is_error)
     targets = _forms(body, url, charset)
-    searches = sum(_leads_to_search(rules.forms, each) for each in targets)
+    searches = sum(_leads_to_search(rules.forms, target) for target in targets)
     return PageFacts(is_error, searches, len(targets) - searches)
 
 
@@ -138,20 +138,20 @@ def _forms(body: bytes, url: str, charset: str) -> list[str]:
     resolve = resolver(url, charset)
     if references.base and (base := resolve(bare(references.base))):
         resolve = resolver(base, charset)
-    found: list[str] = []
+    targets: list[str] = []
 
     def note(use: Use, written: str) -> Rewritten | None:
         if use is Use.FORM:
-            found.append((resolve(bare(written)) if written.strip() else url) or written)
+            targets.append((resolve(bare(written)) if written.strip() else url) or written)
         return None
 
     for _ in assembly.pieces(body, references, note):
         pass
-    return found
+    return targets
 
 
 def _leads_to_search(rules: Sequence[LeavingRule], url: str) -> bool:
-    rule = next((each for each in rules if _pattern(each.match).search(url)), None)
+    rule = next((rule for rule in rules if _pattern(rule.match).search(url)), None)
     return rule is not None and rule.does == "search"
 
 
@@ -256,9 +256,9 @@ def converter(settings: Path) -> Converter:
     except UnicodeDecodeError as error:
         raise SettingsError(str(settings), [f"not UTF-8 at byte {error.start}"]) from None
     if own:
-        said = _run([program, "-config", str(settings), "-errors", "-quiet", os.devnull]).stderr
+        stderr = _run([program, "-config", str(settings), "-errors", "-quiet", os.devnull]).stderr
         faults = [
-            line.partition(": ")[2] for line in said.decode("utf-8", "replace").splitlines() if "Config: " in line
+            line.partition(": ")[2] for line in stderr.decode("utf-8", "replace").splitlines() if "Config: " in line
         ]
         if faults:
             raise SettingsError(str(settings), faults)
@@ -397,20 +397,20 @@ class Tidy(Generic[T]):
     @staticmethod
     def _begun_last(batch: _Batch[T]) -> int | None:
         """Return the last page that the process has begun; None before the first."""
-        found = None
+        last = None
         for number in range(batch.at, len(batch.items)):
             if not (batch.folder / f"{number}.said").exists():
                 break
-            found = number
-        return found
+            last = number
+        return last
 
     @staticmethod
     def _result(batch: _Batch[T], number: int) -> Tidied:
-        said, xhtml = (_read(batch.folder / f"{number}.{ending}") for ending in ("said", "xhtml"))
-        messages, counts = _messages(said)
+        output, xhtml = (_read(batch.folder / f"{number}.{ending}") for ending in ("said", "xhtml"))
+        messages, counts = _messages(output)
         failed = "" if xhtml else "nothing came of it"
         if counts.get("error"):
-            xhtml, failed = b"", next(each.text for each in messages if each.level == "error")
+            xhtml, failed = b"", next(message.text for message in messages if message.level == "error")
         if xhtml and (fault := _fault(xhtml)):
             xhtml, failed = b"", f"what came of it is no XML: {fault}"
         return Tidied(xhtml, failed, messages, counts.get("warning", 0), counts.get("error", 0))
@@ -423,17 +423,17 @@ def _read(path: Path) -> bytes:
         return b""
 
 
-def _messages(said: bytes) -> tuple[tuple[Message, ...], dict[str, int]]:
+def _messages(output: bytes) -> tuple[tuple[Message, ...], dict[str, int]]:
     """Return the first messages, errors before warnings where there are too many, and the counts by level."""
     counts: dict[str, int] = {}
     kept: list[Message] = []
-    for match in _MESSAGE.finditer(said):
+    for match in _MESSAGE.finditer(output):
         level = match[3].decode("ascii", "replace").lower()
         counts[level] = counts.get(level, 0) + 1
         if len(kept) < MOST_MESSAGES or level == "error":
             kept.append(Message(int(match[1]), int(match[2]), level, match[4].decode("utf-8", "replace")))
     if len(kept) > MOST_MESSAGES:
-        kept.sort(key=lambda each: each.level != "error")
+        kept.sort(key=lambda message: message.level != "error")
         kept = kept[:MOST_MESSAGES]
     return tuple(kept), counts
 
@@ -476,7 +476,7 @@ class Forms:
         """Return the files of the form of a body, by name; none if there is no form yet."""
         folder = self._folder(blob[:2]).get(blob)
         entry = self._store.find(folder, self._id) if folder is not None else None
-        return {each.name: each.oid for each in self._store.entries(entry.oid)} if entry is not None else {}
+        return {file.name: file.oid for file in self._store.entries(entry.oid)} if entry is not None else {}
 
     def read(self, oid: str) -> bytes:
         """Return the bytes of a file."""
@@ -498,8 +498,8 @@ class Forms:
     def _folder(self, name: str) -> dict[str, str]:
         """Return the bodies with forms whose names begin so, with their folders."""
         if name not in self._folders:
-            found = self._store.find(self._tree, name) if self._tree is not None else None
-            self._folders[name] = {each.name: each.oid for each in self._store.each(found.oid)} if found else {}
+            entry = self._store.find(self._tree, name) if self._tree is not None else None
+            self._folders[name] = {child.name: child.oid for child in self._store.each(entry.oid)} if entry else {}
         return self._folders[name]
 
 
@@ -629,10 +629,10 @@ def convert(step: StepContext) -> StepResult:
             _count(step, part, rules, counts)
             if tool is not None:
                 _Xhtml(step, part, tool, counts, report).make()
-    found, remark = _links(step)
+    link_texts, remark = _links(step)
     forms = f"{counts.other_forms} other forms lead to a notice" if counts.other_forms else ""
     texts: dict[int, str] = {
-        **found,
+        **link_texts,
         FieldNumber.CONVERSION_DATE: clock.begun,
         FieldNumber.CONVERSION_PERSON: step.person,
         FieldNumber.CONVERSION_DURATION: clock.told,
@@ -646,8 +646,8 @@ def convert(step: StepContext) -> StepResult:
 
 
 def _texts(step: StepContext, counts: _Counts, tool: Converter) -> dict[int, str]:
-    said = [f"{counts.fresh} pages were converted now, {counts.warnings} warnings"]
-    said += [f"{counts.failed} are listed in {LIST}"] if counts.failed else []
+    remarks = [f"{counts.fresh} pages were converted now, {counts.warnings} warnings"]
+    remarks += [f"{counts.failed} are listed in {LIST}"] if counts.failed else []
     whole = step.record.text(FieldNumber.BYTES)
     return {
         FieldNumber.BYTES_CONVERTED: str(int(whole) - counts.saved) if whole.isdecimal() else "",
@@ -656,7 +656,7 @@ def _texts(step: StepContext, counts: _Counts, tool: Converter) -> dict[int, str
         + (f": {'; '.join(tool.own.split(chr(10)))}"[:500] if tool.own.strip() else ""),
         FieldNumber.FILES_CONVERTED: str(counts.converted),
         FieldNumber.FILES_NOT_CONVERTED: str(counts.failed),
-        FieldNumber.CONVERSION_REMARKS: "; ".join(said),
+        FieldNumber.CONVERSION_REMARKS: "; ".join(remarks),
     }
 
 
@@ -684,17 +684,17 @@ def _count(step: StepContext, part: Part, rules: Rules, counts: _Counts) -> None
             files = known.files(row.blob)
             if FACTS_FILE in files:
                 oid = files[FACTS_FILE]
-                found = facts.get(oid) or parsed(known.read(oid))
+                page_facts = facts.get(oid) or parsed(known.read(oid))
                 if len(facts) < 10_000:
-                    facts[oid] = found
+                    facts[oid] = page_facts
             else:
                 body = store.read(row.blob) if row.size <= LARGEST else b""
-                found = facts_of(body, row.url, _charset(store, row, body), rules)
-                writer.put(row.blob, {FACTS_FILE: found.as_bytes()})
+                page_facts = facts_of(body, row.url, _charset(store, row, body), rules)
+                writer.put(row.blob, {FACTS_FILE: page_facts.as_bytes()})
             counts.pages += 1
-            counts.errors += found.is_error or row.status >= 400
-            counts.searches += found.searches
-            counts.other_forms += found.other_forms
+            counts.errors += page_facts.is_error or row.status >= 400
+            counts.searches += page_facts.searches
+            counts.other_forms += page_facts.other_forms
             if number % 1_000 == 0:
                 step.progress(f"count {part.tag.domain}", number, number)
 
@@ -705,10 +705,10 @@ def _links(step: StepContext) -> tuple[dict[int, str], str]:
     mails = 0
     try:
         for part in step.record.parts:
-            found = _figures(step, part)
-            each = (found.total, found.external, found.external_targets, found.internal)
-            total = [a + b for a, b in zip(total, each, strict=True)]
-            mails += found.mails
+            part_figures = _figures(step, part)
+            numbers = (part_figures.total, part_figures.external, part_figures.external_targets, part_figures.internal)
+            total = [a + b for a, b in zip(total, numbers, strict=True)]
+            mails += part_figures.mails
     except (NotFound, TookTooLong) as error:
         return dict.fromkeys(_OF_LINKS, ""), f"links were not counted: {error}"
     remark = f"{mails} links to mail addresses lead to a notice, too" if mails else ""
@@ -721,7 +721,7 @@ def _figures(step: StepContext, part: Part) -> Figures:
         return figures(step.archive, part.tag, _LINKS_SECONDS)
     paths = {row.path for row in pages_of(step.archive, part)}
     links = ask(step.archive, Question(at=part.tag), _LINKS_SECONDS)
-    return figures_of(each for each in links if each.path in paths)
+    return figures_of(link for link in links if link.path in paths)
 
 
 class _Xhtml:
@@ -739,8 +739,8 @@ class _Xhtml:
         with self._forms.writing() as writer, Tidy[CaptureRow](self._tool, self._step.scratch) as tidy:
             for number, (row, result) in enumerate(tidy.converted(self._missing()), 1):
                 self._step.must_go_on()
-                said = json.dumps(_said(result), ensure_ascii=False).encode()
-                writer.put(row.blob, {SAID: said} | ({PAGE: result.xhtml} if result.xhtml else {}))
+                content = json.dumps(_said(result), ensure_ascii=False).encode()
+                writer.put(row.blob, {SAID: content} | ({PAGE: result.xhtml} if result.xhtml else {}))
                 self._counts.fresh += 1
                 self._counts.warnings += result.warnings
                 self._report.add(row.url, result)
@@ -777,9 +777,9 @@ class _Xhtml:
 
 
 def _said(result: Tidied) -> dict[str, object]:
-    messages = [[each.line, each.column, each.level, each.text] for each in result.messages]
-    told = {"warnings": result.warnings, "errors": result.errors, "messages": messages}
-    return told | ({"failed": result.failed} if result.failed else {})
+    messages = [[message.line, message.column, message.level, message.text] for message in result.messages]
+    fields = {"warnings": result.warnings, "errors": result.errors, "messages": messages}
+    return fields | ({"failed": result.failed} if result.failed else {})
 
 
 def _charset(store: Repository, row: CaptureRow, body: bytes) -> str:
@@ -819,14 +819,14 @@ class _Report:
 
     def add(self, url: str, result: Tidied) -> None:
         """Add a page that was converted, or could not be."""
-        messages = [asdict(each) for each in result.messages]
+        messages = [asdict(message) for message in result.messages]
         row = {"url": url, "converted": not result.failed, "failed": result.failed, "messages": messages}
         self._table.write(json.dumps(row, ensure_ascii=False) + "\n")
         shown = result.messages or ((Message(0, 0, "error", result.failed),) if result.failed else ())
-        for each in shown:
+        for message in shown:
             self._lines += 1
             if self._lines <= _MOST_LINES:
-                cells = (url, str(each.line), str(each.column), each.level, each.text)
+                cells = (url, str(message.line), str(message.column), message.level, message.text)
                 self._page.write("<tr><td>" + "<td>".join(map(html.escape, cells)) + "\n")
 
     def list(self, url: str, why: str) -> None:

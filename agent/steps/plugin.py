@@ -35,11 +35,11 @@ def findings(archive: Archive, record: str, function: str, scratch: Path, patien
     except subprocess.TimeoutExpired:
         return [f"took more than {patience:g} s"]
     try:
-        found = json.loads(result.read_text("utf-8"))
+        raw_findings = json.loads(result.read_text("utf-8"))
     except (FileNotFoundError, ValueError):
         last = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
         return [f"ended with {done.returncode}: {last[:_LONGEST]}"]
-    return [str(each)[:_LONGEST] for each in found][:_MOST]
+    return [str(finding)[:_LONGEST] for finding in raw_findings][:_MOST]
 
 
 def main(root: str, name: str, function: str, result: str) -> int:
@@ -49,12 +49,12 @@ def main(root: str, name: str, function: str, result: str) -> int:
         record, _ = Catalogue(archive).read(name)
         module, _, attribute = function.partition(":")
         check = getattr(importlib.import_module(module), attribute)
-        found = [str(each) for each in check(Snapshot(archive, record)) or ()]
+        findings = [str(finding) for finding in check(Snapshot(archive, record)) or ()]
     except WebarcError as error:
-        found = [str(error)]
+        findings = [str(error)]
     except (Exception, SystemExit) as error:  # foreign code may raise any exception
-        found = [f"raised {type(error).__name__}: {error}"]
-    Path(result).write_text(json.dumps(found[:_MOST]), "utf-8")
+        findings = [f"raised {type(error).__name__}: {error}"]
+    Path(result).write_text(json.dumps(findings[:_MOST]), "utf-8")
     return 0
 
 

@@ -100,7 +100,9 @@ def capture(
     Raises Interrupted, UsageError, Busy.
     """
     settings, _ = settings_files.load(archive.settings)
-    publication = next((each for each in settings.publications if each.name == record.publication), None)
+    publication = next(
+        (publication for publication in settings.publications if publication.name == record.publication), None
+    )
     if publication is None:
         raise UsageError(f"webarc.toml has no publication {record.publication} any more")
     folder = archive.jobs / record.job if record.job else None
@@ -126,7 +128,7 @@ def _begun(archive: Archive, record: Record, publication: Publication, settings:
     """Return the folder of the record's job, which is noted in the record; one that a killed process left is taken."""
     kind = record.publication + (OCCASION if record.id.endswith(OCCASION) else "")
     with job_folder.alone(archive, record.publication):
-        left = (each for each in job_folder.folders_of(archive, kind) if _is_of(each, record))
+        left = (folder for folder in job_folder.folders_of(archive, kind) if _is_of(folder, record))
         folder = next(left, None) or job_folder.new_folder(archive, kind)
         asked = Definition(
             publication=publication,
@@ -260,7 +262,7 @@ def run_waiting(
     """
     failed: set[str] = set()
     lines = []
-    while name := next((each for each in _of(archive, record) if each not in failed), None):
+    while name := next((step_name for step_name in _of(archive, record) if step_name not in failed), None):
         try:
             run_step(archive, name, stop=stop, progress=progress)
         except (Busy, NotFound):
@@ -274,7 +276,7 @@ def run_waiting(
 
 
 def _of(archive: Archive, record: str) -> list[str]:
-    return [each for each in stepfolders.waiting(archive) if (step_of(each) or ("",))[0] == record]
+    return [step_name for step_name in stepfolders.waiting(archive) if (step_of(step_name) or ("",))[0] == record]
 
 
 def _captured(archive: Archive, asked: AskedStep, stop: threading.Event | None, progress: Progress) -> Record | None:
@@ -303,7 +305,7 @@ def _done(how: _How, catalogue: Catalogue, record: Record, asked: AskedStep) -> 
         raise StepRefused(f"{record.id}: {verdict.refused}")
     who = asked.by or SYSTEM
     if asked.step is Step.RELEASE:
-        return _saved(catalogue, record, asked, lambda each: apply_decision(each, Decision.RELEASE, who, ""))
+        return _saved(catalogue, record, asked, lambda current: apply_decision(current, Decision.RELEASE, who, ""))
     context = StepContext(
         archive=how.archive,
         asked=asked,
@@ -322,14 +324,14 @@ def _done(how: _How, catalogue: Catalogue, record: Record, asked: AskedStep) -> 
     event = CHECKING if result.waits else TABLE[asked.step].event
     state = None if result.waits else verdict.state
 
-    def changed(each: Record) -> Record:
+    def changed(current: Record) -> Record:
         texts = {
             number: text
             for number, text in result.texts.items()
-            if text or not BY_NUMBER[number].is_remark or each.text(number) == noted.get(BY_NUMBER[number].name)
+            if text or not BY_NUMBER[number].is_remark or current.text(number) == noted.get(BY_NUMBER[number].name)
         }
-        filled = each.with_values(texts, who, now())
-        return filled.with_event(event, who, result.remark, state if each.state is record.state else None)
+        filled = current.with_values(texts, who, now())
+        return filled.with_event(event, who, result.remark, state if current.state is record.state else None)
 
     return _saved(catalogue, record, asked, changed)
 
@@ -352,15 +354,18 @@ def _note(step: StepContext, result: StepResult) -> None:
     folder = _folder(step)
     folder.mkdir(parents=True, exist_ok=True)
     fields = {BY_NUMBER[number].name: text for number, text in sorted(result.texts.items()) if text}
-    told = {"record": step.record.id, "step": str(step.asked.step), "asked": step.asked.asked, "by": step.person}
-    told |= {"finished": format_time(now()), "remark": result.remark}
-    files.write(folder / _NOTE, {**told, "fields": fields})
+    note = {"record": step.record.id, "step": str(step.asked.step), "asked": step.asked.asked, "by": step.person}
+    note |= {"finished": format_time(now()), "remark": result.remark}
+    files.write(folder / _NOTE, {**note, "fields": fields})
 
 
 def _saved(catalogue: Catalogue, record: Record, asked: AskedStep, change: Callable[[Record], Record]) -> Record:
     """Put a step's result into a record, which people may edit meanwhile."""
     changed = catalogue.change(
-        record.id, lambda each: with_status(change(each), SYSTEM, now()), asked.by or SYSTEM, lambda _: str(asked.step)
+        record.id,
+        lambda current: with_status(change(current), SYSTEM, now()),
+        asked.by or SYSTEM,
+        lambda _: str(asked.step),
     )
     _log.info("%s: %s, now %s", record.id, changed.events[-1].what, changed.state)
     return changed

@@ -140,44 +140,44 @@ def standing(
 def may(snapshots: Iterable[Snapshot], version: Version, saw: Saw) -> Open | Closed | Absent:
     """Return whether a reader may see a version, by the snapshots of its domain."""
     closed: list[datetime] = []
-    for each in sorted(_containing(snapshots, version, saw), key=lambda each: each.seq):
-        if each.standing is Standing.OPEN:
-            return Open(each.seq)
-        if each.standing is Standing.CLOSED and each.until is not None:
-            closed.append(each.until)
+    for snapshot in sorted(_containing(snapshots, version, saw), key=lambda candidate: candidate.seq):
+        if snapshot.standing is Standing.OPEN:
+            return Open(snapshot.seq)
+        if snapshot.standing is Standing.CLOSED and snapshot.until is not None:
+            closed.append(snapshot.until)
     return Closed(min(closed)) if closed else Absent()
 
 
 def _containing(snapshots: Iterable[Snapshot], version: Version, saw: Saw) -> Iterator[Snapshot]:
-    for each in snapshots:
-        is_there = version.first <= each.seq < version.last and each.standing.is_told
-        if is_there and (not each.seen or saw(each, version)):
-            yield each
+    for snapshot in snapshots:
+        is_there = version.first <= snapshot.seq < version.last and snapshot.standing.is_told
+        if is_there and (not snapshot.seen or saw(snapshot, version)):
+            yield snapshot
 
 
 def newest_open(snapshots: Iterable[Snapshot], seq: int) -> list[Snapshot]:
     """Return what a reader sees of a domain at `seq`: the newest open snapshot of each publication, newest first."""
-    found: dict[str, Snapshot] = {}
-    for each in sorted(snapshots, key=lambda each: each.seq):
-        if each.seq <= seq and each.standing is Standing.OPEN:
-            found[each.publication] = each
-    return sorted(found.values(), key=lambda each: each.seq, reverse=True)
+    newest_by_publication: dict[str, Snapshot] = {}
+    for snapshot in sorted(snapshots, key=lambda candidate: candidate.seq):
+        if snapshot.seq <= seq and snapshot.standing is Standing.OPEN:
+            newest_by_publication[snapshot.publication] = snapshot
+    return sorted(newest_by_publication.values(), key=lambda candidate: candidate.seq, reverse=True)
 
 
 class Scope:
     """All that a reader may see of a domain, as spans: for filters of many versions at once."""
 
     def __init__(self, snapshots: Sequence[Snapshot], saw: Saw) -> None:
-        self.snapshots = sorted(snapshots, key=lambda each: each.seq)
+        self.snapshots = sorted(snapshots, key=lambda snapshot: snapshot.seq)
         self._saw = saw
-        shown = [each for each in self.snapshots if each.standing is Standing.OPEN]
-        self._whole = [each.seq for each in shown if not each.seen]
-        self._partial = [each for each in shown if each.seen]
+        shown = [snapshot for snapshot in self.snapshots if snapshot.standing is Standing.OPEN]
+        self._whole = [snapshot.seq for snapshot in shown if not snapshot.seen]
+        self._partial = [snapshot for snapshot in shown if snapshot.seen]
 
     @property
     def is_whole(self) -> bool:
         """Whether a reader may see every version of the domain, and every snapshot."""
-        return all(each.standing is Standing.OPEN for each in self.snapshots)
+        return all(snapshot.standing is Standing.OPEN for snapshot in self.snapshots)
 
     @property
     def is_plain(self) -> bool:
@@ -193,13 +193,13 @@ class Scope:
         runs: list[tuple[int, int | None]] = []
         begin: int | None = None
         whole = set(self._whole)
-        for each in self.snapshots:
-            if each.seq in whole:
+        for snapshot in self.snapshots:
+            if snapshot.seq in whole:
                 if begin is not None:
-                    runs.append((begin, each.seq))
+                    runs.append((begin, snapshot.seq))
                 begin = None
             elif begin is None:
-                begin = each.seq
+                begin = snapshot.seq
         return [*runs, (begin, None)] if begin is not None else runs
 
     def shows(self, version: Version) -> bool:
@@ -207,7 +207,9 @@ class Scope:
         place = bisect_left(self._whole, version.first)
         if place < len(self._whole) and self._whole[place] < version.last:
             return True
-        return any(version.first <= each.seq < version.last and self._saw(each, version) for each in self._partial)
+        return any(
+            version.first <= snapshot.seq < version.last and self._saw(snapshot, version) for snapshot in self._partial
+        )
 
 
 # == access rules, pure ===============================================================================================
@@ -290,19 +292,19 @@ class AccessRules:
     _prefixes: tuple[str, ...] = field(init=False, repr=False, compare=False, default=())
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rules", tuple(sorted(self.rules, key=lambda each: (each.key, each.id))))
-        object.__setattr__(self, "_prefixes", tuple(sorted({each.prefix for each in self.rules})))
+        object.__setattr__(self, "rules", tuple(sorted(self.rules, key=lambda rule: (rule.key, rule.id))))
+        object.__setattr__(self, "_prefixes", tuple(sorted({rule.prefix for rule in self.rules})))
 
     def find(self, url: str, user: str, captured: datetime, now: datetime) -> AccessRule | None:
         """Return the rule that decides about a capture of a URL; None without one."""
         key = key_of(url)
-        fitting = [each for each in self._near(key) if each.fits(key) and each.holds(user, captured, now)]
+        fitting = [rule for rule in self._near(key) if rule.fits(key) and rule.holds(user, captured, now)]
         return max(fitting, key=weight, default=None)
 
     def touches(self, url: str) -> bool:
         """Return whether some rule is about a URL, for any reader and time."""
         key = key_of(url)
-        return any(each.fits(key) for each in self._near(key))
+        return any(rule.fits(key) for rule in self._near(key))
 
     def takes_from(self, domain: str, user: str, now: datetime) -> bool:
         """Return whether some rule may take a document of a domain from a reader, now."""
@@ -321,7 +323,7 @@ class AccessRules:
         for prefix in tried:
             place = bisect_right(self._prefixes, prefix) - 1
             if place >= 0 and self._prefixes[place] == prefix:
-                yield from (each for each in self.rules if each.prefix == prefix)
+                yield from (rule for rule in self.rules if rule.prefix == prefix)
 
     def count_without_public_text(self) -> int:
         """Return how many rules block pages for a reason of which readers are told nothing."""
@@ -329,7 +331,7 @@ class AccessRules:
 
     def __str__(self) -> str:
         """Return the content of the file."""
-        return "".join(f"{_line(each)}\n" for each in self.rules)
+        return "".join(f"{_line(rule)}\n" for rule in self.rules)
 
 
 #: So many rules are looked at one by one.
@@ -382,16 +384,16 @@ def _rule(line: str) -> AccessRule:
     between, _, text = rest.strip().partition(" ")
     if between != "-":
         raise ValueError(f'{line!r} is no rule; write `org,example)/path - {{"access": "block"}}`')
-    said = json.loads(text)
-    if not isinstance(said, dict) or said.get("access") not in set(Access):
+    fields = json.loads(text)
+    if not isinstance(fields, dict) or fields.get("access") not in set(Access):
         raise ValueError(f"the access is none of {', '.join(Access)}")
-    if other := sorted(said.keys() - _KEYS):
+    if other := sorted(fields.keys() - _KEYS):
         raise ValueError(f"there is no {other[0]} in a rule")
-    text_of = {name: str(said.get(name, "")) for name in _KEYS}
+    text_of = {name: str(fields.get(name, "")) for name in _KEYS}
     plain = plain_key(key.removesuffix(_EXACT)) + (_EXACT if key.endswith(_EXACT) else "")
     return AccessRule(
         key=plain,
-        access=Access(said["access"]),
+        access=Access(fields["access"]),
         user=text_of["user"],
         after=_time(text_of["after"]),
         before=_time(text_of["before"]),
@@ -412,10 +414,10 @@ def _time(text: str) -> datetime | None:
 
 def _line(rule: AccessRule) -> str:
     times = {"after": rule.after, "before": rule.before, "lapses": rule.lapses}
-    said: dict[str, str] = {"access": str(rule.access)}
-    said |= {name: value for name in _TEXTS if (value := getattr(rule, name))}
-    said |= {name: format_time(time) for name, time in times.items() if time is not None}
-    return f"{rule.key} - {json.dumps(said, ensure_ascii=False)}"
+    fields: dict[str, str] = {"access": str(rule.access)}
+    fields |= {name: value for name in _TEXTS if (value := getattr(rule, name))}
+    fields |= {name: format_time(time) for name, time in times.items() if time is not None}
+    return f"{rule.key} - {json.dumps(fields, ensure_ascii=False)}"
 
 
 def hosts(rules: Iterable[AccessRule]) -> list[str]:
@@ -452,12 +454,12 @@ class AccessFile:
     def rules(self) -> AccessRules:
         """Return the rules that hold now; none without the file. Raises SettingsError for faults, OSError."""
         try:
-            found = os.stat(self._archive.access_rules)  # noqa: PTH116 # asked for each decision
+            status = os.stat(self._archive.access_rules)  # noqa: PTH116 # asked for each decision
         except FileNotFoundError:
             self._known = None
             self._rules = AccessRules()
             return self._rules
-        identity = (found.st_ino, found.st_size, found.st_mtime_ns)
+        identity = (status.st_ino, status.st_size, status.st_mtime_ns)
         if identity != self._known:
             self._rules = load(self._archive)
             self._known = identity

@@ -91,10 +91,10 @@ class Gate:
 
     def may(self, domain: str, path: str, seq: int) -> Answer:
         """Return whether the reader may see the document that is at `path` (`/<domain>/…`) in the snapshot `seq`."""
-        found = self.version_at(path, seq)
-        if found is None:
+        document = self.version_at(path, seq)
+        if document is None:
             return Absent()
-        url, captured, version = found
+        url, captured, version = document
         snapshots = self.snapshots(domain)
         answer: Answer = access_rules.may(snapshots, version, self.saw(domain))
         return self.with_rules(answer, url, captured)
@@ -120,19 +120,21 @@ class Gate:
 
     def domains(self) -> list[str]:
         """Return the domains of which the reader may see a snapshot, in order."""
-        return [name for name in self.archive.domains() if any(_is_open(each) for each in self.snapshots(name))]
+        return [name for name in self.archive.domains() if any(_is_open(snapshot) for snapshot in self.snapshots(name))]
 
     def records(self, publication: str | None = None) -> Iterator[Record]:
         """Yield the records that the reader may see, newest capture first, with the fields that readers see."""
-        for each in self._catalogue.records(publication):
+        for record in self._catalogue.records(publication):
             clocks.check()
-            date = each.date
+            date = record.date
             if date is None:
                 continue
-            held = any(part.is_held for part in each.parts)
-            said, _ = standing(each.state, held=held, closed_for=each.closed_for, captured=date, now=self._clock())
-            if said is Standing.OPEN:
-                yield each.for_readers(whole=self.shows_all_of(each.domains))
+            held = any(part.is_held for part in record.parts)
+            record_standing, _ = standing(
+                record.state, held=held, closed_for=record.closed_for, captured=date, now=self._clock()
+            )
+            if record_standing is Standing.OPEN:
+                yield record.for_readers(whole=self.shows_all_of(record.domains))
 
     def shows_all_of(self, domains: Iterable[str]) -> bool:
         """Return whether no rule takes a document of some domains from the reader."""
@@ -142,7 +144,7 @@ class Gate:
     def standing(self, tag: CommitTag) -> Snapshot | None:
         """Return what a snapshot is to the reader; None if there is none."""
         seq = int(tag.crawl_time.timestamp())
-        return next((each for each in self.snapshots(tag.domain) if each.seq == seq), None)
+        return next((snapshot for snapshot in self.snapshots(tag.domain) if snapshot.seq == seq), None)
 
     def now(self) -> datetime:
         """Return the time by which closures and rules are judged."""
@@ -158,19 +160,21 @@ class Gate:
             store = Repository(self.archive.repository(domain))
         except NotFound:
             return []
-        found = []
+        domain_snapshots = []
         for name in store.ref_names(CRAWLS):
             time = parse_compact_time(name)
             part = recorded.get(int(time.timestamp())) or self._unrecorded(store, f"{CRAWLS}{name}", time)
             if part is not None:
-                found.append(self._snapshot(part, time))
-        return sorted(found, key=lambda each: each.seq)
+                domain_snapshots.append(self._snapshot(part, time))
+        return sorted(domain_snapshots, key=lambda snapshot: snapshot.seq)
 
     def _snapshot(self, part: RecordedPart | _Unrecorded, time: datetime) -> Snapshot:
         state = part.state if isinstance(part, RecordedPart) else None
         closed_for = part.closed_for if isinstance(part, RecordedPart) else ""
-        said, until = standing(state, held=part.is_held, closed_for=closed_for, captured=time, now=self._clock())
-        return Snapshot(int(time.timestamp()), part.publication, said, part.seen, until)
+        snapshot_standing, until = standing(
+            state, held=part.is_held, closed_for=closed_for, captured=time, now=self._clock()
+        )
+        return Snapshot(int(time.timestamp()), part.publication, snapshot_standing, part.seen, until)
 
     def _unrecorded(self, store: Repository, ref: str, time: datetime) -> _Unrecorded | None:
         """Return what git says of a snapshot without a record; None if the ref has gone."""
@@ -184,7 +188,9 @@ class Gate:
     def saw(self, domain: str) -> Saw:
         """Return the predicate of a domain: whether a snapshot whose publication saw less saw a version."""
         store = Repository(self.archive.repository(domain))
-        publications = lru_cache(maxsize=1)(lambda: {each.seq: each.publication for each in self.snapshots(domain)})
+        publications = lru_cache(maxsize=1)(
+            lambda: {snapshot.seq: snapshot.publication for snapshot in self.snapshots(domain)}
+        )
 
         @lru_cache(maxsize=_REMEMBERED)
         def has(tree: str, arc: str, blob: str) -> bool:
@@ -202,11 +208,11 @@ class Gate:
 
     def version_at(self, path: str, seq: int) -> tuple[str, datetime, Version] | None:
         """Return URL, time of capture and version of the document at a path in a snapshot."""
-        found = captures.version_at(self.archive.database, path, seq)
-        if found is None:
+        held_version = captures.version_at(self.archive.database, path, seq)
+        if held_version is None:
             return None
-        version = Version(path, found.blob, found.first, found.last, found.stored)
-        return found.url, found.captured, version
+        version = Version(path, held_version.blob, held_version.first, held_version.last, held_version.stored)
+        return held_version.url, held_version.captured, version
 
 
 class StaffGate(Gate):
@@ -232,11 +238,11 @@ class StaffGate(Gate):
 
     def records(self, publication: str | None = None) -> Iterator[Record]:
         """Yield the records that are not discarded, newest capture first."""
-        return (each for each in self._catalogue.records(publication) if each.state is not State.DISCARDED)
+        return (record for record in self._catalogue.records(publication) if record.state is not State.DISCARDED)
 
     def snapshots(self, domain: str) -> list[Snapshot]:
         """Return the snapshots of a domain, oldest first."""
-        return [opened_to_staff(each) for each in super().snapshots(domain)]
+        return [opened_to_staff(snapshot) for snapshot in super().snapshots(domain)]
 
 
 def opened_to_staff(snapshot: Snapshot) -> Snapshot:
@@ -294,14 +300,14 @@ class DomainFacts:
     _publications: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self.shown = [each for each in self.snapshots if each.standing is Standing.OPEN]
+        self.shown = [snapshot for snapshot in self.snapshots if snapshot.standing is Standing.OPEN]
         self.is_whole = len(self.shown) == len(self.snapshots)
         if self.is_whole:
-            self.shown = [replace(each, seen="") if each.seen else each for each in self.shown]
-        self.closed = [each for each in self.snapshots if each.standing is Standing.CLOSED]
-        self.sees_all = not any(each.seen for each in self.shown)
-        self.seqs = [each.seq for each in self.shown]
-        self._publications = len({each.publication for each in self.shown})
+            self.shown = [replace(snapshot, seen="") if snapshot.seen else snapshot for snapshot in self.shown]
+        self.closed = [snapshot for snapshot in self.snapshots if snapshot.standing is Standing.CLOSED]
+        self.sees_all = not any(snapshot.seen for snapshot in self.shown)
+        self.seqs = [snapshot.seq for snapshot in self.shown]
+        self._publications = len({snapshot.publication for snapshot in self.shown})
 
     def newest(self, seq: int) -> list[Snapshot]:
         """Return the open snapshots whose states together are that of the time `seq`, the one that decides first.
@@ -314,24 +320,24 @@ class DomainFacts:
         """Return the same for the open snapshot at a place among them."""
         if self._is_of_one:
             return self.shown[place : place + 1] if place >= 0 else []
-        found: dict[str, Snapshot] = {}
+        by_publication: dict[str, Snapshot] = {}
         for at in range(place, -1, -1):
-            each = self.shown[at]
-            found.setdefault(each.publication, each)
-            if len(found) == self._publications:
+            snapshot = self.shown[at]
+            by_publication.setdefault(snapshot.publication, snapshot)
+            if len(by_publication) == self._publications:
                 break
-        return list(found.values())
+        return list(by_publication.values())
 
     def newest_of_each(self) -> Iterator[list[Snapshot]]:
         """Yield the same for each open snapshot, oldest first."""
         if self._is_of_one:
-            yield from ([each] for each in self.shown)
+            yield from ([snapshot] for snapshot in self.shown)
             return
-        found: dict[str, Snapshot] = {}
-        for each in self.shown:
-            found.pop(each.publication, None)
-            found[each.publication] = each
-            yield list(reversed(found.values()))
+        by_publication: dict[str, Snapshot] = {}
+        for snapshot in self.shown:
+            by_publication.pop(snapshot.publication, None)
+            by_publication[snapshot.publication] = snapshot
+            yield list(reversed(by_publication.values()))
 
     @property
     def _is_of_one(self) -> bool:
@@ -343,7 +349,7 @@ class _Known:
 
     def __init__(self, state: object) -> None:
         self.state = state
-        self.domains: Cache[str, DomainFacts] = Cache(_SNAPSHOTS, lambda each: len(each.snapshots) + _OF_DOMAIN)
+        self.domains: Cache[str, DomainFacts] = Cache(_SNAPSHOTS, lambda facts: len(facts.snapshots) + _OF_DOMAIN)
         self.ends = float("inf")
         self._lock = threading.Lock()
 
@@ -384,8 +390,8 @@ class KnownGate(Gate):
     def look(self) -> None:
         """Forget what was known if the archive has another state by now. Raises Damaged for a damaged catalogue."""
         try:
-            found = os.stat(self.archive.changes)  # noqa: PTH116 # asked for each request
-            feed = (found.st_ino, found.st_size, found.st_mtime_ns)
+            status = os.stat(self.archive.changes)  # noqa: PTH116 # asked for each request
+            feed = (status.st_ino, status.st_size, status.st_mtime_ns)
         except FileNotFoundError:
             feed = (0, 0, 0)
         state = (feed, self._records.state())
@@ -441,6 +447,6 @@ class KnownGate(Gate):
         if not self.archive.repository(domain).is_dir():
             return DomainFacts([], {})
         snapshots = super().snapshots(domain)
-        self._known.end_at([each.until.timestamp() for each in snapshots if each.until is not None])
+        self._known.end_at([snapshot.until.timestamp() for snapshot in snapshots if snapshot.until is not None])
         with opened(self.archive, self._records) as database:
             return DomainFacts(snapshots, database.records(domain))

@@ -156,15 +156,17 @@ def _is_above_arcs(store: Repository, entry: Entry) -> bool:
 
 def _redirects(store: Repository, tops: Sequence[Entry]) -> str | None:
     """Return the folder of the redirects that several trees have together; None if none has any."""
-    found: dict[str, dict[str, Redirect]] = {}
+    redirects: dict[str, dict[str, Redirect]] = {}
     for top in reversed(tops):
         for place, entry in redirect_lists.places(store, top):
-            found.setdefault(place, {}).update({each.url: each for each in redirect_lists.lines(store, entry, place)})
-    if not found:
+            redirects.setdefault(place, {}).update(
+                {redirect.url: redirect for redirect in redirect_lists.lines(store, entry, place)}
+            )
+    if not redirects:
         return None
     blobs: dict[str, str | None] = {
         place.removeprefix(f"{REDIRECTS}/"): store.write_blob(write_list(lines.values()))
-        for place, lines in found.items()
+        for place, lines in redirects.items()
     }
     return store.edit(store.write_tree([]), blobs)
 
@@ -231,11 +233,11 @@ class ReaderRepositories:
 
     def must_be_open(self, tag: CommitTag) -> None:
         """Raise NotFound if the reader sees no such snapshot, Forbidden if it is closed until a date."""
-        found = self.gate.standing(tag)
-        if found is not None and found.standing is Standing.CLOSED and found.until is not None:
+        snapshot = self.gate.standing(tag)
+        if snapshot is not None and snapshot.standing is Standing.CLOSED and snapshot.until is not None:
             if not _DomainView(self.gate, tag.domain).is_named:
-                raise Forbidden(f"{tag} is closed until {format_time(found.until)}")
-        elif found is None or found.standing is not Standing.OPEN:
+                raise Forbidden(f"{tag} is closed until {format_time(snapshot.until)}")
+        elif snapshot is None or snapshot.standing is not Standing.OPEN:
             raise NotFound(f"there is no snapshot {tag}")
 
 
@@ -257,7 +259,7 @@ class _DomainView:
     @cached_property
     def fingerprint(self) -> _Fingerprint:
         """A value that changes whenever the reader may see something else: snapshots, additions, rules, lapses."""
-        in_force = tuple(each for each in self._rules.rules if each.lapses is None or self._now < each.lapses)
+        in_force = tuple(rule for rule in self._rules.rules if rule.lapses is None or self._now < rule.lapses)
         try:
             main = Repository(self._gate.archive.repository(self._domain)).ref(MAIN)
         except NotFound:
@@ -269,29 +271,29 @@ class _DomainView:
         """The publications of the domain whose additions are for staff; all of them if the settings have faults."""
         if self._gate.is_staff:
             return frozenset()
-        names = frozenset(each.publication for each in self._snapshots)
+        names = frozenset(snapshot.publication for snapshot in self._snapshots)
         try:
             settings, _ = settings_files.load(self._gate.archive.settings)
         except SettingsError:
             return names
-        return names & {each.name for each in settings.publications if each.additions == "staff"}
+        return names & {publication.name for publication in settings.publications if publication.additions == "staff"}
 
     @cached_property
     def is_named(self) -> bool:
         """Whether a rule allows something to the reader by name, so that it may see parts of closed snapshots."""
         name = self._gate.reader.name
-        return bool(name) and any(each.access is Access.ALLOW and each.user == name for each in self._rules.rules)
+        return bool(name) and any(rule.access is Access.ALLOW and rule.user == name for rule in self._rules.rules)
 
     @cached_property
     def shown(self) -> list[Snapshot]:
         """The snapshots of which the reader may see something, oldest first."""
         wanted = (Standing.OPEN, Standing.CLOSED) if self.is_named else (Standing.OPEN,)
-        return [each for each in self._snapshots if each.standing in wanted]
+        return [snapshot for snapshot in self._snapshots if snapshot.standing in wanted]
 
     @cached_property
     def is_whole(self) -> bool:
         """Whether nothing of the domain is hidden."""
-        is_open = all(each.standing is Standing.OPEN for each in self._snapshots)
+        is_open = all(snapshot.standing is Standing.OPEN for snapshot in self._snapshots)
         return bool(self._snapshots) and is_open and self._is_plain and not self._kept_in_house
 
     def made(self, path: Path) -> Repository:
@@ -305,12 +307,12 @@ class _DomainView:
         self._without = WithoutAdditions(store)
         updates = []
         commit = ""
-        for each in self.shown:
-            tag = self._tag(each)
+        for snapshot in self.shown:
+            tag = self._tag(snapshot)
             oid = original.ref(tag.ref)
             if oid is None:
                 continue
-            newest = {other.publication: other for other in self.shown if other.seq <= each.seq}
+            newest = {other.publication: other for other in self.shown if other.seq <= snapshot.seq}
             for other in newest.values():
                 if other.seq not in trees:
                     trees[other.seq] = self._tree(store, other, original)
@@ -320,14 +322,16 @@ class _DomainView:
             if tree != original.tree_at(oid):
                 # The crawl's message: those of additions name files.
                 crawl = sequence.crawl_commit(original, oid)
-                said = original.plain_commit(oid if crawl is None else crawl.oid)
-                message = said.message
+                plain_commit = original.plain_commit(oid if crawl is None else crawl.oid)
+                message = plain_commit.message
                 if crawl is not None and crawl.message.met and not crawl.message.seen:
                     message += f"Seen: {crawl.tree}\n"  # the list of what it met is of this tree
-                commit = store.write_commit(tree, [], message, (said.author, "reader@localhost"), said.time)
+                commit = store.write_commit(
+                    tree, [], message, (plain_commit.author, "reader@localhost"), plain_commit.time
+                )
             updates.append(RefUpdate(f"{CRAWLS}{tag.ref.removeprefix(CRAWLS)}", commit, None))
-            if trees[each.seq] != tree:
-                updates.append(RefUpdate(tag.seen_ref, trees[each.seq], None))
+            if trees[snapshot.seq] != tree:
+                updates.append(RefUpdate(tag.seen_ref, trees[snapshot.seq], None))
         if commit:
             updates.append(RefUpdate(MAIN, commit, None))
         store.update_refs(updates)
@@ -341,20 +345,22 @@ class _DomainView:
         whole = tree_of(original, self._tag(snapshot))
         tree = snapshot.seen or whole
         if snapshot.seen == OWN:
-            own = {self._tag(each) for each in self._snapshots if each.publication == snapshot.publication}
+            own = {self._tag(other) for other in self._snapshots if other.publication == snapshot.publication}
             tree = stored_by(store, whole, own)
         if snapshot.publication in self._kept_in_house:
             tree = self._without.of(tree)
         hidden, allowed = self._ruled(snapshot.seq)
         if snapshot.standing is Standing.CLOSED:
             return only(store, tree, allowed)
-        return tree if self._is_plain else without(store, tree, hidden, lambda *each: self._list(store, *each))
+        return (
+            tree if self._is_plain else without(store, tree, hidden, lambda *arguments: self._list(store, *arguments))
+        )
 
     def _list(self, store: Repository, place: str, entry: Entry) -> str | None:
         """Return the list of redirects that the reader may see in place of one."""
         if entry.oid not in self._lists:
             lines = redirect_lists.lines(store, entry, place)
-            kept = [each for each in lines if not self._is_hidden(each)]
+            kept = [redirect for redirect in lines if not self._is_hidden(redirect)]
             same = len(kept) == len(lines)
             self._lists[entry.oid] = entry.oid if same else store.write_blob(write_list(kept)) if kept else None
         return self._lists[entry.oid]
@@ -367,23 +373,23 @@ class _DomainView:
     def _is_plain(self) -> bool:
         """Whether no rule is about a host of the domain."""
         own = plain_key(surt(f"http://{self._domain}/"))
-        return not any(own.startswith(each) for each in hosts(self._rules.rules))
+        return not any(own.startswith(host) for host in hosts(self._rules.rules))
 
     @cached_property
     def _touched(self) -> list[HeldVersion]:
         """The versions that some rule is about."""
         if self._is_plain:
             return []
-        found = captures.versions_of(self._gate.archive.database, self._domain)
-        return [each for each in found if self._rules.touches(each.url)]
+        versions = captures.versions_of(self._gate.archive.database, self._domain)
+        return [version for version in versions if self._rules.touches(version.url)]
 
     def _ruled(self, seq: int) -> tuple[list[str], list[str]]:
         """Return the ARCs of a snapshot that rules hide, and those that they allow to the reader by name."""
         hidden, allowed = [], []
-        for each in self._touched:
-            if each.first <= seq < each.last:
-                arc = split(each.path)[1]
-                rule = self._rules.find(each.url, self._gate.reader.name, each.captured, self._now)
+        for version in self._touched:
+            if version.first <= seq < version.last:
+                arc = split(version.path)[1]
+                rule = self._rules.find(version.url, self._gate.reader.name, version.captured, self._now)
                 if rule is not None and rule.access is not Access.ALLOW:
                     hidden.append(arc)
                 elif rule is not None and rule.user:

@@ -79,7 +79,9 @@ def narrowed(gate: Gate) -> Narrowed | None:
     """
     rules = gate.rules()
     snapshots = {domain: gate.snapshots(domain) for domain in captures.domains(gate.archive.database)}
-    if not rules.rules and all(each.standing is Standing.OPEN for found in snapshots.values() for each in found):
+    if not rules.rules and all(
+        snapshot.standing is Standing.OPEN for domain_snapshots in snapshots.values() for snapshot in domain_snapshots
+    ):
         return None
 
     @lru_cache(maxsize=_REMEMBERED)
@@ -131,11 +133,16 @@ def show(
     connection.create_function("named", 2, named)
     connection.create_function("saw", 7, sees)
     connection.execute(sql("gate/snapshots"))
-    for domain, found in snapshots.items():
-        for each in found:
-            if each.standing.is_told:
-                values = {"domain": domain, "seq": each.seq, "publication": each.publication, "seen": each.seen}
-                closed = int(each.standing is Standing.CLOSED)
+    for domain, domain_snapshots in snapshots.items():
+        for domain_snapshot in domain_snapshots:
+            if domain_snapshot.standing.is_told:
+                values = {
+                    "domain": domain,
+                    "seq": domain_snapshot.seq,
+                    "publication": domain_snapshot.publication,
+                    "seen": domain_snapshot.seen,
+                }
+                closed = int(domain_snapshot.standing is Standing.CLOSED)
                 connection.execute(sql("gate/insert_snapshot"), values | {"closed": closed})
     connection.execute(sql("gate/view") + sql("gate/barrier"))
 
@@ -174,18 +181,20 @@ class ReaderLinks:
         """
         domain = split(path)[0]
         snapshots, saw = self._facts(domain)
-        found = self._gate.version_at(path, first)
-        if found is None:
+        capture = self._gate.version_at(path, first)
+        if capture is None:
             return None
-        url, captured, version = found
+        url, captured, version = capture
         answer = self._gate.with_rules(access_rules.may(snapshots, version, saw), url, captured)
         if not isinstance(answer, Open):
             return None
         if self._at is None and not self._question.ever:
             now = access_rules.newest_open(snapshots, NEVER)
-            if not any(first <= each.seq < last and (not each.seen or saw(each, version)) for each in now):
+            if not any(
+                first <= snapshot.seq < last and (not snapshot.seen or saw(snapshot, version)) for snapshot in now
+            ):
                 return None
-        later = [each.seq for each in snapshots if each.standing is Standing.OPEN and each.seq >= last]
+        later = [snapshot.seq for snapshot in snapshots if snapshot.standing is Standing.OPEN and snapshot.seq >= last]
         return answer.since, min(later, default=NEVER)
 
     def _facts_of(self, domain: str) -> tuple[list[Snapshot], Saw]:
@@ -220,13 +229,13 @@ class ReaderLinks:
             folder = path if "?" in url else arc_path(f"{url}/")
         except UrlRefused:
             return Held(False, "")
-        found = (each for each in (second_name(path, url), path, folder) if _has(*state, split(each)[1]))
-        return Held(True, next((f"/{each}" for each in found), ""))
+        paths = (candidate for candidate in (second_name(path, url), path, folder) if _has(*state, split(candidate)[1]))
+        return Held(True, next((f"/{path}" for path in paths), ""))
 
 
 def _has(store: Repository, tree: str, arc: str) -> bool:
-    found = store.find(tree, arc)
-    return found is not None and found.is_tree and versions.is_arc(store.each(found.oid))
+    entry = store.find(tree, arc)
+    return entry is not None and entry.is_tree and versions.is_arc(store.each(entry.oid))
 
 
 # == reader records ===================================================================================================
@@ -298,11 +307,11 @@ class _Heads:
                 commit = _commit_of(catalogue)  # another thread may have been further already
                 kept = dict(self._kept)
                 for record_id, record in catalogue.changed(self._commit):
-                    found = None if record is None else _kept(record)
-                    if found is None:
+                    kept_head = None if record is None else _kept(record)
+                    if kept_head is None:
                         kept.pop(record_id, None)
                     else:
-                        kept[record_id] = found
+                        kept[record_id] = kept_head
                 self._kept, self._commit = kept, commit
             return self._commit, list(self._kept.values())
 
@@ -359,8 +368,8 @@ class ReaderRecords:
             except NotFound:
                 return None
 
-        found = self._heads.alone.get((_commit_of(self._catalogue), record_id), alone)
-        return None if found is None else self._judged(found)[0]
+        kept_head = self._heads.alone.get((_commit_of(self._catalogue), record_id), alone)
+        return None if kept_head is None else self._judged(kept_head)[0]
 
     def read(self, record_id: str) -> Record:
         """Return a record as readers see it: of a closed one, the fields of availability. Raises NotFound."""
@@ -405,26 +414,32 @@ class ReaderRecords:
         self._whole.clear()
         lapses = [rule.lapses.timestamp() for rule in self._rules.rules if rule.lapses is not None]
         shown, ends = [], min((at for at in lapses if at > self._clock().timestamp()), default=float("inf"))
-        for each in self._kept:
-            head, until = self._judged(each)
+        for kept_head in self._kept:
+            head, until = self._judged(kept_head)
             if head is not None:
                 shown.append(head)
             if until is not None:
                 ends = min(ends, until.timestamp())
-        self._shown = sorted(shown, key=lambda each: (each.date, each.number), reverse=True)
-        self._by_id = {each.id: each for each in self._shown}
+        self._shown = sorted(shown, key=lambda head: (head.date, head.number), reverse=True)
+        self._by_id = {head.id: head for head in self._shown}
         self._ends = ends
 
-    def _judged(self, each: KeptHead) -> tuple[RecordHead | None, datetime | None]:
+    def _judged(self, kept_head: KeptHead) -> tuple[RecordHead | None, datetime | None]:
         """Return what readers may see of a record now, and when that changes by itself."""
-        said, until = standing(
-            each.state, held=each.is_held, closed_for=each.closed_for, captured=each.head.date, now=self._clock()
+        record_standing, until = standing(
+            kept_head.state,
+            held=kept_head.is_held,
+            closed_for=kept_head.closed_for,
+            captured=kept_head.head.date,
+            now=self._clock(),
         )
-        if said is Standing.CLOSED and until is not None:
-            return replace(each.head, closed_until=until, documents=None, bytes=None), until
-        if said is not Standing.OPEN:
+        if record_standing is Standing.CLOSED and until is not None:
+            return replace(kept_head.head, closed_until=until, documents=None, bytes=None), until
+        if record_standing is not Standing.OPEN:
             return None, None
-        return each.head if self._shows_all_of(each.head) else replace(each.head, documents=None, bytes=None), None
+        return kept_head.head if self._shows_all_of(kept_head.head) else replace(
+            kept_head.head, documents=None, bytes=None
+        ), None
 
 
 def _commit_of(catalogue: Catalogue) -> str | None:
@@ -441,7 +456,7 @@ def _kept(record: Record) -> KeptHead | None:
 
 
 def _head(record: Record, date: datetime) -> RecordHead:
-    releases = [each.at for each in record.events if each.state is State.RELEASED]
+    releases = [event.at for event in record.events if event.state is State.RELEASED]
     return RecordHead(
         id=record.id,
         number=record.number,
@@ -470,6 +485,6 @@ def _number(text: str) -> int | None:
 def years_of(heads: Iterable[RecordHead]) -> dict[int, int]:
     """Return the number of snapshots in each year, each year between the first and the last among them."""
     counts: dict[int, int] = {}
-    for each in heads:
-        counts[each.date.year] = counts.get(each.date.year, 0) + 1
+    for head in heads:
+        counts[head.date.year] = counts.get(head.date.year, 0) + 1
     return {year: counts.get(year, 0) for year in range(min(counts), max(counts) + 1)} if counts else {}

@@ -112,18 +112,18 @@ class UrlHistory:
 
     def at(self, seq: int) -> State | None:
         """Return the state in force at a time; before the first snapshot, that of the first. None: no snapshot."""
-        place = bisect_right(self.states, seq, key=lambda each: each.seq)
+        place = bisect_right(self.states, seq, key=lambda state: state.seq)
         return self.states[max(place - 1, 0)] if self.states else None
 
     def nearest(self, seq: int) -> State | None:
         """Return the state with a capture that is nearest to a time; None without any. Of two the earlier one."""
-        shown = [each for each in self.states if each.capture is not None]
-        return min(shown, key=lambda each: abs(each.seq - seq), default=None)
+        shown = [state for state in self.states if state.capture is not None]
+        return min(shown, key=lambda state: abs(state.seq - seq), default=None)
 
     def beside(self, seq: int) -> tuple[State | None, State | None]:
         """Return the last state with a capture before a time, and the first one after it."""
-        before = [each for each in self.states if each.capture is not None and each.seq < seq]
-        after = [each for each in self.states if each.capture is not None and each.seq > seq]
+        before = [state for state in self.states if state.capture is not None and state.seq < seq]
+        after = [state for state in self.states if state.capture is not None and state.seq > seq]
         return before[-1] if before else None, after[0] if after else None
 
 
@@ -172,13 +172,13 @@ class VisibleCaptures:
         Of several it is a document before a redirect, then the one that came to be visible last.
         """
         domain, stored = self._stored(url)
-        found = []
+        captures = []
         for row in stored.rows:
-            met = {seq: each for seq, each in stored.met(row).items() if each.time == seconds}
+            met = {seq: revisit for seq, revisit in stored.met(row).items() if revisit.time == seconds}
             if met or row.captured == seconds:
                 shown = self._captures(domain, row, met)
-                found += [each for each in shown if each.captured == seconds and each.url == url]
-        return max(found, key=lambda each: (not each.is_redirect, each.since), default=None)
+                captures += [capture for capture in shown if capture.captured == seconds and capture.url == url]
+        return max(captures, key=lambda capture: (not capture.is_redirect, capture.since), default=None)
 
     def history(self, url: str) -> UrlHistory:
         """Return what the reader may see of a canonical URL over time."""
@@ -204,10 +204,10 @@ class VisibleCaptures:
         if not isinstance(capture, VisibleCapture):
             return
         yield capture
-        shown = (each for each in self.gate.facts(domain).shown if each.seq in met) if met else ()
-        for each in shown:
-            if self.contains(domain, each, row):
-                yield from self._met_again(capture, each.seq, met[each.seq])
+        shown = (snapshot for snapshot in self.gate.facts(domain).shown if snapshot.seq in met) if met else ()
+        for snapshot in shown:
+            if self.contains(domain, snapshot, row):
+                yield from self._met_again(capture, snapshot.seq, met[snapshot.seq])
 
     def _met_again(self, capture: VisibleCapture, seq: int, met: Met) -> Iterator[VisibleCapture]:
         url = capture.url if capture.is_redirect else spelled(capture.url, met.spelling)
@@ -247,10 +247,10 @@ class VisibleCaptures:
         versions, redirects = self.index.at(path, second)
         own = [row for row in versions if row.path == second]
         first = [row for row in versions if row.path == path]
-        domain, led = split(path)[0], [each for each in redirects if each.url == url]
-        found = domain, UrlRows(url, led, own, first, partial(self.index.met, domain))
-        self._latest = (key, found) if len(versions) <= _ROWS else None
-        return found
+        domain, led = split(path)[0], [redirect for redirect in redirects if redirect.url == url]
+        stored = domain, UrlRows(url, led, own, first, partial(self.index.met, domain))
+        self._latest = (key, stored) if len(versions) <= _ROWS else None
+        return stored
 
     def _row_of(self, domain: str, stored: UrlRows, newest: Sequence[Snapshot]) -> CaptureRow | None:
         """Return the row that is in force where these snapshots make the state; None: no row."""
@@ -297,11 +297,15 @@ class VisibleCaptures:
         is open in another snapshot is absent from this one, and not closed.
         """
         facts = self.gate.facts(domain)
-        closed = [(each, row) for each in facts.closed if (row := self._row_of(domain, stored, [each])) is not None]
+        closed = [
+            (snapshot, row)
+            for snapshot in facts.closed
+            if (row := self._row_of(domain, stored, [snapshot])) is not None
+        ]
         judged: dict[int, State] = {}
 
         def state(seq: int) -> State:
-            place = bisect_right(closed, seq, key=lambda each: each[0].seq)
+            place = bisect_right(closed, seq, key=lambda pair: pair[0].seq)
             for at in itertools.chain(range(place - 1, -1, -1), range(place, len(closed))):
                 clocks.check()
                 snapshot, row = closed[at]
@@ -323,11 +327,11 @@ class VisibleCaptures:
         """
         ask = self.index.meetings()
         for _, group in groupby(self.index.below(span, backwards=backwards), key=lambda row: row.surt):
-            found: list[VisibleCapture] = []
+            captures: list[VisibleCapture] = []
             for row in group:
                 domain = split(row.path)[0]
-                found += self._captures(domain, row, dict(ask(domain, row.place)) if with_met else {})
-            yield from sorted(found, key=_order, reverse=backwards)
+                captures += self._captures(domain, row, dict(ask(domain, row.place)) if with_met else {})
+            yield from sorted(captures, key=_order, reverse=backwards)
 
     def visible(self, domain: str, row: CaptureRow) -> VisibleCapture | Closed | Blocked | Absent:
         """Return what a reader may see of a stored version or redirect."""
@@ -336,13 +340,19 @@ class VisibleCaptures:
         if facts.sees_all:
             inside = [facts.shown[begin], facts.shown[after - 1]] if begin < after else []
         else:
-            inside = [each for each in facts.shown[begin:after] if self.contains(domain, each, row)]
+            inside = [snapshot for snapshot in facts.shown[begin:after] if self.contains(domain, snapshot, row)]
         answer: Answer
         if inside:
             answer = Open(inside[0].seq)
         else:
-            closed = [each for each in facts.closed if self.contains(domain, each, row) and each.until is not None]
-            answer = Closed(min(each.until for each in closed if each.until is not None)) if closed else Absent()
+            closed = [
+                snapshot
+                for snapshot in facts.closed
+                if self.contains(domain, snapshot, row) and snapshot.until is not None
+            ]
+            answer = (
+                Closed(min(snapshot.until for snapshot in closed if snapshot.until is not None)) if closed else Absent()
+            )
             inside = closed
         answer = self.gate.with_rules(answer, row.url, from_epoch(row.captured))
         if not isinstance(answer, Open):
@@ -371,7 +381,7 @@ class VisibleCaptures:
 
     def _met_at(self, domain: str, row: CaptureRow, seq: int) -> int:
         """Return when the crawl of a snapshot met a row; where that is not known, the time of the snapshot."""
-        return next((each.met.time for each in self.index.met(domain, row.place) if each.seq == seq), seq)
+        return next((meeting.met.time for meeting in self.index.met(domain, row.place) if meeting.seq == seq), seq)
 
     # -- snapshots -----------------------------------------------------------------------------------------------------
 
@@ -390,8 +400,8 @@ class VisibleCaptures:
         return self._has_redirect(domain, snapshot.seen, row.url, row.target)
 
     def _in_seen_tree(self, domain: str, tree: str, url: str, target: str) -> bool:
-        found = redirect_lists.of_url(Repository(self.gate.archive.repository(domain)), tree, url)
-        return found is not None and found.target == target
+        redirect = redirect_lists.of_url(Repository(self.gate.archive.repository(domain)), tree, url)
+        return redirect is not None and redirect.target == target
 
 
 def _first_from(seqs: Sequence[int], seq: int) -> int:

@@ -225,10 +225,10 @@ class Repositories:
         root = self._roots(store, versions.commit_of(store, meta.commit_tag))
         # In two steps: the folder is most often that of the previous document.
         tree = self._trees(store, self._trees(store, root, above), name)
-        found = self._arcs(store, tree) if tree else None
-        if found is None:
+        document_arc = self._arcs(store, tree) if tree else None
+        if document_arc is None:
             raise NotFound(f"{meta.commit_tag} has no document {meta.path}")
-        return found
+        return document_arc
 
     def stored(self, arc: FoundArc) -> datetime:
         """Return the start of the crawl that stored this version of an ARC. Raises InvalidDocument, Damaged."""
@@ -246,8 +246,8 @@ def _root(store: Repository, commit: str) -> str:
 
 def _tree(store: Repository, folder: str, path: str) -> str:
     """Return the folder at `path` in `folder`, which may be empty; empty if there is none."""
-    found = store.find(folder, path) if folder else None
-    return found.oid if found is not None and found.is_tree else ""
+    entry = store.find(folder, path) if folder else None
+    return entry.oid if entry is not None and entry.is_tree else ""
 
 
 def _arc(store: Repository, tree: str) -> FoundArc | None:
@@ -407,7 +407,9 @@ class News:
     def remove(self, observer: Observer) -> None:
         """Forget an observer; wait for the call under way."""
         with self._change:
-            self._registered = [each for each in self._registered if each.observer is not observer]
+            self._registered = [
+                registration for registration in self._registered if registration.observer is not observer
+            ]
             self._change.notify()
         with self._delivering:
             pass
@@ -427,42 +429,42 @@ class News:
                 if self._thread is not threading.current_thread():
                     return
                 registered = list(self._registered)
-            for each in registered:
+            for registration in registered:
                 with self._delivering:
-                    if self._is_registered(each):
-                        self._deliver(each)
+                    if self._is_registered(registration):
+                        self._deliver(registration)
             with self._change:
                 if self._thread is threading.current_thread():
                     self._change.wait(self._interval)
 
-    def _is_registered(self, each: _Registered) -> bool:
+    def _is_registered(self, registration: _Registered) -> bool:
         with self._change:
-            return each in self._registered
+            return registration in self._registered
 
-    def _deliver(self, each: _Registered) -> None:
+    def _deliver(self, registration: _Registered) -> None:
         try:
-            tags, offset = self._new(each)
+            tags, offset = self._new(registration)
             if tags:
-                shown = [tag for tag in tags if each.is_shown(tag)]
+                shown = [tag for tag in tags if registration.is_shown(tag)]
                 if shown:
-                    each.observer(shown)
-                each.last, each.offset = str(tags[-1]), offset
+                    registration.observer(shown)
+                registration.last, registration.offset = str(tags[-1]), offset
         except Exception:
             _log.exception("an observer failed; it is given the same commitTags again")
 
-    def _new(self, each: _Registered) -> tuple[list[CommitTag], int]:
+    def _new(self, registration: _Registered) -> tuple[list[CommitTag], int]:
         """Return the tags after an observer's place, and the place after them."""
         with self._feed.open("rb") as feed:
-            begin = max(0, each.offset - len(each.last.encode()) - 1)
+            begin = max(0, registration.offset - len(registration.last.encode()) - 1)
             feed.seek(begin)
             text = feed.read()
-            own = f"{each.last}\n".encode() if each.last else b""
+            own = f"{registration.last}\n".encode() if registration.last else b""
             if not text.startswith(own):  # the feed was rewritten
                 feed.seek(0)
                 begin, text = 0, feed.read()
-                behind = _behind(text, each.last) if each.last else 0
+                behind = _behind(text, registration.last) if registration.last else 0
                 if behind is None:
-                    raise NotFound(f"{each.last} is not in {self._feed} any more")
+                    raise NotFound(f"{registration.last} is not in {self._feed} any more")
                 own = text[:behind]
         whole = text[len(own) : text.rfind(b"\n") + 1]
         tags = [CommitTag.parse(line) for line in whole.decode().splitlines()]
@@ -474,8 +476,8 @@ def _behind(text: bytes, tag: str) -> int | None:
     line = f"{tag}\n".encode()
     if text.startswith(line):
         return len(line)
-    found = text.find(b"\n" + line)
-    return None if found < 0 else found + 1 + len(line)
+    begin = text.find(b"\n" + line)
+    return None if begin < 0 else begin + 1 + len(line)
 
 
 # == client ===========================================================================================================
@@ -572,22 +574,22 @@ class WebarchiveClient:
         arc, name = self._repositories.arc(meta), name.strip("/")
         if ".." in name.split("/"):
             raise NotFound(f"{name!r} leads out of {meta.path}")
-        store, found = arc.store, arc.entries.get(name)
+        store, entry = arc.store, arc.entries.get(name)
         # Crawled files are equal in git, and faster there if small; git does not have recent additions yet.
-        crawled = found if name != DATA_XML and is_reserved(name) else None
+        crawled = entry if name != DATA_XML and is_reserved(name) else None
         if crawled is not None and not crawled.is_tree and store.size(crawled.oid) <= LARGE:
             return io.BytesIO(store.read(crawled.oid))
         if folder := self._shown_in(meta):
             with family(f"{meta.path}/{name}"):
                 return open(f"{folder}/{name}", "rb")  # noqa: PTH123 # the caller closes it
-        found = found or store.find(arc.tree, name)
-        if found is None or found.is_tree:
+        entry = entry or store.find(arc.tree, name)
+        if entry is None or entry.is_tree:
             raise NotFound(f"{meta.path} has no file {name!r} in {meta.commit_tag}")
-        if store.size(found.oid) <= LARGE:
-            return io.BytesIO(store.read(found.oid))
+        if store.size(entry.oid) <= LARGE:
+            return io.BytesIO(store.read(entry.oid))
         with family(name):
             body = tempfile.TemporaryFile()  # noqa: SIM115 # the caller closes it
-            store.copy(found.oid, body.fileno())
+            store.copy(entry.oid, body.fileno())
             body.seek(0)
             return body
 
@@ -703,8 +705,8 @@ class WebarchiveClient:
         gate = StaffGate(self.archive) if own.is_staff else Gate(self.archive, own.reader)
         if not gate.is_needed:
             return True
-        found = gate.standing(tag)
-        return found is not None and found.standing is Standing.OPEN
+        snapshot = gate.standing(tag)
+        return snapshot is not None and snapshot.standing is Standing.OPEN
 
     def _shown_in(self, meta: MetaData) -> str:
         """Return the path of a document's ARC in the mount, or an empty one: only the newest snapshot can grow."""
@@ -717,8 +719,8 @@ class WebarchiveClient:
 
 def _found(place: Path) -> tuple[Path | None, Archive]:
     """Return the mount that contains `place`, if any, and the archive."""
-    if found := behind(place):
-        return found
+    if mount_and_archive := behind(place):
+        return mount_and_archive
     if not place.is_dir():
         raise NotAnArchive(f"there is no folder {place}")
     return None, directory.open_archive(place)

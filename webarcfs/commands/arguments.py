@@ -120,8 +120,8 @@ def find(archive: str | None, mount: Path | None) -> Place:
         raise UsageError("give --archive or --mount, not both")
     if mount is None:
         return Place(directory.open_archive(directory.default_root(archive)))
-    if found := client.behind(mount):
-        return Place(found[1], found[0])
+    if mounted := client.behind(mount):
+        return Place(mounted[1], mounted[0])
     raise NotAnArchive(f"{mount} is in no mounted archive; `mount.webarcfs ARCHIVE {mount}` mounts one")
 
 
@@ -168,12 +168,12 @@ def tag(place: Place, text: str) -> tuple[CommitTag, Repository]:
     Raises NotFound, or Forbidden, for one that the reader may not see.
     """
     try:
-        found = CommitTag.parse(text)
+        commit_tag = CommitTag.parse(text)
     except Damaged as error:
         raise UsageError(str(error)) from None
-    store = place.repository(found.domain)
-    place.must_be_open(found)
-    return found, store
+    store = place.repository(commit_tag.domain)
+    place.must_be_open(commit_tag)
+    return commit_tag, store
 
 
 def moment(place: Place, text: str | None) -> CommitTag | datetime | None:

@@ -45,20 +45,20 @@ def diff(old: str, new: str, path: str, *, place: Place, ignore_space: bool, as_
     if path and split(path)[1:] != ("",):
         below = document(place, path).arc
     led = _redirects(store, trees, below)
-    found: Iterator[versions.VersionChange] = versions.compare(store, *trees, below)
-    first_one = next(found, None)  # a document precedes those in its folder
+    version_changes: Iterator[versions.VersionChange] = versions.compare(store, *trees, below)
+    first_one = next(version_changes, None)  # a document precedes those in its folder
     if first_one is not None and first_one.path == below and not as_json and _became(first_one, led) is None:
         bodies = [store.read(blob) if blob else b"" for blob in (first_one.old, first_one.new)]
         click.echo("\n".join(output.difference(bodies[0], bodies[1], (old, new), ignore_space=ignore_space)))
         return
-    for change in (*([first_one] if first_one is not None else ()), *found):
+    for change in (*([first_one] if first_one is not None else ()), *version_changes):
         became = _became(change, led)
         if became is not None:
             led[change.path].remove(became)
         _tell(f"/{first.domain}/{change.path}", change.what, became, as_json=as_json)
     for changes in led.values():
-        for each in changes:
-            _tell(each.url, each.what, each, as_json=as_json)
+        for redirect in changes:
+            _tell(redirect.url, redirect.what, redirect, as_json=as_json)
 
 
 _Redirects = dict[str, list[redirect_lists.RedirectChange]]
@@ -68,10 +68,10 @@ _MARKS = {"added": "+", "removed": "-", "changed": "~"}
 def _redirects(store: Repository, trees: tuple[str, str], below: str) -> _Redirects:
     """Return the redirects that differ, by the place that their URLs have in the domain."""
     led: _Redirects = {}
-    for each in redirect_lists.differences(store, *trees):
-        place = split(arc_path(each.url))[1]
+    for redirect in redirect_lists.differences(store, *trees):
+        place = split(arc_path(redirect.url))[1]
         if not below or place == below or place.startswith(f"{below}/"):
-            led.setdefault(place, []).append(each)
+            led.setdefault(place, []).append(redirect)
     return dict(sorted(led.items()))
 
 
@@ -79,7 +79,7 @@ def _became(change: versions.VersionChange, led: _Redirects) -> redirect_lists.R
     """Return the redirect that took the place of a removed document; None without one."""
     if change.what != "removed":
         return None
-    return next((each for each in led.get(change.path, ()) if each.new is not None), None)
+    return next((redirect for redirect in led.get(change.path, ()) if redirect.new is not None), None)
 
 
 def _tell(name: str, what: str, led: redirect_lists.RedirectChange | None, *, as_json: bool) -> None:
@@ -120,7 +120,7 @@ def stat(tags: tuple[str, ...], *, place: Place, as_json: bool, plot: Path | Non
     if plot is not None:
         output.draw(tags, figures, plot)
     if as_json:
-        click.echo(json.dumps({text: each.as_table() for text, each in zip(tags, figures, strict=True)}, indent=1))
+        click.echo(json.dumps({text: counts.as_table() for text, counts in zip(tags, figures, strict=True)}, indent=1))
         return
     for line in output.statistics_table(tags, figures):
         click.echo(line)

@@ -102,14 +102,14 @@ def export(
             return write(selection, scratch, progress, stop)
 
         if is_stream:
-            found = make(select(place.archive, asked, place.reader), out).as_fields()
+            summary = make(select(place.archive, asked, place.reader), out).as_fields()
         else:
-            found = _made(place, asked, form, out, make)
-    told = {"format": form, "out": str(out), **found}
-    click.echo(json.dumps(told, ensure_ascii=False) if as_json else _text(told), err=is_stream)
-    for reason, number in found["left_out"].items() if not as_json else ():
+            summary = _made(place, asked, form, out, make)
+    report = {"format": form, "out": str(out), **summary}
+    click.echo(json.dumps(report, ensure_ascii=False) if as_json else _text(report), err=is_stream)
+    for reason, number in summary["left_out"].items() if not as_json else ():
         click.echo(f"webarc: left out: {number:,} {reason}", err=True)
-    if DAMAGED in found["left_out"]:
+    if DAMAGED in summary["left_out"]:
         sys.exit(Exit.INCOMPLETE)
 
 
@@ -131,12 +131,12 @@ def _made(
     words = {"format": form, "archive": str(place.archive.root.absolute()), "what": str(asked), "reader": reader}
 
     def again(noted: Mapping[str, Any]) -> Selection:
-        found = Selection.from_json(noted, opener(place.archive, place.reader))
+        selection = Selection.from_json(noted, opener(place.archive, place.reader))
         if place.reader is not None:
             now = select(place.archive, replace(asked, at=None, since=None), place.reader)
-            if any(set(rows) - set(now.chosen.get(domain, ())) for domain, rows in found.chosen.items()):
+            if any(set(rows) - set(now.chosen.get(domain, ())) for domain, rows in selection.chosen.items()):
                 raise Exists(f"what may be seen is not what it was when {out}.part was begun; remove that")
-        return found
+        return selection
 
     def begin() -> Selection:
         return select(place.archive, asked, place.reader)
@@ -161,17 +161,17 @@ def _since(text: str | None) -> CommitTag | None:
 def _format(name: str) -> Callable[[Selection, Path, Progress, Stop], Summary]:
     """Return the function that writes a format. Raises UsageError where its libraries are missing."""
     try:
-        found: Callable[[Selection, Path, Progress, Stop], Summary] = import_module(FORMATS[name]).export
+        write: Callable[[Selection, Path, Progress, Stop], Summary] = import_module(FORMATS[name]).export
     except ModuleNotFoundError as error:
         raise UsageError(f"{name} needs more libraries ({error.name}): pip install 'webarcfs[exchange]'") from None
-    return found
+    return write
 
 
-def _text(told: Mapping[str, Any]) -> str:
+def _text(report: Mapping[str, Any]) -> str:
     """Return the summary for people."""
-    numbers = {name: told[name] for name in ("snapshots", "documents", "records", "files", "bytes") if told[name]}
+    numbers = {name: report[name] for name in ("snapshots", "documents", "records", "files", "bytes") if report[name]}
     words = (f"{number:,} {name if number != 1 else name[:-1]}" for name, number in numbers.items())
-    return f"{told['out']}: {', '.join(words)}"
+    return f"{report['out']}: {', '.join(words)}"
 
 
 @contextmanager

@@ -76,7 +76,7 @@ def links(
       webarc links --count 2026-11-21T03:00:00@www.example.org
     """
     narrowed = any((broken, external))
-    if sum(each is not None for each in (source, target, word, count)) > 1:
+    if sum(option is not None for option in (source, target, word, count)) > 1:
         raise UsageError("--from, --to, --word and --count are different questions; give one")
     if count is not None:
         if narrowed or kind or at or ever or limit is not None:
@@ -101,8 +101,8 @@ def links(
         limit=limit,
     )
     arcs = form != "table"
-    found = ask(place.archive, question, seconds, place.links(question), arcs=arcs) if word != "" else ()
-    _FORMATS[form](found)
+    matching_links = ask(place.archive, question, seconds, place.links(question), arcs=arcs) if word != "" else ()
+    _FORMATS[form](matching_links)
 
 
 def _path(place: Place, text: str) -> str:
@@ -136,17 +136,17 @@ def _count(place: Place, text: str, form: str, seconds: float) -> None:
     question = Question(at=tag)
     reader = place.links(question)
     if reader is None:
-        found = figures(place.archive, tag, seconds)
+        counts = figures(place.archive, tag, seconds)
     else:
-        found = figures_of(ask(place.archive, question, seconds, reader))
+        counts = figures_of(ask(place.archive, question, seconds, reader))
     if form == "json":
-        click.echo(json.dumps(asdict(found), indent=1))
+        click.echo(json.dumps(asdict(counts), indent=1))
     elif form == "csv":
         writer = csv.DictWriter(sys.stdout, [field.name for field in fields(Figures)])
         writer.writeheader()
-        writer.writerow(asdict(found))
+        writer.writerow(asdict(counts))
     else:
-        for name, value in asdict(found).items():
+        for name, value in asdict(counts).items():
             click.echo(f"{_LABELS[name]:32}{value:>12,}")
 
 
@@ -160,25 +160,25 @@ _LABELS = {
 }
 
 
-def _table(found: Iterable[FoundLink]) -> None:
+def _table(links: Iterable[FoundLink]) -> None:
     table = Table(*_SHOWN, box=None, pad_edge=False, header_style="bold")
-    for each in found:
-        table.add_row(*(Text(str(getattr(each, name))) for name in _SHOWN))
+    for link in links:
+        table.add_row(*(Text(str(getattr(link, name))) for name in _SHOWN))
     Console(width=None if sys.stdout.isatty() else 250).print(table)
 
 
-def _json(found: Iterable[FoundLink]) -> None:
+def _json(links: Iterable[FoundLink]) -> None:
     """Write an array with an object a line, for readers of JSON as a whole and of lines as they come."""
     click.echo("[", nl=False)
-    for number, each in enumerate(found):
-        click.echo((",\n" if number else "\n") + json.dumps(asdict(each), ensure_ascii=False), nl=False)
+    for number, link in enumerate(links):
+        click.echo((",\n" if number else "\n") + json.dumps(asdict(link), ensure_ascii=False), nl=False)
     click.echo("\n]")
 
 
-def _csv(found: Iterable[FoundLink]) -> None:
+def _csv(links: Iterable[FoundLink]) -> None:
     writer = csv.DictWriter(sys.stdout, [field.name for field in fields(FoundLink)])
     writer.writeheader()
-    writer.writerows(asdict(each) for each in found)
+    writer.writerows(asdict(link) for link in links)
 
 
 _FORMATS: Mapping[str, Callable[[Iterable[FoundLink]], None]] = {"table": _table, "json": _json, "csv": _csv}

@@ -134,14 +134,14 @@ class Display:
         """Show that `done` of `known` things of the work `what` are done."""
         now, speed = time.monotonic(), self._speeds[what]
         speed.note(now, done)
-        told = described(speed.a_second, speed.left(known), in_bytes="(bytes)" in what)
+        pace = described(speed.a_second, speed.left(known), in_bytes="(bytes)" in what)
         if self._bars is not None:
             if what not in self._tasks:
                 self._tasks[what] = self._bars.add_task(what, total=known, speed="")
-            self._bars.update(self._tasks[what], completed=done, total=max(known, done), speed=told)
+            self._bars.update(self._tasks[what], completed=done, total=max(known, done), speed=pace)
         elif now - self._told > _SECONDS_BETWEEN_LINES:
             self._told = now
-            _log.info("%s: %d of %d%s", what, done, known, f", {told}" if told else "")
+            _log.info("%s: %d of %d%s", what, done, known, f", {pace}" if pace else "")
 
 
 # == picture ==========================================================================================================
@@ -174,9 +174,9 @@ def draw(tags: Sequence[str], figures: Sequence[Statistics], file: Path) -> None
         figure = Figure(figsize=(14, 10), layout="constrained")
         panels = figure.subplots(len(_TABLES), len(_MEASURES))
         for row, (table, title) in zip(panels, _TABLES.items(), strict=True):
-            bars = shortened([getattr(each, table) for each in figures])
+            bars = shortened([getattr(statistics, table) for statistics in figures])
             for panel, (measure, unit) in zip(row, _MEASURES.items(), strict=True):
-                _panel(panel, tags, [{key: cell[measure] for key, cell in each.items()} for each in bars])
+                _panel(panel, tags, [{key: cell[measure] for key, cell in cells.items()} for cells in bars])
                 panel.set_title(f"{title}: {unit}")
         figure.legend(*panels[0][0].get_legend_handles_labels(), loc="outside upper center")
         figure.savefig(file, metadata={"Date": None} if file.suffix.lower() == ".svg" else None)
@@ -186,14 +186,14 @@ def shortened(tables: Sequence[Mapping[str, tuple[int, int]]]) -> list[dict[str,
     """Return tables with the same keys in the same order, the most frequent first, with the sum of the rest."""
     keys = sorted({key for table in tables for key in table}, key=lambda key: (-_most(tables, key), key))
     rest = keys[MOST:]
-    found = []
+    short_tables = []
     for table in tables:
         short = {key: table.get(key, (0, 0)) for key in keys[:MOST]}
         if rest:
             cells = [table.get(key, (0, 0)) for key in rest]
             short[f"{len(rest)} {OTHERS}"] = sum(cell[0] for cell in cells), sum(cell[1] for cell in cells)
-        found.append(short)
-    return found
+        short_tables.append(short)
+    return short_tables
 
 
 def _most(tables: Sequence[Mapping[str, tuple[int, int]]], key: str) -> int:
@@ -222,20 +222,20 @@ def difference(old: bytes, new: bytes, names: tuple[str, str], *, ignore_space: 
     before, after = lines(old), lines(new)
     if ignore_space:
         before, after = ([text_line for line in text if (text_line := folded(line))] for text in (before, after))
-    found = list(difflib.unified_diff(before, after, *names, lineterm=""))
-    if found:
-        yield from found
+    diff_lines = list(difflib.unified_diff(before, after, *names, lineterm=""))
+    if diff_lines:
+        yield from diff_lines
     else:
         yield "the same text; " + ("nothing differs" if old == new else "what differs is not shown by the page")
 
 
 def statistics_table(tags: Sequence[str], figures: Sequence[Statistics]) -> Iterator[str]:
     """Yield one snapshot's statistics, or two side by side with their differences."""
-    for tag, each in zip(tags, figures, strict=True):
-        errors = f", and {each.error_pages:,} error pages" if each.error_pages else ""
-        yield f"{tag}: {each.documents:,} documents, {each.bytes:,} bytes{errors}"
+    for tag, statistics in zip(tags, figures, strict=True):
+        errors = f", and {statistics.error_pages:,} error pages" if statistics.error_pages else ""
+        yield f"{tag}: {statistics.documents:,} documents, {statistics.bytes:,} bytes{errors}"
     for title in ("types", "extensions"):
-        tables = [getattr(each, title) for each in figures]
+        tables = [getattr(statistics, title) for statistics in figures]
         yield ""
         yield f"{title:40}" + "".join(f"{'documents':>12}{'bytes':>16}" for _ in tables)
         for key in sorted(

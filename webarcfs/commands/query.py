@@ -49,36 +49,36 @@ def query(
     _FORMATS[form](ask(place.archive.database, where, order_by, limit, seconds, narrowed=place.narrowed()), place)
 
 
-def _table(found: Iterable[MetaData], _place: Place) -> None:
+def _table(documents: Iterable[MetaData], _place: Place) -> None:
     # Slow to load, and other formats, which programs use, do not need them.
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
     table = Table(*_SHOWN, box=None, pad_edge=False, header_style="bold")
-    for meta in found:
+    for meta in documents:
         fields = meta.as_fields()
         table.add_row(*(Text(fields[name]) for name in _SHOWN))
     Console(width=None if sys.stdout.isatty() else 250).print(table)
 
 
-def _json(found: Iterable[MetaData], _place: Place) -> None:
+def _json(documents: Iterable[MetaData], _place: Place) -> None:
     """Write an array with an object a line, for readers of JSON as a whole and of lines as they come."""
     click.echo("[", nl=False)
-    for number, meta in enumerate(found):
+    for number, meta in enumerate(documents):
         click.echo((",\n" if number else "\n") + json.dumps(meta.as_fields(), ensure_ascii=False), nl=False)
     click.echo("\n]")
 
 
-def _csv(found: Iterable[MetaData], _place: Place) -> None:
+def _csv(documents: Iterable[MetaData], _place: Place) -> None:
     writer = csv.DictWriter(sys.stdout, (*FIELDS, *CAPTURE_FIELDS))
     writer.writeheader()
-    writer.writerows(meta.as_fields() for meta in found)
+    writer.writerows(meta.as_fields() for meta in documents)
 
 
-def _paths(found: Iterable[MetaData], place: Place) -> None:
+def _paths(documents: Iterable[MetaData], place: Place) -> None:
     """Write the path of each version in a mount: `/.snapshots/<commitTag>/…`, below the mount if that is known."""
-    for meta in found:
+    for meta in documents:
         inner = meta.path.removeprefix(f"/{meta.domain}/")
         click.echo(f"{place.mount or ''}/.snapshots/{meta.commit_tag}/{inner}")
 

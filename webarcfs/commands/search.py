@@ -100,29 +100,29 @@ def search(
 
 def _answer(searcher: Searcher, question: SearchQuestion, form: str, *, facets: bool) -> None:
     answer = searcher.ask(question)
-    found = searcher.facets(question) if facets else {}
+    facet_counts = searcher.facets(question) if facets else {}
     if answer.missing:
         click.echo(
             f"webarc: {answer.missing} snapshots are not indexed yet; the agent does it, or `webarc-agent index`",
             err=True,
         )
     if form == "json":
-        said = {"total": answer.total, "hits": [_fields(each) for each in answer.hits], "suggestion": answer.suggestion}
+        output = {"total": answer.total, "hits": [_fields(hit) for hit in answer.hits], "suggestion": answer.suggestion}
         if facets:
-            said["facets"] = {name: dict(values) for name, values in found.items()}
-        click.echo(json.dumps(said, ensure_ascii=False, indent=1))
+            output["facets"] = {name: dict(values) for name, values in facet_counts.items()}
+        click.echo(json.dumps(output, ensure_ascii=False, indent=1))
     elif form == "csv":
         _csv(answer.hits)
     else:
         _table(answer.hits, answer.total, question.offset)
         if answer.suggestion:
             click.echo(f"Did you mean: {answer.suggestion}")
-        for name, values in found.items():
+        for name, values in facet_counts.items():
             click.echo(f"{name}: " + ", ".join(f"{value} {count:,}" for value, count in values))
 
 
 def _fields(hit: Hit) -> dict[str, Any]:
-    return asdict(hit) | {"snippet": hit.snippet.text, "marks": [list(each) for each in hit.snippet.marks]}
+    return asdict(hit) | {"snippet": hit.snippet.text, "marks": [list(mark) for mark in hit.snippet.marks]}
 
 
 def _csv(hits: Iterable[Hit]) -> None:
@@ -130,8 +130,8 @@ def _csv(hits: Iterable[Hit]) -> None:
 
     writer = csv.DictWriter(sys.stdout, list(Hit.__dataclass_fields__))
     writer.writeheader()
-    for each in hits:
-        writer.writerow(asdict(each) | {"snippet": each.snippet.text})
+    for hit in hits:
+        writer.writerow(asdict(hit) | {"snippet": hit.snippet.text})
 
 
 def _table(hits: Iterable[Hit], total: int, offset: int) -> None:
@@ -158,19 +158,20 @@ def _counted(total: int, offset: int, last: int) -> str:
 
 def _by_snapshot(groups: list[SnapshotHits], form: str) -> None:
     if form == "json":
-        said = [
-            {"commitTag": each.commitTag, "total": each.total, "hits": [*map(_fields, each.hits)]} for each in groups
+        output = [
+            {"commitTag": group.commitTag, "total": group.total, "hits": [*map(_fields, group.hits)]}
+            for group in groups
         ]
-        click.echo(json.dumps(said, ensure_ascii=False, indent=1))
+        click.echo(json.dumps(output, ensure_ascii=False, indent=1))
     elif form == "csv":
         writer = csv.writer(sys.stdout)
         writer.writerow(("commitTag", "total"))
-        writer.writerows((each.commitTag, each.total) for each in groups)
+        writer.writerows((group.commitTag, group.total) for group in groups)
     elif form == "paths":
-        for each in groups:
-            click.echo(f"/.snapshots/{each.commitTag}")
+        for group in groups:
+            click.echo(f"/.snapshots/{group.commitTag}")
     else:
-        for each in groups:
-            click.echo(f"{each.total:>9,}  {each.commitTag}")
-            for hit in each.hits:
+        for group in groups:
+            click.echo(f"{group.total:>9,}  {group.commitTag}")
+            for hit in group.hits:
                 click.echo(f"           {hit.title or hit.url}  {hit.url}")

@@ -27,7 +27,7 @@ _LISTEN = "127.0.0.1:8080"
 )
 @click.option(
     "--engine",
-    type=click.Choice([str(each) for each in Engine]),
+    type=click.Choice([str(engine) for engine in Engine]),
     default=str(Engine.BUILT_IN),
     show_default=True,
     help="What shows archived pages.",
@@ -87,8 +87,8 @@ def _check(options: ServerOptions) -> None:
     from webarcfs.room.server.checks import checks  # noqa: PLC0415 # it reads the archive, which the supervisor never does
 
     faults = 0
-    for each in checks(options):
-        click.echo(f"{'ok   ' if each.is_good else 'FAULT'}  {each.what}: {each.found}")
-        faults += not each.is_good
+    for check in checks(options):
+        click.echo(f"{'ok   ' if check.is_good else 'FAULT'}  {check.what}: {check.found}")
+        faults += not check.is_good
     if faults:
         raise UsageError(f"{faults} of the checks found a fault")

@@ -38,17 +38,17 @@ def log(document_: str, *, place: Place, as_json: bool) -> None:
     """
     target = document(place, document_)
     shown = {tag for tag, _ in versions.snapshots(target.store, target.domain)}
-    found = [(step.tag, *_told(step, shown)) for step in versions.steps(target.store, target.domain, target.arc)]
+    rows = [(step.tag, *_told(step, shown)) for step in versions.steps(target.store, target.domain, target.arc)]
     urls = both_schemes(target.url) if target.url else ()
     led = redirect_lists.steps(target.store, target.domain, urls)
-    found += [(tag, *_told_of_redirect(each, is_whole=place.gate is None)) for tag, each in led]
-    if not found:
+    rows += [(tag, *_told_of_redirect(change, is_whole=place.gate is None)) for tag, change in led]
+    if not rows:
         raise NotFound(f"no snapshot has /{target.domain}/{target.arc}")
     try:
-        found += list(_met_again(place, target, urls, shown))  # all of it, or none
+        rows += list(_met_again(place, target, urls, shown))  # all of it, or none
     except WebarcError as error:
         click.echo(f"webarc: what crawls met unchanged is not listed: {error}", err=True)
-    for when, fields, text in sorted(found, key=itemgetter(0), reverse=True):
+    for when, fields, text in sorted(rows, key=itemgetter(0), reverse=True):
         click.echo(json.dumps({"tag": str(when), **fields}) if as_json else f"{when}  {text}")
 
 
@@ -69,10 +69,13 @@ def _met_again(
     path = f"/{target.domain}/{target.arc}"
     with CaptureIndex(place.archive.database) as index:
         rows, redirects = index.at(path)
-        for name, captures in ((path, rows), *((url, [each for each in redirects if each.url == url]) for url in urls)):
+        for name, captures in (
+            (path, rows),
+            *((url, [redirect for redirect in redirects if redirect.url == url]) for url in urls),
+        ):
             for seq, met in index.met(target.domain, name):
                 tag = CommitTag(from_epoch(seq).astimezone(CET), target.domain)
-                row = next((each for each in captures if each.first <= seq < each.last), None)
+                row = next((capture for capture in captures if capture.first <= seq < capture.last), None)
                 if row is None or tag not in shown:
                     continue
                 url = row.url if row.target else spelled(row.url, met.spelling)

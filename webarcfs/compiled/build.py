@@ -42,9 +42,9 @@ def make(tell: Callable[[str], object]) -> None:
             return
         tell(f"compiling {len(loader.MODULES)} modules of mounts; it takes a while")
         begun = time.monotonic()
-        made = _made(Path(folder))
-        kept = shelf / made.name
-        _put(made, kept)
+        compiled = _made(Path(folder))
+        kept = shelf / compiled.name
+        _put(compiled, kept)
         _remove_older(kept)
         tell(f"compiled them in {time.monotonic() - begun:.0f} s; new mounts run them")
 
@@ -113,10 +113,10 @@ def _made(folder: Path) -> Path:
     return loader.place(copy)
 
 
-def _put(made: Path, kept: Path) -> None:
+def _put(compiled: Path, kept: Path) -> None:
     """Move the compiled form to its place; the temporary folder may be on another disk."""
     staged = kept.with_name(f"new-{os.getpid()}")
-    shutil.copytree(made, staged)
+    shutil.copytree(compiled, staged)
     if kept.exists():  # damaged
         kept.rename(kept.with_name(f"old-{os.getpid()}"))
     staged.rename(kept)
@@ -124,9 +124,9 @@ def _put(made: Path, kept: Path) -> None:
 
 def _remove_older(kept: Path) -> None:
     """Remove all forms but this one and those of other Pythons."""
-    for each in kept.parent.iterdir():
-        if each.is_dir() and each != kept and (each.suffixes == kept.suffixes or not each.suffixes):
-            shutil.rmtree(each)
+    for path in kept.parent.iterdir():
+        if path.is_dir() and path != kept and (path.suffixes == kept.suffixes or not path.suffixes):
+            shutil.rmtree(path)
 
 
 if __name__ == "__main__":

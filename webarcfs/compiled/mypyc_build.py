@@ -37,9 +37,9 @@ def build(folder: Path) -> None:
     # -O3 only takes the compiler longer, and makes no listing faster: the code mostly calls Python's.
     extensions = mypycify([*_MYPY, *paths], opt_level="1", debug_level="0", group_name=loader.GROUP, target_dir=_C)
     _check_visits()
-    for each in extensions:
+    for extension in extensions:
         # Warnings of newer compilers must not prevent the build.
-        each.extra_compile_args = [*each.extra_compile_args, "-Wno-error"]
+        extension.extra_compile_args = [*extension.extra_compile_args, "-Wno-error"]
     distribution = Distribution({"name": loader.GROUP, "ext_modules": extensions, "packages": [], "py_modules": []})
     command = distribution.get_command_obj("build_ext")
     command.build_lib, command.build_temp = str(folder), _OBJECTS
@@ -57,10 +57,10 @@ def _check_visits() -> None:
     Python's garbage collector does that if it visits more references than exist. mypyc (2.4) writes such code for a
     frozen dataclass that inherits the fields of another.
     """
-    found = [twice for path in Path(_C).rglob("*.c") for twice in _visited_twice(path)]
-    if found:
+    fields = [twice for path in Path(_C).rglob("*.c") for twice in _visited_twice(path)]
+    if fields:
         wrong = "mypyc shows these to the garbage collector twice; make plain classes of them (CONTRIBUTING.md):"
-        sys.exit("\n".join([wrong, *found]))
+        sys.exit("\n".join([wrong, *fields]))
 
 
 def _visited_twice(source: Path) -> Iterator[str]:
@@ -96,9 +96,9 @@ def _try_others() -> None:
     that inherits from a compiled one without permission. A missing library does not.
     """
     for package in sorted({name.rpartition(".")[0] for name in loader.MODULES}):
-        for found in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
+        for module in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
             with suppress(ImportError, OSError, WebarcError):
-                importlib.import_module(found.name)
+                importlib.import_module(module.name)
 
 
 if __name__ == "__main__":

@@ -213,17 +213,17 @@ def told(listener: Callable[[], Listener[T]], pieces: Callable[[], Iterable[str]
     """
     first, count = listener(), 0
     try:
-        for each in _parsed(first, pieces()):
+        for finding in _parsed(first, pieces()):
             count += 1
-            yield each
+            yield finding
         if not first.too_deep:
             return
     except etree.LxmlError:
         pass  # libxml2 has stopped
-    for each in _tokenized(listener(), pieces()):
+    for finding in _tokenized(listener(), pieces()):
         count -= 1
         if count < 0:
-            yield each
+            yield finding
 
 
 def _parsed(listener: Listener[T], pieces: Iterable[str]) -> Iterator[T]:
@@ -254,5 +254,5 @@ def _tokenized(listener: Listener[T], pieces: Iterable[str]) -> Iterator[T]:
 
 
 def _drained(listener: Listener[T]) -> list[T]:
-    found, listener.found = listener.found, []
-    return found
+    findings, listener.found = listener.found, []
+    return findings

@@ -56,8 +56,8 @@ def mime_type(sample: bytes, content_type: str, *, nosniff: bool = False) -> str
         return declared or EMPTY
     start = sample if len(sample) >= RESOURCE_HEADER_BUFFER_LENGTH else sample + _PADDING
     sent = content_type.encode("latin-1", "replace") if declared else b""  # Apache's defect is known by these bytes
-    found = extract_mime(start, content_types=(sent,), no_sniff=nosniff, supported_types=_MEDIA)
-    computed = found.decode("latin-1") if found else "application/octet-stream"
+    sniffed = extract_mime(start, content_types=(sent,), no_sniff=nosniff, supported_types=_MEDIA)
+    computed = sniffed.decode("latin-1") if sniffed else "application/octet-stream"
     if computed in _XML and _XHTML.match(sample[:_ROOT_WITHIN]):
         return "application/xhtml+xml"
     if computed in _ROUGH and declared in _UNKNOWN:
@@ -74,7 +74,7 @@ def declared_type(content_type: str) -> str:
 
 def _magic() -> magic.Magic:
     # A libmagic cookie must not be shared between threads.
-    found: magic.Magic | None = getattr(_local, "magic", None)
-    if found is None:
-        found = _local.magic = magic.Magic(mime=True)
-    return found
+    cookie: magic.Magic | None = getattr(_local, "magic", None)
+    if cookie is None:
+        cookie = _local.magic = magic.Magic(mime=True)
+    return cookie

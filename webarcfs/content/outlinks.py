@@ -83,17 +83,17 @@ def find(body: bytes, url: str, mime_type: str, charset: str) -> PageLinks:
     `body` is without content encoding, `url` its canonical URL, `charset` the result of `text.decode_charset`.
     """
     text = decoder(charset).decode(body[:LONGEST_BODY]).replace("\0", "").removeprefix("\ufeff")
-    found: Iterable[Raw]
+    raw_links: Iterable[Raw]
     bases: list[str] = []
     if mime_type in HTML_TYPES or mime_type == "image/svg+xml":
-        found = _html(text, bases)
+        raw_links = _html(text, bases)
     elif is_xml(mime_type):
-        found = _feed(text.encode("utf-8", "replace"), bases)
+        raw_links = _feed(text.encode("utf-8", "replace"), bases)
     elif mime_type == "text/css":
-        found = styles(text)
+        raw_links = styles(text)
     else:
         return PageLinks()
-    distinct = _distinct(found)
+    distinct = _distinct(raw_links)
     resolve = resolver(url, charset)
     if bases and (based := resolve(bare(bases[0]))):
         resolve = resolver(based, charset)
@@ -104,10 +104,10 @@ def find(body: bytes, url: str, mime_type: str, charset: str) -> PageLinks:
     return PageLinks(tuple(links), len(body) >= LONGEST_BODY or len(distinct) >= MOST_LINKS)
 
 
-def _distinct(found: Iterable[Raw]) -> dict[Raw, None]:
+def _distinct(raw_links: Iterable[Raw]) -> dict[Raw, None]:
     """Return each spelling once, without its fragment, up to the limit."""
     distinct: dict[Raw, None] = {}
-    for raw, kind in found:
+    for raw, kind in raw_links:
         if len(raw) >= LONGEST_LINK:
             continue
         is_bare = "#" not in raw and raw[:1] not in _SPACE and raw[-1:] not in _SPACE
@@ -270,7 +270,7 @@ class _Reader(Listener[_Raw]):
         for attribute in SRCSETS.get(tag, ()):
             name = attributes.get("alt", "")
             value = attributes.get(attribute, "")[:LONGEST_SRCSET]
-            self.found += ((AskedKind.IMAGE, each, name, "") for each in candidates(value))
+            self.found += ((AskedKind.IMAGE, candidate, name, "") for candidate in candidates(value))
         if self._anchor is not None and (alt := attributes.get("alt")):
             self._say(f" {alt} ")
         if (style := attributes.get("style")) and "(" in style:
@@ -313,8 +313,10 @@ class _Reader(Listener[_Raw]):
 
     def _close(self) -> None:
         if self._anchor is not None:
-            said = "".join(self._text)
-            self.found.append((AskedKind.HTTP, self._anchor, said if said.strip() else self._title, self._window))
+            anchor_text = "".join(self._text)
+            self.found.append(
+                (AskedKind.HTTP, self._anchor, anchor_text if anchor_text.strip() else self._title, self._window)
+            )
             self._anchor = None
 
     def _link(self, attributes: Mapping[str, str]) -> None:
@@ -327,7 +329,9 @@ class _Reader(Listener[_Raw]):
 
     def _styles(self, style: str) -> None:
         references = (
-            each for each in html_urls.references(style) if not each.lower().partition("?")[0].endswith(_STYLES)
+            reference
+            for reference in html_urls.references(style)
+            if not reference.lower().partition("?")[0].endswith(_STYLES)
         )
         self.found += ((AskedKind.IMAGE, reference, "", "") for reference in references)
 

@@ -47,7 +47,7 @@ def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> S
         data.rename(payload)  # an export was interrupted behind this; its notes know how far it was
     if out.exists():
         shutil.rmtree(out)
-    found = warc.export(selection, payload, progress, stop)
+    summary = warc.export(selection, payload, progress, stop)
     (out / _EVENTS).parent.mkdir(parents=True)
     payload.rename(data)
     (out / "bagit.txt").write_text(_BAG, "ascii")
@@ -65,7 +65,7 @@ def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> S
         raise Damaged(f"{out}: {error}") from None
     progress("checksums", 1, 1)
     every = [path for path in out.rglob("*") if path.is_file()]
-    return replace(found, bytes=sum(path.stat().st_size for path in every), files=len(every))
+    return replace(summary, bytes=sum(path.stat().st_size for path in every), files=len(every))
 
 
 def _about(selection: Selection) -> dict[str, str]:
@@ -99,8 +99,8 @@ def _write_events(selection: Selection, path: Path, manifest: Path, when: dateti
                 digest, _, name = line.partition("  ")
                 names.append(name)
                 _put(xml, "object", _file(name, Path(name).stat().st_size, digest), {_TYPE: "premis:file"})
-            for each in selection:
-                _put(xml, "event", _capture(each))
+            for exported in selection:
+                _put(xml, "event", _capture(exported))
             _put(xml, "event", _made(selection, names, when))
             _put(xml, "agent", _program())
 
@@ -129,21 +129,21 @@ def _file(path: str, size: int, digest: str) -> list[_Row]:
     return [_named("objectIdentifier", "path in the bag", path), ("objectCharacteristics", about)]
 
 
-def _capture(each: Exported) -> list[_Row]:
-    message = each.message
+def _capture(exported: Exported) -> list[_Row]:
+    message = exported.message
     words = [
         f"publication {message.publication}",
         *([f"job {message.job}"] if message.job else []),
         *([f"from the file sha256:{digest.removeprefix('sha256:')}" for digest in message.all("Source")]),
     ]
     return [
-        _event(record_id("capture", str(each.tag), each.tree)),
+        _event(record_id("capture", str(exported.tag), exported.tree)),
         ("eventType", "capture"),
-        ("eventDateTime", format_utc(each.tag.crawl_time)),
+        ("eventDateTime", format_utc(exported.tag.crawl_time)),
         ("eventDetailInformation", [("eventDetail", ", ".join(words))]),
         ("eventOutcomeInformation", [("eventOutcome", "complete" if message.complete else "incomplete")]),
         _agent("executing program"),
-        _named("linkingObjectIdentifier", "snapshot", f"urn:webarcfs:snapshot:{each.tag}"),
+        _named("linkingObjectIdentifier", "snapshot", f"urn:webarcfs:snapshot:{exported.tag}"),
     ]
 
 

@@ -77,10 +77,10 @@ def _path(path: str) -> str:
             kept.pop()  # at the top it stays, as there
         elif name != ".":
             kept.append(name)
-    found = "/" + "/".join(filter(None, kept))
-    if session := _IN_PATH.match(found.lower()):
-        found = session[1] + session[2]
-    return found.lower()
+    canonical = "/" + "/".join(filter(None, kept))
+    if session := _IN_PATH.match(canonical.lower()):
+        canonical = session[1] + session[2]
+    return canonical.lower()
 
 
 def _query(query: str) -> str:
@@ -89,7 +89,7 @@ def _query(query: str) -> str:
     for pattern in _IN_QUERY:
         if session := pattern.match(text):
             text = session[1] + (session[2] or "")
-    return "?" + "&".join(sorted(text.split("&"), key=lambda each: each.partition("="))) if text else ""
+    return "?" + "&".join(sorted(text.split("&"), key=lambda parameter: parameter.partition("="))) if text else ""
 
 
 def _plain(text: str) -> str:
@@ -122,8 +122,8 @@ def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> S
     if out.name == INDEX and any(folder.glob("*.warc.gz")):
         return _of_files(selection, folder, out, progress, stop)
     is_stream = str(out) == "-"
-    with tempfile.TemporaryDirectory(prefix="webarcfs-") as made:
-        place = Path(made) if is_stream else out.parent
+    with tempfile.TemporaryDirectory(prefix="webarcfs-") as temporary:
+        place = Path(temporary) if is_stream else out.parent
         rows = place / f"{out.name}.rows"
         with Growing(place / f"{out.name}.notes", lambda _: rows, lambda _: b"") as files:
 
@@ -131,12 +131,12 @@ def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> S
                 if record.kind in _KINDS and record.uri.startswith("http"):
                     files.write(_line(_Capture.of(record)))
 
-            found = fill(files, selection, write, progress, stop)
+            summary = fill(files, selection, write, progress, stop)
         with rows.open("rb") as lines:
             size, number = sorted_into(lines, out)
         return Summary(
-            snapshots=found.snapshots, documents=found.documents, records=number, bytes=size, files=1,
-            left_out=found.left_out,
+            snapshots=summary.snapshots, documents=summary.documents, records=number, bytes=size, files=1,
+            left_out=summary.left_out,
         )  # fmt: skip
 
 
@@ -158,8 +158,8 @@ class _Capture:
 
 
 def _line(capture: _Capture) -> bytes:
-    told = {"url": capture.url, "mime": capture.mime, "status": capture.status, "digest": capture.digest}
-    rest = {name: value for name, value in told.items() if value} | dict(capture.place)
+    fields = {"url": capture.url, "mime": capture.mime, "status": capture.status, "digest": capture.digest}
+    rest = {name: value for name, value in fields.items() if value} | dict(capture.place)
     digits = capture.date.translate(_NO_SIGNS)
     return f"{cdx_key(capture.url)} {digits} {json.dumps(rest)}\n".encode()
 
@@ -243,12 +243,12 @@ def _members(path: Path, begin: int) -> Iterator[tuple[int, int, bytes]]:
             while not member.eof:
                 data = left or file.read(_READ_AT_ONCE)
                 try:
-                    found = member.decompress(data, _READ_AT_ONCE)  # a record of zeros grows a thousandfold
+                    piece = member.decompress(data, _READ_AT_ONCE)  # a record of zeros grows a thousandfold
                 except zlib.error as error:
                     raise Damaged(f"{path}: what is at byte {offset} cannot be read: {error}") from None
-                if not data and not found and not member.eof:
+                if not data and not piece and not member.eof:
                     raise Damaged(f"{path} is cut off in the record at byte {offset}")
-                head += found[: max(_HEADS - len(head), 0)]
+                head += piece[: max(_HEADS - len(head), 0)]
                 left = member.unused_data if member.eof else member.unconsumed_tail
                 length += len(data) - len(left)
             yield offset, length, bytes(head)

@@ -114,23 +114,23 @@ class Unfinished:
     def _in_turn(self) -> dict[str, Any]:
         selection, scratch, done = self._selected(), self._part / self.out.name, self._part / _DONE
         if done.exists() and not scratch.exists() and self.out.exists():
-            found: dict[str, Any] = _read(done)  # a kill came between its name and the end of the folder
+            summary: dict[str, Any] = _read(done)  # a kill came between its name and the end of the folder
         else:
             must_be_free(self.out)
-            found = self.make(selection, scratch).as_fields()
+            summary = self.make(selection, scratch).as_fields()
             _sync(scratch)
-            _write(done, found)
+            _write(done, summary)
             must_be_free(self.out)
             scratch.rename(self.out)
             sync_folder(self.out.absolute().parent)
         shutil.rmtree(self._part)
-        return found
+        return summary
 
     def _selected(self) -> Selection:
         """Return the selection that was written down, or decide on one and write it down."""
         path = self._part / _ASKED
         if not path.exists():
-            others = [each.name for each in self._part.iterdir() if each.name not in (_LOCK, f"{_ASKED}{_NEW}")]
+            others = [entry.name for entry in self._part.iterdir() if entry.name not in (_LOCK, f"{_ASKED}{_NEW}")]
             if others:
                 raise Exists(f"{self._part} is no unfinished export, it has {others[0]}; remove it, or name another")
             selection = self.select()
@@ -142,8 +142,12 @@ class Unfinished:
         except (KeyError, TypeError, ValueError):
             raise Damaged(f"{path} cannot be read; remove {self._part}, and export anew") from None
         if before != self.asked:
-            told = ", ".join(f"{name} {value}" for name, value in before.items() if value != self.asked.get(name))
-            raise Exists(f"{self._part} is an unfinished export of something else: {told}; finish it, or remove it")
+            differences = ", ".join(
+                f"{name} {value}" for name, value in before.items() if value != self.asked.get(name)
+            )
+            raise Exists(
+                f"{self._part} is an unfinished export of something else: {differences}; finish it, or remove it"
+            )
         return self.again(snapshots)
 
     def _drop_rest(self) -> None:
@@ -155,7 +159,7 @@ class Unfinished:
         """Remove the folder if nothing was begun in it."""
         own = (_LOCK, _ASKED, f"{_ASKED}{_NEW}")
         with suppress(OSError):
-            if all(each.name in own for each in self._part.iterdir()):
+            if all(entry.name in own for entry in self._part.iterdir()):
                 shutil.rmtree(self._part)
 
 
@@ -183,8 +187,8 @@ def _write(path: Path, value: dict[str, Any]) -> None:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_bytes())
-    return found
+    value: dict[str, Any] = json.loads(path.read_bytes())
+    return value
 
 
 # == growing ==========================================================================================================
@@ -236,10 +240,10 @@ class Growing:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        for each in (self._file, self._log):
+        for file in (self._file, self._log):
             with suppress(OSError):  # a full disk has raised already
-                if each is not None:
-                    each.close()
+                if file is not None:
+                    file.close()
 
     def write(self, data: bytes) -> None:
         """Append to the current file."""
@@ -363,12 +367,12 @@ def fill(
         for exported in selection.after(mark.snapshot):
             progress("snapshots", mark.snapshot, known)
             is_whole = not mark.unit
-            made = SnapshotRecords(exported, digests, counts)
+            snapshot_records = SnapshotRecords(exported, digests, counts)
             for unit in units(exported, mark.unit):
                 out.begin_piece()
                 before = mark.records, counts.documents
                 try:
-                    for record in made.of(unit):
+                    for record in snapshot_records.of(unit):
                         write(record)
                         mark.records += 1
                 except Damaged as error:
@@ -404,8 +408,8 @@ def _last(notes: Path) -> Mark | None:
         return None
     for line in reversed(lines):
         with suppress(ValueError, TypeError):
-            found = Mark(**json.loads(line))
-            numbers = (getattr(found, each.name) for each in fields(found) if each.name != "left_out")
-            if line.endswith(b"\n") and all(isinstance(each, int) and each >= 0 for each in numbers):
-                return found
+            mark = Mark(**json.loads(line))
+            numbers = (getattr(mark, attribute.name) for attribute in fields(mark) if attribute.name != "left_out")
+            if line.endswith(b"\n") and all(isinstance(number, int) and number >= 0 for number in numbers):
+                return mark
     return None

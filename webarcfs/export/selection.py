@@ -134,17 +134,22 @@ class Selection:
                 continue
             store = self.open(domain)
             before = snapshots[number - 1].tree if number else self.before.get(domain)
-            for each in snapshots[number:]:
-                crawl = _crawl(store, each.tag, each.commit)
+            for snapshot in snapshots[number:]:
+                crawl = _crawl(store, snapshot.tag, snapshot.commit)
                 met_in = redirect_lists.seen_tree(crawl)
-                yield Exported(store, each.tag, each.tree, before, crawl.message, crawl.time, each.seen, met_in)
-                before = each.tree
+                yield Exported(
+                    store, snapshot.tag, snapshot.tree, before, crawl.message, crawl.time, snapshot.seen, met_in
+                )
+                before = snapshot.tree
             number = 0
 
     @property
     def newest(self) -> CommitTag:
         """The newest snapshot that is exported."""
-        return max((each.tag for found in self.chosen.values() for each in found), key=lambda tag: tag.crawl_time)
+        return max(
+            (snapshot.tag for snapshots in self.chosen.values() for snapshot in snapshots),
+            key=lambda tag: tag.crawl_time,
+        )
 
     @property
     def name(self) -> str:
@@ -159,13 +164,16 @@ class Selection:
     def as_json(self) -> dict[str, Any]:
         """Return it for JSON, without the repositories."""
         rows = {
-            domain: [[format_time(each.tag.crawl_time), each.commit, each.tree, each.seen] for each in found]
-            for domain, found in self.chosen.items()
+            domain: [
+                [format_time(snapshot.tag.crawl_time), snapshot.commit, snapshot.tree, snapshot.seen]
+                for snapshot in snapshots
+            ]
+            for domain, snapshots in self.chosen.items()
         }
         return {"snapshots": rows, "before": dict(self.before)}
 
     @classmethod
-    def from_json(cls, found: Mapping[str, Any], open_: Opener) -> Selection:
+    def from_json(cls, fields: Mapping[str, Any], open_: Opener) -> Selection:
         """Return the inverse of `as_json`. Raises Damaged for anything else."""
         try:
             chosen = {
@@ -173,9 +181,9 @@ class Selection:
                     Chosen(CommitTag.parse(f"{time}@{domain}"), str(commit), str(tree), str(seen))
                     for time, commit, tree, seen in rows
                 )
-                for domain, rows in found["snapshots"].items()
+                for domain, rows in fields["snapshots"].items()
             }
-            return cls(open_, chosen, {str(domain): str(tree) for domain, tree in found["before"].items()})
+            return cls(open_, chosen, {str(domain): str(tree) for domain, tree in fields["before"].items()})
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise Damaged(f"no selection of snapshots: {error!r}") from None
 
@@ -190,17 +198,17 @@ def select(archive: Archive, asked: Asked, reader: ReaderRepositories | None = N
             store = open_(domain)
         except NotFound:
             continue  # the reader sees nothing of it
-        found = [each for each in _snapshots(store, domain, asked) if tags is None or each.tag in tags]
+        snapshots = [snapshot for snapshot in _snapshots(store, domain, asked) if tags is None or snapshot.tag in tags]
         if asked.since is not None:
-            old = next((each for each in found if each.tag == asked.since), None)
+            old = next((snapshot for snapshot in snapshots if snapshot.tag == asked.since), None)
             if old is None:
                 raise NotFound(f"there is no snapshot {asked.since}{_of(asked)}")
             before[domain] = old.tree
-            found = [each for each in found if each.tag > asked.since]
+            snapshots = [snapshot for snapshot in snapshots if snapshot.tag > asked.since]
         if asked.at is not None:
-            found = _up_to(found, asked, archive)
-        if found:
-            chosen[domain] = tuple(found)
+            snapshots = _up_to(snapshots, asked, archive)
+        if snapshots:
+            chosen[domain] = tuple(snapshots)
     if not chosen:
         raise NotFound(f"there is nothing to export: no snapshot is one of {asked}")
     return Selection(open_, chosen, before)
@@ -238,13 +246,13 @@ def _parts(archive: Archive, record_id: str, reader: ReaderRepositories | None) 
             name = (tables.id_of(int(name)) if len(name) <= _DIGITS else None) or name
     if reader is not None:
         shown = reader.gate.records(publication_of(name))
-        if all(each.id != name for each in shown):
+        if all(record.id != name for record in shown):
             raise NotFound(f"the catalogue has no record {record_id}")
     record, _ = catalogue.read(name)
-    found: dict[str, set[CommitTag]] = {}
+    tags_by_domain: dict[str, set[CommitTag]] = {}
     for part in record.parts:
-        found.setdefault(part.tag.domain, set()).add(part.tag)
-    return found
+        tags_by_domain.setdefault(part.tag.domain, set()).add(part.tag)
+    return tags_by_domain
 
 
 def _snapshots(store: Repository, domain: str, asked: Asked) -> Iterator[Chosen]:
@@ -258,15 +266,15 @@ def _snapshots(store: Repository, domain: str, asked: Asked) -> Iterator[Chosen]
         yield Chosen(tag, commit, tree, seen if seen != tree else "")
 
 
-def _up_to(found: list[Chosen], asked: Asked, archive: Archive) -> list[Chosen]:
+def _up_to(snapshots: list[Chosen], asked: Asked, archive: Archive) -> list[Chosen]:
     """Return the snapshots up to a time; without a beginning, the last of them."""
     at = asked.at
     if isinstance(at, CommitTag):
-        if all(each.tag != at for each in found):
+        if all(snapshot.tag != at for snapshot in snapshots):
             raise NotFound(f"there is no snapshot {at}{_of(asked)} in {archive.root}")
         at = at.crawl_time
     assert at is not None
-    kept = [each for each in found if each.tag.crawl_time <= at]
+    kept = [snapshot for snapshot in snapshots if snapshot.tag.crawl_time <= at]
     return kept if asked.since is not None else kept[-1:]
 
 
@@ -276,10 +284,10 @@ def _of(asked: Asked) -> str:
 
 def _crawl(store: Repository, tag: CommitTag, commit: str) -> Commit:
     """Return the crawl's own commit of a snapshot, below additions made since."""
-    found = sequence.crawl_commit(store, commit)
-    if found is None or found.message.tag != tag:
+    crawl = sequence.crawl_commit(store, commit)
+    if crawl is None or crawl.message.tag != tag:
         raise Damaged(f"{store.path}: {commit} is no snapshot {tag}; `webarc-agent verify` says more")
-    return found
+    return crawl
 
 
 # == documents ========================================================================================================
@@ -376,9 +384,9 @@ def documents(
         if folder is None:
             stack.pop()
         elif every or folder.tree != folder.before:
-            found, below = _opened(store, folder)
-            if found is not None and (every or found.is_changed):
-                yield found
+            document, below = _opened(store, folder)
+            if document is not None and (every or document.is_changed):
+                yield document
             if below is not None:
                 stack.append(below)
 
@@ -387,18 +395,18 @@ def listed_redirects(
     store: Repository, tree: str, before: str | None = None, seen: str = ""
 ) -> Iterator[ListedRedirect]:
     """Yield the redirects of a domain's tree, list by list, by URL. Raises Damaged."""
-    tops = [store.find(each, REDIRECTS) if each else None for each in (tree, before, seen or tree)]
+    tops = [store.find(root, REDIRECTS) if root else None for root in (tree, before, seen or tree)]
     for place, entry in redirect_lists.places(store, tops[0]):
         was, saw = (
             store.find(top.oid, place.partition("/")[2]) if top is not None and top.is_tree else None
             for top in tops[1:]
         )
         now = redirect_lists.lines(store, entry, place)
-        old, witnessed = (now if each == entry else redirect_lists.lines(store, each, place) for each in (was, saw))
+        old, witnessed = (now if other == entry else redirect_lists.lines(store, other, place) for other in (was, saw))
         there, watched = frozenset(old), frozenset(witnessed)
-        found = [ListedRedirect(each, each in there, each in watched) for each in now]
-        found += [ListedRedirect(each, False, True, only_seen=True) for each in watched.difference(now)]
-        yield from sorted(found, key=lambda each: (each.redirect, each.only_seen))
+        redirects = [ListedRedirect(redirect, redirect in there, redirect in watched) for redirect in now]
+        redirects += [ListedRedirect(redirect, False, True, only_seen=True) for redirect in watched.difference(now)]
+        yield from sorted(redirects, key=lambda listed: (listed.redirect, listed.only_seen))
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,14 +428,14 @@ def units(exported: Exported, skipped: int = 0) -> Iterator[Unit]:
 def _units(exported: Exported) -> Iterator[Unit]:
     yield Unit()
     store, place = exported.store, (exported.store, exported.tree, exported.before, exported.seen)
-    found = exported.met()
-    met = MetInOrder(store, exported.met_in, found) if found is not None else None
+    met_list = exported.met()
+    met = MetInOrder(store, exported.met_in, met_list) if met_list is not None else None
     for document in documents(*place):
         yield Unit(document, met.arc(document.path) if met is not None and document.seen is not None else None)
     for listed in listed_redirects(*place):
         yield Unit(listed, met.redirect(listed.redirect.url) if met is not None and listed.is_seen else None)
-    if found is not None:
-        yield Unit(redirect_lists.narrowed(store, found, exported.met_in, exported.seen or exported.tree))
+    if met_list is not None:
+        yield Unit(redirect_lists.narrowed(store, met_list, exported.met_in, exported.seen or exported.tree))
 
 
 def _opened(store: Repository, folder: _Folder) -> tuple[Document | None, Iterator[_Folder] | None]:
@@ -443,8 +451,8 @@ def _opened(store: Repository, folder: _Folder) -> tuple[Document | None, Iterat
             others.append(files)
         else:
             others.append(_own(store, beside, other, is_root=not folder.path)[0] or None)
-    found = Document(folder.path, files, *others) if files else None
-    return found, None if inner is None else _below(store, folder, raw, inner)
+    document = Document(folder.path, files, *others) if files else None
+    return document, None if inner is None else _below(store, folder, raw, inner)
 
 
 def _own(store: Repository, raw: bytes, tree: str, *, is_root: bool) -> tuple[Files, frozenset[str] | None]:

@@ -160,7 +160,7 @@ def relative(folder: str, path: str) -> str:
 def _fragment(raw: str) -> str:
     """Return the fragment of a reference, as a URL may have it."""
     _, sign, rest = raw.partition("#")
-    return "#" + _FRAGMENT.sub(lambda each: quote(each[0]), rest.strip()) if sign else ""
+    return "#" + _FRAGMENT.sub(lambda match: quote(match[0]), rest.strip()) if sign else ""
 
 
 # == drawings, pure ===================================================================================================
@@ -174,7 +174,7 @@ _ANIMATIONS = frozenset({"animate", "set", "animateTransform", "animateMotion", 
 #: What brings in markup or attributes that stand elsewhere.
 _DECLARATION = re.compile(rb"<!(?:ENTITY|ATTLIST)")
 _DRAWINGS_SCHEME = re.compile(r"[\0-\x20]*([a-z][a-z0-9+.-]*):([^,;]*)", re.IGNORECASE)
-_DROPPED = {ord(each): None for each in "\t\n\r"}
+_DROPPED = {ord(character): None for character in "\t\n\r"}
 #: Times that a drawing is looked at.
 _DRAWINGS_MOST = 4
 _DRAWINGS_NOTHING = f'<svg xmlns="{_SVG}"/>\n'.encode()
@@ -182,13 +182,13 @@ _DRAWINGS_NOTHING = f'<svg xmlns="{_SVG}"/>\n'.encode()
 
 def cleaned(drawing: bytes) -> tuple[bytes, bool]:
     """Return a drawing that runs nothing, and whether it is another one now."""
-    made = _made(drawing)
-    if made is None:
+    rewritten = _made(drawing)
+    if rewritten is None:
         return drawing, False
     # What entities bring in is only found in the drawing that is written without them.
     for _ in range(_DRAWINGS_MOST):
-        drawing, made = made, _made(made)
-        if made is None:
+        drawing, rewritten = rewritten, _made(rewritten)
+        if rewritten is None:
             return drawing, True
     return _DRAWINGS_NOTHING, True
 
@@ -222,10 +222,10 @@ def _parsed(drawing: bytes, *, as_found: bool) -> etree._Element | None:
 
 def _clean(root: etree._Element) -> bool:
     """Remove what may run; return whether there was anything. The root stays, whatever it is."""
-    found = False
+    is_changed = False
     for element in list(root.iter(etree.Element)):
         if _runs(element):
-            found = True
+            is_changed = True
             parent = element.getparent()
             if parent is not None:
                 _remove(parent, element)
@@ -233,8 +233,8 @@ def _clean(root: etree._Element) -> bool:
             active = [name for name, value in element.attrib.items() if _is_active(str(name), str(value))]
             for name in active:
                 del element.attrib[name]
-            found = found or bool(active)
-    return found
+            is_changed = is_changed or bool(active)
+    return is_changed
 
 
 def _remove(parent: etree._Element, element: etree._Element) -> None:
@@ -327,22 +327,22 @@ def page_of(document: Document, body: bytes, place_of: Callable[[str], Place | N
     references = _references(reading, body, charset)
     base = references.base or ""
     targets = Targets(document.url, document.path, charset, place_of, base, has_attributes=reading is Reading.HTML)
-    made = assembly.rewritten(body, references, targets.of)
+    rewritten = assembly.rewritten(body, references, targets.of)
     label = label_of(references.charset_sent)
     # XML that is not well-formed ends where its fault is, as in a browser: it is not cut.
     is_cut = references.is_cut and (not references.is_xml or len(body) > LONGEST_BODY)
     if reading is Reading.CSS:
-        said = _comment(document.said, targets.originals).replace("*/", "*&#47;")
-        return Page(_sheet(made, label, f"/* {said} */\n".encode("ascii")), is_cut)
-    said = f"<!-- {_comment(document.said, targets.originals)} -->\n"
+        comment = _comment(document.said, targets.originals).replace("*/", "*&#47;")
+        return Page(_sheet(rewritten, label, f"/* {comment} */\n".encode("ascii")), is_cut)
+    comment = f"<!-- {_comment(document.said, targets.originals)} -->\n"
     if reading is Reading.HTML:
-        return Page(_html(made, label, said), is_cut)
+        return Page(_html(rewritten, label, comment), is_cut)
     is_other = references.charset_sent != references.charset
-    made = _declared(made, label) if is_other or not made.isascii() else made
+    rewritten = _declared(rewritten, label) if is_other or not rewritten.isascii() else rewritten
     if reading is Reading.DRAWING:
-        drawing, is_cleaned = cleaned(made)
+        drawing, is_cleaned = cleaned(rewritten)
         return Page(drawing, is_cut, is_cleaned)
-    return Page(_xhtml(made, said), is_cut)
+    return Page(_xhtml(rewritten, comment), is_cut)
 
 
 def _references(reading: Reading, body: bytes, charset: str) -> References:
@@ -357,47 +357,49 @@ def _meta(label: str, end: str) -> str:
     return f'{charset}<meta http-equiv="Content-Security-Policy" content="{POLICY}"{end}>'
 
 
-def _html(body: bytes, label: str, said: str) -> bytes:
+def _html(body: bytes, label: str, comment: str) -> bytes:
     """Return a page with charset, policy and comment before all else: an open head takes what the page has for it."""
     doctype = _DOCTYPE.match(body)
     at = doctype.end() if doctype else len(_BOM) * body.startswith(_BOM)
-    return b"".join((body[:at], f"{_meta(label, '')}\n{said}".encode("ascii"), body[at:]))
+    return b"".join((body[:at], f"{_meta(label, '')}\n{comment}".encode("ascii"), body[at:]))
 
 
-def _xhtml(body: bytes, said: str) -> bytes:
+def _xhtml(body: bytes, comment: str) -> bytes:
     """Return a page of XML with policy and comment in its first head; one that is no page is shown as text."""
     root = _XML_ROOT.match(body)
     if root is None:
         shown = html.escape(body.decode("utf-8", "replace"))
-        page = f"<head>{_meta('', '/')}\n{said}<title></title></head><body><pre>{_CONTROL.sub(' ', shown)}</pre></body>"
+        page = (
+            f"<head>{_meta('', '/')}\n{comment}<title></title></head><body><pre>{_CONTROL.sub(' ', shown)}</pre></body>"
+        )
         return f'<html xmlns="http://www.w3.org/1999/xhtml">{page}</html>\n'.encode("ascii", "xmlcharrefreplace")
     head = re.compile(_XML_GAP + rb"<" + re.escape(root[1]) + rb"head(?=[ \t\r\n>])" + _XML_ATTRIBUTES + rb">").match(
         body, root.end()
     )
     meta = _meta("", "/").replace("<meta", '<meta xmlns="http://www.w3.org/1999/xhtml"')
     at = head.end() if head else root.end()
-    new = f"{meta}\n{said}" if head else f'<head xmlns="http://www.w3.org/1999/xhtml">{meta}\n{said}</head>'
+    new = f"{meta}\n{comment}" if head else f'<head xmlns="http://www.w3.org/1999/xhtml">{meta}\n{comment}</head>'
     return b"".join((body[:at], new.encode("ascii"), body[at:]))
 
 
 def _declared(body: bytes, label: str) -> bytes:
     """Return XML that declares its encoding."""
-    found = _XML_DECLARATION.match(body)
-    at = found.end() if found else len(_BOM) * body.startswith(_BOM)
-    return f'<?xml version="1.0" encoding="{label}"?>'.encode("ascii") + (b"" if found else b"\n") + body[at:]
+    match = _XML_DECLARATION.match(body)
+    at = match.end() if match else len(_BOM) * body.startswith(_BOM)
+    return f'<?xml version="1.0" encoding="{label}"?>'.encode("ascii") + (b"" if match else b"\n") + body[at:]
 
 
-def _sheet(body: bytes, label: str, said: bytes) -> bytes:
-    found = _SHEET_CHARSET.match(body)
-    at = found.end() if found else 0
+def _sheet(body: bytes, label: str, comment: bytes) -> bytes:
+    match = _SHEET_CHARSET.match(body)
+    at = match.end() if match else 0
     charset = body[:at] if body.isascii() else f'@charset "{label}";'.encode("ascii")
-    return b"".join((charset, b"\n" if charset else b"", said, body[at:]))
+    return b"".join((charset, b"\n" if charset else b"", comment, body[at:]))
 
 
-def _comment(said: Mapping[str, str], originals: Mapping[str, str]) -> str:
+def _comment(properties: Mapping[str, str], originals: Mapping[str, str]) -> str:
     """Return a comment's text: what the document is, and what its references were."""
     lines = ["An archived document, exported by webarcfs with its references made relative."]
-    lines += (f"{name}: {value}" for name, value in said.items() if value)
+    lines += (f"{name}: {value}" for name, value in properties.items() if value)
     if originals:
         lines.append("references that were others (of links and forms, data-webarc-href tells):")
         lines += (f"{new} was {raw}" for raw, new in originals.items())

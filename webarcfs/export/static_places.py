@@ -191,7 +191,7 @@ _TYPES: dict[str, FileType] = {
 #: Extensions of what a browser makes a page of, or gives to one: for documents of these types only.
 ACTIVE = frozenset({"html", "htm", "xhtml", "xht", "svg", "css", "js", "mjs"})
 #: All extensions that a file may get.
-EXTENSIONS = frozenset({each for kind in _TYPES.values() for each in kind.accepted} | {"bin"})
+EXTENSIONS = frozenset({extension for kind in _TYPES.values() for extension in kind.accepted} | {"bin"})
 _INERT = EXTENSIONS - ACTIVE
 _BYTES = FileType("bin", _INERT)
 _EMPTY = FileType("txt", EXTENSIONS)
@@ -206,18 +206,18 @@ def file_type(mime_type: str, name: str, declared: Callable[[], str] = str) -> F
 
     A sheet or a script is text of any kind by its content. What its server `declared`, or its name, tells it.
     """
-    found = _TYPES.get(mime_type)
+    by_type = _TYPES.get(mime_type)
     if mime_type == "application/x-empty":
         return _EMPTY
-    if mime_type in _VAGUE or (found is None and mime_type.startswith("text/")):
-        said = _TYPES.get(declared())
-        if said is _CSS or said is _SCRIPT:
-            return said
+    if mime_type in _VAGUE or (by_type is None and mime_type.startswith("text/")):
+        by_declaration = _TYPES.get(declared())
+        if by_declaration is _CSS or by_declaration is _SCRIPT:
+            return by_declaration
         by_name = _BY_NAME.get(name.rpartition(".")[2].lower())
         if by_name is not None:
             return by_name
-    if found is not None:
-        return found
+    if by_type is not None:
+        return by_type
     is_text = mime_type.startswith("text/") or mime_type.endswith(("/xml", "+xml", "+json"))
     return _OTHER_TEXT if is_text else _BYTES
 
@@ -305,7 +305,7 @@ def to_mark(names: Iterable[str]) -> Marks:
         other = first.setdefault(key, name)
         if other != name:
             # One that was plain before stays so.
-            kept = min(name, other, key=lambda each: (each != safe(each), each))
+            kept = min(name, other, key=lambda candidate: (candidate != safe(candidate), candidate))
             marked.add(name if kept == other else other)
             first[key] = kept
     files: set[str] = set()
@@ -353,12 +353,12 @@ def file_path(domain: str, segments: Sequence[str], kind: FileType, marks: Seque
     host = host_name(domain)
     known = marks or [Marks()] * len(segments)
     names = []
-    for at, (each, of) in enumerate(zip(segments, known, strict=True)):
-        is_marked = each in of.always or (at == 0 and folded(safe(each)) == LONG)
+    for at, (segment, of) in enumerate(zip(segments, known, strict=True)):
+        is_marked = segment in of.always or (at == 0 and folded(safe(segment)) == LONG)
         if at < len(segments) - 1:
-            names.append(folder_name(each, is_marked=is_marked))
+            names.append(folder_name(segment, is_marked=is_marked))
         else:
-            names.append(file_name(each, kind, is_marked=is_marked or each in of.as_files))
+            names.append(file_name(segment, kind, is_marked=is_marked or segment in of.as_files))
     path = "/".join((host, *names))
     if _units(path) <= LONGEST_PATH:
         return path
@@ -423,7 +423,7 @@ class Folder:
 
     def folder(self, name: str) -> str | None:
         """Return the id of a folder in it; None without one."""
-        return next((found for mode in FOLDERS if (found := self._find(mode, name)) is not None), None)
+        return next((folder_id for mode in FOLDERS if (folder_id := self._find(mode, name)) is not None), None)
 
     def file(self, name: str) -> str | None:
         """Return the id of a file in it; None without one."""
@@ -446,16 +446,16 @@ class Folders:
     """Folders that were read, up to a bound, and the latest one however large it is."""
 
     def __init__(self) -> None:
-        self._kept: Cache[str, Folder] = Cache(_KEPT, lambda each: each.weight)
+        self._kept: Cache[str, Folder] = Cache(_KEPT, lambda folder: folder.weight)
         self._latest: tuple[str, Folder] | None = None
 
     def read(self, store: Repository, tree: str) -> Folder:
         """Return a folder by its id. Raises Damaged."""
         if self._latest is not None and self._latest[0] == tree:
             return self._latest[1]
-        found = self._kept.get(tree, lambda: Folder(store.read_tree(tree), f"{store.path}: {tree}"))
-        self._latest = tree, found
-        return found
+        folder = self._kept.get(tree, lambda: Folder(store.read_tree(tree), f"{store.path}: {tree}"))
+        self._latest = tree, folder
+        return folder
 
 
 # == places ===========================================================================================================
@@ -495,10 +495,10 @@ class Places:
         for segment in segments:
             folder = self._folders.read(store, tree)
             marks.append(folder.marks)
-            found = folder.folder(segment)
-            if found is None:
+            folder_id = folder.folder(segment)
+            if folder_id is None:
                 return None, marks
-            tree = found
+            tree = folder_id
         return tree, marks
 
     def _of(self, url: str) -> Place | None:
@@ -526,19 +526,28 @@ class Places:
     def _redirect(self, store: Repository, tree: str, url: str) -> Redirect | None:
         place = place_of(url)
         *folders, name = place.split("/")
-        found, _ = self._walk(store, tree, folders)
-        blob = None if found is None else self._folders.read(store, found).file(name)
+        folder_id, _ = self._walk(store, tree, folders)
+        blob = None if folder_id is None else self._folders.read(store, folder_id).file(name)
         if blob is None:
             return None
         return next(
-            (each for each in redirect_lists.lines(store, Entry(name, blob, False), place) if each.url == url), None
+            (
+                redirect
+                for redirect in redirect_lists.lines(store, Entry(name, blob, False), place)
+                if redirect.url == url
+            ),
+            None,
         )
 
     def _document(self, store: Repository, domain: str, arc: str) -> str | None:
         """Return the path of the file of a document; None if there is none, or an error."""
         segments = arc.split("/")
-        found, marks = self._walk(store, self._trees[domain], segments)
-        own = {} if found is None else {each.name: each.oid for each in store.entries(found) if not each.is_tree}
+        folder_id, marks = self._walk(store, self._trees[domain], segments)
+        own = (
+            {}
+            if folder_id is None
+            else {entry.name: entry.oid for entry in store.entries(folder_id) if not entry.is_tree}
+        )
         document = own.get(arc_paths.DATA_XML)
         if document is None:
             return None
@@ -559,5 +568,5 @@ def kind_of(store: Repository, meta: MetaData, arc: str, head: str) -> FileType:
 
 def content_type_of(store: Repository, head: str) -> str:
     """Return the Content-Type of an archived head, as sent; empty without one."""
-    found = parse_head(store.read(head)) if head else None
-    return "" if found is None else found.content_type
+    http_head = parse_head(store.read(head)) if head else None
+    return "" if http_head is None else http_head.content_type

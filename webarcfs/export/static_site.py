@@ -69,7 +69,7 @@ class Listed:
 
 def index(listed: Iterable[Listed], software: str) -> bytes:
     """Return the page that lists what is in the folder."""
-    rows = "\n".join(_row(each) for each in listed)
+    rows = "\n".join(_row(snapshot) for snapshot in listed)
     body = f"""<h1>Archived web sites</h1>
 <p>This folder has archived pages as they were at the times below. Links lead to the pages of this folder only; scripts
 do not run. <code>static.json</code> says where each file comes from.</p>
@@ -85,12 +85,12 @@ Snapshot (<abbr title="UTC+01:00">CET</abbr>)</th><th scope="col">Publication / 
     return _page("Archived web sites", body, "")
 
 
-def _row(each: Listed) -> str:
-    name = escape(each.domain)
-    if each.start:
-        title = f"<br>{escape(each.title)}" if each.title else ""
-        name = f'<a href="{escape(each.start)}">{name}</a>{title}'
-    cells = (name, f"<code>{escape(each.commit_tag)}</code>", escape(each.publication), str(each.documents))
+def _row(snapshot: Listed) -> str:
+    name = escape(snapshot.domain)
+    if snapshot.start:
+        title = f"<br>{escape(snapshot.title)}" if snapshot.title else ""
+        name = f'<a href="{escape(snapshot.start)}">{name}</a>{title}'
+    cells = (name, f"<code>{escape(snapshot.commit_tag)}</code>", escape(snapshot.publication), str(snapshot.documents))
     return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
 
 
@@ -171,7 +171,9 @@ _SOFTWARE = f"webarcfs {webarcfs.__version__}"
 
 def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> Summary:
     """Write the folder `out`, or go on with it. Raises Interrupted when `stop` says so, Damaged, OSError."""
-    newest = replace(selection, chosen={domain: found[-1:] for domain, found in selection.chosen.items()}, before={})
+    newest = replace(
+        selection, chosen={domain: snapshots[-1:] for domain, snapshots in selection.chosen.items()}, before={}
+    )
     run = _Export(newest, out, progress, stop)
     with _begun(newest, out) as file:
         lines = _Lines(file, out)
@@ -187,15 +189,15 @@ def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> S
 
 def _begun(selection: Selection, out: Path) -> TextIO:
     """Open the notes, behind their first line; without notes of this selection and start of the machine, begin anew."""
-    said = {"format": FORMAT, "selection": selection.digest, "boot": _BOOT.read_text("ascii").strip()}
+    head = {"format": FORMAT, "selection": selection.digest, "boot": _BOOT.read_text("ascii").strip()}
     notes = out.with_name(f"{out.name}.notes")
     notes.touch()
     file = notes.open("r+", encoding="ascii", newline="\n")
-    if file.readline() != json.dumps(said) + "\n":
+    if file.readline() != json.dumps(head) + "\n":
         shutil.rmtree(out, ignore_errors=True)
         file.seek(0)
         file.truncate()
-        file.write(json.dumps(said) + "\n")
+        file.write(json.dumps(head) + "\n")
         file.flush()
     out.mkdir(exist_ok=True)
     for name in (_NEW, _WHOLE):
@@ -271,7 +273,7 @@ class _Export:
     listed: list[tuple[Listed, dict[str, Any]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        trees = {domain: found[0].tree for domain, found in self.selection.chosen.items()}
+        trees = {domain: snapshots[0].tree for domain, snapshots in self.selection.chosen.items()}
         self._places = Places(trees, self.selection.open)
         # Folders that were made; to ask the disk for each file would cost a system call.
         self._folder = lru_cache(maxsize=10_000)(self._make_folder)
@@ -286,13 +288,13 @@ class _Export:
     def _snapshot(self, exported: Exported, lines: _Lines) -> None:
         start, before = _Start(), self.count
         domain = exported.tag.domain
-        for found, meta, kind in self._documents(exported):
-            path = self._places.path_of(domain, found.path, kind)
+        for document, meta, kind in self._documents(exported):
+            path = self._places.path_of(domain, document.path, kind)
             if kind.reading is Reading.HTML:
-                start.offer(found.path, path, meta)
+                start.offer(document.path, path, meta)
             row = lines.found(path)
             if row is None:
-                row = self._file(exported, found, meta, kind, path)
+                row = self._file(exported, document, meta, kind, path)
                 lines.add(row)
             self.count += 1
             self.size += row["size"]
@@ -308,27 +310,29 @@ class _Export:
 
     def _documents(self, exported: Exported) -> Iterator[tuple[Document, MetaData, FileType]]:
         """Yield the documents of a snapshot that the folder will have; count what it will not."""
-        for found in documents(exported.store, exported.tree):
+        for document in documents(exported.store, exported.tree):
             if self.stop():
                 raise Interrupted("the export was interrupted; the same command goes on")
-            if not found.data_xml:
+            if not document.data_xml:
                 continue
-            if not found.data:
+            if not document.data:
                 self.left_out["documents without a body"] += 1
                 continue
-            if additions := sum(1 for _ in found.additions()):
+            if additions := sum(1 for _ in document.additions()):
                 self.left_out["additions"] += additions
-            meta = data_xml.metadata(exported.store.read(found.data_xml))
+            meta = data_xml.metadata(exported.store.read(document.data_xml))
             if meta.is_error_page:
                 self.left_out["error pages"] += 1
             else:
-                yield found, meta, kind_of(exported.store, meta, found.path, found.head)
+                yield document, meta, kind_of(exported.store, meta, document.path, document.head)
 
     # -- files
 
-    def _file(self, exported: Exported, found: Document, meta: MetaData, kind: FileType, path: str) -> dict[str, Any]:
+    def _file(
+        self, exported: Exported, document: Document, meta: MetaData, kind: FileType, path: str
+    ) -> dict[str, Any]:
         """Write the file of a document; return its line."""
-        store, blob = exported.store, found.files[found.data]
+        store, blob = exported.store, document.files[document.data]
         row: dict[str, Any] = {
             "file": path, "url": meta.url, "commitTag": str(meta.commit_tag), "blob": blob, "mimeType": meta.mime_type,
             "captureTime": meta.capture_time.isoformat(),
@@ -338,7 +342,9 @@ class _Export:
         if kind.reading is Reading.NONE:
             self._copy(store, blob, new)
         else:
-            page = page_of(self._page(exported, found, meta, kind, path), self._beginning(store, blob), self._places.of)
+            page = page_of(
+                self._page(exported, document, meta, kind, path), self._beginning(store, blob), self._places.of
+            )
             new.write_bytes(page.body)
             changed = [*([_CUT] if page.is_cut else []), *([_CLEANED] if page.is_cleaned else [])]
         target = self.out / path
@@ -348,17 +354,17 @@ class _Export:
         return row | ({"changed": changed} if changed else {})
 
     def _page(
-        self, exported: Exported, found: Document, meta: MetaData, kind: FileType, path: str
+        self, exported: Exported, document: Document, meta: MetaData, kind: FileType, path: str
     ) -> static_pages.Document:
         """Return what is known of a document that is rewritten."""
-        said = {
+        comment = {
             "url": meta.url, "captured": meta.capture_time.isoformat(), "commitTag": str(meta.commit_tag),
             "snapshot": str(exported.tag), "publication": exported.message.publication,
-            "record": exported.message.job, "blob": found.files[found.data],
+            "record": exported.message.job, "blob": document.files[document.data],
         }  # fmt: skip
-        content_type = content_type_of(exported.store, found.head)
+        content_type = content_type_of(exported.store, document.head)
         return static_pages.Document(
-            url=meta.url, path=path, reading=kind.reading, content_type=content_type, said=said
+            url=meta.url, path=path, reading=kind.reading, content_type=content_type, said=comment
         )
 
     def _copy(self, store: Repository, blob: str, path: Path) -> None:
@@ -378,9 +384,9 @@ class _Export:
         whole = self.out / _WHOLE
         self._copy(store, blob, whole)
         with whole.open("rb") as file:
-            found = file.read(LONGEST_BODY + 1)
+            beginning = file.read(LONGEST_BODY + 1)
         whole.unlink()
-        return found
+        return beginning
 
     def _make_folder(self, path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
@@ -389,7 +395,7 @@ class _Export:
 
     def finish(self, lines: _Lines) -> None:
         """Write the pages of the folder's own, and static.json."""
-        self._own("index.html", index((each for each, _ in self.listed), _SOFTWARE))
+        self._own("index.html", index((snapshot for snapshot, _ in self.listed), _SOFTWARE))
         self._own(static_pages.MISSING, missing())
         self._own(static_pages.FORM, form())
         self._own(static_pages.LIVE, live())
@@ -398,10 +404,10 @@ class _Export:
             head = {"format": "webarcfs static", "version": FORMAT, "software": _SOFTWARE, "files": self.count}
             snapshots = [
                 {
-                    "commitTag": each.commit_tag, "domain": each.domain, "publication": each.publication, **more,
-                    "documents": each.documents,
+                    "commitTag": snapshot.commit_tag, "domain": snapshot.domain,
+                    "publication": snapshot.publication, **more, "documents": snapshot.documents,
                 }
-                for each, more in self.listed
+                for snapshot, more in self.listed
             ]  # fmt: skip
             file.write(json.dumps({**head, "snapshots": snapshots}, indent=1)[:-2] + ',\n "documents": [')
             sign = "\n"

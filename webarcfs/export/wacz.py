@@ -70,7 +70,7 @@ def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> S
             for part in warc.encoded(record, is_plain=False):
                 files.write(part)
 
-        found = fill(files, selection, write, progress, stop)
+        summary = fill(files, selection, write, progress, stop)
     with out.open("r+b") as file:
         archive = _summed(file, info, len(room), stop)
         index = out.with_name(f"{out.name}.cdxj")
@@ -81,7 +81,7 @@ def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> S
             _Rest(selection, package, index, progress, stop).write(archive)
         index.unlink()
         size = file.seek(0, 2)
-    return replace(found, bytes=size, files=1)
+    return replace(summary, bytes=size, files=1)
 
 
 def _member(selection: Selection, path: str, how: int) -> zipfile.ZipInfo:
@@ -125,17 +125,17 @@ class _Rest:
         parts: list[tuple[bytes, int]] = []
         with self._index.open("rb") as lines:
             index = self._put(INDEX, zipfile.ZIP_STORED, _packed(lines, parts))
-        found = self._put(_PARTS, zipfile.ZIP_DEFLATED, _places(parts))
+        secondary_index = self._put(_PARTS, zipfile.ZIP_DEFLATED, _places(parts))
         pages = self._put(_PAGES, zipfile.ZIP_DEFLATED, self._pages())
-        told = {
+        fields = {
             "profile": "data-package",
             "wacz_version": VERSION,
             "software": f"webarcfs/{webarcfs.__version__}",
             "created": format_utc(self._selection.newest.crawl_time),
             "title": self._selection.name,
-            "resources": [part.as_fields() for part in (archive, index, found, pages)],
+            "resources": [part.as_fields() for part in (archive, index, secondary_index, pages)],
         }
-        package = self._put(_PACKAGE, zipfile.ZIP_DEFLATED, [_json(told, indent=2)])
+        package = self._put(_PACKAGE, zipfile.ZIP_DEFLATED, [_json(fields, indent=2)])
         digest = {"path": _PACKAGE, "hash": f"sha256:{package.digest}"}
         self._put(_DIGEST, zipfile.ZIP_DEFLATED, [_json(digest, indent=2)])
 
@@ -153,14 +153,18 @@ class _Rest:
         """Yield the lines of pages.jsonl: each capture of an HTML document that the WARC file has."""
         yield _json({"format": "json-pages-1.0", "id": "pages", "title": "All Pages"}) + b"\n"
         known = len(self._selection)
-        for number, each in enumerate(self._selection):
+        for number, exported in enumerate(self._selection):
             self._progress("pages", number, known)
-            for found in documents(each.store, each.tree, each.before, each.seen, every=False):
-                meta = _page(each.store.read, found.data_xml) if found.is_whole else None
-                before = (found.before or {}).get(DATA_XML)
-                if meta is not None and (before is None or _page(each.store.read, before) != meta):
+            for document in documents(exported.store, exported.tree, exported.before, exported.seen, every=False):
+                meta = _page(exported.store.read, document.data_xml) if document.is_whole else None
+                before = (document.before or {}).get(DATA_XML)
+                if meta is not None and (before is None or _page(exported.store.read, before) != meta):
                     when = format_utc(meta.capture_time)
-                    page = {"id": record_id("page", str(each.tag), meta.url, when)[-36:], "url": meta.url, "ts": when}
+                    page = {
+                        "id": record_id("page", str(exported.tag), meta.url, when)[-36:],
+                        "url": meta.url,
+                        "ts": when,
+                    }
                     yield _json(page | ({"title": meta.title} if meta.title else {})) + b"\n"
         self._progress("pages", known, known)
 

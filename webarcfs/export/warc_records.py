@@ -278,9 +278,9 @@ class SnapshotRecords:
             ("seen", exported.seen),
             ("before", exported.before or ""),
             *(
-                (trailer.lower(), each)
+                (trailer.lower(), value)
                 for trailer in ("Import", "Source", "Source-End")
-                for each in message.all(trailer)
+                for value in message.all(trailer)
             ),
             ("met", "listed" if message.met else "unknown"),
             ("time", str(exported.time)),
@@ -289,8 +289,8 @@ class SnapshotRecords:
         uri = f"urn:webarcfs:snapshot:{exported.tag}"
         return self._metadata(uri, exported.tag.crawl_time, FIELDS_TYPE, block, fields=self._named(None))
 
-    def _met_list(self, found: MetList) -> Record:
-        uri, block = f"urn:webarcfs:met:{self.exported.tag}", url_lists.write(found)
+    def _met_list(self, met_list: MetList) -> Record:
+        uri, block = f"urn:webarcfs:met:{self.exported.tag}", url_lists.write(met_list)
         return self._metadata(uri, self.exported.tag.crawl_time, _BYTES, block, "met", fields=self._named(None))
 
     # -- documents ---------------------------------------------------------------------------------------------------
@@ -353,8 +353,8 @@ class SnapshotRecords:
             first = self._revisit(document, meta, met, payload, named)
         else:
             fields = (_CARRIED, ("Webarcfs-URL", meta.url), *named)
-            told = [("carried", meta.url), ("captured", format_utc(meta.capture_time))]
-            first = self._carried(document.path, told, fields)
+            lines = [("carried", meta.url), ("captured", format_utc(meta.capture_time))]
+            first = self._carried(document.path, lines, fields)
         yield first
         yield from self._since(document, meta, first)
 
@@ -373,11 +373,11 @@ class SnapshotRecords:
         url = spelled(meta.url, met.spelling)
         return Record("revisit", url, when, name, _HTTP, fields, http, NOTHING, payload, status, mime)
 
-    def _carried(self, place: str, told: list[tuple[str, str]], fields: tuple[tuple[str, str], ...]) -> Record:
+    def _carried(self, place: str, lines: list[tuple[str, str]], fields: tuple[tuple[str, str], ...]) -> Record:
         """Return the record of what is here since the snapshot before has it: no capture."""
         uri = f"urn:webarcfs:carried:{self.exported.tag}:{percent(place)}"
-        block = fields_block(told)
-        when, of = self.exported.tag.crawl_time, ("carried", place, *told[0])
+        block = fields_block(lines)
+        when, of = self.exported.tag.crawl_time, ("carried", place, *lines[0])
         return self._metadata(uri, when, FIELDS_TYPE, block, *of, fields=fields)
 
     def _since(self, document: Document, meta: MetaData, record: Record) -> Iterator[Record]:
@@ -393,15 +393,15 @@ class SnapshotRecords:
         """Return the head of a document's response, its status and its MIME type."""
         sent = self.exported.store.read(document.head) if document.head else b""
         http = response_head(sent, size, meta.status, (("Content-Type", meta.mime_type),))
-        found = parse_head(http)
-        assert found is not None
-        return http, found.status, found.content_type.partition(";")[0].strip()
+        head = parse_head(http)
+        assert head is not None
+        return http, head.status, head.content_type.partition(";")[0].strip()
 
-    def _beside(self, document: Document, meta: MetaData, first: str, when: datetime, told: Files) -> Iterator[Record]:
-        """Yield the records of a document's files beside its body: those `told`, and those that only `seen` has."""
+    def _beside(self, document: Document, meta: MetaData, first: str, when: datetime, files: Files) -> Iterator[Record]:
+        """Yield the records of a document's files beside its body: those `files`, and those that only `seen` has."""
         seen = document.seen or {}
         for name, type_ in ((DATA_XML, "application/xml"), (HEADERS, _BYTES)):
-            rows = [(told.get(name), _marks(document, name))]
+            rows = [(files.get(name), _marks(document, name))]
             if document.seen is not None and seen.get(name) != document.files.get(name):
                 rows.append((seen.get(name), _Marks(only_seen=True)))
             for blob, marks in rows:
@@ -413,9 +413,9 @@ class SnapshotRecords:
                     uri = self._urn("file", document.path, name)
                     yield self._metadata(uri, when, type_, content, document.path, name, blob, fields=named)
         own = (DATA_XML, HEADERS, document.data)
-        for path in sorted(told):
+        for path in sorted(files):
             if path not in own:
-                yield from self._resource(document.path, path, told[path], _marks(document, path))
+                yield from self._resource(document.path, path, files[path], _marks(document, path))
         for path in sorted(seen):
             if path not in (DATA_XML, HEADERS) and seen[path] != document.files.get(path):
                 yield from self._resource(document.path, path, seen[path], _Marks(only_seen=True))
@@ -472,8 +472,8 @@ class SnapshotRecords:
         if not listed.was_there:
             yield record("response", redirect.time, (*digests, *tagged, *own))
         elif met is None:
-            told = [("carried", str(redirect).replace("\t", " "))]
-            yield self._carried(redirect.url, told, (_CARRIED, ("Webarcfs-URL", redirect.url), *tagged, *own))
+            lines = [("carried", str(redirect).replace("\t", " "))]
+            yield self._carried(redirect.url, lines, (_CARRIED, ("Webarcfs-URL", redirect.url), *tagged, *own))
         if met is not None:
             named = own if listed.was_there else (_AGAIN,)
             again = (*_refers_to(redirect.url, redirect.time), *digests, *tagged, *named)
@@ -492,14 +492,14 @@ class SnapshotRecords:
         self, arc: str | None, *, data: str = "", file: str = "", marks: _Marks | None = None
     ) -> tuple[tuple[str, str], ...]:
         """Return the fields that say where in the archive something is."""
-        found = [("Webarcfs-Commit-Tag", str(self.exported.tag))]
+        fields = [("Webarcfs-Commit-Tag", str(self.exported.tag))]
         if arc is not None:
-            found.append(("Webarcfs-Path", percent(arc)))
+            fields.append(("Webarcfs-Path", percent(arc)))
         if data:
-            found.append(("Webarcfs-Data", percent(data)))
+            fields.append(("Webarcfs-Data", percent(data)))
         if file:
-            found.append(("Webarcfs-File", percent(file)))
-        return (*found, *(marks.fields if marks is not None else ()))
+            fields.append(("Webarcfs-File", percent(file)))
+        return (*fields, *(marks.fields if marks is not None else ()))
 
     def _urn(self, kind: str, arc: str, path: str) -> str:
         """Return the name of a file, for records that are of no URL."""

@@ -112,9 +112,9 @@ class Answering:
         status = http_status_of(error)
         request.scope[REASON] = error if isinstance(error, WebarcError | OSError) else None
         is_theirs = status < HTTPStatus.INTERNAL_SERVER_ERROR or isinstance(error, TookTooLong)
-        told = error if isinstance(error, WebarcError) and is_theirs else None
+        shown_error = error if isinstance(error, WebarcError) and is_theirs else None
         try:
-            response = self._render_error(request, status, told)
+            response = self._render_error(request, status, shown_error)
         except Exception as second:
             _log.error("%s", without_secrets(f"the page of an error could not be made\n{_traceback(second)}"))
             response = plain_error(request, status, None)
@@ -320,11 +320,11 @@ class _Pieces:
         if self._seconds_left <= 0:
             raise TookTooLong(f"the answer takes more than {limits.STREAM_SECONDS:g} s of work; ask for less")
         self._left_alone = True
-        found = await self._lane.run(
+        piece = await self._lane.run(
             self._step, self._gone, deadline=Deadline(limits.SECONDS), if_left=self._pieces.close
         )
         self._left_alone = False
-        return None if isinstance(found, _End) else found
+        return None if isinstance(piece, _End) else piece
 
     def close(self) -> None:
         """Close it in a thread; one whose step still runs is closed after that."""

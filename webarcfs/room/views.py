@@ -222,11 +222,11 @@ class Marked:
 
     def pieces(self) -> list[tuple[str, bool]]:
         """Return the text in pieces, each with whether it is marked."""
-        found, at = [], 0
+        parts, at = [], 0
         for begin, end in self.marks:
-            found += [(self.text[at:begin], False), (self.text[begin:end], True)]
+            parts += [(self.text[at:begin], False), (self.text[begin:end], True)]
             at = end
-        return [(piece, mark) for piece, mark in [*found, (self.text[at:], False)] if piece]
+        return [(piece, mark) for piece, mark in [*parts, (self.text[at:], False)] if piece]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -60,8 +60,8 @@ def reader_of(settings: ReadersSettings, peer: str, headers: Mapping[str, str]) 
     """
     if not settings.header or not is_trusted(settings, peer):
         return Reader()
-    found = [value.strip() for name, value in headers.items() if name.casefold() == settings.header.casefold()]
-    name = found[0] if len(found) == 1 else ""
+    names = [value.strip() for name, value in headers.items() if name.casefold() == settings.header.casefold()]
+    name = names[0] if len(names) == 1 else ""
     return Reader(name) if name.isprintable() and len(name) <= _LONGEST and "," not in name else Reader()
 
 
@@ -74,7 +74,7 @@ def is_trusted(settings: ReadersSettings, peer: str) -> bool:
     except ValueError:
         return False
     mapped = getattr(address, "ipv4_mapped", None) or address
-    return any(mapped in ip_network(each) for each in settings.proxies if each != UNIX)
+    return any(mapped in ip_network(proxy) for proxy in settings.proxies if proxy != UNIX)
 
 
 # == services =========================================================================================================
@@ -95,7 +95,7 @@ class Shared:
     repositories: Cache[str, Repository] = field(default_factory=lambda: Cache(limits.REPOSITORIES))
     #: Blob and kind of reading → the references of a body.
     references: Cache[tuple[str, str], References] = field(
-        default_factory=lambda: Cache(limits.REWRITER_CACHE_BYTES, lambda each: each.weight)
+        default_factory=lambda: Cache(limits.REWRITER_CACHE_BYTES, lambda references: references.weight)
     )
     #: Domain, snapshot, and what was hidden → counts of it.
     counts: Cache[object, object] = field(default_factory=lambda: Cache(limits.COUNTS))
@@ -194,7 +194,7 @@ class Services:
 
     def link_reader(self, question: Question) -> ReaderLinks | None:
         """Return what narrows links to the reader; None where nothing is hidden."""
-        if not self.gate.rules().rules and all(self.gate.facts(each).is_whole for each in self.archive.domains()):
+        if not self.gate.rules().rules and all(self.gate.facts(domain).is_whole for domain in self.archive.domains()):
             return None
         if self._repositories is None:
             self._repositories = ReaderRepositories(self.gate)
@@ -216,14 +216,14 @@ class OfThread(threading.local):
 
     def of(self, reader: Reader) -> Services:
         """Return the services of a reader in this thread, in step with the archive."""
-        found = self._known.get(reader)
-        if found is None:
-            found = self._known[reader] = Services(self._shared, reader)
+        services = self._known.get(reader)
+        if services is None:
+            services = self._known[reader] = Services(self._shared, reader)
             while len(self._known) > _READERS:
                 self._known.popitem(last=False)[1].close()
         self._known.move_to_end(reader)
-        found.look()
-        return found
+        services.look()
+        return services
 
 
 # == visit ============================================================================================================
@@ -276,8 +276,8 @@ class Visit:
     def page(self, view: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
         """Return a page of the room. It depends on the reader, and is judged each time: caches must ask again."""
         caching = "private, no-store" if self.reader.name else "no-cache"
-        found = {"Cache-Control": caching, "Vary": "Accept-Language", **(headers or {})}
-        return HTMLResponse(self.renderer(view, self), status, found)
+        fields = {"Cache-Control": caching, "Vary": "Accept-Language", **(headers or {})}
+        return HTMLResponse(self.renderer(view, self), status, fields)
 
     @property
     def names_purpose(self) -> bool:
@@ -293,8 +293,8 @@ class Visit:
     def raw_path(self) -> bytes:
         """The path as it was sent, undecoded and without the query."""
         scope = self.request.scope
-        found: bytes = scope.get("raw_path") or scope["path"].encode()
-        return found.partition(b"?")[0]
+        path: bytes = scope.get("raw_path") or scope["path"].encode()
+        return path.partition(b"?")[0]
 
     @property
     def base(self) -> str:
@@ -304,19 +304,19 @@ class Visit:
     @property
     def query(self) -> bytes:
         """The query as it was sent."""
-        found: bytes = self.request.scope["query_string"]
-        return found
+        raw_query: bytes = self.request.scope["query_string"]
+        return raw_query
 
     def parameters(self) -> dict[str, list[str]]:
         """Return the parameters of the query, in their order. Raises UsageError for too many."""
-        found: dict[str, list[str]] = {}
+        values_by_name: dict[str, list[str]] = {}
         try:
             pairs = parse_qsl(self.query.decode("latin-1"), keep_blank_values=True, max_num_fields=_MOST)
         except ValueError:
             raise UsageError(f"a query has {_MOST} parameters at most") from None
         for name, value in pairs:
-            found.setdefault(name, []).append(value)
-        return found
+            values_by_name.setdefault(name, []).append(value)
+        return values_by_name
 
     def parameter(self, name: str) -> str:
         """Return the last value of a parameter, or an empty text."""
@@ -324,8 +324,8 @@ class Visit:
 
     def with_parameters(self, path: str = "", /, **changes: str | int | None) -> str:
         """Return the path with the query changed: None or an empty text takes a parameter out."""
-        found = {name: values for name, values in self.parameters().items() if name not in changes and any(values)}
-        found |= {name: [str(value)] for name, value in changes.items() if value not in (None, "")}
-        query = urlencode(found, doseq=True)
+        parameters = {name: values for name, values in self.parameters().items() if name not in changes and any(values)}
+        parameters |= {name: [str(value)] for name, value in changes.items() if value not in (None, "")}
+        query = urlencode(parameters, doseq=True)
         here = path or self.request.scope["path"]
         return f"{here}?{query}" if query else str(here)

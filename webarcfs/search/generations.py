@@ -61,7 +61,7 @@ def _missing(archive: Archive) -> str:
 def begun(archive: Archive) -> Path:
     """Return the folder of a new generation. The caller holds the lock."""
     archive.search.mkdir(exist_ok=True)
-    numbers = [int(each.name) for each in archive.search.iterdir() if each.name.isdigit()]
+    numbers = [int(path.name) for path in archive.search.iterdir() if path.name.isdigit()]
     folder = archive.search / str(max(numbers, default=0) + 1)
     folder.mkdir()
     return folder
@@ -77,6 +77,6 @@ def remove_others(archive: Archive) -> None:
     """Remove the generations that are not in use. The caller holds the lock."""
     kept = current(archive)
     with suppress(FileNotFoundError):
-        for each in os.scandir(archive.search):
-            if each.name.isdigit() and each.is_dir() and (kept is None or each.name != kept.name):
-                shutil.rmtree(each.path, ignore_errors=True)
+        for entry in os.scandir(archive.search):
+            if entry.name.isdigit() and entry.is_dir() and (kept is None or entry.name != kept.name):
+                shutil.rmtree(entry.path, ignore_errors=True)

@@ -107,8 +107,8 @@ def _other_form(word: str, language: str) -> str:
 
 def _other_forms(texts: Iterable[str], language: str) -> str:
     """Return the stems of texts, with spaces between."""
-    found = (_other_form(word, language) for text in texts for word in natural(text).split())
-    return " ".join(each for each in found if each)
+    stems = (_other_form(word, language) for text in texts for word in natural(text).split())
+    return " ".join(stem for stem in stems if stem)
 
 
 def _with_tokenizers(index: tantivy.Index) -> tantivy.Index:
@@ -146,11 +146,11 @@ class IndexWriter:
 
     def put(self, document: IndexedDocument) -> None:
         """Add a version, in place of the same one if it is there."""
-        said = document.extracted
-        title = document.title or said.title
+        extracted = document.extracted
+        title = document.title or extracted.title
         stems = ""
-        if said.language in STEMMERS:
-            stems = _other_forms((title, said.description, said.body), said.language)
+        if extracted.language in STEMMERS:
+            stems = _other_forms((title, extracted.description, extracted.body), extracted.language)
         with _translated(self._folder):
             self._writer.delete_documents_by_term("key", document.key)
             self._writer.add_document(
@@ -164,11 +164,11 @@ class IndexWriter:
                     type=document.mime_type,
                     kind=kind_of(document.mime_type),
                     extension=document.extension,
-                    language=said.language,
-                    body=terms_of(said.body),
+                    language=extracted.language,
+                    body=terms_of(extracted.body),
                     title=terms_of(title),
-                    headings=terms_of(said.headings),
-                    description=terms_of(said.description),
+                    headings=terms_of(extracted.headings),
+                    description=terms_of(extracted.description),
                     url=terms_of(document.url),
                     since=document.since,
                     until=document.until,
@@ -232,9 +232,9 @@ class IndexReader:
         """Return a page of the documents of a query; by relevance, or by the numbers of a field."""
         with _translated(self._folder):
             way = tantivy.Order.Asc if ascending else tantivy.Order.Desc
-            found = self.searcher.search(query, max(limit, 1), True, order or None, offset, way)
-            shown = found.hits[:limit]
-            return Page(getattr(found, "count", 0) or 0, [address for _, address in shown], self)
+            search_result = self.searcher.search(query, max(limit, 1), True, order or None, offset, way)
+            shown = search_result.hits[:limit]
+            return Page(getattr(search_result, "count", 0) or 0, [address for _, address in shown], self)
 
     def count(self, query: Query) -> int:
         """Return the number of documents of a query."""
@@ -277,8 +277,8 @@ class IndexReader:
         documents = Query.boolean_query(
             [(Occur.Must, Query.all_query()), (Occur.MustNot, Query.term_query(self.schema, "mark", SNAPSHOT))]
         )
-        found = self.aggregate(documents, make)["domain"]["buckets"]
-        return {str(each["key"]): int(each["doc_count"]) for each in found}
+        buckets = self.aggregate(documents, make)["domain"]["buckets"]
+        return {str(bucket["key"]): int(bucket["doc_count"]) for bucket in buckets}
 
     def find(self, path: str, since: int) -> IndexedDocument | None:
         """Return a version with its text; None if it is not there."""
@@ -305,8 +305,8 @@ class Page:
     def with_text(self) -> Iterator[IndexedDocument]:
         """Yield the documents with their texts."""
         for address in self._addresses:
-            found = self._reader.searcher.doc(address)
-            yield from_bytes(_bytes(found, "about"), _bytes(found, "content"))
+            document = self._reader.searcher.doc(address)
+            yield from_bytes(_bytes(document, "about"), _bytes(document, "content"))
 
 
 def _bytes(document: tantivy.Document, field: str) -> bytes:
@@ -319,8 +319,8 @@ def state_of(folder: Path) -> os.stat_result:
 
 
 def _identity(folder: Path) -> tuple[int, int, int]:
-    found = state_of(folder)
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    status = state_of(folder)
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _opened(folder: Path) -> tantivy.Index:

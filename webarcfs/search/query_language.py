@@ -129,10 +129,10 @@ def parse_search(text: str) -> Expression:
     if any("\ud800" <= char <= "\udfff" for char in text):
         raise BadCondition("the search is no UTF-8")
     parser = _Parser(text)
-    found = parser.whole()
-    if found == All():
+    expression = parser.whole()
+    if expression == All():
         raise BadCondition("the search has no word; give some, or a condition as site:example.org")
-    return found
+    return expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,31 +154,31 @@ class _Parser:
         self._beginnings = 0
 
     def whole(self) -> Expression:
-        found = self._alternatives()
+        expression = self._alternatives()
         if (token := self._peek()) is not None:
             raise self._wrong("this ) closes nothing", token.at)
-        return found
+        return expression
 
     # -- tokens ------------------------------------------------------------------------------------------------------
 
     def _split(self) -> Iterator[_Token]:
         at = 0
         while at < len(self._text):
-            found = _TOKEN.match(self._text, at)
-            if found is None:  # no text comes here: a word takes all that is left
+            match = _TOKEN.match(self._text, at)
+            if match is None:  # no text comes here: a word takes all that is left
                 raise self._wrong("this is no part of a search", at)
-            kind = str(found.lastgroup)
+            kind = str(match.lastgroup)
             if kind == "quote":
-                ends = _QUOTES[found[0]]
-                end = min((place for each in ends if (place := self._text.find(each, found.end())) >= 0), default=-1)
+                ends = _QUOTES[match[0]]
+                end = min((place for mark in ends if (place := self._text.find(mark, match.end())) >= 0), default=-1)
                 if end < 0:
                     raise self._wrong("this quote is never closed", at)
-                yield _Token(kind, self._text[found.end() : end], at)
+                yield _Token(kind, self._text[match.end() : end], at)
                 at = end + 1
                 continue
             if kind != "space":
-                yield _Token(kind, found[0], at)
-            at = found.end()
+                yield _Token(kind, match[0], at)
+            at = match.end()
 
     def _peek(self) -> _Token | None:
         return self._tokens[self._next] if self._next < len(self._tokens) else None
@@ -194,23 +194,23 @@ class _Parser:
 
     def _alternatives(self) -> Expression:
         """Return expressions between which OR stands."""
-        found = [self._row()]
+        expressions = [self._row()]
         while (token := self._take("word", "OR")) is not None:
             following = self._row()
-            if All() in (found[-1], following):
+            if All() in (expressions[-1], following):
                 raise self._wrong("OR stands between two words", token.at)
-            found.append(following)
-        return found[0] if len(found) == 1 else Any(tuple(found))
+            expressions.append(following)
+        return expressions[0] if len(expressions) == 1 else Any(tuple(expressions))
 
     def _row(self) -> Expression:
         """Return expressions that hold together."""
-        found: list[Expression] = []
+        expressions: list[Expression] = []
         while (
             (token := self._peek()) is not None and token.kind != "close" and (token.kind, token.text) != ("word", "OR")
         ):
             if self._take("word", "AND") is None and (one := self._one()) is not None:
-                found.append(one)
-        return found[0] if len(found) == 1 else All(tuple(found))
+                expressions.append(one)
+        return expressions[0] if len(expressions) == 1 else All(tuple(expressions))
 
     def _one(self) -> Expression | None:
         """Return the next expression; None for one without letters and digits."""
@@ -223,11 +223,11 @@ class _Parser:
             return None if inner is None else Not(inner)
         if (bracket := self._take("open")) is not None:
             self._deeper(bracket)
-            found = self._alternatives()
+            expression = self._alternatives()
             if self._take("close") is None:
                 raise self._wrong("this ( is never closed", bracket.at)
             self._depth -= 1
-            return None if found == All() else found
+            return None if expression == All() else expression
         if (field := self._take("field")) is not None:
             return self._field(field)
         token = self._peek()
@@ -251,10 +251,10 @@ class _Parser:
         if value is None or value.kind not in ("word", "quote", "minus", "field"):
             raise self._wrong(f"after {field.text} comes a value", field.at)
         if name not in _FIELDS:
-            said = (
+            message = (
                 f"there is no field {field.text!r}; fields are {', '.join(_FIELDS)}; in quotes it is searched as words"
             )
-            raise self._wrong(said, field.at)
+            raise self._wrong(message, field.at)
         value = self._joined()
         if name in set(Part):
             return self._words_of(value, Part(name))
@@ -312,14 +312,16 @@ class _Parser:
         return f"{host.lower()}{slash}{rest}"
 
     def _time(self, text: str, at: int) -> datetime:
-        found = _TIME.fullmatch(text)
+        match = _TIME.fullmatch(text)
         try:
-            year, month, day, hour, minute, second = (int(each or 0) for each in found.groups()) if found else (0,) * 6
+            year, month, day, hour, minute, second = (
+                (int(group or 0) for group in match.groups()) if match else (0,) * 6
+            )
             return datetime(year, month or 1, day or 1, hour, minute, second, tzinfo=CET)
         except ValueError:
             raise self._wrong("a time is a year, a month or a day, as 2024, 2024-01 or 2024-01-31", at) from None
 
-    def _wrong(self, said: str, at: int) -> BadCondition:
+    def _wrong(self, message: str, at: int) -> BadCondition:
         begin = max(0, at - _SHOWN)
         shown = "".join(char if char.isprintable() else " " for char in self._text[begin : at + _SHOWN])
-        return BadCondition(f"{said}\n  {shown}\n  {' ' * (at - begin)}^")
+        return BadCondition(f"{message}\n  {shown}\n  {' ' * (at - begin)}^")

@@ -57,15 +57,15 @@ _MOST_WORDS = 8
 
 def suggest(reader: IndexReader, expression: Expression, visible: Query) -> str:
     """Return words to search instead; empty if none are alike. Only documents of `visible` give words."""
-    words = [each for each in _words(expression) if len(each.terms) == 1 and not each.beginning][:_MOST_WORDS]
-    found = []
+    words = [word for word in _words(expression) if len(word.terms) == 1 and not word.beginning][:_MOST_WORDS]
+    suggestions = []
     changed = False
-    for each in words:
-        term = each.terms[0]
+    for word in words:
+        term = word.terms[0]
         better = term if _has(reader, term, visible) else _nearest(reader, term, visible)
         changed |= better != term
-        found.append(better)
-    return " ".join(found) if changed else ""
+        suggestions.append(better)
+    return " ".join(suggestions) if changed else ""
 
 
 def _words(expression: Expression) -> Iterator[Words]:
@@ -73,23 +73,23 @@ def _words(expression: Expression) -> Iterator[Words]:
         case Words():
             yield expression
         case All(inner) | Any(inner):
-            for each in inner:
-                yield from _words(each)
+            for operand in inner:
+                yield from _words(operand)
 
 
 def _has(reader: IndexReader, term: str, visible: Query) -> bool:
-    found = reader.similar("body", term, visible, 1)
-    return bool(found) and found[0][0] == term
+    similar_terms = reader.similar("body", term, visible, 1)
+    return bool(similar_terms) and similar_terms[0][0] == term
 
 
 def _nearest(reader: IndexReader, term: str, visible: Query) -> str:
     best, most = term, (_ALIKE, 0)
-    for each, count in reader.similar("body", term[:_SHARED], visible, _COMPARED):
+    for candidate, count in reader.similar("body", term[:_SHARED], visible, _COMPARED):
         clocks.check()
-        if abs(len(each) - len(term)) <= _SHARED:
-            weight = (SequenceMatcher(None, term, each).ratio(), count)
+        if abs(len(candidate) - len(term)) <= _SHARED:
+            weight = (SequenceMatcher(None, term, candidate).ratio(), count)
             if count and weight > most:
-                best, most = each, weight
+                best, most = candidate, weight
     return best
 
 
@@ -117,9 +117,9 @@ Wanted = Callable[[Word, str], bool]
 def wanted(expression: Expression, root: Callable[[str], str]) -> Wanted:
     """Return whether a word of a text is one of a search. `root` is the stem of a word in the language of the text."""
     words = list(_positive(expression))
-    terms = {term for each in words for term in (each.terms[:-1] if each.beginning else each.terms)}
-    beginnings = tuple(each.terms[-1] for each in words if each.beginning)
-    roots = {root(each.natural) for each in words if each.natural} - {""}
+    terms = {term for phrase in words for term in (phrase.terms[:-1] if phrase.beginning else phrase.terms)}
+    beginnings = tuple(phrase.terms[-1] for phrase in words if phrase.beginning)
+    roots = {root(phrase.natural) for phrase in words if phrase.natural} - {""}
 
     def is_wanted(word: Word, text: str) -> bool:
         if any(term in terms or (beginnings and term.startswith(beginnings)) for term in word.terms):
@@ -132,16 +132,18 @@ def wanted(expression: Expression, root: Callable[[str], str]) -> Wanted:
 def snippet(text: str, is_wanted: Wanted) -> Snippet:
     """Return the piece of a text with most different words of a search; its beginning without any."""
     text = text[:_LOOKED_AT]
-    found: list[tuple[int, int, str]] = []
+    matches: list[tuple[int, int, str]] = []
     for word in words_of(text):
         if is_wanted(word, text):
-            found.append((word.begin, word.end, word.terms[0]))
-            if len(found) == _MOST:
+            matches.append((word.begin, word.end, word.terms[0]))
+            if len(matches) == _MOST:
                 break
-    begin = _best(found)
+    begin = _best(matches)
     end = min(len(text), begin + LENGTH)
     begin, end = _at_words(text, begin, end)
-    return _on_one_line(text, begin, end, [(first, last) for first, last, _ in found if begin <= first and last <= end])
+    return _on_one_line(
+        text, begin, end, [(first, last) for first, last, _ in matches if begin <= first and last <= end]
+    )
 
 
 def _positive(expression: Expression) -> Iterator[Words]:
@@ -149,20 +151,20 @@ def _positive(expression: Expression) -> Iterator[Words]:
         case Words():
             yield expression
         case All(inner) | Any(inner):
-            for each in inner:
-                yield from _positive(each)
+            for operand in inner:
+                yield from _positive(operand)
         case Not() | Site() | Type() | Language() | Before() | After():
             return
 
 
-def _best(found: list[tuple[int, int, str]]) -> int:
+def _best(matches: list[tuple[int, int, str]]) -> int:
     """Return the place at which the snippet begins: a little before the words that lie closest together."""
     best, most = 0, -1
-    for at, (begin, _, _) in enumerate(found):
-        inside = {term for first, last, term in found[at : at + 40] if last <= begin + LENGTH - LENGTH // 4}
+    for at, (begin, _, _) in enumerate(matches):
+        inside = {term for first, last, term in matches[at : at + 40] if last <= begin + LENGTH - LENGTH // 4}
         if len(inside) > most:
             best, most = begin, len(inside)
-    return max(0, best - LENGTH // 4) if found else 0
+    return max(0, best - LENGTH // 4) if matches else 0
 
 
 def _at_words(text: str, begin: int, end: int) -> tuple[int, int]:
@@ -325,15 +327,15 @@ class Searcher:
         upper = asked.moment.seq
         with ExitStack() as stack:
             spans = None if self._view is None else stack.enter_context(PathSpans(self._archive.database))
-            for found in asked.page(question).plain():
+            for document in asked.page(question).plain():
                 if spans is not None:
-                    yield self._hit(asked, found, spans.of(found.path), with_text=False).place_of()
+                    yield self._hit(asked, document, spans.of(document.path), with_text=False).place_of()
                     continue
                 inside = [
-                    each.tag for each in self._snapshots(found.domain)
-                    if found.since <= each.seq < found.until and (upper is None or each.seq <= upper)
+                    snapshot.tag for snapshot in self._snapshots(document.domain)
+                    if document.since <= snapshot.seq < document.until and (upper is None or snapshot.seq <= upper)
                 ]  # fmt: skip
-                yield inside[-1] if inside else _tag(found.domain, found.since), found.path
+                yield inside[-1] if inside else _tag(document.domain, document.since), document.path
 
     def facets(self, question: SearchQuestion) -> dict[str, list[tuple[str, int]]]:
         """Return the most frequent values of each facet, with the number of hits; years last.
@@ -345,15 +347,21 @@ class Searcher:
             name: {"terms": {"field": name, "size": MOST_VALUES}}
             for name in ("kind", "domain", "language", "publication", "extension")
         }
-        found = self._reader.aggregate(asked.query, terms)
-        facets = {name: [(str(each["key"]), int(each["doc_count"])) for each in found[name]["buckets"] if each["key"]]
-                  for name in terms}  # fmt: skip
+        aggregates = self._reader.aggregate(asked.query, terms)
+        facets = {
+            name: [
+                (str(bucket["key"]), int(bucket["doc_count"]))
+                for bucket in aggregates[name]["buckets"]
+                if bucket["key"]
+            ]
+            for name in terms
+        }
         years: dict[str, int] = defaultdict(int)
         self._know_all_snapshots()
         for domain, begun, ended in asked.spans():
             of_year: dict[int, list[int]] = defaultdict(list)
-            for each in self._snapshots(domain):
-                of_year[from_epoch(each.seq).year].append(each.seq)
+            for snapshot in self._snapshots(domain):
+                of_year[from_epoch(snapshot.seq).year].append(snapshot.seq)
             for year, seqs in of_year.items():
                 clocks.check()
                 years[str(year)] += _up_to(begun, max(seqs)) - _up_to(ended, min(seqs))
@@ -366,11 +374,11 @@ class Searcher:
         counts: list[tuple[SourceSnapshot, int]] = []
         self._know_all_snapshots()
         for domain, begun, ended in asked.spans():
-            for each in self._snapshots(domain):
+            for snapshot in self._snapshots(domain):
                 clocks.check()
-                count = _up_to(begun, each.seq) - _up_to(ended, each.seq)
+                count = _up_to(begun, snapshot.seq) - _up_to(ended, snapshot.seq)
                 if count:
-                    counts.append((each, count))
+                    counts.append((snapshot, count))
         counts.sort(key=lambda pair: (-pair[0].seq, pair[0].domain))
         shown = counts[question.offset : question.offset + question.limit]
         groups = []
@@ -428,13 +436,13 @@ class Searcher:
     def _parts(self, record_id: str) -> Iterator[tuple[str, int]]:
         """Yield domain and snapshot of each part of a record. Raises NotFound, also for one that is not released."""
         if self._gate is None:
-            found = Catalogue(self._archive).read(record_id)[0]
+            record = Catalogue(self._archive).read(record_id)[0]
         else:
-            shown = next((each for each in self._gate.records() if each.id == record_id), None)
+            shown = next((record for record in self._gate.records() if record.id == record_id), None)
             if shown is None:
                 raise NotFound(f"there is no record {record_id!r}")
-            found = shown
-        for part in found.parts:
+            record = shown
+        for part in record.parts:
             yield part.tag.domain, int(part.tag.crawl_time.timestamp())
 
     def _moment(self, question: SearchQuestion) -> Moment:
@@ -443,7 +451,7 @@ class Searcher:
             raise BadCondition("one state, a record, or all versions: give one of them")
         if isinstance(question.at, CommitTag):
             tag = question.at
-            if str(tag) not in {each.tag for each in self._snapshots(tag.domain)}:
+            if str(tag) not in {snapshot.tag for snapshot in self._snapshots(tag.domain)}:
                 raise NotFound(f"the archive has no snapshot {tag}")
             return Moment(int(tag.crawl_time.timestamp()))
         if question.at is not None:
@@ -454,21 +462,21 @@ class Searcher:
 
     def _hits(self, stack: ExitStack, asked: _Asked, page: Page, *, with_text: bool = True) -> Iterator[Hit]:
         spans = stack.enter_context(PathSpans(self._archive.database))
-        for found in page.with_text() if with_text else page.plain():
-            yield self._hit(asked, found, spans.of(found.path), with_text=with_text)
+        for document in page.with_text() if with_text else page.plain():
+            yield self._hit(asked, document, spans.of(document.path), with_text=with_text)
 
-    def _hit(self, asked: _Asked, found: IndexedDocument, spans: Sequence[PathSpan], *, with_text: bool) -> Hit:
+    def _hit(self, asked: _Asked, document: IndexedDocument, spans: Sequence[PathSpan], *, with_text: bool) -> Hit:
         clocks.check()
-        versions = [Version(found.path, each.blob, each.since, each.until, each.stored) for each in spans]
-        own_version = next((each for each in versions if each.first == found.since), None)
-        own = [] if own_version is None else self._seqs(found.domain, own_version)
+        versions = [Version(document.path, span.blob, span.since, span.until, span.stored) for span in spans]
+        own_version = next((version for version in versions if version.first == document.since), None)
+        own = [] if own_version is None else self._seqs(document.domain, own_version)
         if not own and own_version is not None:  # a reader whom a rule names sees it before its closure ends
-            own = self._seqs(found.domain, own_version, Standing.CLOSED)
-        own = own or [found.since]
+            own = self._seqs(document.domain, own_version, Standing.CLOSED)
+        own = own or [document.since]
         upper = asked.moment.seq
         shown = [seq for seq in own if upper is None or seq <= upper] or own
-        every = sorted({seq for each in versions for seq in self._seqs(found.domain, each)}) or own
-        text, piece = found.extracted, Snippet()
+        every = sorted({seq for version in versions for seq in self._seqs(document.domain, version)}) or own
+        text, piece = document.extracted, Snippet()
         if with_text:
             root: Callable[[str], str] = lambda word: stem(word, text.language) if text.language in STEMMERS else ""  # noqa: E731
             piece = snippet(text.body or text.description, wanted(asked.expression, root))
@@ -476,32 +484,38 @@ class Searcher:
             format_time(from_epoch(seq)) for seq in (shown[-1], own[0], own[-1], every[0], every[-1])
         )
         return Hit(
-            found.url, found.path, f"{at}@{found.domain}", found.title, found.mime_type, text.language, found.size,
-            found.status, found.publication, since, until, first, last, piece,
+            document.url, document.path, f"{at}@{document.domain}", document.title, document.mime_type, text.language,
+            document.size, document.status, document.publication, since, until, first, last, piece,
         )  # fmt: skip
 
     def _seqs(self, domain: str, version: Version, standing: Standing = Standing.OPEN) -> list[int]:
         """Return the snapshots of a standing, to the asker, that have a version, oldest first."""
         if self._view is None:
-            return [each.seq for each in self._snapshots(domain) if version.first <= each.seq < version.last]
-        return [each.seq for each in self._view.snapshots(domain, standing) if self._view.has(each, domain, version)]
+            return [
+                snapshot.seq for snapshot in self._snapshots(domain) if version.first <= snapshot.seq < version.last
+            ]
+        return [
+            snapshot.seq
+            for snapshot in self._view.snapshots(domain, standing)
+            if self._view.has(snapshot, domain, version)
+        ]
 
     def _know_all_snapshots(self) -> None:
         """Read the snapshots of all domains at once, for answers that need most of them."""
-        found: dict[str, list[SourceSnapshot]] = defaultdict(list)
-        for each in captures.snapshots(self._archive.database):
-            found[each.domain].append(each)
-        self._known_snapshots = found
+        snapshots_by_domain: dict[str, list[SourceSnapshot]] = defaultdict(list)
+        for snapshot in captures.snapshots(self._archive.database):
+            snapshots_by_domain[snapshot.domain].append(snapshot)
+        self._known_snapshots = snapshots_by_domain
 
     def _snapshots(self, domain: str) -> Sequence[SourceSnapshot]:
         """Return the snapshots of a domain that the asker may see, oldest first."""
-        found = self._known_snapshots.get(domain)
-        if found is None:
-            found = self._known_snapshots[domain] = captures.snapshots(self._archive.database, domain)
+        snapshots = self._known_snapshots.get(domain)
+        if snapshots is None:
+            snapshots = self._known_snapshots[domain] = captures.snapshots(self._archive.database, domain)
         if self._view is None:
-            return found
-        seen = {each.seq for each in self._view.snapshots(domain)}
-        return [each for each in found if each.seq in seen]
+            return snapshots
+        seen = {snapshot.seq for snapshot in self._view.snapshots(domain)}
+        return [snapshot for snapshot in snapshots if snapshot.seq in seen]
 
 
 @dataclass(frozen=True, slots=True)
@@ -524,12 +538,12 @@ class _Asked:
         """Yield for each domain the moments at which hits began and ended, each with their number."""
         inner = {name: {"terms": {"field": name, "size": _COUNTED}} for name in ("since", "until")}
         wanted = {"domain": {"terms": {"field": "domain", "size": _COUNTED}, "aggs": inner}}
-        for each in self.reader.aggregate(self.query, wanted)["domain"]["buckets"]:
+        for bucket in self.reader.aggregate(self.query, wanted)["domain"]["buckets"]:
             moments = [
-                [(int(one["key"]), int(one["doc_count"])) for one in each[name]["buckets"]]
+                [(int(one["key"]), int(one["doc_count"])) for one in bucket[name]["buckets"]]
                 for name in ("since", "until")
             ]
-            yield str(each["key"]), moments[0], moments[1]
+            yield str(bucket["key"]), moments[0], moments[1]
 
 
 def _tag(domain: str, seq: int) -> str:

@@ -94,18 +94,20 @@ class Translator:
                 return self._together(inner)
 
     def _together(self, inner: Sequence[Expression]) -> Query:
-        wanted = [self.query(each) for each in inner if not isinstance(each, Not)]
-        unwanted = [self.query(each.inner) for each in inner if isinstance(each, Not)]
+        wanted = [self.query(expression) for expression in inner if not isinstance(expression, Not)]
+        unwanted = [self.query(negation.inner) for negation in inner if isinstance(negation, Not)]
         return self.but(self.all(*wanted), *unwanted)
 
     # -- words -------------------------------------------------------------------------------------------------------
 
     def _words(self, words: Words) -> Query:
         parts = list(_WEIGHTS) if words.part is Part.ANYWHERE else [words.part]
-        found = [Query.boost_query(self._scored(self._in_field(FIELDS[part], words)), _WEIGHTS[part]) for part in parts]
+        queries = [
+            Query.boost_query(self._scored(self._in_field(FIELDS[part], words)), _WEIGHTS[part]) for part in parts
+        ]
         if words.natural and words.part in (Part.ANYWHERE, Part.TEXT):
-            found += [Query.boost_query(self._scored(each), _STEM_WEIGHT) for each in self._other_forms(words)]
-        return found[0] if len(found) == 1 else self.any(*found)
+            queries += [Query.boost_query(self._scored(query), _STEM_WEIGHT) for query in self._other_forms(words)]
+        return queries[0] if len(queries) == 1 else self.any(*queries)
 
     def _scored(self, query: Query) -> Query:
         return query if self._of_all else Query.const_score_query(query, 1.0)
@@ -156,7 +158,7 @@ class Translator:
         if not values:
             return Query.empty_query()
         if len(values) <= _FEW:
-            return self.any(*(self.term(field, each) for each in values))
+            return self.any(*(self.term(field, value) for value in values))
         return Query.const_score_query(Query.term_set_query(self._schema, field, [*values]), 0.0)
 
     def prefix(self, field: str, value: str) -> Query:
@@ -165,29 +167,29 @@ class Translator:
 
     def number(self, field: str, least: int | None, most: int | None) -> Query:
         """Return the query of numbers from `least` to `most`, without weight."""
-        found = Query.range_query(self._schema, field, FieldType.Integer, least, most)
-        return Query.const_score_query(found, 0.0)
+        query = Query.range_query(self._schema, field, FieldType.Integer, least, most)
+        return Query.const_score_query(query, 0.0)
 
     @staticmethod
     def all(*queries: Query) -> Query:
         """Return the query of what all of them have; of everything without any."""
         if not queries:
             return Query.all_query()
-        return queries[0] if len(queries) == 1 else Query.boolean_query([(Occur.Must, each) for each in queries])
+        return queries[0] if len(queries) == 1 else Query.boolean_query([(Occur.Must, query) for query in queries])
 
     @staticmethod
     def any(*queries: Query) -> Query:
         """Return the query of what one of them has; of nothing without any."""
         if not queries:
             return Query.empty_query()
-        return queries[0] if len(queries) == 1 else Query.boolean_query([(Occur.Should, each) for each in queries])
+        return queries[0] if len(queries) == 1 else Query.boolean_query([(Occur.Should, query) for query in queries])
 
     @staticmethod
     def but(query: Query, *unwanted: Query) -> Query:
         """Return the query of what the first has, and none of the others."""
         if not unwanted:
             return query
-        return Query.boolean_query([(Occur.Must, query), *((Occur.MustNot, each) for each in unwanted)])
+        return Query.boolean_query([(Occur.Must, query), *((Occur.MustNot, other) for other in unwanted)])
 
 
 _CJK = 0x3000
@@ -294,38 +296,38 @@ class Filter:
         shown, make = self._shown, self._make
         seen = self._state(query, moment, (Standing.OPEN,))
         named = self._decided(
-            [each for each in shown.rules if each.access is Access.ALLOW and each.user == shown.reader]
+            [rule for rule in shown.rules if rule.access is Access.ALLOW and rule.user == shown.reader]
         )
         if named is not None and shown.reader:
             closed = self._state(make.all(query, named), moment, (Standing.OPEN, Standing.CLOSED))
             seen = make.any(seen, closed)
-        taken = self._decided([each for each in shown.rules if each.access is not Access.ALLOW])
+        taken = self._decided([rule for rule in shown.rules if rule.access is not Access.ALLOW])
         return seen if taken is None else make.but(seen, taken)
 
     # -- states ------------------------------------------------------------------------------------------------------
 
     def _state(self, query: Query, moment: Moment, visible: tuple[Standing, ...]) -> Query:
         make, shared = self._make, self._shown.shared
-        found = self._ever(query, visible) if moment.ever else self._at(query, moment.seq, visible)
+        in_state = self._ever(query, visible) if moment.ever else self._at(query, moment.seq, visible)
         if not shared:
-            return found
-        keys = make.terms("key", [key for each in shared for key in each.keys])
-        found = make.but(found, make.terms("domain", [each.domain for each in shared]))
-        return make.any(found, make.all(query, keys))
+            return in_state
+        keys = make.terms("key", [key for named in shared for key in named.keys])
+        in_state = make.but(in_state, make.terms("domain", [named.domain for named in shared]))
+        return make.any(in_state, make.all(query, keys))
 
     def _at(self, query: Query, seq: int | None, visible: tuple[Standing, ...]) -> Query:
         make = self._make
         last = CURRENT - 1 if seq is None else seq
         late = self._late(last, visible)
         if late.spans is None:
-            marks = [ended(*each) for each in late.snapshots]
+            marks = [ended(*snapshot) for snapshot in late.snapshots]
             gone = [make.but(make.number("until", None, last), make.terms("mark", marks))]
-            hidden = [make.terms("mark", [began(*each) for each in late.snapshots])]
+            hidden = [make.terms("mark", [began(*snapshot) for snapshot in late.snapshots])]
         else:
             lower = [None, *(end + 1 for _, end in late.spans)]
             upper = [*(begin - 1 for begin, _ in late.spans), last]
             gone = [make.number("until", least, most) for least, most in zip(lower, upper, strict=True)]
-            hidden = [make.number("since", *each) for each in late.spans]
+            hidden = [make.number("since", *bounds) for bounds in late.spans]
         if seq is not None:
             query = make.all(query, make.number("since", None, seq))
         return make.but(query, *gone, *hidden)
@@ -342,10 +344,10 @@ class Filter:
                 if snapshots[at].standing in visible:
                     break
                 late.append((domain, snapshots[at].seq))
-        found = Late(tuple(late), self._spans(Counter(seq for _, seq in late)))
+        hidden = Late(tuple(late), self._spans(Counter(seq for _, seq in late)))
         if len(remembered) < _STATES:
-            remembered[last, visible] = found
-        return found
+            remembered[last, visible] = hidden
+        return hidden
 
     def _spans(self, hidden: Counter[int]) -> tuple[tuple[int, int], ...] | None:
         """Return spans of time in which all snapshots of all domains are these hidden ones; None if they are many.
@@ -371,7 +373,7 @@ class Filter:
     def _times(self) -> tuple[list[int], Counter[int]]:
         remembered = self._shown.remembered
         if remembered.times is None:
-            counts = Counter(each.seq for found in self._shown.snapshots.values() for each in found)
+            counts = Counter(snapshot.seq for snapshots in self._shown.snapshots.values() for snapshot in snapshots)
             counts.update(self._shown.others)
             remembered.times = sorted(counts), counts
         return remembered.times
@@ -387,9 +389,9 @@ class Filter:
         ]
         marks = [*between.marks]
         if late.spans is None:
-            marks += [began(*each) for each in late.snapshots]
+            marks += [began(*snapshot) for snapshot in late.snapshots]
         else:
-            unwanted += [make.number("since", *each) for each in late.spans]
+            unwanted += [make.number("since", *bounds) for bounds in late.spans]
         return make.but(query, *([make.terms("mark", marks)] if marks else []), *unwanted)
 
     def _between(self, visible: tuple[Standing, ...]) -> Between:
@@ -401,7 +403,7 @@ class Filter:
                 for run, following in _hidden_runs(snapshots, visible):
                     if len(run) <= _LISTED:
                         ends = [*run, following]
-                        marks += [span(domain, each, end) for at, each in enumerate(run) for end in ends[at + 1 :]]
+                        marks += [span(domain, begin, end) for at, begin in enumerate(run) for end in ends[at + 1 :]]
                     else:
                         long.append((domain, run[0], run[-1], following))
             remembered[visible] = Between(tuple(marks), tuple(long))
@@ -411,14 +413,14 @@ class Filter:
 
     def _decided(self, wanted: Sequence[AccessRule]) -> Query | None:
         """Return the query of the documents about which one of these rules decides; None without any."""
-        make, found = self._make, []
+        make, queries = self._make, []
         for rule in wanted:
             stronger = [
-                each for each in self._shown.rules
-                if each not in wanted and weight(each) > weight(rule) and _may_meet(each, rule)
+                other for other in self._shown.rules
+                if other not in wanted and weight(other) > weight(rule) and _may_meet(other, rule)
             ]  # fmt: skip
-            found.append(make.but(self._rule(rule), *map(self._rule, stronger)))
-        return make.any(*found) if found else None
+            queries.append(make.but(self._rule(rule), *map(self._rule, stronger)))
+        return make.any(*queries) if queries else None
 
     def _rule(self, rule: AccessRule) -> Query:
         make = self._make
@@ -426,13 +428,13 @@ class Filter:
         keys = (
             [make.term("rule_key", rule.prefix)]
             if not beginnings
-            else [make.prefix("rule_key", each) for each in beginnings]
+            else [make.prefix("rule_key", beginning) for beginning in beginnings]
         )
-        found = make.any(*keys)
+        query = make.any(*keys)
         if rule.after is not None or rule.before is not None:
-            least, most = (None if each is None else int(each.timestamp()) for each in (rule.after, rule.before))
-            found = make.all(found, make.number("captured", least, most))
-        return Query.const_score_query(found, 0.0)
+            least, most = (None if limit is None else int(limit.timestamp()) for limit in (rule.after, rule.before))
+            query = make.all(query, make.number("captured", least, most))
+        return Query.const_score_query(query, 0.0)
 
 
 def _seq(snapshot: Snapshot) -> int:
@@ -442,20 +444,20 @@ def _seq(snapshot: Snapshot) -> int:
 def _hidden_runs(snapshots: Sequence[Snapshot], visible: tuple[Standing, ...]) -> Iterator[tuple[list[int], int]]:
     """Yield the runs of hidden snapshots, each with the open one that follows."""
     run: list[int] = []
-    for each in snapshots:
-        if each.standing not in visible:
-            run.append(each.seq)
+    for snapshot in snapshots:
+        if snapshot.standing not in visible:
+            run.append(snapshot.seq)
         elif run:
-            yield run, each.seq
+            yield run, snapshot.seq
             run = []
 
 
 def in_force(rules: AccessRules, reader: str, now: float) -> tuple[AccessRule, ...]:
     """Return the rules that hold for a reader at a time, in seconds since 1970."""
     return tuple(
-        each
-        for each in rules.rules
-        if (not each.user or each.user == reader) and (each.lapses is None or now < each.lapses.timestamp())
+        rule
+        for rule in rules.rules
+        if (not rule.user or rule.user == reader) and (rule.lapses is None or now < rule.lapses.timestamp())
     )
 
 
@@ -486,8 +488,13 @@ class _Known:
     @property
     def ends(self) -> float:
         """When the first closure ends, in seconds since 1970."""
-        found = [each.until for all_of_it in self.snapshots.values() for each in all_of_it if each.until is not None]
-        return min((each.timestamp() for each in found), default=float("inf"))
+        closure_ends = [
+            snapshot.until
+            for all_of_it in self.snapshots.values()
+            for snapshot in all_of_it
+            if snapshot.until is not None
+        ]
+        return min((end.timestamp() for end in closure_ends), default=float("inf"))
 
 
 class ReadersView:
@@ -506,25 +513,30 @@ class ReadersView:
         key = (moment, rules)
         if key in known.shown:
             return known.shown[key]
-        hidden = {domain: found for domain, found in known.snapshots.items() if not _is_open(found)}
-        shared = {domain for domain, found in hidden.items() if _is_of_several(found)}
+        hidden = {domain: snapshots for domain, snapshots in known.snapshots.items() if not _is_open(snapshots)}
+        shared = {domain for domain, snapshots in hidden.items() if _is_of_several(snapshots)}
         if moment not in known.named:
             named = (Named(domain, tuple(self._keys(domain, moment))) for domain in sorted(shared))
             known.named[moment] = tuple(named)
             while len(known.named) > _MOMENTS:
                 known.named.popitem(last=False)
-        plain = {domain: found for domain, found in hidden.items() if domain not in shared}
-        others = sorted(each.seq for domain, found in known.snapshots.items() if domain not in plain for each in found)
+        plain = {domain: snapshots for domain, snapshots in hidden.items() if domain not in shared}
+        others = sorted(
+            snapshot.seq
+            for domain, snapshots in known.snapshots.items()
+            if domain not in plain
+            for snapshot in snapshots
+        )
         if len(known.shown) >= _MOMENTS:
             known.shown.clear()
-        found = known.shown[key] = Shown(
+        reader_view = known.shown[key] = Shown(
             plain, others, known.named[moment], rules, self._gate.reader.name, known.remembered
         )  # fmt: skip
-        return found
+        return reader_view
 
     def snapshots(self, domain: str, standing: Standing = Standing.OPEN) -> Sequence[Snapshot]:
         """Return the snapshots of a domain of a standing, oldest first."""
-        return [each for each in self._current().snapshots.get(domain, []) if each.standing is standing]
+        return [snapshot for snapshot in self._current().snapshots.get(domain, []) if snapshot.standing is standing]
 
     def has(self, snapshot: Snapshot, domain: str, version: Version) -> bool:
         """Return whether a snapshot of a domain contains a version, as its publication saw it."""
@@ -540,8 +552,8 @@ class ReadersView:
     def _current(self) -> _Known:
         archive = self._gate.archive
         try:
-            found = os.stat(archive.changes)  # noqa: PTH116 # asked for each search
-            feed = (found.st_ino, found.st_size, found.st_mtime_ns)
+            status = os.stat(archive.changes)  # noqa: PTH116 # asked for each search
+            feed = (status.st_ino, status.st_size, status.st_mtime_ns)
         except FileNotFoundError:
             feed = (0, 0, 0)
         state = (feed, self._catalogue.state())
@@ -555,21 +567,21 @@ class ReadersView:
         """Yield the keys of the versions of a domain that a state has for the reader."""
         snapshots, saw = self._known.snapshots[domain], self._saw(domain)
         versions = (
-            Version(each.path, each.blob, each.first, each.last, each.stored)
-            for each in captures.versions_of(self._gate.archive.database, domain)
+            Version(held.path, held.blob, held.first, held.last, held.stored)
+            for held in captures.versions_of(self._gate.archive.database, domain)
         )
         if moment.ever:
             scope = Scope(snapshots, saw)
-            yield from (key(each.path, each.first) for each in versions if scope.shows(each))
+            yield from (key(version.path, version.first) for version in versions if scope.shows(version))
             return
         # Of each publication its newest snapshot, and of these for each path the newest one.
         newest = access_rules.newest_open(snapshots, _NEVER if moment.seq is None else moment.seq)
         best: dict[str, tuple[int, str]] = {}
         for version in versions:
-            for each in newest:
-                if self.has(each, domain, version):
+            for snapshot in newest:
+                if self.has(snapshot, domain, version):
                     best[version.path] = max(
-                        best.get(version.path, (0, "")), (each.seq, key(version.path, version.first))
+                        best.get(version.path, (0, "")), (snapshot.seq, key(version.path, version.first))
                     )
                     break
         yield from (name for _, name in best.values())
@@ -577,8 +589,8 @@ class ReadersView:
 
 def _is_of_several(snapshots: Sequence[Snapshot]) -> bool:
     """Whether a reader's state is put together from several publications', or from less than a domain has."""
-    return any(each.seen for each in snapshots) or len({each.publication for each in snapshots}) > 1
+    return any(snapshot.seen for snapshot in snapshots) or len({snapshot.publication for snapshot in snapshots}) > 1
 
 
 def _is_open(snapshots: Sequence[Snapshot]) -> bool:
-    return all(each.standing is Standing.OPEN for each in snapshots)
+    return all(snapshot.standing is Standing.OPEN for snapshot in snapshots)

@@ -86,20 +86,20 @@ def terms_of(text: str) -> str:
     """Return the terms of a text, in order, with spaces between: what the index is given."""
     if text.isascii():
         plain = text.translate(_ASCII_WORDS).lower()
-        return plain if len(plain) <= LONGEST_WORD else " ".join(each[:LONGEST_WORD] for each in plain.split())
+        return plain if len(plain) <= LONGEST_WORD else " ".join(word[:LONGEST_WORD] for word in plain.split())
     plain = _folded(text)
     runs = _runs(plain)
     if _CJK.search(plain) is None:
-        return " ".join([each[:LONGEST_WORD] for each in runs])
+        return " ".join([run[:LONGEST_WORD] for run in runs])
     return " ".join(term for run in runs for term in _terms(run))
 
 
 def words_of(text: str) -> Iterator[Word]:
     """Yield the words of a text with their places, to mark them in it."""
-    for found in _written().finditer(text):
-        terms = terms_of(found[0]).split()
+    for match in _written().finditer(text):
+        terms = terms_of(match[0]).split()
         if terms:
-            yield Word(tuple(terms), found.start(), found.end())
+            yield Word(tuple(terms), match.start(), match.end())
 
 
 def natural(text: str) -> str:
@@ -107,7 +107,7 @@ def natural(text: str) -> str:
     if text.isascii():
         return terms_of(text)
     plain = unicodedata.normalize("NFC", _INVISIBLE.sub("", text)).lower()
-    return " ".join(each[:LONGEST_WORD] for each in _runs(plain))
+    return " ".join(run[:LONGEST_WORD] for run in _runs(plain))
 
 
 def _folded(text: str) -> str:
@@ -123,12 +123,12 @@ def _runs(text: str) -> list[str]:
 def _terms(run: str) -> Iterator[str]:
     """Yield the terms of a run of word characters."""
     end = 0
-    for found in _CJK.finditer(run):
-        if found.start() > end:
-            yield run[end : found.start()][:LONGEST_WORD]
-        chars = found[0]
+    for match in _CJK.finditer(run):
+        if match.start() > end:
+            yield run[end : match.start()][:LONGEST_WORD]
+        chars = match[0]
         yield from (chars[at : at + 2] for at in range(len(chars)))
-        end = found.end()
+        end = match.end()
     if end < len(run):
         yield run[end:][:LONGEST_WORD]
 
@@ -142,7 +142,7 @@ def _pattern() -> re.Pattern[str]:
 @lru_cache(maxsize=1)
 def _written() -> re.Pattern[str]:
     """Return the same for a text that is not folded yet: also signs that become letters, as № and ㈀ do."""
-    signs = "".join(chr(each) for span in _SIGNS for each in span if _is_sign(chr(each)))
+    signs = "".join(chr(code) for span in _SIGNS for code in span if _is_sign(chr(code)))
     return re.compile(f"(?:[^\\W_]|[{_marks()}{signs}])+")
 
 
@@ -231,11 +231,11 @@ class IndexedDocument:
         """Return all but the text as bytes: short, since they are of each version."""
         text = self.extracted
         place = ["", ""] if _place(self.url) == (self.path, self.domain) else [self.path, self.domain]
-        said = [
+        fields = [
             self.url, *place, self.publication, self.since, self.until, self.captured, self.mime_type, self.title,
             self.status, self.size, text.language, text.fault, len(text.headings), len(text.description),
         ]  # fmt: skip
-        return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode() + b"\n" + bytes.fromhex(self.blob)
+        return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode() + b"\n" + bytes.fromhex(self.blob)
 
     def content(self) -> bytes:
         """Return the text as bytes; empty without one."""

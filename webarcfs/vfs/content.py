@@ -68,10 +68,10 @@ def since(begun: float) -> list[str]:
 
 
 def _causes() -> deque[tuple[float, str]]:
-    found: deque[tuple[float, str]] | None = getattr(_OWN, "causes", None)
-    if found is None:
-        found = _OWN.causes = deque(maxlen=_KEPT)
-    return found
+    causes: deque[tuple[float, str]] | None = getattr(_OWN, "causes", None)
+    if causes is None:
+        causes = _OWN.causes = deque(maxlen=_KEPT)
+    return causes
 
 
 # == limits ===========================================================================================================
@@ -109,19 +109,19 @@ def memory(cgroups: Path = _CGROUP, own: Path = Path("/proc/self/cgroup")) -> in
     """Return the bytes that this process can use: the least of the machine's memory, the limits of its control groups
     (cgroups(7), v2), and its own limit (`ulimit -v`, getrlimit(2)).
     """
-    found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit != resource.RLIM_INFINITY:
-        found.append(limit)
+        limits.append(limit)
     with contextlib.suppress(OSError):
         names = own.read_text().splitlines()
         group = next((name.removeprefix("0::/") for name in names if name.startswith("0::/")), "")
         for folder in (cgroups / group, *(cgroups / group).parents):
             with contextlib.suppress(OSError, ValueError):  # "max" is no number, and means no limit
-                found.append(int((folder / "memory.max").read_text()))
+                limits.append(int((folder / "memory.max").read_text()))
             if folder == cgroups:
                 break
-    return min(found)
+    return min(limits)
 
 
 def share_pools() -> None:

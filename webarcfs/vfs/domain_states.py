@@ -131,11 +131,11 @@ class DomainReader:
         return self._caches.arcs.get((tree, place), lambda: self._arc(tree, place))
 
     def _arc(self, tree: str, place: ArcVersion) -> Entry | None:
-        found = self.find(tree, place.arc)
-        if found is not None and found.is_tree and self.is_arc(found.oid):
-            dates = self.dates(self.entries(found.oid)[arc_paths.DATA_XML].oid)
+        entry = self.find(tree, place.arc)
+        if entry is not None and entry.is_tree and self.is_arc(entry.oid):
+            dates = self.dates(self.entries(entry.oid)[arc_paths.DATA_XML].oid)
             if dates is not None and dates.crawl == place.version:
-                return found
+                return entry
         return None
 
     def dates(self, document: str) -> ArcTimes | None:
@@ -170,8 +170,8 @@ class DomainReader:
 
     def _pending(self, blob: str) -> Content | None:
         """Return the content of a blob that is not in git yet, or None."""
-        found = self.overlay.read_blob(blob)
-        return None if found is None else FromFile(found) if isinstance(found, int) else FromMemory(found)
+        pending = self.overlay.read_blob(blob)
+        return None if pending is None else FromFile(pending) if isinstance(pending, int) else FromMemory(pending)
 
     def _leads_to_arcs(self, tree: str) -> bool:
         below = (entry.oid for entry in self.entries(tree).values() if entry.is_tree)
@@ -306,9 +306,9 @@ class DomainStates:
         now = self._archive.content.stat().st_mtime_ns
         if now == time:
             return frozenset()
-        found = frozenset(self._archive.domains())
-        self._repositories = now, found
-        return found ^ known
+        domains = frozenset(self._archive.domains())
+        self._repositories = now, domains
+        return domains ^ known
 
     def _has_moved(self, state: DomainState, discarded: Mapping[str, frozenset[str]]) -> bool:
         try:
@@ -384,8 +384,8 @@ def _signature(repository: Path) -> Signature:
     folder = repository.stat()
     for name in ("refs/heads/main", "packed-refs"):
         with contextlib.suppress(FileNotFoundError):
-            found = (repository / name).stat()
-            return (folder.st_dev, folder.st_ino), name, found.st_ino, found.st_mtime_ns, found.st_size
+            status = (repository / name).stat()
+            return (folder.st_dev, folder.st_ino), name, status.st_ino, status.st_mtime_ns, status.st_size
     return ((folder.st_dev, folder.st_ino),)
 
 

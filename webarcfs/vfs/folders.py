@@ -128,12 +128,12 @@ class StoredFile(File):
     def attrs(self) -> Attrs:
         if self.place is None or not self.state.reader.overlay.takes_additions:
             return Attrs(self.kind, self._size, self.version.mtime, self.ino)
-        made = self.state.reader.overlay.makers.of(self.place, self.inner)
-        if made is None:
+        ownership = self.state.reader.overlay.makers.of(self.place, self.inner)
+        if ownership is None:
             return Attrs(self.kind, self._size, self.version.mtime, self.ino, 1, None, self.is_document)
         # The kernel checks the mode before it asks whether the maker may open it again.
-        writable = made.is_writable or self.is_document
-        return Attrs(self.kind, self._size, self.version.mtime, self.ino, 1, made.uid, writable)
+        writable = ownership.is_writable or self.is_document
+        return Attrs(self.kind, self._size, self.version.mtime, self.ino, 1, ownership.uid, writable)
 
     @property
     def _size(self) -> int:
@@ -334,10 +334,10 @@ class StoredFolder(Folder):
             state = self.state.now()
             if state is self.state or state.shows_what(self.state):
                 return self
-            found = self._at_same_path(state)
+            node = self._at_same_path(state)
         except NotFound:
             return self
-        return found if isinstance(found, Folder) and found.ino == self.ino else self
+        return node if isinstance(node, Folder) and node.ino == self.ino else self
 
     def _newer(self) -> StoredFolder | None:
         """Return this folder in a newer state, if there is one: its entries may have left the overlay meanwhile."""
@@ -484,8 +484,8 @@ class AddedFolder(StoredFolder):
 
     @property
     def _maker(self) -> int | None:
-        made = self.state.reader.overlay.makers.of(self.place, self.inner)
-        return made.uid if made else None
+        ownership = self.state.reader.overlay.makers.of(self.place, self.inner)
+        return ownership.uid if ownership else None
 
     def attrs(self) -> Attrs:
         return Attrs(self.kind, 0, self.mtime, self.ino, 1, self._maker)
@@ -501,5 +501,5 @@ class AddedFolder(StoredFolder):
 
 def _is_in(stored: Mapping[str, Entry], added: OverlayEntry) -> bool:
     """Return whether git now has a folder that was made through this mount (and not still a renamed file)."""
-    found = stored.get(added.name) if isinstance(added, Entry) and added.is_tree else None
-    return found is not None and found.is_tree
+    entry = stored.get(added.name) if isinstance(added, Entry) and added.is_tree else None
+    return entry is not None and entry.is_tree

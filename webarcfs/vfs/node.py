@@ -52,7 +52,7 @@ def author(uid: int) -> Author:
 
 def _clean(text: str) -> str:
     """Return `text` without the characters that are invalid in a commit's author line."""
-    return "".join(each for each in text if each.isprintable() and each not in "<>").strip()
+    return "".join(char for char in text if char.isprintable() and char not in "<>").strip()
 
 
 # == node =============================================================================================================
@@ -232,15 +232,15 @@ class Folder(Node):
         lookup in the previous state could then miss it in both.
         """
         try:
-            found, missing = [ask(self)], None
+            answers, missing = [ask(self)], None
         except NotFound as error:
-            found, missing = [], error
+            answers, missing = [], error
         now = self.now()
         if now is not self:
             return now.in_force(ask)
         if missing is not None:
             raise missing
-        return found[0]
+        return answers[0]
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -258,9 +258,9 @@ def number(*parts: str) -> int:
     """Return an inode number from the parts of an identity: 63 bits make a collision in a billion files unlikely."""
     hasher = _HASHER.copy()
     hasher.update("\0".join(parts).encode("utf-8", "surrogateescape"))
-    found: int = _NUMBER.unpack(hasher.digest())[0]
+    bits: int = _NUMBER.unpack(hasher.digest())[0]
     # Without the sign bit, which some tools mishandle; never 0 (no inode) or 1 (the root).
-    return (found >> 1) + 2
+    return (bits >> 1) + 2
 
 
 @lru_cache(4096)

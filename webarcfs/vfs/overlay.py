@@ -81,34 +81,38 @@ class Owners:
         """Return the maker of a file or folder, as long as it belongs to the maker; else None."""
         if place is None or not (self._files or self._folders):
             return None
-        made = self._files.get((place, path)) or self._folders.get((place, path))
-        return None if made is None or (made.until is not None and made.until < time.monotonic()) else made
+        ownership = self._files.get((place, path)) or self._folders.get((place, path))
+        return (
+            None
+            if ownership is None or (ownership.until is not None and ownership.until < time.monotonic())
+            else ownership
+        )
 
     def settles(self, place: ArcVersion | None, path: str) -> int | str | None:
         """Return when a provisional file settles, in seconds since 1970, or OPEN or EMPTY; None if it is final."""
         if not self.settle or place is None:
             return None
-        made = self._files.get((place, path))
-        if made is None or made.is_open:
-            return None if made is None else OPEN
-        return EMPTY if made.until is None else made.settles_at
+        ownership = self._files.get((place, path))
+        if ownership is None or ownership.is_open:
+            return None if ownership is None else OPEN
+        return EMPTY if ownership.until is None else ownership.settles_at
 
-    def file(self, place: ArcVersion, path: str, made: Ownership) -> None:
+    def file(self, place: ArcVersion, path: str, ownership: Ownership) -> None:
         """Note a new file."""
         with self._lock:
-            self._files[place, path] = made
+            self._files[place, path] = ownership
 
-    def folder(self, place: ArcVersion, path: str, made: Ownership) -> None:
+    def folder(self, place: ArcVersion, path: str, ownership: Ownership) -> None:
         """Note a new folder."""
         with self._lock:
-            self._folders[place, path] = made
+            self._folders[place, path] = ownership
             if len(self._folders) > MOST_FOLDERS:
                 del self._folders[next(iter(self._folders))]
 
     def folder_maker(self, place: ArcVersion, path: str) -> int | None:
         """Return the user who made a folder, or None."""
-        made = self._folders.get((place, path))
-        return made.uid if made is not None else None
+        ownership = self._folders.get((place, path))
+        return ownership.uid if ownership is not None else None
 
     def folder_removed(self, place: ArcVersion, path: str) -> None:
         """Forget a folder that was removed."""
@@ -123,20 +127,20 @@ class Owners:
     def renamed(self, place: ArcVersion, old: str, new: str) -> None:
         """Note a file's new name."""
         with self._lock:
-            made = self._files.pop((place, old), None)
-            if made is not None:
-                self._files[place, new] = made
+            ownership = self._files.pop((place, old), None)
+            if ownership is not None:
+                self._files[place, new] = ownership
 
     def closed(self, place: ArcVersion, path: str, *, is_empty: bool = False) -> None:
         """Note the close of a file's last handle: it belongs to its maker for a while more."""
         with self._lock:
-            made = self._files.get((place, path))
-            if made is None:
+            ownership = self._files.get((place, path))
+            if ownership is None:
                 return
             seconds = self.settle or GRACE
             until = None if is_empty and self.settle else time.monotonic() + seconds
             at = round(time.time() + seconds)
-            self._files[place, path] = Ownership(made.uid, until, False, bool(self.settle), at)
+            self._files[place, path] = Ownership(ownership.uid, until, False, bool(self.settle), at)
 
     def reopened(self, place: ArcVersion, path: str, uid: int) -> bool:
         """Note that the maker of a closed, provisional file opens it again, which keeps it from settling.
@@ -151,32 +155,34 @@ class Owners:
         Return what it was for `let_go`; None as `reopened` returns False.
         """
         with self._lock:
-            made = self._files.get((place, path))
-            if made is None or made.is_open or not made.is_writable or made.uid != uid:
+            ownership = self._files.get((place, path))
+            if ownership is None or ownership.is_open or not ownership.is_writable or ownership.uid != uid:
                 return None
-            if made.until is not None and made.until < time.monotonic():
+            if ownership.until is not None and ownership.until < time.monotonic():
                 return None
             self._files[place, path] = Ownership(uid)
-            return made
+            return ownership
 
-    def let_go(self, place: ArcVersion, path: str, made: Ownership) -> None:
+    def let_go(self, place: ArcVersion, path: str, ownership: Ownership) -> None:
         """Let a file settle as before, unless it was removed."""
         with self._lock:
             if (place, path) in self._files:
-                self._files[place, path] = made
+                self._files[place, path] = ownership
 
     def due(self) -> list[tuple[ArcVersion, str]]:
         """Return the provisional files whose time is over."""
         now = time.monotonic()
         with self._lock:
-            return [key for key, made in self._files.items() if made.until is not None and made.until < now]
+            return [
+                key for key, ownership in self._files.items() if ownership.until is not None and ownership.until < now
+            ]
 
     def end(self, *, with_empty: bool) -> None:
         """End the time of all files that are closed."""
         with self._lock:
-            for key, made in self._files.items():
-                if not made.is_open and (with_empty or made.until is not None):
-                    self._files[key] = Ownership(made.uid, 0.0, False, made.is_writable, round(time.time()))
+            for key, ownership in self._files.items():
+                if not ownership.is_open and (with_empty or ownership.until is not None):
+                    self._files[key] = Ownership(ownership.uid, 0.0, False, ownership.is_writable, round(time.time()))
 
     def forget(self) -> None:
         """Forget makers whose time is over, unless their files settle first. Called periodically."""
@@ -274,14 +280,14 @@ class Overlay:
     def get(self, place: ArcVersion | None, folder: str, name: str) -> OverlayEntry | None:
         """Return the overlay's entry of a name in a folder of an ARC, or None."""
         folders = self._folders.get(place) if self._folders and place is not None else None
-        found = folders.get(folder) if folders is not None else None
-        return found.get(name) if found is not None else None
+        entries = folders.get(folder) if folders is not None else None
+        return entries.get(name) if entries is not None else None
 
     def listing(self, place: ArcVersion | None, folder: str) -> Mapping[str, OverlayEntry]:
         """Return all overlay entries of a folder."""
         folders = self._folders.get(place) if self._folders and place is not None else None
-        found = folders.get(folder) if folders is not None else None
-        return dict(found) if found else _NOTHING
+        entries = folders.get(folder) if folders is not None else None
+        return dict(entries) if entries else _NOTHING
 
     def size(self, blob: str) -> int | None:
         """Return the size of a pending or superseded blob, or None."""
@@ -303,7 +309,7 @@ class Overlay:
 
     # -- events of writing -------------------------------------------------------------------------------------------
 
-    def reserve(self, place: ArcVersion, path: str, item: OverlayEntry, made: Ownership) -> bool:
+    def reserve(self, place: ArcVersion, path: str, item: OverlayEntry, ownership: Ownership) -> bool:
         """Add a new name; return False if the overlay already has it."""
         folder, name = _split(path)
         with self._lock:
@@ -311,7 +317,7 @@ class Overlay:
             if name in items and not is_gone(items[name]):
                 return False
             items[name] = item
-            (self.makers.folder if isinstance(item, Entry) else self.makers.file)(place, path, made)
+            (self.makers.folder if isinstance(item, Entry) else self.makers.file)(place, path, ownership)
         return True
 
     def confirmed(self, place: ArcVersion, path: str, pending: PendingFile, shown: Node | None = None) -> None:
@@ -401,7 +407,7 @@ class Overlay:
         with self._lock:
             item = self._item(place, path)
             inside = self._folders.get(place, {}).get(path, {})
-            if not isinstance(item, Entry) or not item.is_tree or any(not is_gone(each) for each in inside.values()):
+            if not isinstance(item, Entry) or not item.is_tree or any(not is_gone(entry) for entry in inside.values()):
                 return False
             self._remove(place, path)
             self.makers.folder_removed(place, path)
@@ -443,8 +449,8 @@ class Overlay:
     def committed(self, domain: str, numbers: Container[Number]) -> None:
         """Note that git has the additions with these journal numbers; the states do not show them yet."""
         with self._lock:
-            for each in self._pending.get(domain, {}).values():
-                each.committed = each.committed or each.number in numbers
+            for pending in self._pending.get(domain, {}).values():
+                pending.committed = pending.committed or pending.number in numbers
             for key in [key for key, number in self._leaving.items() if key[0].domain == domain and number in numbers]:
                 del self._leaving[key]
             self._note_committed(domain)
@@ -452,8 +458,8 @@ class Overlay:
     def renumbered(self, domain: str, numbers: Mapping[Number, Number]) -> None:
         """Note that the journal has additions under new numbers: they were written again."""
         with self._lock:
-            for each in self._pending.get(domain, {}).values():
-                each.number = numbers.get(each.number, each.number)
+            for pending in self._pending.get(domain, {}).values():
+                pending.number = numbers.get(pending.number, pending.number)
             for key, number in self._leaving.items():
                 self._leaving[key] = numbers.get(number, number)
 
@@ -465,15 +471,17 @@ class Overlay:
     def committed_files(self, domain: str) -> list[CommittedFile]:
         """Return the additions that git has: a state that is read after this call may replace them."""
         with self._lock:
-            found = [(key, each.blob) for key, each in self._pending.get(domain, {}).items() if each.committed]
-        return [(place, path, Entry(_split(path)[1], blob, False)) for (place, path), blob in found]
+            committed = [
+                (key, pending.blob) for key, pending in self._pending.get(domain, {}).items() if pending.committed
+            ]
+        return [(place, path, Entry(_split(path)[1], blob, False)) for (place, path), blob in committed]
 
     def drop(self, files: Sequence[CommittedFile]) -> None:
         """Remove these files: a state with them is in force."""
         with self._lock:
             for place, path, entry in files:
-                each = self._pending.get(place.domain, {}).get((place, path))
-                if each is not None and each.blob == entry.oid and each.committed:
+                pending = self._pending.get(place.domain, {}).get((place, path))
+                if pending is not None and pending.blob == entry.oid and pending.committed:
                     self._let_go(self._pending[place.domain].pop((place, path)))
                     if self._item(place, path) == entry:
                         self._remove(place, path)
@@ -502,7 +510,7 @@ class Overlay:
                     yield place, [f"{folder}/{name}" if folder else name for folder, name, _ in items]
 
     def _note_committed(self, domain: str) -> None:
-        some = any(each.committed for each in self._pending.get(domain, {}).values())
+        some = any(pending.committed for pending in self._pending.get(domain, {}).values())
         (self._late.add if some else self._late.discard)(domain)
 
     # ----------------------------------------------------------------------------------------------------------------

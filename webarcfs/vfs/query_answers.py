@@ -122,7 +122,7 @@ class Discarded:
             ids = self._catalogue.discarded()
             if ids != self._ids:
                 domains: dict[str, set[str]] = {}
-                for record in (self._catalogue.read(each)[0] for each in ids):
+                for record in (self._catalogue.read(record_id)[0] for record_id in ids):
                     for part in record.parts:
                         domains.setdefault(part.tag.domain, set()).add(str(part.tag))
                 self._domains = {domain: frozenset(tags) for domain, tags in domains.items()}
@@ -193,19 +193,19 @@ class QueryAnswer:
 
         Threads that waited for another thread's run share its result, including its error: each run takes as long.
         """
-        found = self._hits
-        if found is None:
+        answer = self._hits
+        if answer is None:
             known = self._failure
             with self._lock:
-                found, failure = self._hits, self._failure
-                if found is None and failure is not None and failure is not known:
+                answer, failure = self._hits, self._failure
+                if answer is None and failure is not None and failure is not known:
                     raise type(failure)(str(failure))
-                if found is None and not self._dropped:
-                    found = self._looked()
-                    self._hits = None if self._dropped else found
-        if found is None:
+                if answer is None and not self._dropped:
+                    answer = self._looked()
+                    self._hits = None if self._dropped else answer
+        if answer is None:
             raise LookAgain("the answer had to give way to others; ask again")
-        return found
+        return answer
 
     def _looked(self) -> Hits:
         try:
@@ -351,22 +351,22 @@ class _Counter:
     def stamp(self) -> Stamp:
         try:
             with self._lock:
-                found = self._path.stat()
-                if (found.st_dev, found.st_ino) != self._file:
+                status = self._path.stat()
+                if (status.st_dev, status.st_ino) != self._file:
                     self._open()
-                found = os.fstat(self._fd)
+                status = os.fstat(self._fd)
                 counter = os.pread(self._fd, *_COUNTER)
         except FileNotFoundError:
             what = f"there is no {self._path} yet; a crawl makes it, or `webarc-agent recover`"
             raise self._archive.missing(what) from None
-        return Stamp(found.st_ino, found.st_size, found.st_mtime_ns, counter)
+        return Stamp(status.st_ino, status.st_size, status.st_mtime_ns, counter)
 
     def _open(self) -> None:
         new = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         if self._fd >= 0:
             os.close(self._fd)
-        found = os.fstat(new)
-        self._fd, self._file = new, (found.st_dev, found.st_ino)
+        status = os.fstat(new)
+        self._fd, self._file = new, (status.st_dev, status.st_ino)
 
 
 @contextmanager
@@ -376,10 +376,10 @@ def _told(name: str) -> Iterator[None]:
         yield
     except (BadCondition, NotFound, TookTooLong, TooMany, Busy) as error:
         # Always one line, and without the mark below it that a terminal would show.
-        said = " | ".join(line for line in str(error).splitlines() if not line.startswith("  "))
-        if "never closed" in said:  # the text after a slash is another name
-            said += f" | {SLASH}"
-        refused = unanswered(name, said)
+        message = " | ".join(line for line in str(error).splitlines() if not line.startswith("  "))
+        if "never closed" in message:  # the text after a slash is another name
+            message += f" | {SLASH}"
+        refused = unanswered(name, message)
         raise (refused if isinstance(error, BadCondition) else error) from None
 
 
@@ -414,8 +414,8 @@ class Searches(Queries):
             raise NotFound("searches need more libraries: pip install 'webarcfs[search]'")
         from webarcfs.search import generations  # noqa: PLC0415 # of the extra `search`
 
-        found = generations.state(self._archive)
-        return self._with_discarded(Stamp(found.st_ino, found.st_size, found.st_mtime_ns, b""))
+        status = generations.state(self._archive)
+        return self._with_discarded(Stamp(status.st_ino, status.st_size, status.st_mtime_ns, b""))
 
     def _checked(self, name: str) -> Look:
         from webarcfs.search.query_language import parse_search  # noqa: PLC0415 # few mounts are searched

@@ -94,8 +94,8 @@ def _snapshot_state(view: View, domain: DomainState, tag: str) -> ShownState:
     commit, name, mark = domain.reader.commit(domain.tags[tag]), domain.name, domain.mark
 
     def now() -> ShownState:
-        found = view.domain(name)
-        return state if found.mark is mark else _snapshot_state(view, found, tag)
+        domain_state = view.domain(name)
+        return state if domain_state.mark is mark else _snapshot_state(view, domain_state, tag)
 
     state = ShownState(domain.reader, commit.message.tag, commit.tree, now, tag)
     return state
@@ -170,7 +170,7 @@ class RecordFolder(Folder):
 
     def attrs(self) -> Attrs:
         return Attrs(
-            self.kind, 0, min((seconds(each.tag.crawl_time) for each in self.parts.values()), default=0), self.ino
+            self.kind, 0, min((seconds(part.tag.crawl_time) for part in self.parts.values()), default=0), self.ino
         )
 
     def names(self) -> Iterator[str]:
@@ -421,8 +421,8 @@ def _current_state(view: View, domain: DomainState) -> ShownState:
     name, mark = domain.name, domain.mark
 
     def now() -> ShownState:
-        found = view.domain(name)
-        return state if found.mark is mark else _current_state(view, found)
+        domain_state = view.domain(name)
+        return state if domain_state.mark is mark else _current_state(view, domain_state)
 
     state = ShownState(domain.reader, domain.main.message.tag, domain.main.tree, now, is_older=domain.is_older)
     return state

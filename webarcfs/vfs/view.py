@@ -93,13 +93,13 @@ class Changes:
     def pending(self) -> PendingLines | None:
         """Return the lines that are not shown yet; None without a change. Only the view's thread calls it."""
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except FileNotFoundError:
             return None
-        seen = (found.st_dev, found.st_ino, found.st_size)
+        seen = (status.st_dev, status.st_ino, status.st_size)
         if seen == self._seen:
             return None
-        grown = seen[:2] == self._seen[:2] and found.st_size >= self._end
+        grown = seen[:2] == self._seen[:2] and status.st_size >= self._end
         fd = self._fd if grown else os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         self._seen = seen
         return _whole_lines(fd, self._end if grown else 0)
@@ -196,19 +196,19 @@ class SchemaFolder(Folder):
         return Attrs(self.kind, 0, time, self.ino)
 
     def names(self) -> Iterator[str]:
-        found = stamps(self.path)
-        if not found and not self.archive.is_there:
+        stamps_by_name = stamps(self.path)
+        if not stamps_by_name and not self.archive.is_there:
             raise self.archive.missing("schemas")
-        return iter(sorted(found.keys() | self.drafts.keys()))
+        return iter(sorted(stamps_by_name.keys() | self.drafts.keys()))
 
     def lookup(self, name: str) -> Node:
         draft = self.drafts.get(name)
         if draft is not None:
             return draft
-        found = _stamp(self.path / name) if NAME.fullmatch(name) else None
-        if found is None:
+        stamp = _stamp(self.path / name) if NAME.fullmatch(name) else None
+        if stamp is None:
             raise self.archive.missing(f"there is no schema {name!r}")
-        return SchemaFile(self.path / name, found)
+        return SchemaFile(self.path / name, stamp)
 
 
 @dataclass(frozen=True)
@@ -269,16 +269,16 @@ def stamps(folder: Path) -> dict[str, Stamp]:
         names = [path.name for path in folder.iterdir() if NAME.fullmatch(path.name)]
     except OSError:
         return {}
-    return {name: found for name in names if (found := _stamp(folder / name)) is not None}
+    return {name: stamp for name in names if (stamp := _stamp(folder / name)) is not None}
 
 
 def _stamp(path: Path) -> Stamp | None:
     """Return the stamp of a regular file; None for a link, which might lead to files outside."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError:
         return None
-    return (found.st_mtime_ns, found.st_size, found.st_ino) if stat.S_ISREG(found.st_mode) else None
+    return (status.st_mtime_ns, status.st_size, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
 # == view =============================================================================================================
@@ -401,12 +401,12 @@ class View:
 
     def _follow(self, moved: set[str], tags: Sequence[CommitTag]) -> None:
         """Take over the states that moved, those of `tags` among them, and invalidate what changed."""
-        committed = [(name, found) for name in moved if (found := self.overlay.committed_files(name))]
+        committed = [(name, files) for name in moved if (files := self.overlay.committed_files(name))]
         changes = [self._states.renewed(name) for name in moved]
         if self.listener is not None and changes:
             self.listener.moved(changes, tags)
-        for name, found in committed:
-            self._settle(name, found)
+        for name, committed_files in committed:
+            self._settle(name, committed_files)
         for change in changes:
             self._forget_empty(change)
 

@@ -50,7 +50,9 @@ class Packing:
     def after(self, begin: int) -> tuple[int, int] | None:
         """Return position and place of the first piece after the position `begin`, if it was seen."""
         return (
-            (begin + 1, begin + 1) if self.is_plain else next((each for each in self.starts if each[0] > begin), None)
+            (begin + 1, begin + 1)
+            if self.is_plain
+            else next((start for start in self.starts if start[0] > begin), None)
         )
 
     def go_to(self, position: int, place: int) -> None:
@@ -114,7 +116,7 @@ class ByteStream:
 
     def broken_before(self, end: int) -> bool:
         """Whether bytes after the last `mark`, and before `end`, were lost to damage."""
-        return any(each < end for each in self._packing.breaks)
+        return any(position < end for position in self._packing.breaks)
 
     def peek(self, size: int) -> bytes:
         """Return the next bytes without consuming them; fewer only at the end."""
@@ -134,10 +136,10 @@ class ByteStream:
         """Return the next line with its end without consuming it, or the first `limit` bytes of a longer one."""
         size = 256
         while True:
-            found = self.peek(min(size, limit))
-            end = found.find(b"\n") + 1
-            if end or len(found) < size or size >= limit:
-                return found[:end] if end else found
+            peeked = self.peek(min(size, limit))
+            end = peeked.find(b"\n") + 1
+            if end or len(peeked) < size or size >= limit:
+                return peeked[:end] if end else peeked
             size *= 2
 
     def readline(self, limit: int) -> bytes:
@@ -158,10 +160,10 @@ class ByteStream:
     def mark(self) -> bool:
         """Begin a record: `resync` will not go back further. Returns False if bytes before it were damaged."""
         packing = self._packing
-        later = [each for each in packing.breaks if each > self.position]
+        later = [position for position in packing.breaks if position > self.position]
         damaged = len(later) < len(packing.breaks)
         packing.breaks = later
-        packing.starts = [each for each in packing.starts if each[0] > self.position]
+        packing.starts = [start for start in packing.starts if start[0] > self.position]
         return not damaged
 
     def resync(self, begin: int, find: Callable[[bytes], int]) -> bool:
@@ -169,12 +171,12 @@ class ByteStream:
 
         `find` returns where a record starts in its argument, behind the end of a line; -1 without one.
         """
-        found = self._packing.after(begin)
-        if found:
+        piece = self._packing.after(begin)
+        if piece:
             self._buffer.clear()
-            self.position = found[0]
-            self._packing.go_to(*found)
-        before = b"\n" if found and not self._packing.is_plain else b""  # pieces begin with records
+            self.position = piece[0]
+            self._packing.go_to(*piece)
+        before = b"\n" if piece and not self._packing.is_plain else b""  # pieces begin with records
         while data := before + self.peek(CHUNK):
             if (start := find(data)) >= 0:
                 self._skip(start - len(before))
@@ -249,15 +251,15 @@ class Gzip(Packing):
         """Begin the next member in the input; skip other bytes. Returns False if more input is needed."""
         while len(self._input) < len(MAGIC) and self._feed():
             pass
-        found = self._input.find(MAGIC)
-        passed = self._input[:found] if found >= 0 else self._input
+        offset = self._input.find(MAGIC)
+        passed = self._input[:offset] if offset >= 0 else self._input
         if passed.strip(b"\0"):
             self.breaks.append(self.out)
-        if found < 0:
+        if offset < 0:
             keep = 0 if self._input_end >= self.size else len(MAGIC) - 1
             self._input = self._input[len(self._input) - keep :]
             return False if self._feed() else self._no_more()
-        self._input = self._input[found:]
+        self._input = self._input[offset:]
         self._member = zlib.decompressobj(GZIP)
         self._member_start = self._input_end - len(self._input)
         self._member_out = 0

@@ -127,16 +127,16 @@ def records(stream: ByteStream, form: RecordForm, complain: Complain) -> Iterato
         begin = stream.position
         if not stream.mark():
             complain("damaged compressed data", begin)
-        found = form.record(stream)
-        if found is None:
+        record = form.record(stream)
+        if record is None:
             continue
-        if isinstance(found, Record):
-            yield found
-            if found.whole():
+        if isinstance(record, Record):
+            yield record
+            if record.whole():
                 continue
-            found = Broken("a record that is cut off, damaged, or not what its length or digest says")
+            record = Broken("a record that is cut off, damaged, or not what its length or digest says")
         broken += 1
-        complain(found.what, begin)
+        complain(record.what, begin)
         if broken > MOST_BROKEN:
             complain("so many broken records that the rest was left", begin)
             return
@@ -153,8 +153,8 @@ class WarcForm:
 
     def find(self, data: bytes) -> int:
         """Return where a record starts in `data`, behind the end of a line; -1 without one."""
-        found = _START.search(data)
-        return found.start() if found else -1
+        match = _START.search(data)
+        return match.start() if match else -1
 
     def record(self, stream: ByteStream) -> Record | Broken:
         """Return the record that begins here, its head read."""
@@ -220,7 +220,7 @@ class ArcForm:
 
     def find(self, data: bytes) -> int:
         """Return where a record starts in `data`, behind the end of a line; -1 without one."""
-        return next((found.start() for found in _LINE.finditer(data) if _parsed(found[0])), -1)
+        return next((match.start() for match in _LINE.finditer(data) if _parsed(match[0])), -1)
 
     def record(self, stream: ByteStream) -> Record | Broken | None:
         """Return the record that begins here, its line read; None for the description of the file."""
@@ -245,14 +245,14 @@ class ArcForm:
     def follows(self, stream: ByteStream) -> bool:
         """Return whether a record ends here."""
         for size in (1 << 11, _LONGEST_LINE + _MOST_BLANK):
-            found = stream.peek(size)
-            after = found.lstrip(b"\r\n\0")
-            if len(found) - len(after) > _MOST_BLANK or not after:
+            ahead = stream.peek(size)
+            after = ahead.lstrip(b"\r\n\0")
+            if len(ahead) - len(after) > _MOST_BLANK or not after:
                 return not after
             line, end, _ = after.partition(b"\n")
             if end:
                 return line.startswith(MAGIC) or _parsed(line + end) is not None
-            if len(found) < size:
+            if len(ahead) < size:
                 return _BEGUN.match(after) is not None
         return False
 

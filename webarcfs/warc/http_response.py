@@ -58,11 +58,11 @@ def parse_date(text: str) -> datetime | None:
     east = timedelta(hours=hours, minutes=minutes) * (-1 if sign == "-" else 1)
     parts = [int(part) for part in (*match.groups()[:6], *match.groups()[9:]) if part is not None]
     try:
-        found = datetime(*(parts + [1, 1][: max(3 - len(parts), 0)]), tzinfo=UTC)  # type: ignore[arg-type,misc]
-        found = (found - east + timedelta(seconds=leap)).astimezone(CET)
+        date = datetime(*(parts + [1, 1][: max(3 - len(parts), 0)]), tzinfo=UTC)  # type: ignore[arg-type,misc]
+        date = (date - east + timedelta(seconds=leap)).astimezone(CET)
     except (ValueError, OverflowError):
         return None
-    return found if _OLDEST <= found <= now() + _CLOCK_SKEW else None
+    return date if _OLDEST <= date <= now() + _CLOCK_SKEW else None
 
 
 def nanoseconds_of(text: str) -> int:
@@ -110,8 +110,8 @@ def declared_digest(text: str) -> Digest | None:
         if len(value) == 2 * size:
             return Digest(algorithm, bytes.fromhex(value))
         value = value.rstrip("=").upper()
-        found = base64.b32decode(value + "=" * (-len(value) % 8))
-        return Digest(algorithm, found) if len(found) == size else None
+        digest = base64.b32decode(value + "=" * (-len(value) % 8))
+        return Digest(algorithm, digest) if len(digest) == size else None
     return None
 
 
@@ -178,16 +178,16 @@ class Head:
     @property
     def length(self) -> int | None:
         """Content-Length, if it gives the length of the body (RFC 9112 section 6.3); else None."""
-        if self.get("transfer-encoding") or not (found := _CONTENT_LENGTH.fullmatch(self.get("content-length"))):
+        if self.get("transfer-encoding") or not (match := _CONTENT_LENGTH.fullmatch(self.get("content-length"))):
             return None
-        digits = found[1].lstrip("0") or "0"
+        digits = match[1].lstrip("0") or "0"
         return int(digits) if len(digits) < len(str(_BEYOND)) else _BEYOND
 
     @property
     def document_status(self) -> int:
         """The status of the document: 200 for a 206 that says that it is the whole. The head stays as it was sent."""
-        found = _WHOLE_RANGE.fullmatch(self.get("content-range")) if self.status == _PARTIAL else None
-        return _OK if found is not None and int(found[1]) + 1 == int(found[2]) else self.status
+        match = _WHOLE_RANGE.fullmatch(self.get("content-range")) if self.status == _PARTIAL else None
+        return _OK if match is not None and int(match[1]) + 1 == int(match[2]) else self.status
 
     @property
     def has_bad_length(self) -> bool:
@@ -237,11 +237,11 @@ def is_whole(head: Head, size: int) -> bool:
 
     Browsers ask for videos and audio as the range from their first byte on.
     """
-    found = _WHOLE_RANGE.fullmatch(head.get("content-range"))
-    if head.status != _PARTIAL or found is None or int(found[1]) + 1 != int(found[2]):
+    match = _WHOLE_RANGE.fullmatch(head.get("content-range"))
+    if head.status != _PARTIAL or match is None or int(match[1]) + 1 != int(match[2]):
         return False
     is_coded = bool(head.get("transfer-encoding") or head.get("content-encoding"))
-    return is_coded or size == int(found[2])
+    return is_coded or size == int(match[2])
 
 
 def read_head(stream: Readable) -> bytes:
@@ -296,7 +296,7 @@ _DROPPED = frozenset({
 })  # fmt: skip
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-_PHRASES = {each.value: each.phrase for each in HTTPStatus}
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
 def response_head(head: bytes, size: int, status: int, known: Sequence[tuple[str, str]] = ()) -> bytes:

@@ -115,14 +115,14 @@ class Zstd(Packing):
 
     def _begin(self, place: int, head: bytes) -> bool:
         try:
-            told = self._library.get_frame_parameters(head)
+            parameters = self._library.get_frame_parameters(head)
             size = self._library.frame_header_size(head)
             self._frame = self._decompressor.decompressobj()
             self._frame.decompress(head[:size])
         except self._library.ZstdError:
             self._frame = None
             return False
-        self._has_checksum = told.has_checksum
+        self._has_checksum = parameters.has_checksum
         self._frame_start, self._frame_out = place, 0
         self.file.seek(place + size)
         self.starts.append((self.out, place))
@@ -134,8 +134,8 @@ class Zstd(Packing):
         self._enter(place + 1)
         while data := self.file.read(CHUNK):
             start = self.file.tell() - len(data)
-            if found := _START.search(data):
-                self.file.seek(start + found.start())
+            if match := _START.search(data):
+                self.file.seek(start + match.start())
                 return True
             if len(data) == CHUNK:
                 self.file.seek(-len(MAGIC) + 1, 1)

@@ -33,7 +33,7 @@ def show_people(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     known = visit.desk.persons.all()
     chosen = visit.form.one("was") if visit.is_typed else visit.parameter("key")
     person = known.get(chosen)
-    roles = tuple((str(each), text(words.ROLES[each])) for each in Role)
+    roles = tuple((str(role), text(words.ROLES[role])) for role in Role)
     fields = (
         FormField(name="key", label=text(words.msgid("Short name")), value=visit.typed("key", chosen),
                   kind="told" if person is not None else "text",
@@ -51,11 +51,18 @@ def show_people(visit: DeskVisit, _: Mapping[str, str]) -> Response:
                   help=text(words.msgid("Empty: it stays as it is. The person may change it."))),
     )  # fmt: skip
     rows = tuple(
-        PersonRow(each.key, each.name, str(each.role), each.unix, bool(each.password), tuple(sorted(RIGHTS[each.role])))
-        for each in known.values()
+        PersonRow(
+            person.key,
+            person.name,
+            str(person.role),
+            person.unix,
+            bool(person.password),
+            tuple(sorted(RIGHTS[person.role])),
+        )
+        for person in known.values()
     )
-    told = tuple((str(role), tuple(sorted(map(str, RIGHTS[role])))) for role in Role)
-    view = PeoplePage(rows, fields, person.key if person is not None else "", str(visit.desk.persons.state()), told)
+    rights = tuple((str(role), tuple(sorted(map(str, RIGHTS[role])))) for role in Role)
+    view = PeoplePage(rows, fields, person.key if person is not None else "", str(visit.desk.persons.state()), rights)
     return visit.page(view)
 
 
@@ -89,8 +96,8 @@ def remove(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 def _must_be_current(visit: DeskVisit) -> None:
     """Raises Busy where people.toml changed since the form was made."""
     if visit.form.token.state != str(visit.desk.persons.state()):
-        said = words.msgid("people.toml was changed meanwhile. Nothing was saved; what you typed is still here.")
-        raise Busy(visit.desk.said(said, visit.language))
+        message = words.msgid("people.toml was changed meanwhile. Nothing was saved; what you typed is still here.")
+        raise Busy(visit.desk.said(message, visit.language))
 
 
 def password(visit: DeskVisit, _: Mapping[str, str]) -> Response:
@@ -105,10 +112,10 @@ def set_password(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         raise UsageError(desk.said(words.msgid("The password until now is wrong."), visit.language))
     if form.raw("password") != form.raw("again"):
         raise UsageError(desk.said(words.msgid("The two new passwords differ."), visit.language))
-    made = login.hashed(form.raw("password"))
-    people.set_password(desk.archive, visit.person.key, made, visit.acting)
+    password_hash = login.hashed(form.raw("password"))
+    people.set_password(desk.archive, visit.person.key, password_hash, visit.acting)
     desk.sessions.end_of(visit.person.key, but=visit.session)
-    visit.session.password = made
+    visit.session.password = password_hash
     response = visit.led("/password", words.msgid("The password was changed."))
     desk.set_cookie(response, desk.sessions.renew(visit.session))
     return response
@@ -163,9 +170,9 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
                   placeholder="2030-01-01", help=text(words.msgid("Empty: it stays until it is lifted."))),
     )  # fmt: skip
     closed = tuple(
-        (each.name, str(each.closed_for), 0)
-        for each in visit.desk.settings().publications
-        if each.closed_for is not None
+        (publication.name, str(publication.closed_for), 0)
+        for publication in visit.desk.settings().publications
+        if publication.closed_for is not None
     )
     view = AccessPage(
         rules=tuple(map(_row, reversed(_by_id(rules)))), closed=closed, fields=fields, state="", fault=fault
@@ -183,7 +190,7 @@ def _by_id(rules: Iterable[AccessRule]) -> list[list[AccessRule]]:
 
 def _row(rules: Sequence[AccessRule]) -> RuleRow:
     rule = rules[0]
-    ends = ["" if each is None else format_time(each) for each in (rule.after, rule.before)]
+    ends = ["" if end is None else format_time(end) for end in (rule.after, rule.before)]
     return RuleRow(
         id=rule.id,
         addresses=tuple(spelling.url or spelling.key for spelling in rules),
@@ -213,13 +220,13 @@ def withhold(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     for withheld in added:
         url = withheld.rules[0].url
         if withheld.count == 0:
-            told = text(words.msgid("No archived address is %(url)s. It holds for what is captured later."))
-            visit.desk.sessions.say(visit.session, "fault", told % {"url": url})
+            message = text(words.msgid("No archived address is %(url)s. It holds for what is captured later."))
+            visit.desk.sessions.say(visit.session, "fault", message % {"url": url})
         elif withheld.count is None:
             visit.desk.sessions.say(visit.session, "done", words.msgid("Readers do not see it any more."))
         else:
-            told = text(words.msgid("Readers do not see %(url)s any more. Archived addresses: %(count)s."))
-            visit.desk.sessions.say(visit.session, "done", told % {"url": url, "count": withheld.count})
+            message = text(words.msgid("Readers do not see %(url)s any more. Archived addresses: %(count)s."))
+            visit.desk.sessions.say(visit.session, "done", message % {"url": url, "count": withheld.count})
     return visit.led("/access")
 
 

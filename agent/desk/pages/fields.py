@@ -14,20 +14,20 @@ from webarcfs.archive.catalogue.workflow import ABOUT, may_edit
 from webarcfs.room.pages.records import GROUPS
 
 
-def of_field(visit: DeskVisit, each: Field, value: str, *, is_told: bool = False, now: str | None = None) -> FormField:
+def of_field(visit: DeskVisit, field: Field, value: str, *, is_told: bool = False, now: str | None = None) -> FormField:
     """Return a field of a record. The English help names seed 2's German term, by which archivists know it."""
-    is_area = each.name.casefold().endswith("remarks") or "\n" in value
-    label, help_text = words.of_field(each, visit.language)
+    is_area = field.name.casefold().endswith("remarks") or "\n" in value
+    label, help_text = words.of_field(field, visit.language)
     faults = visit.problem.faults if visit.problem is not None else {}
     return FormField(
-        name=each.name,
+        name=field.name,
         label=label,
         value=value,
         kind="told" if is_told else "area" if is_area else "text",
         help=help_text,
-        fault=faults.get(each.name, ""),
+        fault=faults.get(field.name, ""),
         now=now,
-        number=each.number,
+        number=field.number,
     )
 
 
@@ -38,19 +38,19 @@ def sets_of(visit: DeskVisit, record: Record, groups: Iterable[tuple[str, tuple[
     """
     role = visit.person.role
     is_conflict = visit.problem is not None and visit.problem.status == 409
-    found = [FieldSet(words.ABOUT, tuple(_about(visit, record, is_conflict=is_conflict)))]
+    field_sets = [FieldSet(words.ABOUT, tuple(_about(visit, record, is_conflict=is_conflict)))]
     for number, members in groups:
         shown = []
-        for each in members:
-            value = record.text(each.number)
-            if may_edit(each, role, is_fetched=bool(record.parts)):
-                typed = visit.typed(each.name, value)
-                shown.append(of_field(visit, each, typed, now=value if is_conflict and typed != value else None))
+        for field in members:
+            value = record.text(field.number)
+            if may_edit(field, role, is_fetched=bool(record.parts)):
+                typed = visit.typed(field.name, value)
+                shown.append(of_field(visit, field, typed, now=value if is_conflict and typed != value else None))
             elif value:
-                shown.append(of_field(visit, each, value, is_told=True))
+                shown.append(of_field(visit, field, value, is_told=True))
         if shown:
-            found.append(FieldSet(GROUPS[number], tuple(shown), is_open=number == "1"))
-    return tuple(found)
+            field_sets.append(FieldSet(GROUPS[number], tuple(shown), is_open=number == "1"))
+    return tuple(field_sets)
 
 
 def _about(visit: DeskVisit, record: Record, *, is_conflict: bool) -> Iterable[FormField]:
@@ -77,28 +77,28 @@ def of_settings(
     hints = get_type_hints(kind)
     text = visit.desk.look_up(visit.language)
     faults = visit.problem.faults if visit.problem is not None else {}
-    found = []
-    for each in dataclasses.fields(kind):
-        if "check" not in each.metadata or each.name in leave_out:
+    form_fields = []
+    for field in dataclasses.fields(kind):
+        if "check" not in field.metadata or field.name in leave_out:
             continue
-        key = each.metadata.get("key", each.name)
+        key = field.metadata.get("key", field.name)
         name = f"{prefix}{key}"
-        value = values.get(each.name, each.default)
+        value = values.get(field.name, field.default)
         shown = as_text(value)
         written = shown if own is None or key in own else ""
-        found.append(
+        form_fields.append(
             FormField(
                 name=name,
                 label=words.label_of_setting(key, text),
                 value=visit.typed(name, written),
-                kind=_kind(hints[each.name], is_open=is_open),
-                help=text(each.metadata["help"]),
-                choices=_choices(each.metadata["check"], value, text, has_default=own is not None),
+                kind=_kind(hints[field.name], is_open=is_open),
+                help=text(field.metadata["help"]),
+                choices=_choices(field.metadata["check"], value, text, has_default=own is not None),
                 fault=faults.get(key, ""),
                 placeholder=shown if own is not None else "",
             )
         )
-    return tuple(found)
+    return tuple(form_fields)
 
 
 def _kind(hint: Any, *, is_open: bool) -> str:
@@ -113,7 +113,7 @@ def _choices(check: Any, value: Any, text: Any, *, has_default: bool) -> tuple[t
     """Return the values that a setting may have, where these are few."""
     words: tuple[str, ...] = ("yes", "no") if isinstance(value, bool) else getattr(check, "words", ())
     first = (("", text("as the archive says")),) if has_default else ()
-    return (*first, *((each, text(each)) for each in words)) if words else ()
+    return (*first, *((word, text(word)) for word in words)) if words else ()
 
 
 def as_text(value: Any) -> str:

@@ -52,28 +52,28 @@ def rows(archive: Archive, job: str, language: str) -> tuple[OrderRow, ...]:
 
 def of_open(given: list[dict[str, Any]], taken: int, language: str) -> tuple[OrderRow, ...]:
     """Return the orders of an open job, which took those up to a number."""
-    return tuple(_row(each, language, is_taken=each["number"] <= taken) for each in given)
+    return tuple(_row(order, language, is_taken=order["number"] <= taken) for order in given)
 
 
 def of_report(summary: Mapping[str, Any], language: str) -> tuple[OrderRow, ...]:
     """Return the orders that a report tells; older reports have no reasons."""
-    return tuple(_row(each, language) for each in _told(summary))
+    return tuple(_row(order, language) for order in _told(summary))
 
 
 def _told(summary: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    told = summary.get("orders")
-    yield from (each for each in told if isinstance(each, dict)) if isinstance(told, list) else ()
+    orders = summary.get("orders")
+    yield from (order for order in orders if isinstance(order, dict)) if isinstance(orders, list) else ()
 
 
-def _row(each: Mapping[str, Any], language: str, *, is_taken: bool = True) -> OrderRow:
-    word, value = str(each.get("order", "")), str(each.get("value", ""))
+def _row(order: Mapping[str, Any], language: str, *, is_taken: bool = True) -> OrderRow:
+    word, value = str(order.get("order", "")), str(order.get("value", ""))
     until = _time(value) if word == job_orders.Word.DEADLINE else None
     return OrderRow(
         what=words.ORDERS.get(word, word),
         value=languages.moment(until, language) if until is not None else value,
-        at=_time(str(each.get("at", ""))),
-        by=str(each.get("by", "")),
-        reason=str(each.get("reason", "")),
+        at=_time(str(order.get("at", ""))),
+        by=str(order.get("by", "")),
+        reason=str(order.get("reason", "")),
         is_taken=is_taken,
     )
 
@@ -97,9 +97,9 @@ _DONE = {
 }  # fmt: skip
 
 
-def give(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+def give(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Give an order. Raises UsageError for one that makes no sense, Busy if another came meanwhile, NotFound."""
-    folder = ordering.find(visit.desk.archive, said["job"])
+    folder = ordering.find(visit.desk.archive, path_params["job"])
     word = visit.form.one("word")
     if visit.form.token.state != str(job_orders.last(folder)):
         late = words.msgid("Somebody gave this job an order meanwhile. Nothing was done; this is how it is now.")
@@ -149,8 +149,8 @@ def running(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 
 def cards(visit: DeskVisit) -> Iterator[JobCard]:
     """Yield the open jobs."""
-    for each in visit.desk.history().open:
-        yield card(visit, each)
+    for job in visit.desk.history().open:
+        yield card(visit, job)
 
 
 def card(visit: DeskVisit, job: JobState) -> JobCard:
@@ -203,13 +203,13 @@ def coming(visit: DeskVisit, most: int = 1) -> list[tuple[str, datetime]]:
     desk = visit.desk
     past = desk.history()
     at = now()
-    key = ("coming", desk.settings_state(), tuple(past.last.values()), tuple(each.job for each in past.open),
+    key = ("coming", desk.settings_state(), tuple(past.last.values()), tuple(job.job for job in past.open),
            int(at.timestamp()) // 60, most)  # fmt: skip
 
     def found() -> list[tuple[str, datetime]]:
         due = [
-            (scheduler.next_due(each, past.runs.get(each.name, ()), at), each.name)
-            for each in desk.settings().publications
+            (scheduler.next_due(publication, past.runs.get(publication.name, ()), at), publication.name)
+            for publication in desk.settings().publications
         ]
         return [(name, time) for time, name in sorted(due)[:most]]
 
@@ -234,12 +234,12 @@ def told(archive: Archive, jobs: tuple[JobState, ...]) -> dict[str, Any]:
     return {
         "agent": agent_status.running(archive) is not None,
         "jobs": {
-            each.job: {
-                "state": str(shown_state(each)), "stage": each.stage, "done": each.done, "known": each.known,
-                "documents": each.documents, "bytes": each.bytes, "held": each.held, "urls": each.urls,
-                "share": min(100, 100 * each.done // each.known) if each.known else 0,
+            job.job: {
+                "state": str(shown_state(job)), "stage": job.stage, "done": job.done, "known": job.known,
+                "documents": job.documents, "bytes": job.bytes, "held": job.held, "urls": job.urls,
+                "share": min(100, 100 * job.done // job.known) if job.known else 0,
             }
-            for each in jobs
+            for job in jobs
         },
         "steps": asked(archive),
     }  # fmt: skip
@@ -247,12 +247,12 @@ def told(archive: Archive, jobs: tuple[JobState, ...]) -> dict[str, Any]:
 
 def asked(archive: Archive) -> dict[str, str]:
     """Return the steps that wait or run, by snapshot: their names, those that failed with a mark."""
-    found: dict[str, list[str]] = {}
+    steps_by_record: dict[str, list[str]] = {}
     for name in stepfolders.waiting(archive):
         record, step = step_of(name) or ("", "")
         mark = "" if stepfolders.failure(archive, name) is None else "!"
-        found.setdefault(record, []).append(f"{step}{mark}")
-    return {record: " ".join(names) for record, names in found.items()}
+        steps_by_record.setdefault(record, []).append(f"{step}{mark}")
+    return {record: " ".join(names) for record, names in steps_by_record.items()}
 
 
 def _finished(visit: DeskVisit) -> Iterator[Link]:
@@ -266,9 +266,9 @@ def _finished(visit: DeskVisit) -> Iterator[Link]:
 # -- the report of a job -----------------------------------------------------------------------------------------------
 
 
-def report(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Show what became of a job. Raises NotFound, Damaged."""
-    archive, job = visit.desk.archive, said["job"]
+    archive, job = visit.desk.archive, path_params["job"]
     folder = archive.reports / job
     if "/" in job or job.startswith(".") or not folder.is_dir():
         raise NotFound(f"there is no report of {job}")
@@ -309,20 +309,20 @@ def _facts(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _tables(archive: Archive, job: str) -> Iterator[ReportTable]:
     """Yield the tables of a job: by status, type, size, server, and what was left out."""
-    sizes: dict[int, list[int]] = {each: [0, 0] for each in _BINS}
-    found = tables.Tables()
+    sizes: dict[int, list[int]] = {bound: [0, 0] for bound in _BINS}
+    log_tables = tables.Tables()
     try:
         with crawl_log.reading(archive.reports / job) as log:
             for number, text in enumerate(log, 1):
-                each = tables.parse(text, number)
-                found.add(each)
-                if each.archived:
-                    bin_ = max(bound for bound in _BINS if each.size >= bound)
+                line = tables.parse(text, number)
+                log_tables.add(line)
+                if line.archived:
+                    bin_ = max(bound for bound in _BINS if line.size >= bound)
                     sizes[bin_][0] += 1
-                    sizes[bin_][1] += each.size
+                    sizes[bin_][1] += line.size
     except NotFound:
         return
-    by_name = dict(found.sorted())
+    by_name = dict(log_tables.sorted())
     for name in ("statuses", "types"):
         yield _table(name, [(key, _meaning(name, key), row.urls, row.bytes) for key, row in by_name[name]])
     yield _table("sizes", [(_size(bound), "", count, size) for bound, (count, size) in sizes.items() if count])

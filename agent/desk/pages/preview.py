@@ -28,25 +28,25 @@ from webarcfs.room.views import ErrorPage, FramePage, Link, MissingPage
 from webarcfs.room.visit import Origins, Visit
 
 
-def begin(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+def begin(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Lead to the first page of a snapshot, or to the one that is asked for. Raises NotFound."""
-    record, _ = Catalogue(visit.desk.archive).read(said["record"])
+    record, _ = Catalogue(visit.desk.archive).read(path_params["record"])
     tag, url = start_of(visit, record, visit.parameter("domain"), visit.parameter("url"))
     token = visit.desk.tokens.preview(visit.session.public, record.id)
     return RedirectResponse(f"/s/{token}{lists.frame_of(tag, url)}", 303, dict(NO_STORE))
 
 
-def shown(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+def shown(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Show a frame, or a notice. Raises NotFound for a token of another session, or one that is over."""
-    found = visit.desk.tokens.of_preview(said["token"])
-    if found is None or found[0] != visit.session.public:
+    preview = visit.desk.tokens.of_preview(path_params["token"])
+    if preview is None or preview[0] != visit.session.public:
         raise NotFound(
             visit.desk.said(words.msgid("This preview is over; open it again from its snapshot."), visit.language)
         )
-    prefix = f"/s/{said['token']}"
+    prefix = f"/s/{path_params['token']}"
     if visit.path.startswith(f"{prefix}/notice/"):
-        return _notice(visit, found[1])
-    return _answer(_Preview(visit, found[1], prefix))
+        return _notice(visit, preview[1])
+    return _answer(_Preview(visit, preview[1], prefix))
 
 
 class _Preview:
@@ -57,14 +57,14 @@ class _Preview:
 
     def render(self, view: object, _: Visit) -> str:
         """Return the HTML of what the room made: its frame in ours, and any other page as a note."""
-        made: object = view
+        page: object = view
         if isinstance(view, FramePage):
-            made = _framed(self, view)
+            page = _framed(self, view)
         elif isinstance(view, MissingPage):
-            made = PreviewNote(words.msgid("This snapshot does not have the page"), view.url, self.record)
+            page = PreviewNote(words.msgid("This snapshot does not have the page"), view.url, self.record)
         elif isinstance(view, ErrorPage):
-            made = PreviewNote(view.heading, view.details, self.record)
-        return self.visit.renderer(made, self.visit)
+            page = PreviewNote(view.heading, view.details, self.record)
+        return self.visit.renderer(page, self.visit)
 
 
 def _answer(preview: _Preview) -> Response:
@@ -82,14 +82,14 @@ def _answer(preview: _Preview) -> Response:
 
 def embedded(request: Request, desk: Desk, token: str) -> Response | None:
     """Return what a frame embeds, whose session is told by the token alone; None for a frame, or no such token."""
-    found = desk.tokens.of_preview(token)
-    if found is None:
+    preview = desk.tokens.of_preview(token)
+    if preview is None:
         return None
-    session = desk.sessions.named(found[0])
+    session = desk.sessions.named(preview[0])
     if session is None or desk.person_of(session) is None:
         return None
     prefix = f"/s/{token}"
-    room = _room_visit(request, desk, found[1], prefix, language="en", renderer=_in_words)
+    room = _room_visit(request, desk, preview[1], prefix, language="en", renderer=_in_words)
     asked = parse(room.raw_path, room.query)
     if not isinstance(asked, Replay) or asked.modifier is Modifier.FRAME:
         return None

@@ -34,12 +34,12 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     state = Catalogue(archive).state()
     counted = desk.kept(("counts", None if state is None else state.commit), lambda: registers.newest_counts(archive))
     risky = set(formats.unreadable({**known, "": Format()}, counted))
-    names = sorted(counted.keys() | known.keys(), key=lambda each: (-counted[each], each))[:_MOST]
+    names = sorted(counted.keys() | known.keys(), key=lambda name: (-counted[name], name))[:_MOST]
     rows = tuple(
         FormatRow(
-            each, counted[each], known.get(each, Format()).made_by, known.get(each, Format()).read_by, each in risky
+            name, counted[name], known.get(name, Format()).made_by, known.get(name, Format()).read_by, name in risky
         )
-        for each in names
+        for name in names
     )
     chosen = visit.form.one("what") if visit.is_typed else visit.parameter("what")
     own = known.get(chosen, Format())
@@ -61,16 +61,16 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
                   value=visit.typed("extension", kind.extension)),
     )  # fmt: skip
     profiles = tuple(
-        (name, each.description, each.include, each.exclude, tuple(p.name for p in desk.settings().publications
+        (name, profile.description, profile.include, profile.exclude, tuple(p.name for p in desk.settings().publications
                                                                    if p.profile == name))
-        for name, each in desk.settings().profiles.items()
+        for name, profile in desk.settings().profiles.items()
     )  # fmt: skip
     view = RegistersPage(
         rows=rows,
-        at_risk=tuple(each for each in rows if each.is_at_risk),
-        types=tuple((name, each.description, each.extension) for name, each in sorted(types.items())),
+        at_risk=tuple(row for row in rows if row.is_at_risk),
+        types=tuple((name, mime_type.description, mime_type.extension) for name, mime_type in sorted(types.items())),
         profiles=profiles,
-        programs=tuple((each.name, each.maker, each.version, each.path) for each in _programs(visit)),
+        programs=tuple((program.name, program.maker, program.version, program.path) for program in _programs(visit)),
         of_format=of_format,
         of_type=of_type,
         fault=fault,

@@ -80,7 +80,7 @@ def show_options(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     sets = []
     for table, (heading, kind, unfolded) in TABLES.items():
         known = getattr(settings, _OF[table])
-        values = {each.name: getattr(known, each.name) for each in dataclasses.fields(known)}
+        values = {setting.name: getattr(known, setting.name) for setting in dataclasses.fields(known)}
         prefix = f"{table}." if table else ""
         sets.append(
             FieldSet(heading, fields.of_settings(visit, kind, values, prefix=prefix, is_open=is_open), unfolded)
@@ -100,8 +100,8 @@ def save_options(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     archive = visit.desk.archive
     with settings_files.changing(archive.settings, archive.settings_lock) as document:
         if visit.form.token.state != _state(visit):
-            said = words.msgid("webarc.toml was changed meanwhile. Nothing was saved; what you typed is still here.")
-            raise Busy(visit.desk.said(said, visit.language))
+            message = words.msgid("webarc.toml was changed meanwhile. Nothing was saved; what you typed is still here.")
+            raise Busy(visit.desk.said(message, visit.language))
         changed = _changed(visit, settings)
         for table, values in changed.items():
             target: Any = document if not table else document.setdefault(table, {})
@@ -111,8 +111,8 @@ def save_options(visit: DeskVisit, _: Mapping[str, str]) -> Response:
                 else:
                     target[key] = value
         settings_files.parse(_text(document), str(archive.settings))
-    said = words.msgid("The settings were saved.") if changed else words.msgid("Nothing was different.")
-    return visit.led("/options", said)
+    message = words.msgid("The settings were saved.") if changed else words.msgid("Nothing was different.")
+    return visit.led("/options", message)
 
 
 def _text(document: Any) -> str:
@@ -123,19 +123,19 @@ def _text(document: Any) -> str:
 
 def _changed(visit: DeskVisit, settings: Settings) -> dict[str, dict[str, Any]]:
     """Return what was typed and differs from what holds, by table."""
-    found: dict[str, dict[str, Any]] = {}
+    changes: dict[str, dict[str, Any]] = {}
     for table, (_, kind, _unfolded) in TABLES.items():
         known = getattr(settings, _OF[table])
         prefix = f"{table}." if table else ""
-        for each in dataclasses.fields(kind):
-            name = f"{prefix}{each.metadata.get('key', each.name)}"
-            if "check" not in each.metadata or not visit.form.has(name):
+        for setting in dataclasses.fields(kind):
+            name = f"{prefix}{setting.metadata.get('key', setting.name)}"
+            if "check" not in setting.metadata or not visit.form.has(name):
                 continue
             typed = visit.form.one(name)
-            if typed != fields.as_text(getattr(known, each.name)).strip():
-                value = fields.from_text(kind, each.name, typed)
-                found.setdefault(table, {})[each.metadata.get("key", each.name)] = value
-    return found
+            if typed != fields.as_text(getattr(known, setting.name)).strip():
+                value = fields.from_text(kind, setting.name, typed)
+                changes.setdefault(table, {})[setting.metadata.get("key", setting.name)] = value
+    return changes
 
 
 # == trials ===========================================================================================================
@@ -173,7 +173,7 @@ class Trials:
     def begin(self, archive: Archive, settings: Settings, publication: Publication, trial: RunningTrial) -> str:
         """Begin a trial; return its mark. Raises Busy while others run."""
         with self._lock:
-            if sum(each.runs for each in self._known.values()) >= _AT_ONCE:
+            if sum(running_trial.runs for running_trial in self._known.values()) >= _AT_ONCE:
                 raise Busy("others try publications at this moment; please try again in a minute")
             mark = secrets.token_urlsafe(9)
             self._known[mark] = trial
@@ -196,10 +196,10 @@ class Trials:
     def find(self, mark: str, session: str) -> RunningTrial | None:
         """Return a trial of a session; None for any other, and for one that is long over."""
         with self._lock:
-            found = self._known.get(mark)
-        if found is None or found.session != session or time.monotonic() - found.begun > _SECONDS:
+            trial = self._known.get(mark)
+        if trial is None or trial.session != session or time.monotonic() - trial.begun > _SECONDS:
             return None
-        return found
+        return trial
 
 
 #: All trials of this process: they are few, and bounded.
@@ -215,10 +215,12 @@ _EXTENT = ("depth", "hosts", "exclude_hosts", "exclude", "paths", "exclude_exten
            "exclude_types", "max_path_depth", "max_file_size", "max_total_size", "page_requisites")  # fmt: skip
 _CHECKS = ("check", "checks", "check_search", "check_bounds", "error_page", "rule", "step_by_step", "two_persons")
 _OWN = {
-    each.metadata.get("key", each.name): each for each in dataclasses.fields(Publication) if "check" in each.metadata
+    setting.metadata.get("key", setting.name): setting
+    for setting in dataclasses.fields(Publication)
+    if "check" in setting.metadata
 }
-_CRAWL = {each.metadata.get("key", each.name): each for each in dataclasses.fields(CrawlSettings)}
-_DESCRIBE = {f"describe.{each.name}": each for each in dataclasses.fields(DescribeSettings)}
+_CRAWL = {setting.metadata.get("key", setting.name): setting for setting in dataclasses.fields(CrawlSettings)}
+_DESCRIBE = {f"describe.{setting.name}": setting for setting in dataclasses.fields(DescribeSettings)}
 #: Keys that are lists of tables: a line each, as TOML.
 _TABLES = frozenset({"exclude", "rule", "check", "error_page", "server"})
 
@@ -227,34 +229,38 @@ def listed(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Show the list."""
     desk = visit.desk
     settings, faults = desk.settings_and_faults()
-    words_of = visit.parameter("q").casefold()
-    known = [
-        each for each in settings.publications
-        if not words_of or words_of in f"{each.name} {each.description} {' '.join(each.urls)}".casefold()
-    ]  # fmt: skip
-    pages, part = pages_of(visit, len(known), forms.ROWS)
-    shown = known[part]
+    words = visit.parameter("q").casefold()
+    publications = [publication for publication in settings.publications if words in _text_of(publication)]
+    pages, part = pages_of(visit, len(publications), forms.ROWS)
+    shown = publications[part]
     with snapshots.open_tables(visit) as tables:
-        names = tuple(each.name for each in shown)
+        names = tuple(publication.name for publication in shown)
         newest = desk.kept(("newest", tables.commit, names), lambda: tables.newest(names))
     past, at = desk.history(), now()
-    running = {each.publication for each in past.open}
+    running = {job.publication for job in past.open}
     rows = tuple(
         PublicationLine(
-            name=each.name,
-            href=f"/publications/{quote(each.name, safe='')}",
-            description=each.description,
-            urls=each.urls,
-            interval=str(each.crawl.interval),
-            next=None if each.retired else scheduler.next_due(each, past.runs.get(each.name, ()), at),
-            retired=each.retired,
-            is_running=each.name in running,
-            count=newest[each.name][0] if each.name in newest else 0,
-            last=from_epoch(newest[each.name][1]) if each.name in newest else None,
+            name=publication.name,
+            href=f"/publications/{quote(publication.name, safe='')}",
+            description=publication.description,
+            urls=publication.urls,
+            interval=str(publication.crawl.interval),
+            next=None
+            if publication.retired
+            else scheduler.next_due(publication, past.runs.get(publication.name, ()), at),
+            retired=publication.retired,
+            is_running=publication.name in running,
+            count=newest[publication.name][0] if publication.name in newest else 0,
+            last=from_epoch(newest[publication.name][1]) if publication.name in newest else None,
         )
-        for each in shown
+        for publication in shown
     )
     return visit.page(PublicationsPage(rows, pages, visit.parameter("q"), faults, len(settings.publications)))
+
+
+def _text_of(publication: Publication) -> str:
+    """Return what the list is searched in."""
+    return f"{publication.name} {publication.description} {' '.join(publication.urls)}".casefold()
 
 
 # -- the form of one ---------------------------------------------------------------------------------------------------
@@ -265,10 +271,10 @@ def new(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     return visit.page(_view(visit, "", {}, None))
 
 
-def show(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+def show(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Show a publication; with the right, as a form. Raises NotFound."""
-    own, _ = _own_table(visit, said["name"])
-    return visit.page(_view(visit, said["name"], own, None))
+    own, _ = _own_table(visit, path_params["name"])
+    return visit.page(_view(visit, path_params["name"], own, None))
 
 
 def _own_table(visit: DeskVisit, name: str) -> tuple[dict[str, Any], str]:
@@ -282,11 +288,11 @@ def _own_table(visit: DeskVisit, name: str) -> tuple[dict[str, Any], str]:
         except tomllib.TOMLDecodeError as error:
             raise SettingsError(str(path), [f"not TOML: {error}"]) from None
         return (dict(tables[0]) if isinstance(tables, list) and tables else {}), _state_of(text)
-    known = next((each for each in visit.desk.settings().publications if each.name == name), None)
+    known = next((publication for publication in visit.desk.settings().publications if publication.name == name), None)
     if known is None:
         raise NotFound(f"there is no publication {name}")
     tables = tomllib.loads(archive.settings.read_text("utf-8-sig")).get("publication", [])
-    return dict(next((each for each in tables if each.get("name") == name), {})), ""
+    return dict(next((table for table in tables if table.get("name") == name), {})), ""
 
 
 def _state_of(text: str) -> str:
@@ -296,7 +302,9 @@ def _state_of(text: str) -> str:
 def _view(visit: DeskVisit, name: str, own: Mapping[str, Any], trial: TrialPage | None) -> PublicationPage:
     desk = visit.desk
     settings = desk.settings()
-    held = next((each for each in settings.publications if each.name == name), None) or settings.unlisted("x")
+    held = next(
+        (publication for publication in settings.publications if publication.name == name), None
+    ) or settings.unlisted("x")
     is_own = not name or settings_files.file_of(desk.archive, name).exists()
     is_open = is_own and visit.may(Right.PUBLICATIONS)
     state = "new" if not name else _own_table(visit, name)[1]
@@ -305,7 +313,7 @@ def _view(visit: DeskVisit, name: str, own: Mapping[str, Any], trial: TrialPage 
     copy = ""
     if name and not is_own and visit.may(Right.PUBLICATIONS):
         copy = settings_files.text_of({"publication": [own]})
-    card = [each for each in jobs.cards(visit) if each.publication == name]
+    card = [job_card for job_card in jobs.cards(visit) if job_card.publication == name]
     return PublicationPage(
         name=name,
         description=held.description if name else "",
@@ -330,8 +338,8 @@ def _sets(
 
     def made(key: str) -> FormField:
         field, value, hint = _setting(held, key)
-        said = _own_value(own, key)
-        current = "" if said is None else _publications_text(key, said)
+        own_value = _own_value(own, key)
+        current = "" if own_value is None else _publications_text(key, own_value)
         typed = visit.typed(key, current)
         kind = "told" if not is_open else "choice" if hint is bool or _words_of(field) else "area" \
             if str(hint).startswith("tuple") or key == "note" else "text"  # fmt: skip
@@ -386,15 +394,15 @@ def _words_of(field: Any) -> tuple[str, ...]:
 
 def _choices(field: Any, hint: Any, text: Callable[[str], str]) -> tuple[tuple[str, str], ...]:
     values = ("yes", "no") if hint is bool else _words_of(field)
-    return (("", text("as the archive says")), *((each, text(each)) for each in values)) if values else ()
+    return (("", text("as the archive says")), *((value, text(value)) for value in values)) if values else ()
 
 
-def _help(key: str, said: str, text: Callable[[str], str]) -> str:
+def _help(key: str, help_text: str, text: Callable[[str], str]) -> str:
     if key == "exclude":
-        return f"{said} {text(words.msgid('One a line: a host, or host and path with *, then # and the reason.'))}"
+        return f"{help_text} {text(words.msgid('One a line: a host, or host and path with *, then # and the reason.'))}"
     if key in _TABLES:
-        return f"{said} {text(words.msgid('One a line, as TOML.'))} {_EXAMPLES.get(key, '')}"
-    return said
+        return f"{help_text} {text(words.msgid('One a line, as TOML.'))} {_EXAMPLES.get(key, '')}"
+    return help_text
 
 
 _EXAMPLES = {
@@ -411,7 +419,7 @@ _EXAMPLES = {
 def _publications_text(key: str, value: Any) -> str:
     """Return the value of a key as it stands in the form."""
     if key in _TABLES and isinstance(value, list | tuple):
-        return "\n".join(_table_line(key, each) for each in value)
+        return "\n".join(_table_line(key, table) for table in value)
     if isinstance(value, list):
         return "\n".join(map(str, value))
     return fields.as_text(value)
@@ -453,14 +461,14 @@ def _typed_values(visit: DeskVisit, own: Mapping[str, Any]) -> tuple[dict[str, A
     for key in (*_OWN, *_CRAWL, *_DESCRIBE):
         if key == "name" or not visit.form.has(key):
             continue
-        said = _own_value(own, key)
-        current = "" if said is None else _publications_text(key, said)
+        own_value = _own_value(own, key)
+        current = "" if own_value is None else _publications_text(key, own_value)
         typed = visit.form.one(key)
         if typed == current.strip():
             continue
         if typed:
             values[key] = _value(key, typed)
-        elif said is not None:
+        elif own_value is not None:
             removed.append(key)
     return values, removed
 
@@ -468,14 +476,14 @@ def _typed_values(visit: DeskVisit, own: Mapping[str, Any]) -> tuple[dict[str, A
 # -- what the form does ------------------------------------------------------------------------------------------------
 
 
-def save(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+def save(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Write a publication; it is in force within a second.
 
     Raises SettingsError, Busy, UsageError; nothing is written then.
     """
     archive = visit.desk.archive
-    name = said.get("name") or visit.form.one("name")
-    if said.get("name"):
+    name = path_params.get("name") or visit.form.one("name")
+    if path_params.get("name"):
         settings_files.write_publication(archive, name, lambda: _edited(visit, name))
     else:
         _must_be_name(visit, name)
@@ -507,9 +515,9 @@ def _edited(visit: DeskVisit, name: str) -> str:
     return settings_files.edited_text(visit.desk.archive, name, values, removed)
 
 
-def retire(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+def retire(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Retire a publication, or take that back."""
-    archive, name = visit.desk.archive, said["name"]
+    archive, name = visit.desk.archive, path_params["name"]
     is_back = visit.form.one("back") == "yes"
     values: dict[str, Any] = {} if is_back else {"retired": True}
 
@@ -522,11 +530,11 @@ def retire(visit: DeskVisit, said: Mapping[str, str]) -> Response:
     return visit.led(f"/publications/{quote(name, safe='')}", said_)
 
 
-def try_(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+def try_(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Try a publication as it was typed; nothing is archived, and nothing is saved."""
     archive = visit.desk.archive
-    name = said.get("name") or visit.form.one("name")
-    if said.get("name"):
+    name = path_params.get("name") or visit.form.one("name")
+    if path_params.get("name"):
         own, _ = _own_table(visit, name)
         values, removed = _typed_values(visit, own)
         text = settings_files.edited_text(archive, name, values, removed)
@@ -534,23 +542,25 @@ def try_(visit: DeskVisit, said: Mapping[str, str]) -> Response:
         _must_be_name(visit, name)
         values, _ = _typed_values(visit, {})
         text = settings_files.new_text(archive, name, values)
-    settings, found = settings_files.with_text(archive, name, text)
-    trial = RunningTrial(said.get("name", ""), visit.session.public, tuple(visit.form.typed()), visit.form.token.state)
-    mark = TRIALS.begin(archive, settings, found, trial)
+    settings, publication = settings_files.with_text(archive, name, text)
+    trial = RunningTrial(
+        path_params.get("name", ""), visit.session.public, tuple(visit.form.typed()), visit.form.token.state
+    )
+    mark = TRIALS.begin(archive, settings, publication, trial)
     return visit.led(f"/publications-trial/{mark}")
 
 
-def trial(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+def trial(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Show a trial: that it runs, or the form again with what was found. Raises NotFound."""
-    found = TRIALS.find(said["mark"], visit.session.public)
-    if found is None:
+    running_trial = TRIALS.find(path_params["mark"], visit.session.public)
+    if running_trial is None:
         raise NotFound(visit.desk.said(words.msgid("This trial is over; try again."), visit.language))
     sentences = {str(word): word.sentence for word in IN_CRAWL_LOG}
-    shown = TrialPage.of(found.found, found.fault, sentences)
-    if found.runs:
+    shown = TrialPage.of(running_trial.found, running_trial.fault, sentences)
+    if running_trial.runs:
         return visit.page(shown)
-    kept = forms.of_pairs(list(found.typed))
-    kept = replace(kept, token=forms.FormToken("", found.state, False))
+    kept = forms.of_pairs(list(running_trial.typed))
+    kept = replace(kept, token=forms.FormToken("", running_trial.state, False))
     typed = replace(visit, form=kept, is_typed=True)
-    own = _own_table(visit, found.name)[0] if found.name else {}
-    return visit.page(_view(typed, found.name, own, shown))
+    own = _own_table(visit, running_trial.name)[0] if running_trial.name else {}
+    return visit.page(_view(typed, running_trial.name, own, shown))

@@ -85,14 +85,14 @@ def shown(visit: DeskVisit, record: Record) -> AttachedFiles:
 
 
 def _rows(record: Record) -> Iterator[AttachmentRow]:
-    for each in record.attachments:
-        href = f"{snapshots.href_of(record.id)}/attachment/{quote(each.name, safe='')}"
-        yield AttachmentRow(each.name, href, each.bytes, each.at, each.by, each.note)
+    for attachment in record.attachments:
+        href = f"{snapshots.href_of(record.id)}/attachment/{quote(attachment.name, safe='')}"
+        yield AttachmentRow(attachment.name, href, attachment.bytes, attachment.at, attachment.by, attachment.note)
 
 
-def attach(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+def attach(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Take a file in. Raises UsageError for none, one that is too large, or one whose name is taken."""
-    file, archive, record_id = visit.form.file, visit.desk.archive, said["record"]
+    file, archive, record_id = visit.form.file, visit.desk.archive, path_params["record"]
     if file is None:
         raise _wrong(visit, words.msgid("Choose a file to attach."))
     if size_of(file.body) > LARGEST_ATTACHMENT:
@@ -104,23 +104,26 @@ def attach(visit: DeskVisit, said: Mapping[str, str]) -> Response:
     return visit.led(snapshots.href_of(record_id), words.msgid("The file is attached."))
 
 
-def detach(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+def detach(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Take a file away, for a reason."""
     reason = visit.form.one("reason")
     if not reason:
         raise _wrong(visit, words.msgid("Say why the file is removed."))
-    records.detach(visit.desk.archive, said["record"], visit.form.one("name"), visit.acting, reason)
-    return visit.led(snapshots.href_of(said["record"]), words.msgid("The file is removed. The history keeps it."))
+    records.detach(visit.desk.archive, path_params["record"], visit.form.one("name"), visit.acting, reason)
+    return visit.led(
+        snapshots.href_of(path_params["record"]), words.msgid("The file is removed. The history keeps it.")
+    )
 
 
-def download(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+def download(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Give a file out, to be saved: whatever it is, the browser shows and runs nothing of it. Raises NotFound."""
     catalogue = Catalogue(visit.desk.archive)
-    blob, size = catalogue.attachment(said["record"], said["name"])
-    name = said["name"].encode("ascii", "replace").decode().translate({34: "_", 92: "_", 63: "_"})
+    blob, size = catalogue.attachment(path_params["record"], path_params["name"])
+    name = path_params["name"].encode("ascii", "replace").decode().translate({34: "_", 92: "_", 63: "_"})
+    quoted = quote(path_params["name"], safe="")
     headers = {
         **NO_STORE,
-        "Content-Disposition": f"attachment; filename=\"{name}\"; filename*=UTF-8''{quote(said['name'], safe='')}",
+        "Content-Disposition": f"attachment; filename=\"{name}\"; filename*=UTF-8''{quoted}",
         "Content-Length": str(size),
         "Content-Security-Policy": "sandbox; default-src 'none'",
     }
@@ -160,7 +163,7 @@ def _files(archive: Archive, record: Record) -> Iterator[tuple[str, Path]]:
         return
     for path in sorted(folder.iterdir()):
         if path.is_dir() and not path.name.startswith("."):
-            yield from ((f"{path.name}/{each.name}", each) for each in sorted(path.iterdir()) if _is_log(each))
+            yield from ((f"{path.name}/{file.name}", file) for file in sorted(path.iterdir()) if _is_log(file))
         elif _is_log(path):
             yield path.name, path
 
@@ -174,17 +177,17 @@ def report_href(archive: Archive, job: str) -> str:
     return f"/report/{quote(job, safe='')}" if (archive.reports / job).is_dir() else ""
 
 
-def show_log(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+def show_log(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Show a piece of a log. Raises NotFound, Damaged."""
-    record, _ = Catalogue(visit.desk.archive).read(said["record"])
-    path = next((path for name, path in _files(visit.desk.archive, record) if name == said["log"]), None)
+    record, _ = Catalogue(visit.desk.archive).read(path_params["record"])
+    path = next((path for name, path in _files(visit.desk.archive, record) if name == path_params["log"]), None)
     if path is None:
-        raise NotFound(f"{record.id} has no log {said['log']}")
+        raise NotFound(f"{record.id} has no log {path_params['log']}")
     asked = visit.parameter("line")
     first = max(int(asked), 1) if asked.isascii() and asked.isdecimal() and len(asked) < 10 else 1
     shown, is_more = _piece(path, first)
     view = LogPage(
-        title=said["log"],
+        title=path_params["log"],
         back=Link(f"/snapshot/{quote(record.id, safe='')}", words.msgid("Back to the snapshot")),
         text="\n".join(shown),
         first=first,
@@ -196,18 +199,18 @@ def show_log(visit: DeskVisit, said: Mapping[str, str]) -> Response:
 
 
 def _piece(path: Path, first: int) -> tuple[list[str], bool]:
-    found: list[str] = []
+    lines: list[str] = []
     opening = gzip.open if path.name.endswith(".gz") else open
     try:
         with opening(path, "rt", encoding="utf-8", errors="replace") as file:
             for number, text in enumerate(file, 1):
                 if number >= first + _LINES:
-                    return found, True
+                    return lines, True
                 if number >= first:
-                    found.append(text.rstrip("\n")[:_LONGEST])
+                    lines.append(text.rstrip("\n")[:_LONGEST])
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise Damaged(f"{path} is damaged: {error}") from None
-    return found, False
+    return lines, False
 
 
 # == snapshot =========================================================================================================
@@ -219,14 +222,14 @@ _MOST_COUNTED = 100_000
 _SLICES = 15
 
 
-def show(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+def show(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Show the page of a snapshot; after a form that was not taken, with what was typed. Raises NotFound."""
     archive = visit.desk.archive
     with snapshots.open_tables(visit) as tables:
-        row = tables.row(said["record"])
-    record, blob = Catalogue(archive).read(said["record"])
+        row = tables.row(path_params["record"])
+    record, blob = Catalogue(archive).read(path_params["record"])
     if row is None:
-        raise NotFound(f"there is no snapshot {said['record']}")
+        raise NotFound(f"there is no snapshot {path_params['record']}")
     line, way = snapshots.line(visit, row), snapshots.way_of(visit, row)
     at = progress_of(record, is_locked=line.is_locked)
     state_of_form = visit.form.token.state if visit.is_typed and visit.form.token.state else blob
@@ -253,8 +256,8 @@ def show(visit: DeskVisit, said: Mapping[str, str]) -> Response:
         compare=line.compare,
         others=f"/compare?{urlencode({'to': record.id})}" if record.parts else "",
         logs=tuple(of_record(archive, record)),
-        events=tuple(EventRow(words.EVENTS.get(each.what, each.what), each.at, each.by, each.text)
-                     for each in reversed(record.events)),
+        events=tuple(EventRow(words.EVENTS.get(event.what, event.what), event.at, event.by, event.text)
+                     for event in reversed(record.events)),
         orders=jobs.rows(archive, record.job_name, visit.language),
         exports=tuple(Link(f"{line.href}.{kind}", kind.upper()) for kind in ("xml", "json", "dc")),
         report=report_href(archive, record.job_name),
@@ -289,10 +292,10 @@ def _access(record: Record) -> str:
 
 
 def _groups() -> list[tuple[str, tuple[Field, ...]]]:
-    found = groupby(
-        (each for each in FIELDS if not each.repeats and each.number not in (1, 21)), lambda each: each.group
+    groups = groupby(
+        (field for field in FIELDS if not field.repeats and field.number not in (1, 21)), lambda field: field.group
     )
-    return [(number, tuple(members)) for number, members in found]
+    return [(number, tuple(members)) for number, members in groups]
 
 
 def _buttons(visit: DeskVisit, record: Record, at: Progress, way: Way, line: SnapshotLine) -> Iterator[Button]:
@@ -337,7 +340,7 @@ def _shared(visit: DeskVisit, record: Record) -> tuple[int, int] | None:
         for part in record.parts:
             seq = int(part.tag.crawl_time.timestamp())
             seqs = services.gate.facts(part.tag.domain).seqs
-            later = next((each for each in seqs if each > seq), None)
+            later = next((other_seq for other_seq in seqs if other_seq > seq), None)
             for row in services.index.of_snapshot(part.tag.domain, seq):
                 is_own = row.first == seq and (later is None or row.last <= later)
                 own, shared = own + is_own, shared + (not is_own)
@@ -384,8 +387,8 @@ def _checks(visit: DeskVisit, record: Record) -> Iterator[CheckRow]:
 
 
 def _extensions(record: Record) -> tuple[Slice, ...]:
-    found = sorted(recording.parsed(record.text(FieldNumber.FILES_BY_EXTENSION)).items(), key=lambda each: -each[1])
-    return tuple(Slice(name, count, 0) for name, count in found[:_SLICES])
+    counts = sorted(recording.parsed(record.text(FieldNumber.FILES_BY_EXTENSION)).items(), key=lambda pair: -pair[1])
+    return tuple(Slice(name, count, 0) for name, count in counts[:_SLICES])
 
 
 def _measure(visit: DeskVisit) -> tuple[FormField, ...]:
@@ -397,9 +400,9 @@ def _measure(visit: DeskVisit) -> tuple[FormField, ...]:
 # -- what its forms do -------------------------------------------------------------------------------------------------
 
 
-def save(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+def save(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Change the description: the fields that were sent and differ. Raises Busy where somebody else was faster."""
-    record, blob = Catalogue(visit.desk.archive).read(said["record"])
+    record, blob = Catalogue(visit.desk.archive).read(path_params["record"])
     names = {*BY_NAME, *ABOUT}
     sent = {name: values[-1].strip() for name, values in visit.form.fields.items() if name in names}
     known = {name: getattr(record, name).text if name in ABOUT else record.text(BY_NAME[name].number) for name in sent}
@@ -408,8 +411,8 @@ def save(visit: DeskVisit, said: Mapping[str, str]) -> Response:
         _must_be_mine(visit, changes)
     if changes:
         records.edit(visit.desk.archive, record.id, changes, visit.acting, blob)
-    told = words.msgid("The description was saved.") if changes else words.msgid("Nothing was different.")
-    return visit.led(snapshots.href_of(record.id), told)
+    message = words.msgid("The description was saved.") if changes else words.msgid("Nothing was different.")
+    return visit.led(snapshots.href_of(record.id), message)
 
 
 def _must_be_mine(visit: DeskVisit, changes: Mapping[str, str]) -> None:
@@ -421,13 +424,18 @@ def _must_be_mine(visit: DeskVisit, changes: Mapping[str, str]) -> None:
 
 
 def _decision(decision: Decision, done: str) -> object:
-    def decided(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+    def decided(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         expected = _expected(visit)
         records.decide(
-            visit.desk.archive, said["record"], decision, visit.acting, visit.form.one("reason"), expected=expected
+            visit.desk.archive,
+            path_params["record"],
+            decision,
+            visit.acting,
+            visit.form.one("reason"),
+            expected=expected,
         )
         back = visit.form.one("back")
-        return visit.led(back if back in ("/", "/snapshots") else snapshots.href_of(said["record"]), done)
+        return visit.led(back if back in ("/", "/snapshots") else snapshots.href_of(path_params["record"]), done)
 
     return decided
 
@@ -445,18 +453,18 @@ discard = _decision(Decision.DISCARD, words.msgid("It is discarded; nobody sees 
 restore = _decision(Decision.RESTORE, words.msgid("It is restored, in the state before it was discarded."))
 
 
-def cancel(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+def cancel(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Give a capture up that has not begun."""
-    records.cancel(visit.desk.archive, said["record"], visit.acting, visit.form.one("reason"))
-    return visit.led(snapshots.href_of(said["record"]), words.msgid("It is cancelled."))
+    records.cancel(visit.desk.archive, path_params["record"], visit.acting, visit.form.one("reason"))
+    return visit.led(snapshots.href_of(path_params["record"]), words.msgid("It is cancelled."))
 
 
-def step(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+def step(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Ask for a step."""
     word = visit.form.one("step")
-    if word not in {str(each) for each in RUNS}:
+    if word not in {str(step) for step in RUNS}:
         raise UsageError(f"there is no step {word!r}")
-    record, _ = Catalogue(visit.desk.archive).read(said["record"])
+    record, _ = Catalogue(visit.desk.archive).read(path_params["record"])
     expected = _expected(visit)
     if expected is not None and record.state is not expected:
         raise UsageError(f"{record.id} is {record.state} by now; nothing was done")
@@ -466,18 +474,18 @@ def step(visit: DeskVisit, said: Mapping[str, str]) -> Response:
     return visit.led(snapshots.href_of(record.id), words.msgid("It was asked for, and waits for an agent."))
 
 
-def look(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+def look(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Keep what a look at a reference page showed."""
     is_good = visit.form.one("found") == "good"
     remark = visit.form.one("remark")
     if not is_good and not remark:
         raise UsageError(visit.desk.said(words.msgid("Say what is wrong with the page."), visit.language))
     page = visit.form.one("page")
-    records.look(visit.desk.archive, said["record"], page, visit.acting, is_good=is_good, remark=remark)
-    return visit.led(snapshots.href_of(said["record"]), words.msgid("The look was kept."))
+    records.look(visit.desk.archive, path_params["record"], page, visit.acting, is_good=is_good, remark=remark)
+    return visit.led(snapshots.href_of(path_params["record"]), words.msgid("The look was kept."))
 
 
-def measure(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+def measure(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Keep a measure of preservation."""
     form = visit.form
     if not form.one("measureKind"):
@@ -494,17 +502,17 @@ def measure(visit: DeskVisit, said: Mapping[str, str]) -> Response:
         remarks=form.one("measureRemarks"),
         readers_see=form.one("readers") == "yes",
     )
-    records.measure(visit.desk.archive, said["record"], taken, visit.acting)
-    return visit.led(snapshots.href_of(said["record"]), words.msgid("The measure was kept."))
+    records.measure(visit.desk.archive, path_params["record"], taken, visit.acting)
+    return visit.led(snapshots.href_of(path_params["record"]), words.msgid("The measure was kept."))
 
 
 # -- the record as a file ----------------------------------------------------------------------------------------------
 
 
-def exported(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+def exported(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Return the record with all that is known: `xml`, `json` or `dc`."""
-    record, _ = Catalogue(visit.desk.archive).read(said["record"])
-    kind = said["kind"]
+    record, _ = Catalogue(visit.desk.archive).read(path_params["record"])
+    kind = path_params["kind"]
     if kind == "json":
         body, media = json.dumps(record.as_fields(), ensure_ascii=False, indent=1).encode(), "application/json"
     elif kind == "dc":

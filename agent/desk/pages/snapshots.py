@@ -45,8 +45,8 @@ from webarcfs.room.views import Link, Pages
 @contextmanager
 def open_tables(visit: DeskVisit) -> Iterator[CatalogueDatabase]:
     """Open catalogue.db, in step with the catalogue."""
-    with opened(visit.desk.archive, Catalogue(visit.desk.archive)) as found:
-        yield found
+    with opened(visit.desk.archive, Catalogue(visit.desk.archive)) as tables:
+        yield tables
 
 
 def href_of(record_id: str) -> str:
@@ -65,7 +65,9 @@ def way_of(visit: DeskVisit, row: RecordRow) -> Way:
 
     def made() -> Way:
         settings = visit.desk.settings()
-        known = next((each for each in settings.publications if each.name == row.publication), None)
+        known = next(
+            (publication for publication in settings.publications if publication.name == row.publication), None
+        )
         return recording.way_of(visit.desk.archive, known or settings.unlisted(row.publication), settings, row.release)
 
     return visit.desk.kept(key, made)
@@ -75,7 +77,7 @@ def lines(
     visit: DeskVisit, rows: Iterable[RecordRow], ticked: frozenset[int] = frozenset()
 ) -> tuple[SnapshotLine, ...]:
     """Return the lines of rows."""
-    return tuple(line(visit, each, is_ticked=each.number in ticked) for each in rows)
+    return tuple(line(visit, row, is_ticked=row.number in ticked) for row in rows)
 
 
 def line(visit: DeskVisit, row: RecordRow, *, is_ticked: bool = False) -> SnapshotLine:
@@ -201,12 +203,17 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     )  # fmt: skip
     more = tuple(fields.of_field(visit, BY_NAME[name], visit.typed(name, "")) for name in _FIELDS)
     crawl = settings.crawl
-    told = (("depth", str(crawl.depth)), ("wait", str(crawl.wait)), ("max_instances", str(crawl.max_instances)),
-            ("robots", "yes" if crawl.robots else "no"), ("user_agent", crawl.user_agent))  # fmt: skip
+    crawl_settings = (
+        ("depth", str(crawl.depth)),
+        ("wait", str(crawl.wait)),
+        ("max_instances", str(crawl.max_instances)),
+        ("robots", "yes" if crawl.robots else "no"),
+        ("user_agent", crawl.user_agent),
+    )
     view = NewPage(
         publications=known,
         fields=(*first, *more),
-        told=told,
+        told=crawl_settings,
         has_agent=agent_status.running(desk.archive) is not None,
         command=f"webarc-agent start --archive {desk.archive.root}",
     )
@@ -215,8 +222,11 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 
 def _choices(settings: Settings) -> tuple[tuple[str, str], ...]:
     """Return the publications as a form offers them: name, and what it is."""
-    told = ((each.name, each.description or ", ".join(each.urls[:2])) for each in settings.publications)
-    return tuple((name, f"{name} ({what})" if what else name) for name, what in told)
+    choices = (
+        (publication.name, publication.description or ", ".join(publication.urls[:2]))
+        for publication in settings.publications
+    )
+    return tuple((name, f"{name} ({what})" if what else name) for name, what in choices)
 
 
 def start(visit: DeskVisit, _: Mapping[str, str]) -> Response:
@@ -225,7 +235,7 @@ def start(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     if not form.one("publication"):
         raise UsageError(visit.desk.said(words.msgid("Choose a publication."), visit.language))
     reason = form.one("reason")
-    made = records.enter(
+    record = records.enter(
         visit.desk.archive,
         visit.desk.settings(),
         form.one("publication"),
@@ -235,11 +245,11 @@ def start(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         shift=form.one("shift") == "yes",
         changes={name: form.one(name) for name in _FIELDS if form.one(name)},
     )
-    records.ask(visit.desk.archive, made.id, Step.CAPTURE, visit.acting)
-    said = words.msgid("It was entered; the agent fetches it.")
+    records.ask(visit.desk.archive, record.id, Step.CAPTURE, visit.acting)
+    message = words.msgid("It was entered; the agent fetches it.")
     if agent_status.running(visit.desk.archive) is None:
-        said = words.msgid("It was entered, and waits for an agent.")
-    return visit.led(href_of(made.id), said)
+        message = words.msgid("It was entered, and waits for an agent.")
+    return visit.led(href_of(record.id), message)
 
 
 # == comparing ========================================================================================================
@@ -249,10 +259,10 @@ def start(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 _NAVIGATION = "#others"
 
 
-def compare(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+def compare(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Show the comparison, with the others of the same publication to choose from. Raises NotFound."""
-    first, _, second = said["pair"].partition("..")
-    page = room_records.compare(visit, said["pair"])
+    first, _, second = path_params["pair"].partition("..")
+    page = room_records.compare(visit, path_params["pair"])
     with open_tables(visit) as tables:
         row = tables.row(second)
         year = visit.parameter("year")
@@ -260,7 +270,7 @@ def compare(visit: DeskVisit, said: Mapping[str, str]) -> Response:
         total = 0 if row is None else tables.count_of(chosen)
         pages, part = pages_of(visit, total, forms.ROWS, name="others", place=_NAVIGATION)
         known = [] if row is None else tables.listed(chosen, offset=part.start, limit=forms.ROWS)
-    others = lines(visit, (each for each in known if each.has_parts and each.id not in (first, second)))
+    others = lines(visit, (row for row in known if row.has_parts and row.id not in (first, second)))
     return visit.page(ComparedPage(page, others, second, pages, year, bool(year) or total > forms.ROWS))
 
 
@@ -273,7 +283,9 @@ def choose(visit: DeskVisit, _: Mapping[str, str]) -> Response:
             raise NotFound(f"there is no snapshot {other}")
         if not one:
             same = tables.listed(Chosen(publication=row.publication), limit=forms.ROWS)
-            one = row.before or next((each.id for each in same if each.id != other and each.has_parts), other)
+            one = row.before or next(
+                (record_row.id for record_row in same if record_row.id != other and record_row.has_parts), other
+            )
     return RedirectResponse(f"/compare/{quote(one, safe='')}..{quote(other, safe='')}", 303, dict(NO_STORE))
 
 
@@ -300,18 +312,18 @@ def again(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 
 
 def _view(visit: DeskVisit, query: str, ticked: frozenset[int]) -> SnapshotsPage:
-    said = dict(parse_qsl(query[:8_000], keep_blank_values=True))
-    chosen = _chosen(said)
-    oldest = said.get("order") == "oldest"
+    path_params = dict(parse_qsl(query[:8_000], keep_blank_values=True))
+    chosen = _chosen(path_params)
+    oldest = path_params.get("order") == "oldest"
     with open_tables(visit) as tables:
         total = visit.desk.kept(("total", tables.commit, chosen), lambda: tables.count_of(chosen))
-        if said.get("tick") == "passed":
+        if path_params.get("tick") == "passed":
             ticked |= set(tables.numbers(replace(chosen, waits=True, complete=True, passed=True), forms.AT_ONCE))
         last_page = max(-(-total // forms.ROWS), 1)
-        page = min(page_in(said.get("page", "")), last_page)
-        found = tables.listed(chosen, offset=(page - 1) * forms.ROWS, limit=forms.ROWS, oldest=oldest)
+        page = min(page_in(path_params.get("page", "")), last_page)
+        rows = tables.listed(chosen, offset=(page - 1) * forms.ROWS, limit=forms.ROWS, oldest=oldest)
         newest = tables.listed(Chosen(), limit=1)
-    kept = {name: value for name, value in said.items() if name in (*_FILTERS, "order") and value}
+    kept = {name: value for name, value in path_params.items() if name in (*_FILTERS, "order") and value}
     first = (page - 1) * forms.ROWS
     pages = Pages(
         first + 1 if total else 0, min(first + forms.ROWS, total), total,
@@ -319,13 +331,13 @@ def _view(visit: DeskVisit, query: str, ticked: frozenset[int]) -> SnapshotsPage
         _href(kept, ticked, page=page + 1) if page < last_page else "",
     )  # fmt: skip
     return SnapshotsPage(
-        rows=lines(visit, found, ticked),
+        rows=lines(visit, rows, ticked),
         pages=pages,
         page=page,
         last_page=last_page,
-        filters=tuple(_filters(visit, said)),
+        filters=tuple(_filters(visit, path_params)),
         has_filters=any(name in kept for name in _FILTERS),
-        quick=_quick(said),
+        quick=_quick(path_params),
         orders=(
             Link(_href({**kept, "order": ""}, ticked), words.msgid("newest first"), not oldest),
             Link(_href({**kept, "order": "oldest"}, ticked), words.msgid("oldest first"), oldest),
@@ -339,28 +351,28 @@ def _view(visit: DeskVisit, query: str, ticked: frozenset[int]) -> SnapshotsPage
     )
 
 
-def _chosen(said: Mapping[str, str]) -> Chosen:
+def _chosen(path_params: Mapping[str, str]) -> Chosen:
     flags = {"yes": True, "no": False}
     return Chosen(
-        publication=said.get("publication", ""),
-        state=said.get("state", "") if said.get("state", "") in set(State) else "",
-        words=said.get("q", "")[:200],
-        year=said.get("year", ""),
-        waits=said.get("waits") == "yes",
-        complete=flags.get(said.get("complete", "")),
-        passed=flags.get(said.get("passed", "")),
+        publication=path_params.get("publication", ""),
+        state=path_params.get("state", "") if path_params.get("state", "") in set(State) else "",
+        words=path_params.get("q", "")[:200],
+        year=path_params.get("year", ""),
+        waits=path_params.get("waits") == "yes",
+        complete=flags.get(path_params.get("complete", "")),
+        passed=flags.get(path_params.get("passed", "")),
     )
 
 
 def _href(kept: Mapping[str, str], ticked: frozenset[int], *, page: int = 0, tick: str = "") -> str:
-    said = {name: value for name, value in kept.items() if value}
-    said |= {"page": str(page)} if page > 1 else {}
-    said |= {"ticked": forms.written(ticked)} if ticked else {}
-    said |= {"tick": tick} if tick else {}
-    return f"{PATH}?{urlencode(said)}" if said else PATH
+    path_params = {name: value for name, value in kept.items() if value}
+    path_params |= {"page": str(page)} if page > 1 else {}
+    path_params |= {"ticked": forms.written(ticked)} if ticked else {}
+    path_params |= {"tick": tick} if tick else {}
+    return f"{PATH}?{urlencode(path_params)}" if path_params else PATH
 
 
-def _quick(said: Mapping[str, str]) -> tuple[Link, ...]:
+def _quick(path_params: Mapping[str, str]) -> tuple[Link, ...]:
     """Return the choices that people want most, as links."""
     wanted: tuple[tuple[str, dict[str, str]], ...] = (
         (words.msgid("All"), {}),
@@ -369,27 +381,27 @@ def _quick(said: Mapping[str, str]) -> tuple[Link, ...]:
         (words.msgid("Incomplete"), {"complete": "no"}),
         (words.msgid("Released"), {"state": "released"}),
     )
-    now = {name: said[name] for name in _FILTERS if said.get(name)}
-    return tuple(Link(_href(each, frozenset()), text, each == now) for text, each in wanted)
+    now = {name: path_params[name] for name in _FILTERS if path_params.get(name)}
+    return tuple(Link(_href(filters, frozenset()), text, filters == now) for text, filters in wanted)
 
 
-def _filters(visit: DeskVisit, said: Mapping[str, str]) -> list[FormField]:
+def _filters(visit: DeskVisit, path_params: Mapping[str, str]) -> list[FormField]:
     text = visit.desk.look_up(visit.language)
     any_ = ("", text(words.msgid("any")))
-    names = [each.name for each in visit.desk.settings().publications]
-    chosen = said.get("publication", "")
+    names = [publication.name for publication in visit.desk.settings().publications]
+    chosen = path_params.get("publication", "")
     publications = [*([chosen] if chosen and chosen not in names else []), *names]
     states = [(str(state), f"{sign} {text(word)}") for state, (word, sign) in words.STATES.items()]
     yes_no = (any_, ("yes", text(words.msgid("yes"))), ("no", text(words.msgid("no"))))
     return [
-        FormField(name="q", label=text(words.msgid("Words")), value=said.get("q", "")),
-        FormField(name="publication", label=text(words.msgid("Publication")), value=said.get("publication", ""),
-                  kind="choice", choices=(any_, *((each, each) for each in publications))),
-        FormField(name="state", label=text(words.msgid("State")), value=said.get("state", ""), kind="choice",
+        FormField(name="q", label=text(words.msgid("Words")), value=path_params.get("q", "")),
+        FormField(name="publication", label=text(words.msgid("Publication")), value=path_params.get("publication", ""),
+                  kind="choice", choices=(any_, *((name, name) for name in publications))),
+        FormField(name="state", label=text(words.msgid("State")), value=path_params.get("state", ""), kind="choice",
                   choices=(any_, *states)),
-        FormField(name="year", label=text(words.msgid("Year")), value=said.get("year", ""), kind="number"),
-        FormField(name="complete", label=text(words.msgid("Complete")), value=said.get("complete", ""), kind="choice",
-                  choices=yes_no),
+        FormField(name="year", label=text(words.msgid("Year")), value=path_params.get("year", ""), kind="number"),
+        FormField(name="complete", label=text(words.msgid("Complete")), value=path_params.get("complete", ""),
+                  kind="choice", choices=yes_no),
     ]  # fmt: skip
 
 
@@ -404,10 +416,10 @@ def as_csv(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     writer.writerow(("number", "snapshot", "publication", "title", "domain", "date", "state", "complete", "type",
                      "occasion", "documents", "bytes", "closed_for"))  # fmt: skip
     with open_tables(visit) as tables:
-        for each in tables.listed(chosen, limit=_MOST_ROWS):
-            row = (each.number, each.id, each.publication, each.title, each.domain, format_time(each.date), each.state,
-                   "yes" if each.complete else "no", "occasion" if each.is_occasion else "regular", each.reason,
-                   each.documents, each.bytes, each.closed_for)  # fmt: skip
+        for record in tables.listed(chosen, limit=_MOST_ROWS):
+            row = (record.number, record.id, record.publication, record.title, record.domain, format_time(record.date),
+                   record.state, "yes" if record.complete else "no", "occasion" if record.is_occasion else "regular",
+                   record.reason, record.documents, record.bytes, record.closed_for)  # fmt: skip
             writer.writerow([_harmless(value) for value in row])
     headers = {**NO_STORE, "Content-Disposition": 'attachment; filename="snapshots.csv"'}
     return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
@@ -429,11 +441,11 @@ def _ticked(visit: DeskVisit) -> frozenset[int]:
 
 def keep_ticks(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Lead to another page of the list, with the ticks kept."""
-    said = dict(parse_qsl(visit.form.raw("query")[:8_000]))
-    kept = {name: value for name, value in said.items() if name in (*_FILTERS, "order")}
+    path_params = dict(parse_qsl(visit.form.raw("query")[:8_000]))
+    kept = {name: value for name, value in path_params.items() if name in (*_FILTERS, "order")}
     go = visit.form.one("go")
     ticked = frozenset() if go == "none" else _ticked(visit)
-    page = int(go) if go.isascii() and go.isdecimal() and len(go) < 8 else page_in(said.get("page", ""))
+    page = int(go) if go.isascii() and go.isdecimal() and len(go) < 8 else page_in(path_params.get("page", ""))
     return visit.led(_href(kept, ticked, page=page))
 
 
@@ -449,17 +461,17 @@ def release(visit: DeskVisit, _: Mapping[str, str]) -> Response:
             done += 1
         except WebarcError as error:
             refused.append(str(error))
-    said = dict(parse_qsl(visit.form.raw("query")[:8_000]))
-    kept = {name: value for name, value in said.items() if name in (*_FILTERS, "order")}
+    path_params = dict(parse_qsl(visit.form.raw("query")[:8_000]))
+    kept = {name: value for name, value in path_params.items() if name in (*_FILTERS, "order")}
     for text in refused[:20]:
         visit.desk.sessions.say(visit.session, "fault", text)
-    told = visit.desk.said(words.msgid("Released: %(count)s. Not released: %(refused)s."), visit.language)
-    return visit.led(_href(kept, frozenset()), told % {"count": done, "refused": len(refused)})
+    message = visit.desk.said(words.msgid("Released: %(count)s. Not released: %(refused)s."), visit.language)
+    return visit.led(_href(kept, frozenset()), message % {"count": done, "refused": len(refused)})
 
 
 def _ids(visit: DeskVisit, numbers: list[int]) -> list[str]:
     with open_tables(visit) as tables:
-        return [found for each in numbers if (found := tables.id_of(each)) is not None]
+        return [record_id for number in numbers if (record_id := tables.id_of(number)) is not None]
 
 
 def several(visit: DeskVisit, _: Mapping[str, str]) -> Response:
@@ -467,7 +479,7 @@ def several(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     ticked = _ticked(visit) if visit.request.method == "POST" else forms.read(visit.parameter("ticked"))
     numbers = sorted(ticked, reverse=True)
     with open_tables(visit) as tables:
-        shown = [row for each in numbers[: forms.TODAY_ROWS] if (record := tables.id_of(each))
+        shown = [row for number in numbers[: forms.TODAY_ROWS] if (record := tables.id_of(number))
                  and (row := tables.row(record)) is not None]  # fmt: skip
     view = SeveralPage(
         ticked=forms.written(ticked), rows=lines(visit, shown), total=len(numbers), fields=_common_fields(visit)
@@ -485,17 +497,17 @@ def to_several(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 
 def _common_fields(visit: DeskVisit) -> tuple[FormField, ...]:
     """Return the fields that the person may change in any snapshot."""
-    wanted = [each for each in FIELDS if not each.repeats and may_edit(each, visit.person.role, is_fetched=True)]
-    first = [each for each in wanted if each.kind is Kind.AVA]
+    wanted = [field for field in FIELDS if not field.repeats and may_edit(field, visit.person.role, is_fetched=True)]
+    first = [field for field in wanted if field.kind is Kind.AVA]
     return tuple(
-        fields.of_field(visit, each, visit.typed(each.name, ""))
-        for each in (*first, *(w for w in wanted if w not in first))
+        fields.of_field(visit, field, visit.typed(field.name, ""))
+        for field in (*first, *(w for w in wanted if w not in first))
     )
 
 
 def save_several(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Change the same fields of several snapshots; a field that was left empty stays as it is in each."""
-    names = {each.name for each in FIELDS}
+    names = {field.name for field in FIELDS}
     changes = {name: values[-1].strip() for name, values in visit.form.fields.items()
                if name in names and values[-1].strip()}  # fmt: skip
     if not changes:
@@ -508,5 +520,5 @@ def save_several(visit: DeskVisit, _: Mapping[str, str]) -> Response:
             done += 1
         except WebarcError as error:
             visit.desk.sessions.say(visit.session, "fault", f"{record_id}: {error}")
-    told = visit.desk.said(words.msgid("Changed: %(count)s snapshots."), visit.language)
-    return visit.led(PATH, told % {"count": done})
+    message = visit.desk.said(words.msgid("Changed: %(count)s snapshots."), visit.language)
+    return visit.led(PATH, message % {"count": done})

@@ -69,7 +69,7 @@ def find_waiting(visit: DeskVisit, most: int = forms.TODAY_ROWS) -> Found:
         troubled = tables.listed(Chosen(state=State.RELEASED, complete=False, since=since), limit=most)
         troubled += tables.listed(Chosen(state=State.EMPTY, since=since), limit=most)
         newest = tables.listed(Chosen(), limit=1)
-    troubled = sorted(troubled, key=lambda each: each.date, reverse=True)[:most]
+    troubled = sorted(troubled, key=lambda row: row.date, reverse=True)[:most]
     return Found(waiting, total, passed, troubled, newest[0] if newest else None)
 
 
@@ -96,8 +96,8 @@ def attentions(visit: DeskVisit) -> Iterator[Attention]:
     desk = visit.desk
     archive = desk.archive
     settings, faults = desk.settings_and_faults()
-    for each in faults[:10]:
-        yield Attention(words.msgid("The settings have a fault: %(what)s"), each, "/options", is_grave=True)
+    for fault in faults[:10]:
+        yield Attention(words.msgid("The settings have a fault: %(what)s"), fault, "/options", is_grave=True)
     if settings.publications and agent_status.running(archive) is None:
         yield Attention(words.msgid("No agent runs, so nothing is fetched. This command starts it:"),
                         command=f"webarc-agent start --archive {archive.root}", is_grave=True)  # fmt: skip
@@ -184,26 +184,26 @@ def change(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 # -- the feed ----------------------------------------------------------------------------------------------------------
 
 
-def read(visit: DeskVisit, said: Mapping[str, str]) -> Response:
+def read(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Return the feed to who has an address. Raises NotFound for any other: nobody reads it by a session."""
-    if not login.is_of(visit.person, said["feed"]):
+    if not login.is_of(visit.person, path_params["feed"]):
         raise NotFound("there is no such page")
     base, text = visit.base, visit.desk.look_up(visit.language)
-    found = sorted(_entries(visit), key=lambda each: each.since, reverse=True)[: forms.ROWS]
+    entries = sorted(_entries(visit), key=lambda feed_entry: feed_entry.since, reverse=True)[: forms.ROWS]
     title = f"{text(words.msgid('Web archive'))}: {text(words.msgid('What wants you'))}"
-    feed = about.begun(f"{base}/feed", title, found[0].since if found else visit.desk.began)
+    feed = about.begun(f"{base}/feed", title, entries[0].since if entries else visit.desk.began)
     about.author(feed, "webarcfs")
-    for each in found:
-        what = f"{text(each.text).replace('%(what)s', each.what)} {each.command}".strip()
+    for entry in entries:
+        what = f"{text(entry.text).replace('%(what)s', entry.what)} {entry.command}".strip()
         about.link(
-            about.add_entry(feed, f"{base}/feed#{each.mark}", what, each.since), f"{base}{each.href}", "alternate"
+            about.add_entry(feed, f"{base}/feed#{entry.mark}", what, entry.since), f"{base}{entry.href}", "alternate"
         )
     return Response(about.written(feed), headers=dict(NO_STORE), media_type=about.KIND)
 
 
 def _entries(visit: DeskVisit) -> Iterator[Entry]:
-    found = find_waiting(visit, forms.ROWS)
-    for text, rows in ((_WAITS, found.waiting), ("", found.troubled)):
+    overview = find_waiting(visit, forms.ROWS)
+    for text, rows in ((_WAITS, overview.waiting), ("", overview.troubled)):
         for row in rows:
             why = text or (_EMPTY if row.state is State.EMPTY else _INCOMPLETE)
             since = _changed(visit, row)
@@ -213,11 +213,11 @@ def _entries(visit: DeskVisit) -> Iterator[Entry]:
         if job.held == Hold.DEADLINE:
             with suppress(Damaged):
                 yield Entry(f"{job.job}/{job.orders}", _HELD, job.publication, "/running", parse_time(job.updated))
-    amiss = {f"{each.text} {each.what}": each for each in attentions(visit)}
+    amiss = {f"{attention.text} {attention.what}": attention for attention in attentions(visit)}
     for key, since in visit.desk.since(tuple(amiss), now()).items():
-        each = amiss[key]
+        attention = amiss[key]
         mark = f"{hashlib.sha256(key.encode()).hexdigest()[:16]}/{since:%Y-%m-%d}"
-        yield Entry(mark, each.text, each.what, each.href or "/", since, each.command)
+        yield Entry(mark, attention.text, attention.what, attention.href or "/", since, attention.command)
 
 
 def _changed(visit: DeskVisit, row: RecordRow) -> datetime:

@@ -79,8 +79,8 @@ async def read(chunks: AsyncIterator[bytes], boundary: str) -> Form:
             boundary, max_segment_count=_FIELDS, max_segment_size=forms.UPLOAD_BYTES, strict=True
         ) as parser:
             async for chunk in chunks:
-                for each in parser.parse(chunk) if chunk else ():
-                    reading.hear(each)
+                for event in parser.parse(chunk) if chunk else ():
+                    reading.hear(event)
         return reading.form()
     except multipart.MultipartError as error:
         reading.close()
@@ -167,7 +167,7 @@ class Bodies:
             return
         method = scope["method"]
         as_read = "GET" if method == "POST" else method
-        headers = [each for each in scope["headers"] if method != "POST" or each[0] not in _OF_BODIES]
+        headers = [header for header in scope["headers"] if method != "POST" or header[0] not in _OF_BODIES]
         refused = HTTPStatus.METHOD_NOT_ALLOWED if method == "OPTIONS" else None
         refused = refused or refusal(as_read, len(scope["query_string"]), headers)
         if refused is None and method == "POST":
@@ -188,8 +188,8 @@ class Bodies:
         boundary = boundary_of(Headers(scope=scope).get("content-type", ""))
         if boundary and self._takes_file(scope["path"]):
             return await self._read_file(scope, receive, boundary)
-        said = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-        if not said.isdigit() or len(said) > 12 or int(said) > forms.BODY_BYTES:
+        length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+        if not length.isdigit() or len(length) > 12 or int(length) > forms.BODY_BYTES:
             return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         try:
             body = await asyncio.wait_for(_whole(receive), forms.BODY_SECONDS)
@@ -205,8 +205,8 @@ class Bodies:
         may_send = await asyncio.to_thread(self._may_send, Request(scope))
         most = forms.UPLOAD_BYTES if may_send else forms.BODY_BYTES
         too_large = HTTPStatus.REQUEST_ENTITY_TOO_LARGE if may_send else HTTPStatus.FORBIDDEN
-        said = Headers(scope=scope).get("content-length", "0")
-        if not (said.isascii() and said.isdigit()) or len(said) > 12 or int(said) > most:
+        length = Headers(scope=scope).get("content-length", "0")
+        if not (length.isascii() and length.isdigit()) or len(length) > 12 or int(length) > most:
             return too_large
         try:
             async with asyncio.timeout(forms.UPLOAD_SECONDS):
@@ -243,18 +243,18 @@ _OF_BODIES = (b"content-length", b"transfer-encoding")
 
 async def _whole(receive: Receive) -> bytes:
     """Return the body of a request; one byte too many where it is too long; nothing if the client has gone."""
-    found = bytearray()
+    body = bytearray()
     while True:
         message = await receive()
         if message["type"] != "http.request":
             return b""
-        found += message.get("body", b"")
-        if len(found) > forms.BODY_BYTES or not message.get("more_body"):
-            return bytes(found[: forms.BODY_BYTES + 1])
+        body += message.get("body", b"")
+        if len(body) > forms.BODY_BYTES or not message.get("more_body"):
+            return bytes(body[: forms.BODY_BYTES + 1])
 
 
-async def _refuse(send: Send, status: HTTPStatus, said: str) -> None:
-    body = f"{status} {status.phrase}{said}\n".encode()
+async def _refuse(send: Send, status: HTTPStatus, reason: str) -> None:
+    body = f"{status} {status.phrase}{reason}\n".encode()
     headers = [
         (b"content-type", b"text/plain; charset=utf-8"),
         (b"content-length", str(len(body)).encode()),
@@ -306,9 +306,9 @@ def route(name: str, pattern: str, example: str, **more: object) -> Route:
 
 def found(routes: tuple[Route, ...], path: str) -> tuple[Route, dict[str, str]] | None:
     """Return the first route that fits a path, and what the path says."""
-    for each in routes:
-        if match := each.pattern.fullmatch(path):
-            return each, match.groupdict()
+    for route in routes:
+        if match := route.pattern.fullmatch(path):
+            return route, match.groupdict()
     return None
 
 
@@ -454,22 +454,22 @@ class DeskApp:
         known = found(ROUTES, path)
         if known is None:
             raise NotFound("there is no such page")
-        route, said = known
-        if (part := self._by_secret(request, route, said)) is not None:
+        route, path_params = known
+        if (part := self._by_secret(request, route, path_params)) is not None:
             return part
         who = self._who(request)
         if who is None:
             return self._ask(request, form if is_post and route.post is not None else Form())
         session, person, cookie = who
         visit = replace(self._visit(request, session, person), form=form)
-        response = self._acted(route, said, visit) if is_post else self._looked(route, said, visit)
+        response = self._acted(route, path_params, visit) if is_post else self._looked(route, path_params, visit)
         if cookie:
             self.desk.set_cookie(response, cookie)
         return response
 
-    def _by_secret(self, request: Request, route: Route, said: Mapping[str, str]) -> Response | None:
+    def _by_secret(self, request: Request, route: Route, path_params: Mapping[str, str]) -> Response | None:
         """Return what a secret in the path opens, without a session; None for any other."""
-        secret = said.get("feed", "")
+        secret = path_params.get("feed", "")
         if secret:
             request.scope["path"] = _FEED  # logs tell of the path
         if request.method == "POST":
@@ -477,15 +477,15 @@ class DeskApp:
         if secret:
             reader = self.desk.persons.of_feed(secret)
             once = None if reader is None else self._visit(request, self.desk.sessions.once(reader), reader)
-            return None if once is None else self._looked(route, said, once)
-        return preview.embedded(request, self.desk, said["token"]) if "token" in said else None
+            return None if once is None else self._looked(route, path_params, once)
+        return preview.embedded(request, self.desk, path_params["token"]) if "token" in path_params else None
 
-    def _looked(self, route: Route, said: Mapping[str, str], visit: DeskVisit) -> Response:
+    def _looked(self, route: Route, path_params: Mapping[str, str], visit: DeskVisit) -> Response:
         if route.get is None:
             return self._message(visit.request, HTTPStatus.METHOD_NOT_ALLOWED, msgid("This cannot be asked here"))
-        return self._refused(route.looks, visit) or route.get(visit, said)
+        return self._refused(route.looks, visit) or route.get(visit, path_params)
 
-    def _acted(self, route: Route, said: Mapping[str, str], visit: DeskVisit) -> Response:
+    def _acted(self, route: Route, path_params: Mapping[str, str], visit: DeskVisit) -> Response:
         if route.post is None:
             return self._message(visit.request, HTTPStatus.METHOD_NOT_ALLOWED, msgid("This cannot be asked here"))
         refused = self._refused(route.acts, visit)
@@ -494,13 +494,15 @@ class DeskApp:
         token = self.desk.tokens.read(visit.form.raw(forms.TOKEN), visit.session.public, route.action_of(visit.path))
         visit = replace(visit, form=replace(visit.form, token=token))
         if not token.is_ours:
-            return self._again(route, said, visit, Problem(self._said(visit, _LATE), status=403))
+            return self._again(route, path_params, visit, Problem(self._said(visit, _LATE), status=403))
         if not self.desk.sessions.is_new(visit.session, token.mark):
-            return self._again(route, said, visit, Problem(self._said(visit, _TWICE), status=409), is_typed=False)
+            return self._again(
+                route, path_params, visit, Problem(self._said(visit, _TWICE), status=409), is_typed=False
+            )
         try:
-            return route.post(visit, said)
+            return route.post(visit, path_params)
         except (WebarcError, OSError) as error:
-            return self._again(route, said, visit, _problem(error))
+            return self._again(route, path_params, visit, _problem(error))
 
     def _refused(self, right: Right | None, visit: DeskVisit) -> Response | None:
         """Return the answer to a person without a right; None to one who has it."""
@@ -512,7 +514,13 @@ class DeskApp:
         )
 
     def _again(
-        self, route: Route, said: Mapping[str, str], visit: DeskVisit, problem: Problem | None, *, is_typed: bool = True
+        self,
+        route: Route,
+        path_params: Mapping[str, str],
+        visit: DeskVisit,
+        problem: Problem | None,
+        *,
+        is_typed: bool = True,
     ) -> Response:
         """Show the page of a form, with what was typed and why it was not taken."""
         again = route.again or route.get
@@ -520,21 +528,21 @@ class DeskApp:
             status = HTTPStatus(problem.status if problem is not None else 403)
             text = problem.text if problem is not None else ""
             return self._message(visit.request, status, msgid("This form was not taken"), text, visit)
-        return again(replace(visit.with_problem(problem), is_typed=is_typed), said)
+        return again(replace(visit.with_problem(problem), is_typed=is_typed), path_params)
 
     # -- who asks ----------------------------------------------------------------------------------------------------
 
     def _who(self, request: Request) -> tuple[Session, Person, str] | None:
         """Return session and person of a request, and a new cookie where a proxy tells who it is; None: nobody."""
         settings = self.desk.settings().desk
-        told = login.told_by_proxy(settings, peer(request), request.headers)
+        proxy_user = login.told_by_proxy(settings, peer(request), request.headers)
         session = self.desk.sessions.find(request.cookies.get(self.desk.sessions.cookie, ""))
-        if told:
-            person = self.desk.persons.find(told, is_told=True)
+        if proxy_user:
+            person = self.desk.persons.find(proxy_user, is_told=True)
             if person is None:
                 return None
-            if session is None or session.proxy != told or session.person != person.key:
-                session, cookie = self.desk.sessions.begin(person, told)
+            if session is None or session.proxy != proxy_user or session.person != person.key:
+                session, cookie = self.desk.sessions.begin(person, proxy_user)
                 return session, person, cookie
             return session, person, ""
         if session is None or session.proxy:
@@ -568,8 +576,8 @@ class DeskApp:
         kept = [(f"{_KEPT}{name}", value) for name, value in form.typed()]
         token = form.raw(forms.TOKEN)
         kept += [(f"{_KEPT}{forms.TOKEN}", token)] if token else []
-        said = _MEANWHILE if kept else ""
-        return self._login_page(request, back=_target(request), kept=kept, said=said, status=HTTPStatus.FORBIDDEN)
+        message = _MEANWHILE if kept else ""
+        return self._login_page(request, back=_target(request), kept=kept, message=message, status=HTTPStatus.FORBIDDEN)
 
     def _login(self, request: Request, form: Form) -> Response:
         back = _own_path(form.raw(_BACK) if request.method == "POST" else request.query_params.get(_BACK, "/"))
@@ -588,7 +596,9 @@ class DeskApp:
             return page
         person = self.desk.persons.find(name)
         if not login.matches(person.password if person is not None else "", form.raw("password")) or person is None:
-            return self._login_page(request, back=back, kept=kept, name=name, said=_WRONG, status=HTTPStatus.FORBIDDEN)
+            return self._login_page(
+                request, back=back, kept=kept, name=name, message=_WRONG, status=HTTPStatus.FORBIDDEN
+            )
         self.desk.guesses.was_right(name, address)
         session, cookie = self.desk.sessions.begin(person)
         session.language = request.query_params.get("lang", "")
@@ -603,7 +613,7 @@ class DeskApp:
         known = found(ROUTES, urlsplit(back).path)
         if not kept or known is None or known[0].post is None:
             return RedirectResponse(back, 303, dict(NO_STORE))
-        route, said = known
+        route, path_params = known
         form = forms.of_pairs([(name.removeprefix(_KEPT), value) for name, value in kept])
         parts = urlsplit(back)
         scope = {**request.scope, "path": parts.path, "query_string": parts.query.encode(), "method": "POST"}
@@ -611,14 +621,14 @@ class DeskApp:
         token = self.desk.tokens.read(form.raw(forms.TOKEN), session.public, "")
         visit = replace(visit, form=replace(form, token=token))
         problem = Problem(self._said(visit, _MEANWHILE), status=200)
-        return self._again(route, said, visit, problem)
+        return self._again(route, path_params, visit, problem)
 
     def _login_page(
         self, request: Request, *, back: str, kept: list[tuple[str, str]] | None = None, name: str = "",
-        said: str = "", wait: int = 0, status: HTTPStatus = HTTPStatus.OK,
+        message: str = "", wait: int = 0, status: HTTPStatus = HTTPStatus.OK,
     ) -> Response:  # fmt: skip
-        has_people = any(each.password for each in self.desk.persons.all().values())
-        view = LoginPage(back, tuple(kept or ()), name, said, wait, has_people, str(self.desk.archive.root))
+        has_people = any(person.password for person in self.desk.persons.all().values())
+        view = LoginPage(back, tuple(kept or ()), name, message, wait, has_people, str(self.desk.archive.root))
         language = self._language(request, None)
         body = self.look.render(view, Saying(language, request.scope["path"]))
         return HTMLResponse(body, int(status), dict(NO_STORE))
@@ -629,12 +639,12 @@ class DeskApp:
     def _is_own_origin(self, request: Request) -> bool:
         """Return whether a form comes from a page of this desk, as far as the browser says where it comes from."""
         site = request.headers.get("sec-fetch-site", "same-origin")
-        said = request.headers.get("origin")
+        origin = request.headers.get("origin")
         if site != "same-origin":
             return False
-        if said is None:
+        if origin is None:
             return True
-        return said == self.desk.origin or urlsplit(said).netloc == request.headers.get("host", "")
+        return origin == self.desk.origin or urlsplit(origin).netloc == request.headers.get("host", "")
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
@@ -650,8 +660,8 @@ class DeskApp:
 
     def _render(self, view: object, visit: object) -> str:
         assert isinstance(visit, DeskVisit)
-        said = self.desk.sessions.hear(visit.session)
-        return self.look.render(view, Saying(visit.language, visit.path, visit, tuple(said)))
+        messages = self.desk.sessions.hear(visit.session)
+        return self.look.render(view, Saying(visit.language, visit.path, visit, tuple(messages)))
 
     def _said(self, visit: DeskVisit, text: str) -> str:
         return self.desk.said(text, visit.language)
@@ -727,8 +737,8 @@ def _problem(error: Exception) -> Problem:
     faults: dict[str, str] = {}
     if isinstance(error, SettingsError):
         status = HTTPStatus.BAD_REQUEST
-        for each in error.faults:
-            name, _, text = _FILES.sub("", each).partition(": ")
+        for fault in error.faults:
+            name, _, text = _FILES.sub("", fault).partition(": ")
             faults[name.rpartition(".")[2]] = text
     return Problem(str(error), faults, int(status))
 

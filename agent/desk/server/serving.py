@@ -111,25 +111,25 @@ class Watching:
         while self._watchers:
             watching = list(self._watchers)  # who comes meanwhile has a page that may be newer than this look
             with contextlib.suppress(WebarcError, OSError):
-                told = await asyncio.to_thread(self._now)
-                for each in watching:
-                    if self._watchers.get(each, told) == told:  # it has gone, or knows it
+                state = await asyncio.to_thread(self._now)
+                for queue in watching:
+                    if self._watchers.get(queue, state) == state:  # it has gone, or knows it
                         continue
-                    if each.full():
-                        each.get_nowait()  # who is slow gets the newest state
-                    each.put_nowait(told)
-                    self._watchers[each] = told
+                    if queue.full():
+                        queue.get_nowait()  # who is slow gets the newest state
+                    queue.put_nowait(state)
+                    self._watchers[queue] = state
             await asyncio.sleep(forms.WATCH_SECONDS)
 
     def _now(self) -> str:
         archive = self._desk.archive
-        said = jobs.told(archive, self._desk.history().open)
+        state = jobs.told(archive, self._desk.history().open)
         if self._looks % _EVERY == 0:
             with opened(archive, Catalogue(archive)) as tables:
                 newest = tables.listed(Chosen(), limit=1)
             self._newest = newest[0].number if newest else 0
         self._looks += 1
-        return json.dumps({**said, "newest": self._newest}, ensure_ascii=False, separators=(",", ":"))
+        return json.dumps({**state, "newest": self._newest}, ensure_ascii=False, separators=(",", ":"))
 
 
 async def _gone(receive: Receive) -> None:

@@ -84,8 +84,8 @@ class DeskLook:
 
         def token(action: str, state: str = "") -> Markup:
             assert visit is not None, "a form needs a session"
-            made = visit.desk.tokens.form(visit.session.public, unquote(action), state)
-            return Markup('<input type="hidden" name="{}" value="{}">').format(TOKEN, made)
+            form_token = visit.desk.tokens.form(visit.session.public, unquote(action), state)
+            return Markup('<input type="hidden" name="{}" value="{}">').format(TOKEN, form_token)
 
         more = {
             "person": None if visit is None else visit.person,

@@ -84,20 +84,20 @@ class _Group:
 
 def groups(additions: Sequence[Addition]) -> list[list[int]]:
     """Return the indexes of `additions`, grouped by commit and author; two that touch one name keep their order."""
-    made: list[_Group] = []
+    commit_groups: list[_Group] = []
     last: dict[Author, int] = {}
     touched: dict[Hashable, int] = {}
     for index, addition in enumerate(additions):
         names = list(_names(addition))
         earliest = max((touched.get(name, 0) for name in names), default=0)
         number = last.get(addition.author, -1)
-        if number < earliest or number < 0 or len(made[number].items) >= MOST:
-            number = len(made)
-            made.append(_Group(addition.author))
+        if number < earliest or number < 0 or len(commit_groups[number].items) >= MOST:
+            number = len(commit_groups)
+            commit_groups.append(_Group(addition.author))
             last[addition.author] = number
-        made[number].items.append(index)
+        commit_groups[number].items.append(index)
         touched |= dict.fromkeys(names, number)
-    return [group.items for group in made]
+    return [group.items for group in commit_groups]
 
 
 def newest(additions: Iterable[Addition]) -> dict[int, Addition]:
@@ -188,8 +188,8 @@ def _plan_commits(store: Repository, waiting: Waiting, plan: Plan, head: Commit)
     additions = [record.addition for _, record in waiting.found]
     wanted = newest(additions)
     for indexes in groups(additions):
-        found = [(index, *waiting.found[index]) for index in indexes if index in wanted]
-        commit = writer.commit([(log, replace(record, addition=wanted[index])) for index, log, record in found])
+        records = [(index, *waiting.found[index]) for index in indexes if index in wanted]
+        commit = writer.commit([(log, replace(record, addition=wanted[index])) for index, log, record in records])
         plan.commits += [commit] if commit else []
     plan.dropped = tuple(writer.dropped)
 
@@ -205,9 +205,9 @@ class _Writer:
         self._parent, self._tree = head.oid, head.tree
         self.dropped: list[Dropped] = []
 
-    def commit(self, found: Sequence[tuple[LogReader, LogRecord]]) -> str | None:
+    def commit(self, records: Sequence[tuple[LogReader, LogRecord]]) -> str | None:
         """Make one commit of these additions, all of one author; return its id, None if it changed nothing."""
-        placed = [record.addition for log, record in found if self._place(log, record)]
+        placed = [record.addition for log, record in records if self._place(log, record)]
         arcs = {addition.place.arc for addition in placed}
         above = {"/".join(parts[:depth]) for parts in (arc.split("/") for arc in arcs) for depth in range(len(parts))}
         tree = self._ground.tree.write(lambda path, raw: self._store_tree(raw, shared=path in above - arcs))
@@ -352,10 +352,10 @@ def _is_done(archive: Archive, domain: str, log: LogReader, records: list[LogRec
 
 def _is_damaged(log: LogReader, commits: list[Committed]) -> bool:
     """Return whether part of the log could not be read, and must be kept for repair."""
-    lost = [each for part in commits for each in part.dropped if each.log == log.id and each.damaged]
+    lost = [dropped for part in commits for dropped in part.dropped if dropped.log == log.id and dropped.damaged]
     spans = [f"bytes {start} to {end}" for start, end in log.damage]
     spans += [f"what follows byte {log.end}"] if log.tail == "damaged" else []
-    spans += [f"number {each.number}: {each.reason}" for each in lost]
+    spans += [f"number {dropped.number}: {dropped.reason}" for dropped in lost]
     if spans:
         _log.error(
             "%s is damaged: %s could not be read; the rest is in the archive, and the log is kept as %s",
@@ -380,8 +380,8 @@ def _remove(log: LogReader, files: list[str], *, damaged: bool) -> None:
 
 def _sweep(archive: Archive, until: float) -> None:
     """Remove folders of bodies without a log, and files that their dead owner was making."""
-    with os.scandir(archive.journal) as found:
-        entries = list(found)
+    with os.scandir(archive.journal) as listing:
+        entries = list(listing)
     # After the folders: a journal makes its log before its folder, so a folder that was seen has its log.
     names = {journal_of(os.path.splitext(name)[0]) for name in os.listdir(archive.journal)}  # noqa: PTH122, PTH208
     for entry in entries:
@@ -508,7 +508,7 @@ def pending(
     """Return all logs, and their records for a domain that are not done yet; `read` as in `Read`."""
     head, known = store.head(), marks(store)
     so_far = done(store, head.oid if head else None, known)
-    logs, found = [], []
+    logs, waiting = [], []
     for log in all_logs(archive):
         end, last = read.get(log.id, (0, 0))
         if last <= so_far.get(log.id, 0):
@@ -525,9 +525,9 @@ def pending(
             _log.error("%s is damaged: bytes %d to %d cannot be read", log.path, start, end)
         last = so_far.get(log.id, 0)
         left = log.left(records)
-        found += [(log, record) for record in left if record.addition.place.domain == domain and record.number > last]
+        waiting += [(log, record) for record in left if record.addition.place.domain == domain and record.number > last]
     there = {log.id for log in logs}
-    return logs, Waiting(head, tuple(found), {log: so_far[log] for log in so_far if log in there}, known)
+    return logs, Waiting(head, tuple(waiting), {log: so_far[log] for log in so_far if log in there}, known)
 
 
 def _leaving(archive: Archive, domain: str, following: AdditionTree) -> Iterator[tuple[LogReader, LogRecord]]:
@@ -577,9 +577,9 @@ def _follow(archive: Archive, store: Repository, plan: Plan, logs: list[LogReade
 
 
 def _done(domain: str, plan: Plan, waiting: Waiting, logs: Sequence[LogReader]) -> Committed:
-    for each in plan.dropped:
-        place = each.addition.place
-        _log.warning("/%s/%s: an addition went: %s (%s)", place.domain, place.arc, each.reason, each.log)
+    for dropped in plan.dropped:
+        place = dropped.addition.place
+        _log.warning("/%s/%s: an addition went: %s (%s)", place.domain, place.arc, dropped.reason, dropped.log)
     cost = Cost(0.0, plan.pack.shared_bytes, len(waiting.found) - len(plan.dropped))
     damage = {log.id: tuple(log.damage) for log in logs if log.damage}
     return Committed(domain, dict(waiting.done) | plan.upto, plan.dropped, tuple(plan.commits), cost, damage)

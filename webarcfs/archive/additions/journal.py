@@ -130,8 +130,10 @@ class PendingIndex:
     def of(self, domain: str | None = None) -> Sequence[PendingAddition]:
         """Return the pending additions of a domain, or all, in order."""
         with self._lock:
-            held = [each for key, each in self._held.items() if domain in (None, key[1])]
-            return sorted((each for some in held for each in some.values()), key=lambda each: each.ticket.number)
+            held = [pendings for key, pendings in self._held.items() if domain in (None, key[1])]
+            return sorted(
+                (pending for some in held for pending in some.values()), key=lambda pending: pending.ticket.number
+            )
 
     def logs(self) -> set[str]:
         """Return the logs with pending additions."""
@@ -144,14 +146,14 @@ class PendingIndex:
         Its source exists as long as the read takes: nothing is forgotten meanwhile.
         """
         with self._lock:
-            found = next(iter(self._bodies.get(blob, {}).values()), None)
-            if found is None:
+            pending = next(iter(self._bodies.get(blob, {}).values()), None)
+            if pending is None:
                 return None
-            if found.file:
-                return open_body(found, folder)
-            addition = found.ticket.addition
+            if pending.file:
+                return open_body(pending, folder)
+            addition = pending.ticket.addition
             assert isinstance(addition, AddFile)
-            return os.pread(found.segment.fd, addition.size, found.offset)
+            return os.pread(pending.segment.fd, addition.size, pending.offset)
 
     def _forget(self, pending: PendingAddition) -> None:
         if self._remove(pending) and pending.fd >= 0:
@@ -324,13 +326,13 @@ class Claims:
 
     def refresh(self) -> None:
         """Read the records that were written since the last call."""
-        found = log_names(self._archive, SUFFIX, PROVISIONAL)
-        if self._logs.keys() - found:
+        names = log_names(self._archive, SUFFIX, PROVISIONAL)
+        if self._logs.keys() - names:
             # Another one may have taken its place while the folder was read.
-            found = log_names(self._archive, SUFFIX, PROVISIONAL)
-        for gone in self._logs.keys() - found:
+            names = log_names(self._archive, SUFFIX, PROVISIONAL)
+        for gone in self._logs.keys() - names:
             self._forget(gone)
-        for name in found:
+        for name in names:
             log = self._logs.get(name)
             if log is None:
                 log = self._logs[name] = LogReader(self._archive.journal / name)
@@ -431,11 +433,11 @@ def _take_away(
     """Take away what some logs, or all, claim of a path by some blobs, or all; return the blobs."""
     claims = taken.files.get(path, {})
     gone = [log for log, blob in claims.items() if (logs is None or log in logs) and (blobs is None or blob in blobs)]
-    found = [claims.pop(log) for log in gone]
-    if found and not claims:
+    removed_blobs = [claims.pop(log) for log in gone]
+    if removed_blobs and not claims:
         del taken.files[path]
         taken.folders.subtract(_folders(path))
-    return found
+    return removed_blobs
 
 
 def _folders(path: str) -> Iterator[str]:
@@ -524,10 +526,10 @@ class Journal:
         Raises Exists when another pending addition of this version, of any mount, has the name; OSError when it could
         not be written, without any remains.
         """
-        [found] = self.confirm_all([(addition, body)])
-        if isinstance(found, BaseException):
-            raise found
-        return found
+        [outcome] = self.confirm_all([(addition, body)])
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
 
     def confirm_all(self, wanted: Sequence[Wanted]) -> list[JournalPosition | BaseException]:
         """Make several additions of one domain durable, at the cost of one; return the ticket or error of each.
@@ -537,15 +539,15 @@ class Journal:
         return self._confirm([self._with_body(addition, body) for addition, body in wanted])
 
     def _confirm(self, every: Sequence[Confirming]) -> list[JournalPosition | BaseException]:
-        self._write([each for each in every if each.error is None])
-        self._sync([each for each in every if each.error is None])
-        failed = [each for each in every if each.error is not None]
-        self._pendings.forget(each.pending for each in failed if each.pending is not None)
-        for each in failed:
-            if each.file:
+        self._write([confirming for confirming in every if confirming.error is None])
+        self._sync([confirming for confirming in every if confirming.error is None])
+        failed = [confirming for confirming in every if confirming.error is not None]
+        self._pendings.forget(confirming.pending for confirming in failed if confirming.pending is not None)
+        for confirming in failed:
+            if confirming.file:
                 with contextlib.suppress(OSError):
-                    (self._folder / each.file).unlink()
-        return [_outcome(each) for each in every]
+                    (self._folder / confirming.file).unlink()
+        return [_outcome(confirming) for confirming in every]
 
     def read_blob(self, blob: str) -> bytes | int | None:
         """Return a pending body: its bytes, or a descriptor of a large one that the caller closes; None once in git."""
@@ -553,12 +555,12 @@ class Journal:
 
     def pending(self, domain: str | None = None) -> Sequence[JournalPosition]:
         """Return the additions that were confirmed here and are not released yet, in order."""
-        return [each.ticket for each in self._pendings.of(domain) if each.is_confirmed]
+        return [pending.ticket for pending in self._pendings.of(domain) if pending.is_confirmed]
 
     def untaken(self, committed: Committed, waited: Collection[JournalPosition]) -> Sequence[JournalPosition]:
         """Return those of `waited`, confirmed before a commit, that it did not take in although it should have."""
-        keys = {position.key for position in waited} - {(each.log, each.number) for each in committed.dropped}
-        taken = {each.ticket.key for each in self._pendings.of(committed.domain) if _is_done(each, committed)}
+        keys = {position.key for position in waited} - {(dropped.log, dropped.number) for dropped in committed.dropped}
+        taken = {pending.ticket.key for pending in self._pendings.of(committed.domain) if _is_done(pending, committed)}
         return [position for position in waited if position.key not in taken & keys]
 
     def release(self, committed: Committed, besides: Collection[JournalPosition] = ()) -> Sequence[JournalPosition]:
@@ -566,7 +568,7 @@ class Journal:
 
         Those of `besides` stay, although the commit has passed them.
         """
-        damaged = {(each.log, each.number) for each in committed.dropped if each.damaged}
+        damaged = {(dropped.log, dropped.number) for dropped in committed.dropped if dropped.damaged}
         kept = {position.key for position in besides}
         with self._claims.lock:
             passed = [pending for pending in self._pendings.of(committed.domain) if _is_done(pending, committed)]
@@ -584,7 +586,7 @@ class Journal:
         their old positions. The caller holds the domain's lock, alone.
         """
         keys = {position.key: addition for position, addition in wanted.items()}
-        pendings = [each for each in self._pendings.of() if each.ticket.key in keys]
+        pendings = [pending for pending in self._pendings.of() if pending.ticket.key in keys]
         for pending in pendings:
             pending.segment.retired = True
         with self._claims.lock:
@@ -592,7 +594,7 @@ class Journal:
         outcomes: Rewritten = {}
         for first in range(0, len(pendings), TOGETHER):
             outcomes |= self._write_again(
-                [(each, keys[each.ticket.key]) for each in pendings[first : first + TOGETHER]]
+                [(pending, keys[pending.ticket.key]) for pending in pendings[first : first + TOGETHER]]
             )
         return outcomes
 
@@ -600,7 +602,7 @@ class Journal:
         """Forget additions that neither git nor the journal has; the log of what is lost is set aside in the end."""
         keys = {position.key for position in gone}
         with self._claims.lock:
-            pendings = [each for each in self._pendings.of() if each.ticket.key in keys]
+            pendings = [pending for pending in self._pendings.of() if pending.ticket.key in keys]
             for pending in pendings:
                 pending.segment.damaged |= lost
             self._forget(pendings)
@@ -621,12 +623,12 @@ class Journal:
     # -- writing -------------------------------------------------------------------------------------------------
 
     def _with_body(self, addition: Addition, body: StoredBody | None) -> Confirming:
-        found = Confirming(addition)
+        confirming = Confirming(addition)
         try:
-            found.data, found.file = self._body(addition, body)
+            confirming.data, confirming.file = self._body(addition, body)
         except BaseException as error:
-            found.error = error
-        return found
+            confirming.error = error
+        return confirming
 
     def _body(self, addition: Addition, body: StoredBody | None) -> tuple[bytes, str]:
         """Return the body for the record, or the file that it was stored in."""
@@ -653,38 +655,40 @@ class Journal:
             return
         try:
             with self._claims.claiming(every[0].addition.place.domain):
-                for each in every:
-                    self._append(each)
+                for confirming in every:
+                    self._append(confirming)
         except BaseException as error:
-            for each in every:
-                each.error = each.error or error
+            for confirming in every:
+                confirming.error = confirming.error or error
 
-    def _append(self, each: Confirming) -> None:
+    def _append(self, confirming: Confirming) -> None:
         try:
-            self._claims.check(each.addition, self._own_logs() if each.again else ())
+            self._claims.check(confirming.addition, self._own_logs() if confirming.again else ())
             segment = self._current()
             self._number += 1
-            record = frame(self._number, each.addition, each.data, each.file)
-            begin, each.end = segment.end, segment.append(record)
-            self._claims.wrote(segment.path.name, begin, each.end, each.addition)
-            ticket = JournalPosition(segment.id, self._number, each.addition)
-            body = each.end - len(each.data), each.file, self._hold_open(each.file)
-            each.pending = PendingAddition(ticket, segment, begin, each.end, *body)
-            self._pendings.keep(each.pending)  # from now on its log must stay, though it is not confirmed yet
+            record = frame(self._number, confirming.addition, confirming.data, confirming.file)
+            begin, confirming.end = segment.end, segment.append(record)
+            self._claims.wrote(segment.path.name, begin, confirming.end, confirming.addition)
+            ticket = JournalPosition(segment.id, self._number, confirming.addition)
+            body = confirming.end - len(confirming.data), confirming.file, self._hold_open(confirming.file)
+            confirming.pending = PendingAddition(ticket, segment, begin, confirming.end, *body)
+            self._pendings.keep(confirming.pending)  # from now on its log must stay, though it is not confirmed yet
         except BaseException as error:
-            each.error = error
+            confirming.error = error
 
     @staticmethod
     def _sync(every: Sequence[Confirming]) -> None:
         """Sync the records of all, log by log: the last log may have had room for some only."""
-        logs = {each.pending.segment: each.end for each in every if each.pending is not None}  # the last end of each
+        logs = {
+            confirming.pending.segment: confirming.end for confirming in every if confirming.pending is not None
+        }  # the last end of each
         for segment, end in logs.items():
             try:
                 segment.sync(end)
             except BaseException as error:
-                for each in every:
-                    if each.pending is not None and each.pending.segment is segment:
-                        each.error = error
+                for confirming in every:
+                    if confirming.pending is not None and confirming.pending.segment is segment:
+                        confirming.error = error
 
     def _current(self) -> LogWriter:
         """Return the log to write to: a new one if the last is full, or failed. Under the names lock."""
@@ -776,11 +780,11 @@ class Journal:
         return segment.id in self._pendings.logs()
 
 
-def _outcome(each: Confirming) -> JournalPosition | BaseException:
-    if each.error is not None:
-        return each.error
-    assert each.pending is not None
-    return each.pending.ticket
+def _outcome(confirming: Confirming) -> JournalPosition | BaseException:
+    if confirming.error is not None:
+        return confirming.error
+    assert confirming.pending is not None
+    return confirming.pending.ticket
 
 
 def _is_done(pending: PendingAddition, committed: Committed) -> bool:

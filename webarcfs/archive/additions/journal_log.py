@@ -99,15 +99,15 @@ def scan(data: bytes, start: int) -> Scan:
     damage: list[tuple[int, int]] = []
     at = 0
     while at < len(data):
-        found = _record(data, at, start)
-        if found is None:
+        record_and_end = _record(data, at, start)
+        if record_and_end is None:
             next_one = _next_record(data, at, start)
             if next_one is None:
                 break
             damage.append((start + at, start + next_one))
             at = next_one
         else:
-            record, at = found
+            record, at = record_and_end
             records.append(record)
     return Scan(tuple(records), start + at, tuple(damage), _tail(data[at:]))
 
@@ -257,12 +257,12 @@ class LogReader:
                 return None
             if self.end == 0 and not self._begin(os.pread(fd, _HEAD, 0)):
                 return []
-            found = scan(_log_reader_read(fd, self.end, size), self.end)
+            scanned = scan(_log_reader_read(fd, self.end, size), self.end)
         finally:
             os.close(fd)
-        self.end, self.tail = found.end, found.tail
-        self.damage.extend(found.damage)
-        return [self._whole(record) for record in found.records]
+        self.end, self.tail = scanned.end, scanned.tail
+        self.damage.extend(scanned.damage)
+        return [self._whole(record) for record in scanned.records]
 
     @property
     def may_change(self) -> bool:
@@ -410,8 +410,8 @@ class LogWriter:
             scratch.rename(path)
             sync_folder(folder)
         except BaseException:
-            for each in (scratch, path):
-                each.unlink(missing_ok=True)
+            for leftover in (scratch, path):
+                leftover.unlink(missing_ok=True)
             os.close(fd)
             raise
         return cls(path, fd, len(header))

@@ -52,8 +52,8 @@ class TreeFolder:
 
     def is_folder(self, name: bytes) -> bool:
         """Return whether it contains a folder of that name."""
-        found = self.entries.get(name)
-        return name in self.inside or (found is not None and found[0] == FOLDER)
+        entry = self.entries.get(name)
+        return name in self.inside or (entry is not None and entry[0] == FOLDER)
 
     def is_file(self, name: bytes) -> bool:
         """Return whether it contains a file of that name."""
@@ -92,11 +92,11 @@ class LazyTree:
         *above, name = os.fsencode(path).split(b"/")
         folder = self._root
         folder.changed = True
-        for each in above:
-            inner = self.inside(folder, each)
+        for folder_name in above:
+            inner = self.inside(folder, folder_name)
             if inner is None:
-                inner = folder.inside[each] = TreeFolder()
-                folder.entries[each] = (FOLDER, b"")
+                inner = folder.inside[folder_name] = TreeFolder()
+                folder.entries[folder_name] = (FOLDER, b"")
             folder = inner
             folder.changed = True
         folder.entries[name] = (FILE, bytes.fromhex(blob))
@@ -105,19 +105,19 @@ class LazyTree:
         """Remove a file, and folders that become empty."""
         folder, row = self._root, []
         *above, name = os.fsencode(path).split(b"/")
-        for each in above:
-            inner = self.inside(folder, each)
+        for folder_name in above:
+            inner = self.inside(folder, folder_name)
             if inner is None:
                 return
-            row.append((folder, each))
+            row.append((folder, folder_name))
             folder = inner
         if folder.entries.pop(name, None) is None:
             return
         folder.changed = True
-        for outer, each in reversed(row):
+        for outer, folder_name in reversed(row):
             outer.changed = True
-            if not outer.inside[each].entries:
-                del outer.inside[each], outer.entries[each]
+            if not outer.inside[folder_name].entries:
+                del outer.inside[folder_name], outer.entries[folder_name]
 
     def write(self, store: Callable[[str, bytes], str]) -> str:
         """Store the changes with `store` (path, git's bytes → id), inner folders first; return the root's id."""
@@ -129,7 +129,9 @@ class LazyTree:
         """Return whether a folder is an ARC or contains one; computed once, since additions never change it."""
         if folder.leads is None:
             inner = (self.inside(folder, name) for name, (mode, _) in folder.entries.items() if mode == FOLDER)
-            folder.leads = folder.is_arc or any(each is not None and self.leads_to_arcs(each) for each in inner)
+            folder.leads = folder.is_arc or any(
+                subfolder is not None and self.leads_to_arcs(subfolder) for subfolder in inner
+            )
         return folder.leads
 
     def inside(self, folder: TreeFolder, name: bytes) -> TreeFolder | None:
@@ -349,8 +351,8 @@ def _merge(store: Repository, place: _Place, *, takes: bool) -> str | None:
 def _child(store: Repository, path: str, states: tuple[_Entry, _Entry, _Entry], takes: bool) -> _Entry:
     """Return the final entry of a name that additions changed; `states` as in _Place."""
     before, after, crawled = states
-    if not any(_is_file(each) for each in states):
-        place = _Place(f"{path}/", *(each.oid if each else None for each in states))
+    if not any(_is_file(entry) for entry in states):
+        place = _Place(f"{path}/", *(entry.oid if entry else None for entry in states))
         tree = _merge(store, place, takes=takes)
         return Entry(path.rpartition("/")[2], tree, True) if tree else None
     if takes and before == crawled:

@@ -90,18 +90,18 @@ class ProvisionalJournal(Journal):
         with self._counted(every):
             self._write(every)
             if has_files:  # their bodies go, which a record that came back would need
-                self._sync([each for each in every if each.error is None])
-            for each in every:
-                self._apply(each)
+                self._sync([confirming for confirming in every if confirming.error is None])
+            for confirming in every:
+                self._apply(confirming)
 
     # ----------------------------------------------------------------------------------------------------------------
 
     def _confirm(self, every: Sequence[Confirming]) -> list[JournalPosition | BaseException]:
         with self._counted(every):
             outcomes = super()._confirm(every)
-            for each in every:
-                if each.error is None:
-                    self._apply(each)
+            for confirming in every:
+                if confirming.error is None:
+                    self._apply(confirming)
         return outcomes
 
     @contextlib.contextmanager
@@ -111,33 +111,33 @@ class ProvisionalJournal(Journal):
             yield
         finally:
             with self._state:
-                self._under_way -= sum(each.pending is not None for each in every)
+                self._under_way -= sum(confirming.pending is not None for confirming in every)
                 self._ended.notify_all()
 
-    def _append(self, each: Confirming) -> None:
-        each.again = isinstance(each.addition, Move)  # it may replace another file of its maker
-        super()._append(each)
-        if each.pending is not None:
+    def _append(self, confirming: Confirming) -> None:
+        confirming.again = isinstance(confirming.addition, Move)  # it may replace another file of its maker
+        super()._append(confirming)
+        if confirming.pending is not None:
             with self._state:
                 self._under_way += 1
 
-    def _apply(self, each: Confirming) -> None:
+    def _apply(self, confirming: Confirming) -> None:
         """Change the states by a confirmed record."""
-        addition, place = each.addition, each.addition.place
+        addition, place = confirming.addition, confirming.addition.place
         gone: list[PendingAddition | None] = []
         with self._state:
             match addition:
                 case AddFile():
-                    assert each.pending is not None
+                    assert confirming.pending is not None
                     gone.append(self._states.get((place, addition.path)))
-                    self._states[place, addition.path] = each.pending
+                    self._states[place, addition.path] = confirming.pending
                 case Move():
                     moved = self._states.pop((place, addition.old))
-                    gone += [self._states.get((place, addition.new)), each.pending]
+                    gone += [self._states.get((place, addition.new)), confirming.pending]
                     ticket = replace(moved.ticket, addition=replace(_file(moved), path=addition.new))
                     self._keep(moved, replace(moved, ticket=ticket))
                 case Removal():
-                    gone += [self._states.pop((place, addition.path), None), each.pending]
+                    gone += [self._states.pop((place, addition.path), None), confirming.pending]
         self._let_go([pending for pending in gone if pending is not None])
 
     def _keep(self, old: PendingAddition, new: PendingAddition) -> None:
@@ -159,8 +159,8 @@ class ProvisionalJournal(Journal):
             try:
                 self._make_room()
             except BaseException as error:
-                for each in every:
-                    each.error = each.error or error
+                for confirming in every:
+                    confirming.error = confirming.error or error
                 return
             super()._write(every)
 

@@ -56,14 +56,14 @@ def done(store: Repository, head: str | None, known: Mapping[str, int]) -> dict[
     Raises Damaged.
     """
     near = (commit.message.done for commit in islice(store.history(head), _NEAR))
-    told = next((each for each in near if each), {})
-    return {log: max(known.get(log, 0), told.get(log, 0)) for log in known.keys() | told.keys()}
+    numbers = next((numbers for numbers in near if numbers), {})
+    return {log: max(known.get(log, 0), numbers.get(log, 0)) for log in known.keys() | numbers.keys()}
 
 
 def marks(store: Repository) -> dict[str, int]:
     """Return the same from the refs, which may be behind. Raises Damaged."""
-    found = {name: store.ref(ADDITIONS + name) for name in sorted(_names(store))}
-    return {name: number(store, blob) for name, blob in found.items() if blob is not None}
+    blobs = {name: store.ref(ADDITIONS + name) for name in sorted(_names(store))}
+    return {name: number(store, blob) for name, blob in blobs.items() if blob is not None}
 
 
 def body(upto: int) -> bytes:

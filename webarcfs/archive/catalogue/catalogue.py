@@ -101,10 +101,10 @@ def captures(archive: Archive, tags: Iterable[CommitTag] | None = None) -> list[
     Skips what cannot be read: `verify` reports it.
     """
     jobs: dict[tuple[str, ...], list[CapturedPart]] = {}
-    for each in _all_parts(archive) if tags is None else _named_parts(archive, tags):
-        jobs.setdefault(each.key, []).append(each)
-    found = (_capture(sorted(parts, key=lambda each: each.sequence)) for parts in jobs.values())
-    return sorted(found, key=lambda each: each.sequence)
+    for captured_part in _all_parts(archive) if tags is None else _named_parts(archive, tags):
+        jobs.setdefault(captured_part.key, []).append(captured_part)
+    all_captures = (_capture(sorted(parts, key=lambda part: part.sequence)) for parts in jobs.values())
+    return sorted(all_captures, key=lambda capture: capture.sequence)
 
 
 def _all_parts(archive: Archive) -> Iterator[CapturedPart]:
@@ -143,12 +143,12 @@ def part_of(store: Repository, commit: Commit) -> Part:
 
 def _publications(store: Repository) -> set[str]:
     """Return the publications that ever published on a domain."""
-    found = set(store.ref_names(PUBLICATIONS))
-    for target in store.refs(CRAWLS).values() if len(found) <= 1 else ():
+    publications = set(store.ref_names(PUBLICATIONS))
+    for target in store.refs(CRAWLS).values() if len(publications) <= 1 else ():
         with suppress(Damaged):
             commit = sequence.crawl_commit(store, target)
-            found |= {commit.message.publication} if commit is not None else set()
-    return found
+            publications |= {commit.message.publication} if commit is not None else set()
+    return publications
 
 
 def _part(store: Repository, commit: Commit) -> CapturedPart:
@@ -161,7 +161,7 @@ def _part(store: Repository, commit: Commit) -> CapturedPart:
 def _capture(parts: list[CapturedPart]) -> Capture:
     first = parts[0]
     job = first.job or f"{compact_time(from_epoch(first.time))}-{first.publication}"
-    shown = tuple(each.part for each in parts)
+    shown = tuple(captured_part.part for captured_part in parts)
     return Capture(job, first.publication, shown, first.sequence, parts[-1].sequence, bool(first.sources))
 
 
@@ -265,10 +265,10 @@ def values_of(record: Record) -> dict[str, Any]:
     }
 
 
-def row_of(found: Any) -> RecordRow:
+def row_of(row: Any) -> RecordRow:
     """Return the row of a line that `catalogue/list_records` found."""
     (number, publication, state, title, domain, date, complete, parts, occasion, reason, release, closed_for,
-     documents, size, passed, progress, record_id, before, documents_before, bytes_before) = found  # fmt: skip
+     documents, size, passed, progress, record_id, before, documents_before, bytes_before) = row  # fmt: skip
     return RecordRow(
         id=record_id, number=number, publication=publication, state=State(state), title=title, domain=domain,
         date=from_epoch(date), complete=bool(complete), has_parts=bool(parts), is_occasion=bool(occasion),
@@ -290,27 +290,27 @@ def _number(text: str) -> int | None:
 
 
 def _told(progress: Progress) -> str:
-    said = {
+    fields = {
         "done": sorted(progress.done),
         "fetching": progress.is_fetching,
         "looks": progress.looks_wanted,
         "checkers": sorted(progress.checkers),
         "back": progress.is_taken_back,
     }
-    return json.dumps({name: value for name, value in said.items() if value}, ensure_ascii=False)
+    return json.dumps({name: value for name, value in fields.items() if value}, ensure_ascii=False)
 
 
 def _read(text: str, state: State, *, complete: bool, passed: bool) -> Progress:
-    said = json.loads(text)
+    fields = json.loads(text)
     return Progress(
         state=state,
-        done=frozenset(Step(each) for each in said.get("done", ())),
+        done=frozenset(Step(step) for step in fields.get("done", ())),
         is_complete=complete,
-        is_fetching=bool(said.get("fetching")),
-        looks_wanted=bool(said.get("looks")),
+        is_fetching=bool(fields.get("fetching")),
+        looks_wanted=bool(fields.get("looks")),
         passed=passed,
-        checkers=frozenset(said.get("checkers", ())),
-        is_taken_back=bool(said.get("back")),
+        checkers=frozenset(fields.get("checkers", ())),
+        is_taken_back=bool(fields.get("back")),
     )
 
 
@@ -353,8 +353,8 @@ class Catalogue:
     def state(self) -> CatalogueState | None:
         """Return the newest state; None if there is no catalogue yet."""
         store = self._store()
-        found = None if store is None else store.tree_of(MAIN)
-        return None if found is None else CatalogueState(*found)
+        oids = None if store is None else store.tree_of(MAIN)
+        return None if oids is None else CatalogueState(*oids)
 
     def ids(self, publication: str | None = None) -> Iterator[str]:
         """Yield the ids of all records, or of a publication's, newest capture first. No record is read."""
@@ -378,9 +378,9 @@ class Catalogue:
 
     def newest(self, publication: str, before: str) -> Record | None:
         """Return the newest counted record of a publication whose id is less than `before`; None without one."""
-        older = (each for each in self.ids(publication) if each < before)
-        found = (self.read(each)[0] for each in older)
-        return next((each for each in found if each.parts and each.state is not State.DISCARDED), None)
+        older = (record_id for record_id in self.ids(publication) if record_id < before)
+        records = (self.read(record_id)[0] for record_id in older)
+        return next((record for record in records if record.parts and record.state is not State.DISCARDED), None)
 
     def discarded(self) -> frozenset[str]:
         """Return the ids of the discarded records. It costs a look at a ref if nothing changed."""
@@ -403,10 +403,10 @@ class Catalogue:
         if store is None or state is None:
             return
         old = store.tree_at(since) if since is not None else None
-        for each in store.differences(old, state.tree):
-            if _IS_RECORD.fullmatch(each.path):
-                record_id = each.path.rpartition("/")[2].removesuffix(_ENDING)
-                yield record_id, None if each.new is None else self._parsed(each.new, record_id)
+        for difference in store.differences(old, state.tree):
+            if _IS_RECORD.fullmatch(difference.path):
+                record_id = difference.path.rpartition("/")[2].removesuffix(_ENDING)
+                yield record_id, None if difference.new is None else self._parsed(difference.new, record_id)
 
     def file(self, path: str) -> bytes | None:
         """Return the newest copy of a file of settings; None without one."""
@@ -445,13 +445,14 @@ class Catalogue:
         """Yield how the attachments that a record names differ from the files beside it."""
         store, state = self._store(), self.state()
         folder = store.find(state.tree, _folder(record.id)) if store is not None and state is not None else None
-        there = {} if store is None or folder is None else {each.name: each.oid for each in store.each(folder.oid)}
-        for each in record.attachments:
-            blob = there.pop(each.name, None)
+        there = {} if store is None or folder is None else {entry.name: entry.oid for entry in store.each(folder.oid)}
+        for attachment in record.attachments:
+            blob = there.pop(attachment.name, None)
             if blob is None:
-                yield f"{record.id}: its attachment {each.name!r} is missing"
-            elif store is not None and store.size(blob) != each.bytes:
-                yield f"{record.id}: its attachment {each.name!r} has {store.size(blob)} bytes, and not {each.bytes}"
+                yield f"{record.id}: its attachment {attachment.name!r} is missing"
+            elif store is not None and store.size(blob) != attachment.bytes:
+                size = store.size(blob)
+                yield f"{record.id}: its attachment {attachment.name!r} has {size} bytes, and not {attachment.bytes}"
         yield from (f"{record.id}: {name!r} lies beside it, and it does not name it" for name in there)
 
     # -- writing ---------------------------------------------------------------------------------------------------
@@ -484,13 +485,13 @@ class Catalogue:
         of `save`. Raises what `change` raises, NotFound, and Busy if the record is changed all the time.
         """
         for _ in range(_TRIES):
-            found, blob = self.read(record_id)
-            changed = change(found)
-            if changed == found:
-                return found
-            told = f"{record_id}: {message(changed)}"
+            record, blob = self.read(record_id)
+            changed = change(record)
+            if changed == record:
+                return record
+            commit_message = f"{record_id}: {message(changed)}"
             try:
-                self.save([changed], author, told, expected={record_id: blob}, attached=attached)
+                self.save([changed], author, commit_message, expected={record_id: blob}, attached=attached)
             except Busy:
                 continue
             return changed
@@ -525,16 +526,16 @@ class Catalogue:
             last = self._whole(tree, _NUMBER)
             numbered = list(_numbered(records, last))
             changes: dict[str, str | None] = {
-                _path(each.id): store.write_blob(record_xml.write(each)) for each in numbered
+                _path(record.id): store.write_blob(record_xml.write(record)) for record in numbered
             }
-            last = max([last, *(each.number for each in numbered)])
+            last = max([last, *(record.number for record in numbered)])
             changes[_NUMBER] = store.write_blob(f"{last}\n".encode())
             changes |= {path: store.write_blob(content) for path, content in (files or {}).items()}
             changes |= {f"{_folder(record_id)}/{name}": blob for (record_id, name), blob in (attached or {}).items()}
             before = self._lines(tree, _DISCARDED)
             discarded = _discarded(numbered, before)
             if discarded != before:
-                lines = "".join(f"{each}\n" for each in sorted(discarded))
+                lines = "".join(f"{record_id}\n" for record_id in sorted(discarded))
                 changes[_DISCARDED] = store.write_blob(lines.encode()) if lines else None
             if described is not None:
                 changes[_DESCRIBED] = store.write_blob(f"{described}\n".encode())
@@ -573,7 +574,7 @@ class Catalogue:
         top = store.find(state.tree, RECORDS if publication is None else f"{RECORDS}/{publication}")
         if top is None or not top.is_tree:
             return
-        of_publications = [top.oid] if publication is not None else [each.oid for each in store.each(top.oid)]
+        of_publications = [top.oid] if publication is not None else [entry.oid for entry in store.each(top.oid)]
         yield from heapq.merge(*(_newest_first(store, tree) for tree in of_publications), reverse=True)
 
     def _find(self, record_id: str, tree: str | None = None) -> str | None:
@@ -616,9 +617,11 @@ class Catalogue:
 
 
 def _newest_first(store: Repository, publication: str) -> Iterator[tuple[str, str]]:
-    for year in sorted(store.each(publication), key=lambda each: each.name, reverse=True):
-        found = ((each.name.removesuffix(_ENDING), each.oid) for each in store.each(year.oid) if not each.is_tree)
-        yield from sorted(found, reverse=True)
+    for year in sorted(store.each(publication), key=lambda entry: entry.name, reverse=True):
+        ids_and_blobs = (
+            (entry.name.removesuffix(_ENDING), entry.oid) for entry in store.each(year.oid) if not entry.is_tree
+        )
+        yield from sorted(ids_and_blobs, reverse=True)
 
 
 def _path(record_id: str) -> str:
@@ -632,8 +635,8 @@ def _folder(record_id: str) -> str:
 
 def _discarded(records: Sequence[Record], before: frozenset[str]) -> frozenset[str]:
     """Return the ids of all discarded records once these are saved."""
-    discarded = {each.id for each in records if each.state is State.DISCARDED}
-    return before - {each.id for each in records} | discarded
+    discarded = {record.id for record in records if record.state is State.DISCARDED}
+    return before - {record.id for record in records} | discarded
 
 
 def _numbered(records: Sequence[Record], last: int) -> Iterator[Record]:
@@ -758,14 +761,14 @@ class CatalogueDatabase(SqliteFile):
         values = {**chosen.parameters(), "offset": offset, "limit": limit}
         with self._translated():
             if oldest:
-                return [row_of(each) for each in self._run("catalogue/list_oldest", **values)]
-            return [row_of(each) for each in self._run("catalogue/list_records", **values)]
+                return [row_of(row) for row in self._run("catalogue/list_oldest", **values)]
+            return [row_of(row) for row in self._run("catalogue/list_records", **values)]
 
     def row(self, record_id: str) -> RecordRow | None:
         """Return the row of a record; None without one."""
         with self._translated():
-            found = self._run("catalogue/find_listed", id=record_id).fetchone()
-        return None if found is None else row_of(found)
+            sql_row = self._run("catalogue/find_listed", id=record_id).fetchone()
+        return None if sql_row is None else row_of(sql_row)
 
     def count_of(self, chosen: Chosen) -> int:
         """Return how many records a list has."""
@@ -777,8 +780,8 @@ class CatalogueDatabase(SqliteFile):
     def numbers(self, chosen: Chosen, limit: int) -> list[int]:
         """Return the numbers of the records of a list, newest first."""
         with self._translated():
-            found = self._run("catalogue/list_numbers", **chosen.parameters(), limit=limit).fetchone()[0]
-        return [int(each) for each in found.split(",")] if found else []
+            joined_numbers = self._run("catalogue/list_numbers", **chosen.parameters(), limit=limit).fetchone()[0]
+        return [int(number) for number in joined_numbers.split(",")] if joined_numbers else []
 
     def states(self) -> dict[State, int]:
         """Return how many records each state has."""

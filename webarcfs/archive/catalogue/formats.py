@@ -70,14 +70,20 @@ def keep_type(archive: Archive, mime_type: str, changes: Mapping[str, str]) -> N
 def told(formats: Mapping[str, Format], extensions: Iterable[str], *, by: bool) -> str:
     """Return the programs for some extensions as a field has them: those that read them (`by`), or made them."""
     words = (
-        (each, formats[each].read_by if by else formats[each].made_by) for each in sorted(extensions) if each in formats
+        (extension, formats[extension].read_by if by else formats[extension].made_by)
+        for extension in sorted(extensions)
+        if extension in formats
     )
     return "; ".join(f"{extension}: {word}" for extension, word in words if word)
 
 
 def unreadable(formats: Mapping[str, Format], extensions: Iterable[str]) -> list[str]:
     """Return the extensions that no known program reads: formats at risk. None where there is no register."""
-    return [each for each in sorted(extensions) if not formats.get(each, Format()).read_by] if formats else []
+    return (
+        [extension for extension in sorted(extensions) if not formats.get(extension, Format()).read_by]
+        if formats
+        else []
+    )
 
 
 def _rows(path: Path, table: str, keys: tuple[str, ...]) -> dict[str, dict[str, str]]:

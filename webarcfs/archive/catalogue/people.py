@@ -78,12 +78,12 @@ def _parse(text: str, source: str) -> dict[str, Person]:
     persons = tables.get("person", {})
     if not isinstance(persons, dict):
         raise SettingsError(source, ["person: write [person.KEY]"])
-    found = {key: person for key, table in persons.items() if (person := _person(key, table, faults)) is not None}
-    logins = [person.unix for person in found.values() if person.unix]
+    people = {key: person for key, table in persons.items() if (person := _person(key, table, faults)) is not None}
+    logins = [person.unix for person in people.values() if person.unix]
     faults += [f"unix: {login} is there twice" for login in sorted(set(logins)) if logins.count(login) > 1]
     if faults:
         raise SettingsError(source, faults)
-    return found
+    return people
 
 
 def _person(key: str, table: Any, faults: list[str]) -> Person | None:
@@ -107,7 +107,7 @@ def acting(archive: Archive, right: Right) -> Acting:
     persons = load(archive)
     if persons is None:
         return Acting(login or "unknown", None)
-    person = next((each for each in persons.values() if login and each.unix == login), None)
+    person = next((person for person in persons.values() if login and person.unix == login), None)
     if person is None:
         raise Forbidden(f"{archive.people} has no person with unix = {login!r}; `webarc-agent people list` lists them")
     if not person.may(right):
@@ -193,7 +193,7 @@ def remove(archive: Archive, key: str, by: Acting | None = None) -> None:
 
 
 def _must_stay_open(persons: Mapping[str, Person]) -> None:
-    if not any(each.may(Right.PEOPLE) and (each.unix or each.password) for each in persons.values()):
+    if not any(person.may(Right.PEOPLE) and (person.unix or person.password) for person in persons.values()):
         raise UsageError(
             "nobody could change people any more; there must be an administrator with a login name (unix) or a password"
         )

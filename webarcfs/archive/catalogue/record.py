@@ -603,7 +603,9 @@ class Record:
             "title": self.title.text,
         }
         return head | {
-            each.name: self.text(each.number) for each in FIELDS if not each.repeats and each.number != FieldNumber.ID
+            field.name: self.text(field.number)
+            for field in FIELDS
+            if not field.repeats and field.number != FieldNumber.ID
         }
 
     def text(self, number: int) -> str:
@@ -619,9 +621,9 @@ class Record:
         public = {
             number for number, field in BY_NUMBER.items() if field.is_public and (whole or not field.is_about_documents)
         }
-        shown = [{n: value for n, value in each.items() if n in public} for each in (self.values, *self.measures)]
-        values, *measures = ({n: replace(value, by="") for n, value in each.items()} for each in shown)
-        about = (replace(each, by="") for each in (self.title, self.language, self.access))
+        shown = [{n: value for n, value in fields.items() if n in public} for fields in (self.values, *self.measures)]
+        values, *measures = ({n: replace(value, by="") for n, value in fields.items()} for fields in shown)
+        about = (replace(value, by="") for value in (self.title, self.language, self.access))
         title, language, access = about
         return replace(
             self, title=title, language=language, access=access, values=values, measures=tuple(measures),
@@ -630,13 +632,15 @@ class Record:
 
     def attachment(self, name: str) -> Attachment | None:
         """Return the attachment of a name; None without one."""
-        return next((each for each in self.attachments if each.name == name), None)
+        return next((attachment for attachment in self.attachments if attachment.name == name), None)
 
     def with_attachment(self, name: str, attachment: Attachment | None) -> Record:
         """Return it with the attachment of this name, in place of one that it had; without it for None."""
-        others = [each for each in self.attachments if each.name != name]
-        found = sorted([*others, *([attachment] if attachment is not None else [])], key=lambda each: each.name)
-        return replace(self, attachments=tuple(found))
+        others = [other for other in self.attachments if other.name != name]
+        attachments = sorted(
+            [*others, *([attachment] if attachment is not None else [])], key=lambda attached: attached.name
+        )
+        return replace(self, attachments=tuple(attachments))
 
     def with_values(self, texts: Mapping[int, str], by: str, at: datetime) -> Record:
         """Return it with these fields set; a text that is there already keeps its setter, an empty one is no value."""

@@ -56,9 +56,11 @@ def write(record: Record) -> bytes:
     _add_fields(root, record.values)
     for measure in record.measures:
         _add_fields(_add(root, "measure"), measure)
-    for each in record.attachments:
-        element = _add(root, "attachment", each.note, bytes=str(each.bytes), at=_time(each.at), by=each.by)
-        element.set("name", clean(each.name))
+    for attachment in record.attachments:
+        element = _add(
+            root, "attachment", attachment.note, bytes=str(attachment.bytes), at=_time(attachment.at), by=attachment.by
+        )
+        element.set("name", clean(attachment.name))
     for event in record.events:
         at, state = format_time(event.at), str(event.state or "")
         _add(root, "event", event.text, what=event.what, at=at, by=event.by, state=state)
@@ -112,11 +114,11 @@ def _read(root: etree._Element) -> Record:
         closed_for=_get(root, "closedFor"),
         job=_get(root, "job"),
         **{name: _value(root.find(_name(name))) for name in _ABOUT},
-        parts=tuple(_part(each) for each in root.iterfind(_name("part"))),
+        parts=tuple(_part(element) for element in root.iterfind(_name("part"))),
         values=dict(_fields(root)),
-        measures=tuple(dict(_fields(each)) for each in root.iterfind(_name("measure"))),
-        attachments=tuple(_attachment(each) for each in root.iterfind(_name("attachment"))),
-        events=tuple(_event(each) for each in root.iterfind(_name("event"))),
+        measures=tuple(dict(_fields(element)) for element in root.iterfind(_name("measure"))),
+        attachments=tuple(_attachment(element) for element in root.iterfind(_name("attachment"))),
+        events=tuple(_event(element) for element in root.iterfind(_name("event"))),
     )
 
 
@@ -192,10 +194,10 @@ def _time(at: datetime | None) -> str:
 
 def _schema() -> etree.XMLSchema:
     """Return the schema, one for each thread: lxml's keeps its errors in itself."""
-    found: etree.XMLSchema | None = getattr(_OWN, "schema", None)
-    if found is None:
-        found = _OWN.schema = compiled(etree.parse(str(directory.path("xsd", "record.xsd"))))
-    return found
+    schema: etree.XMLSchema | None = getattr(_OWN, "schema", None)
+    if schema is None:
+        schema = _OWN.schema = compiled(etree.parse(str(directory.path("xsd", "record.xsd"))))
+    return schema
 
 
 # == dublin core, pure ================================================================================================

@@ -80,7 +80,7 @@ def edited(record: Record, changes: dict[str, str], person: str, role: Role | No
     for name, text in changes.items():
         if name in ABOUT:
             value = Value(text, person, now())
-            about = {each: getattr(result, each) for each in ABOUT} | {name: value}
+            about = {element: getattr(result, element) for element in ABOUT} | {name: value}
             result = replace(result, title=about["title"], language=about["language"], access=about["access"])
             continue
         field = BY_NAME.get(name)
@@ -350,12 +350,12 @@ def _processed(step: Step, at: Progress, way: Way, *, again: bool) -> Verdict:
 
 def _missing(step: Step | None, at: Progress, way: Way) -> Step | None:
     """Return the first step that is set up, comes before another one (None: all), and is not done."""
-    for each, leads in ORDER.items():
-        if each is step:
+    for earlier_step, leads in ORDER.items():
+        if earlier_step is step:
             return None
-        is_done = each in at.done if at.state is State.RELEASED else _position(at.state) >= _position(leads)
-        if not is_done and (each in way.set_up or each is Step.COUNT):
-            return each
+        is_done = earlier_step in at.done if at.state is State.RELEASED else _position(at.state) >= _position(leads)
+        if not is_done and (earlier_step in way.set_up or earlier_step is Step.COUNT):
+            return earlier_step
     return None
 
 

@@ -155,15 +155,15 @@ def _changes(status: os.stat_result) -> tuple[int, int, int]:
 
 def _beside(folder: Path) -> dict[str, str]:
     """Return the files of `publications.d`: name without its ending → text. Raises SettingsError for other texts."""
-    found = {}
-    for each in sorted(folder.glob("*.toml")) if folder.is_dir() else ():
+    texts = {}
+    for path in sorted(folder.glob("*.toml")) if folder.is_dir() else ():
         try:
-            found[each.stem] = each.read_text("utf-8-sig")
+            texts[path.stem] = path.read_text("utf-8-sig")
         except FileNotFoundError:
             continue  # it was removed just now
         except UnicodeDecodeError as error:
-            raise SettingsError(str(each), [f"not UTF-8 at byte {error.start}"]) from None
-    return found
+            raise SettingsError(str(path), [f"not UTF-8 at byte {error.start}"]) from None
+    return texts
 
 
 def parse(
@@ -178,7 +178,7 @@ def parse(
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(source, [f"not TOML: {error}"]) from None
     faults: list[str] = []
-    top = {each.name: tables.pop(each.name) for each in dataclasses.fields(ReleaseSettings) if each.name in tables}
+    top = {field.name: tables.pop(field.name) for field in dataclasses.fields(ReleaseSettings) if field.name in tables}
     release = read_table(ReleaseSettings, top, "", faults)
     crawl = read_table(CrawlSettings, tables.pop("crawl", {}), "crawl", faults)
     describe = read_table(DescribeSettings, tables.pop("describe", {}), "describe", faults)
@@ -189,7 +189,7 @@ def parse(
     }
     listed = _publications(tables.pop("publication", []), above, faults)
     listed += _further(
-        more or {}, {each.name for each in listed}, (above, profiles), faults if apart is None else apart
+        more or {}, {publication.name for publication in listed}, (above, profiles), faults if apart is None else apart
     )
     settings = Settings(
         release=release,
@@ -215,7 +215,7 @@ def _publications(tables: Any, above: Settings, faults: list[str]) -> tuple[Publ
     if not isinstance(tables, list):
         faults.append("publication: write [[publication]], with two brackets")
         return ()
-    own = {each.name for each in dataclasses.fields(Publication) if "check" in each.metadata}
+    own = {field.name for field in dataclasses.fields(Publication) if "check" in field.metadata}
     result = []
     for number, table in enumerate(tables, 1):
         name = table.get("name", f"number {number}") if isinstance(table, dict) else f"number {number}"
@@ -243,13 +243,13 @@ def _further(
     """Return the publications of files of their own: one each, of the file's name, which webarc.toml has not."""
     result: list[Publication] = []
     for name, text in texts.items():
-        found, wrong = _one_file(name, text, known, *above)
-        told = [f"{PUBLICATIONS}/{name}.toml: {each}" for each in wrong]
+        publications, wrong = _one_file(name, text, known, *above)
+        messages = [f"{PUBLICATIONS}/{name}.toml: {fault}" for fault in wrong]
         if isinstance(faults, list):
-            faults += told
-        elif told:
-            faults[name] = told
-        result += found if not wrong else ()
+            faults += messages
+        elif messages:
+            faults[name] = messages
+        result += publications if not wrong else ()
     return tuple(result)
 
 
@@ -262,16 +262,16 @@ def _one_file(
     except tomllib.TOMLDecodeError as error:
         return (), [f"not TOML: {error}"]
     wrong = [f"{key}: only one [[publication]] may be here" for key in tables if key != "publication"]
-    found = _publications(tables.get("publication", []), above, wrong)
-    if len(found) != 1:
-        wrong.append(f"it has {len(found)} [[publication]]; there must be one")
-    elif found[0].name != name:
-        wrong.append(f"its publication is called {found[0].name}, not {name} as the file")
+    publications = _publications(tables.get("publication", []), above, wrong)
+    if len(publications) != 1:
+        wrong.append(f"it has {len(publications)} [[publication]]; there must be one")
+    elif publications[0].name != name:
+        wrong.append(f"its publication is called {publications[0].name}, not {name} as the file")
     elif name in known:
         wrong.append("webarc.toml has a publication of that name, too")
-    elif found[0].profile is not None and found[0].profile not in profiles:
-        wrong.append(f"publication {name}.profile: there is no [profile.{found[0].profile}]")
-    return found, wrong
+    elif publications[0].profile is not None and publications[0].profile not in profiles:
+        wrong.append(f"publication {name}.profile: there is no [profile.{publications[0].profile}]")
+    return publications, wrong
 
 
 def _cross_check(settings: Settings) -> list[str]:
@@ -313,7 +313,7 @@ def place_of(archive: Archive, name: str) -> str:
     """Return where a publication is said: `webarc.toml`, or its file in publications.d. Raises NotFound."""
     if file_of(archive, name).exists():
         return f"{PUBLICATIONS}/{name}.toml"
-    if any(each.get("name") == name for each in _tables(archive.settings).get("publication", ())):
+    if any(table.get("name") == name for table in _tables(archive.settings).get("publication", ())):
         return archive.settings.name
     raise missing(archive, name)
 
@@ -321,7 +321,7 @@ def place_of(archive: Archive, name: str) -> str:
 def missing(archive: Archive, name: str) -> NotFound:
     """Return the error of a publication that there is not; it names those that there are."""
     settings, _ = load(archive.settings)
-    known = ", ".join(each.name for each in settings.publications) or "none"
+    known = ", ".join(publication.name for publication in settings.publications) or "none"
     return NotFound(f"there is no publication {name}; there are: {known}")
 
 
@@ -329,26 +329,28 @@ def in_force(archive: Archive, name: str) -> list[InForce]:
     """Return all settings of a publication, with where each comes from. Raises NotFound, SettingsError."""
     place = place_of(archive, name)
     settings, _ = load(archive.settings)
-    found = next((each for each in settings.publications if each.name == name), None)
-    if found is None:
+    publication = next((publication for publication in settings.publications if publication.name == name), None)
+    if publication is None:
         raise missing(archive, name)
     top = _tables(archive.settings)
     tables = _tables(file_of(archive, name)) if place != archive.settings.name else top
-    own = next(each for each in tables["publication"] if each.get("name") == name)
+    own = next(table for table in tables["publication"] if table.get("name") == name)
 
-    def source(key: str, above: Mapping[str, Any], table: str, said: Mapping[str, Any] = own) -> str:
-        return place if key in said else f"{archive.settings.name}, {table}" if key in above else _BUILT_IN
+    def source(key: str, above: Mapping[str, Any], table: str, own_table: Mapping[str, Any] = own) -> str:
+        return place if key in own_table else f"{archive.settings.name}, {table}" if key in above else _BUILT_IN
 
-    released = {each.name for each in dataclasses.fields(ReleaseSettings)}
+    released = {field.name for field in dataclasses.fields(ReleaseSettings)}
     lines = [
         InForce(key, value, source(key, top if key in released else {}, "above all tables"))
-        for key, value in _values(found)
+        for key, value in _values(publication)
     ]
-    lines += [InForce(key, value, source(key, top.get("crawl", {}), "[crawl]")) for key, value in _values(found.crawl)]
-    said = own.get("describe", {})
+    lines += [
+        InForce(key, value, source(key, top.get("crawl", {}), "[crawl]")) for key, value in _values(publication.crawl)
+    ]
+    describe_table = own.get("describe", {})
     return lines + [
-        InForce(f"describe.{key}", value, source(key, top.get("describe", {}), "[describe]", said))
-        for key, value in _values(found.describe)
+        InForce(f"describe.{key}", value, source(key, top.get("describe", {}), "[describe]", describe_table))
+        for key, value in _values(publication.describe)
     ]
 
 
@@ -357,10 +359,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, Interval):
         return str(value)
     if isinstance(value, tuple):
-        return [plain(each) for each in value]
+        return [plain(element) for element in value]
     if dataclasses.is_dataclass(value):
-        table = {each.metadata.get("key", each.name): getattr(value, each.name) for each in dataclasses.fields(value)}
-        return {key: plain(each) for key, each in table.items() if each not in (None, "", ())}
+        table = {
+            field.metadata.get("key", field.name): getattr(value, field.name) for field in dataclasses.fields(value)
+        }
+        return {key: plain(setting) for key, setting in table.items() if setting not in (None, "", ())}
     return value
 
 
@@ -370,10 +374,10 @@ def new_text(archive: Archive, name: str, values: Mapping[str, Any]) -> str:
     Raises UsageError if there is one, SettingsError for faults.
     """
     settings, _ = load(archive.settings)
-    if file_of(archive, name).exists() or any(each.name == name for each in settings.publications):
+    if file_of(archive, name).exists() or any(publication.name == name for publication in settings.publications):
         raise UsageError(f"there is a publication {name} already; `webarc-agent publication edit {name}` changes it")
     table: dict[str, Any] = {"name": name}
-    for key, value in sorted(values.items(), key=lambda each: "." in each[0]):  # tables come last
+    for key, value in sorted(values.items(), key=lambda setting: "." in setting[0]):  # tables come last
         inner, name_ = _inner(table, key)
         inner[name_] = value
     text = text_of({"publication": [table]})
@@ -424,10 +428,10 @@ def _with_keys(text: str, new: Mapping[str, Any]) -> str:
         end -= 1
     before = "".join(lines[:end])
     before += "" if before.endswith("\n") else "\n"
-    made = before + text_of(plain_) + "".join(lines[end:])
+    extended_text = before + text_of(plain_) + "".join(lines[end:])
     # A line that begins as a table, or a comment, may be part of a long value; then the library finds the place.
-    is_same = _parsed(made) == tomllib.loads(document.as_string())
-    return made if is_same else document.as_string()
+    is_same = _parsed(extended_text) == tomllib.loads(document.as_string())
+    return extended_text if is_same else document.as_string()
 
 
 def _parsed(text: str) -> dict[str, Any] | None:
@@ -438,7 +442,9 @@ def _parsed(text: str) -> dict[str, Any] | None:
 
 
 def _is_table(value: Any) -> bool:
-    return isinstance(value, Mapping) or (isinstance(value, list) and any(isinstance(each, Mapping) for each in value))
+    return isinstance(value, Mapping) or (
+        isinstance(value, list) and any(isinstance(element, Mapping) for element in value)
+    )
 
 
 def _inner(table: Any, key: str) -> tuple[Any, str]:
@@ -460,12 +466,12 @@ def with_text(archive: Archive, name: str, text: str) -> tuple[Settings, Publica
         settings, _ = load(archive.settings, {name: text})
     except SettingsError as error:
         known = _faults(archive)
-        faults = [each for each in error.faults if each not in known]
+        faults = [fault for fault in error.faults if fault not in known]
         raise SettingsError(error.source, faults or error.faults) from None
-    found = next((each for each in settings.publications if each.name == name), None)
-    if found is None:
+    publication = next((publication for publication in settings.publications if publication.name == name), None)
+    if publication is None:
         raise UsageError(f"the publication has another name than {name}")
-    return settings, found
+    return settings, publication
 
 
 def write_publication(archive: Archive, name: str, make: Callable[[], str]) -> Path:
@@ -507,5 +513,5 @@ def _tables(path: Path) -> dict[str, Any]:
 
 
 def _values(settings: Publication | CrawlSettings | DescribeSettings) -> list[tuple[str, Any]]:
-    fields = [each for each in dataclasses.fields(settings) if "check" in each.metadata]
-    return [(each.metadata.get("key", each.name), getattr(settings, each.name)) for each in fields]
+    fields = [field for field in dataclasses.fields(settings) if "check" in field.metadata]
+    return [(field.metadata.get("key", field.name), getattr(settings, field.name)) for field in fields]

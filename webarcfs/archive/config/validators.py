@@ -192,15 +192,15 @@ def list_of(check_one: Check) -> Check:
     def check(value: Any) -> tuple[Any, ...]:
         if not isinstance(value, list | tuple):
             raise ValueError(f"{value!r} is not a list")
-        found, faults = [], []
-        for each in value:
+        values, faults = [], []
+        for element in value:
             try:
-                found.append(check_one(each))
+                values.append(check_one(element))
             except ValueError as error:
                 faults.append(str(error))
         if faults:
             raise ValueError("; ".join(faults))
-        return tuple(found)
+        return tuple(values)
 
     return check
 
@@ -278,8 +278,8 @@ def setting(check: Check, default: Any, explain: str, key: str = "", words: int 
 
     `words`: people may also write it in words; the number is the one that `unlimited` stands for.
     """
-    told = {"check": check, "help": explain, **({"key": key} if key else {})}
-    return field(default=default, metadata=told if words is None else {**told, "words": words})
+    metadata = {"check": check, "help": explain, **({"key": key} if key else {})}
+    return field(default=default, metadata=metadata if words is None else {**metadata, "words": words})
 
 
 def tables(kind: type[_T]) -> Check:
@@ -287,13 +287,13 @@ def tables(kind: type[_T]) -> Check:
 
     def check(value: Any) -> tuple[_T, ...]:
         first = dataclasses.fields(kind)[0].name  # type: ignore[arg-type] # it is a dataclass
-        if not isinstance(value, list) or not all(isinstance(each, dict) and each.get(first) for each in value):
+        if not isinstance(value, list) or not all(isinstance(table, dict) and table.get(first) for table in value):
             raise ValueError(f"write it with two brackets, [[…]], and `{first} = …` in each")
         faults: list[str] = []
-        found = tuple(read_table(kind, each, "", faults) for each in value)
+        settings = tuple(read_table(kind, table, "", faults) for table in value)
         if faults:
             raise ValueError("; ".join(faults))
-        return found
+        return settings
 
     return check
 
@@ -305,8 +305,8 @@ def required(check: Check) -> Any:
 
 def read_table(kind: type[_T], table: Any, where: str, faults: list[str], base: _T | None = None) -> _T:
     """Return a settings dataclass from a table over `base`; a fault is added to `faults`, and the default used."""
-    known = (each for each in dataclasses.fields(kind) if "check" in each.metadata)  # type: ignore[arg-type]
-    fields = {each.metadata.get("key", each.name): each for each in known}
+    known = (field for field in dataclasses.fields(kind) if "check" in field.metadata)  # type: ignore[arg-type]
+    fields = {field.metadata.get("key", field.name): field for field in known}
     values: dict[str, Any] = {}
     for key, value in as_table(table, where, faults).items():
         label = f"{where}.{key}" if where else key

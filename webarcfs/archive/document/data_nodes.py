@@ -371,8 +371,8 @@ def serialised(node: etree._Element) -> bytes:
     """Return a data node in the form of data.xml, with all prefixes in its scope."""
     text = etree.tostring(node, encoding="unicode", with_tail=False)
     # `arc` is bound in every data.xml already. Declarations come before attributes, whose values may look like one.
-    found = _ARC_BOUND.match(text)
-    return (found[1] + text[found.end() :] if found else text).encode("utf-8")
+    match = _ARC_BOUND.match(text)
+    return (match[1] + text[match.end() :] if match else text).encode("utf-8")
 
 
 def _parser(target: NodeReader | _Heard) -> etree.XMLParser:
@@ -527,10 +527,10 @@ def _simple(tail: bytes) -> _Simple | None:
         tell(tree, NodeReader(UniqueNames(()), whole=False))
     except WebarcError:
         return None
-    found = _Simple(tuple(_tags(tree)), _BETWEEN.join([serialised(node) for node in tree]))
+    appended = _Simple(tuple(_tags(tree)), _BETWEEN.join([serialised(node) for node in tree]))
     # It is the same document apart from the space between the nodes.
-    names_of.know(found.names, found.nodes)
-    return found
+    names_of.know(appended.names, appended.nodes)
+    return appended
 
 
 def _accepted(_nodes: bytes, _elements: list[etree._Element]) -> None:
@@ -621,8 +621,8 @@ class IncrementalCheck:
             chunk = self._decided(chunk)
         if self._unreadable or self._undecided:
             return
-        if found := _CONTROL.search(chunk):
-            raise InvalidDocument(f"XML cannot hold the byte {found[0]!r}")
+        if match := _CONTROL.search(chunk):
+            raise InvalidDocument(f"XML cannot hold the byte {match[0]!r}")
         if self._stream is None:
             if self._is_whole(chunk):
                 return

@@ -85,8 +85,8 @@ def describe(meta: MetaData) -> bytes:
     """Return the document of a new ARC: its metadata, and no data nodes yet (/Xm-1.1/, /Xm-1.2/)."""
     fields = meta.as_fields()
     names = [*FIELDS, *(["captureTime"] if meta.captured else []), *(["status"] if meta.status != OK else [])]
-    told = {name: fields[name] for name in names} | meta.as_evidence_fields()
-    attributes = "".join([f" {name}={quoted(value)}" for name, value in told.items()])
+    values = {name: fields[name] for name in names} | meta.as_evidence_fields()
+    attributes = "".join([f" {name}={quoted(value)}" for name, value in values.items()])
     return f"{HEAD}{attributes}{_TAIL}".encode()
 
 
@@ -138,8 +138,8 @@ def times(document: bytes) -> tuple[str, str] | None:
         element = document[begin : document.find(b"/>", begin) + 2].decode()
     except UnicodeDecodeError:
         return None
-    found = _PLAIN_TIMES.fullmatch(element)
-    return (found[1], found[2]) if found is not None else None
+    match = _PLAIN_TIMES.fullmatch(element)
+    return (match[1], match[2]) if match is not None else None
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -159,8 +159,8 @@ def _metadata(meta: etree._Element | None) -> MetaData:
 def _plain_fields(element: bytes) -> dict[str, str] | None:
     """Return the attributes of an element that needs no parser; a mount reads thousands at once."""
     with suppress(UnicodeDecodeError):
-        if found := _PLAIN_META.fullmatch(element.decode()):
-            named = zip((*FIELDS, *_OPTIONAL), found.groups(), strict=True)
+        if match := _PLAIN_META.fullmatch(element.decode()):
+            named = zip((*FIELDS, *_OPTIONAL), match.groups(), strict=True)
             return {name: value for name, value in named if value is not None}
     return None
 
@@ -205,10 +205,10 @@ def parser() -> etree.XMLParser:
 def _own_parser() -> etree.XMLParser:
     """Return this thread's parser for small documents: it keeps as much memory as its largest one needed."""
     try:
-        found: etree.XMLParser = _OWN.parser
+        own_parser: etree.XMLParser = _OWN.parser
     except AttributeError:
-        found = _OWN.parser = parser()
-    return found
+        own_parser = _OWN.parser = parser()
+    return own_parser
 
 
 def compiled(root: etree._ElementTree) -> etree.XMLSchema:
@@ -223,10 +223,10 @@ def compiled(root: etree._ElementTree) -> etree.XMLSchema:
 def _schema() -> etree.XMLSchema:
     """Return this thread's schema: its error log is not for several threads."""
     try:
-        found: etree.XMLSchema = _OWN.schema
+        schema: etree.XMLSchema = _OWN.schema
     except AttributeError:
-        found = _OWN.schema = compiled(etree.parse(str(directory.path("xsd", "arc.xsd"))))
-    return found
+        schema = _OWN.schema = compiled(etree.parse(str(directory.path("xsd", "arc.xsd"))))
+    return schema
 
 
 def first_error(log: etree._ListErrorLog) -> str:

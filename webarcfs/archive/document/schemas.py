@@ -243,10 +243,10 @@ def _global_elements(root: etree._Element) -> Iterator[str]:
 def stamp(path: Path | str) -> Stamp | None:
     """Return a value that differs after a file has changed; None without a file."""
     try:
-        found = os.stat(path)  # noqa: PTH116 # for each addition; a Path costs more than the call
+        status = os.stat(path)  # noqa: PTH116 # for each addition; a Path costs more than the call
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _line(text: str) -> str:

@@ -169,12 +169,14 @@ _Identity = tuple[int, int, int]
 
 def left(repository: Path) -> list[Path]:
     """Return the locks in a repository that no process holds. Without locks, it reads a few folders only."""
-    found = {path: identity for path in _locks(repository) if (identity := _identity(path)) is not None}
-    if not found:
+    identities = {path: identity for path in _locks(repository) if (identity := _identity(path)) is not None}
+    if not identities:
         return []
     # The makers of these locks are dead by now, or among the processes that are examined next.
-    held = _held(repository.resolve(), found)
-    return sorted(path for path in found if (path not in held or _is_old(repository, path)) and _is(path, found[path]))
+    held = _held(repository.resolve(), identities)
+    return sorted(
+        path for path in identities if (path not in held or _is_old(repository, path)) and _is(path, identities[path])
+    )
 
 
 def remove(repository: Path) -> list[Path]:
@@ -237,7 +239,7 @@ def _held(repository: Path, locks: Mapping[Path, _Identity]) -> set[Path]:
             continue
         if _is_git(process) and (shared or _works_in(process, repository)):
             return set(locks)
-        held.update(by_file[each] for each in _open_files(process) if each in by_file)
+        held.update(by_file[identity] for identity in _open_files(process) if identity in by_file)
     return held
 
 
@@ -258,9 +260,11 @@ def _works_in(process: Path, repository: Path) -> bool:
         return True
     except OSError:
         return False  # it has ended
-    told = [each.partition(b"=")[2] for each in (*words, *settings) if each.startswith((b"--git-dir=", b"GIT_DIR="))]
-    told += [after for word, after in pairwise(words) if word == b"--git-dir"]
-    places = (folder, *((folder / os.fsdecode(each)).resolve() for each in told))
+    git_folders = [
+        word.partition(b"=")[2] for word in (*words, *settings) if word.startswith((b"--git-dir=", b"GIT_DIR="))
+    ]
+    git_folders += [after for word, after in pairwise(words) if word == b"--git-dir"]
+    places = (folder, *((folder / os.fsdecode(git_folder)).resolve() for git_folder in git_folders))
     return any(place.is_relative_to(repository) for place in places)
 
 
@@ -270,9 +274,9 @@ def _open_files(process: Path) -> Iterator[tuple[int, int]]:
         files = list((process / "fd").iterdir())
     except OSError:
         return
-    for each in files:
+    for file in files:
         try:
-            stat = each.stat()
+            stat = file.stat()
         except OSError:
             continue
         yield stat.st_dev, stat.st_ino
@@ -292,7 +296,7 @@ def packs(repository: Path) -> None:
 
 def loose(repository: Path, oids: Iterable[str]) -> None:
     """Sync the names of these objects, if they are loose. Raises OSError."""
-    _folders(repository / "objects" / each for each in {oid[:2] for oid in oids})
+    _folders(repository / "objects" / prefix for prefix in {oid[:2] for oid in oids})
 
 
 class Since:
@@ -313,8 +317,8 @@ class Since:
 
 
 def _loose(repository: Path) -> Iterator[tuple[Path, int]]:
-    with os.scandir(repository / "objects") as found:
-        entries = [entry for entry in found if len(entry.name) == 2]
+    with os.scandir(repository / "objects") as scan:
+        entries = [entry for entry in scan if len(entry.name) == 2]
     for entry in entries:
         with contextlib.suppress(FileNotFoundError):  # a repack removed it
             yield Path(entry.path), entry.stat().st_mtime_ns

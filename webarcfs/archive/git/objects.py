@@ -118,10 +118,10 @@ class Names:
     def find(self, name: str) -> Entry | None:
         """Return the entry of a name, or None."""
         try:
-            found = self._tree[name]
+            git_object = self._tree[name]
         except KeyError:
             return None
-        return Entry(name, str(found.id), found.type == _TREE)
+        return Entry(name, str(git_object.id), git_object.type == _TREE)
 
 
 class Objects:
@@ -202,10 +202,10 @@ class Objects:
             if not entry.is_tree:
                 return None
             try:
-                found = self._tree(entry.oid)[name]
+                git_object = self._tree(entry.oid)[name]
             except KeyError:
                 return None
-            entry = Entry(name, str(found.id), found.type == _TREE)
+            entry = Entry(name, str(git_object.id), git_object.type == _TREE)
         return entry
 
     def read(self, blob: str) -> bytes:
@@ -276,19 +276,19 @@ class Objects:
         for known, tree in large:
             if known == oid:
                 return tree
-        found = self._object(oid)
-        if not isinstance(found, pygit2.Tree):
+        loaded_tree = self._object(oid)
+        if not isinstance(loaded_tree, pygit2.Tree):
             raise Damaged(f"{self.path}: {oid} is no tree")
-        self._latest = oid, found
-        if len(found) > _LARGE:
-            room = _LARGE_AT_MOST - len(found)
-            kept: list[tuple[str, pygit2.Tree]] = [(oid, found)]
-            for each in large[: _LARGE_TREES - 1]:
-                room -= len(each[1])
+        self._latest = oid, loaded_tree
+        if len(loaded_tree) > _LARGE:
+            room = _LARGE_AT_MOST - len(loaded_tree)
+            kept: list[tuple[str, pygit2.Tree]] = [(oid, loaded_tree)]
+            for cached in large[: _LARGE_TREES - 1]:
+                room -= len(cached[1])
                 if room >= 0:
-                    kept.append(each)
+                    kept.append(cached)
             self._large = tuple(kept)  # in one step: other threads may read it
-        return found
+        return loaded_tree
 
     def _object(self, oid: str) -> object:
         self._is_loose(oid)

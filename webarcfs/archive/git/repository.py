@@ -136,8 +136,8 @@ class Repository(Objects):
 
     def refs(self, prefix: str) -> dict[str, str]:
         """Return all refs whose names start with `prefix`, in order of name, without the prefix."""
-        found = ((name, self.ref(prefix + name)) for name in self.ref_names(prefix))
-        return {name: oid for name, oid in found if oid is not None}
+        targets = ((name, self.ref(prefix + name)) for name in self.ref_names(prefix))
+        return {name: oid for name, oid in targets if oid is not None}
 
     def ref_names(self, prefix: str) -> list[str]:
         """Return the names of these refs, in order and without the prefix; no ref is read. Raises Damaged."""
@@ -154,10 +154,10 @@ class Repository(Objects):
     def _packed_refs(self) -> tuple[int, int, int] | None:
         """Return a value that changes whenever refs are packed."""
         try:
-            found = os.stat(f"{self.path}/packed-refs")  # noqa: PTH116 # a Path would double the cost
+            status = os.stat(f"{self.path}/packed-refs")  # noqa: PTH116 # a Path would double the cost
         except FileNotFoundError:
             return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
+        return status.st_ino, status.st_mtime_ns, status.st_size
 
     def update_refs(self, updates: Sequence[RefUpdate]) -> None:
         """Move all refs or none; they have moved on disk when this returns. After a power cut some may have moved.
@@ -190,19 +190,27 @@ class Repository(Objects):
 
     def commit(self, oid: str) -> Commit:
         """Return the commit `oid`. Raises Damaged for another object, or a message that is not ours."""
-        found = self._object(oid)
-        if not isinstance(found, pygit2.Commit):
+        git_object = self._object(oid)
+        if not isinstance(git_object, pygit2.Commit):
             raise Damaged(f"{self.path}: {oid} is no commit")
-        parents = tuple(str(parent) for parent in found.parent_ids)
-        return Commit(str(found.id), str(found.tree_id), parents, metadata.parse(found.message), found.commit_time)
+        parents = tuple(str(parent) for parent in git_object.parent_ids)
+        return Commit(
+            str(git_object.id),
+            str(git_object.tree_id),
+            parents,
+            metadata.parse(git_object.message),
+            git_object.commit_time,
+        )
 
     def plain_commit(self, oid: str) -> PlainCommit:
         """Return a commit whose message may be of any kind. Raises Damaged for another object."""
-        found = self._object(oid)
-        if not isinstance(found, pygit2.Commit):
+        git_object = self._object(oid)
+        if not isinstance(git_object, pygit2.Commit):
             raise Damaged(f"{self.path}: {oid} is no commit")
-        parents = tuple(str(parent) for parent in found.parent_ids)
-        return PlainCommit(str(found.tree_id), parents, found.message, found.author.name, found.commit_time)
+        parents = tuple(str(parent) for parent in git_object.parent_ids)
+        return PlainCommit(
+            str(git_object.tree_id), parents, git_object.message, git_object.author.name, git_object.commit_time
+        )
 
     def tree_at(self, oid: str) -> str:
         """Return the tree of a commit of any kind. Raises Damaged for another object."""
@@ -272,13 +280,13 @@ class Repository(Objects):
 
     def check(self) -> list[str]:
         """Return the findings of `git fsck`, a line each; none for a sound repository."""
-        code, found = self._fsck()
+        code, findings = self._fsck()
         if code < 0:
             # git 2.39 reads beyond a commit-graph whose table of ids is damaged, and crashes (SIGBUS).
             without, others = self._fsck("-c", "core.commitGraph=false")
             what = "the commit-graph" if without >= 0 else "an object"
-            found = [*found, f"git crashed by signal {-code}: {what} is damaged", *others]
-        return found or ([f"it ended with {code}, and did not say why"] if code else [])
+            findings = [*findings, f"git crashed by signal {-code}: {what} is damaged", *others]
+        return findings or ([f"it ended with {code}, and did not say why"] if code else [])
 
     def _fsck(self, *settings: str) -> tuple[int, list[str]]:
         arguments = [*settings, "fsck", "--full", "--strict", "--no-dangling", "--no-progress"]
@@ -297,7 +305,7 @@ def _ref_command(update: RefUpdate) -> str:
 
 
 #: The refs to copy: all but scratch refs of publications under way.
-_REFS = tuple(f"{each}*" for each in ("refs/heads/", CRAWLS, PUBLICATIONS, SEEN, MET, FORMS, "refs/additions/"))
+_REFS = tuple(f"{prefix}*" for prefix in ("refs/heads/", CRAWLS, PUBLICATIONS, SEEN, MET, FORMS, "refs/additions/"))
 #: From this number of packs on, the small ones are merged.
 _MANY_PACKS = 20
 
@@ -318,7 +326,7 @@ def fetch(source: Path, copy: Repository, refs: Sequence[str] = _REFS) -> None:
     settings = ["-c", "fetch.unpackLimit=1", "-c", "pack.compression=1", "-c", "protocol.version=2"]
     git_command.remove(copy.path)  # left by a killed backup
     command = ["fetch", "--quiet", "--atomic", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance"]
-    git_command.run([*settings, *command, str(source), *(f"+{each}:{each}" for each in refs)], copy.path)
+    git_command.run([*settings, *command, str(source), *(f"+{ref}:{ref}" for ref in refs)], copy.path)
 
 
 def differing(source: Repository, copy: Repository) -> list[str]:
@@ -333,11 +341,11 @@ def rotten(repository: Path) -> list[str]:
 
     They are all read from the disk, and nothing is unpacked. Loose objects are left out: a copy has none.
     """
-    found = []
+    findings = []
     for path in sorted(path for pattern in _SUMMED for path in repository.glob(pattern)):
         if not _fits(path):
-            found.append(f"{path.relative_to(repository)}: it does not fit its checksum")
-    return found
+            findings.append(f"{path.relative_to(repository)}: it does not fit its checksum")
+    return findings
 
 
 def _fits(path: Path) -> bool:
@@ -364,8 +372,8 @@ def connected(store: Repository) -> list[str]:
     """Return the findings of `git fsck --connectivity-only`, a line each: every object reachable from a ref exists."""
     done = git_command.run(["fsck", "--connectivity-only", "--no-dangling", "--no-progress"], store.path, check=False)
     lines = (done.stderr + done.stdout).decode("utf-8", "replace").splitlines()
-    found = [line for line in lines if not line.startswith("notice:")]
-    return found if found or not done.returncode else [reason(done.stderr)]
+    findings = [line for line in lines if not line.startswith("notice:")]
+    return findings if findings or not done.returncode else [reason(done.stderr)]
 
 
 def tidy(store: Repository) -> None:

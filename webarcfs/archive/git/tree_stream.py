@@ -92,8 +92,8 @@ def changed_tree(
             common = _common(above, folders)
             for _ in above[common:]:
                 _leave(stack, store)
-            for each in folders[common:]:
-                stack.append(_Folder(each, stack[-1].enter(each), read))
+            for folder in folders[common:]:
+                stack.append(_Folder(folder, stack[-1].enter(folder), read))
             above = folders
         stack[-1].put(name, blob)
     while len(stack) > 1:
@@ -194,7 +194,7 @@ def _leave(stack: list[_Folder], store: Callable[[bytes], str]) -> None:
 
 def _common(one: list[bytes], other: list[bytes]) -> int:
     """Return the number of equal names at the beginning of two paths."""
-    for index, (each, beside) in enumerate(zip(one, other, strict=False)):
-        if each != beside:
+    for index, (name, beside) in enumerate(zip(one, other, strict=False)):
+        if name != beside:
             return index
     return min(len(one), len(other))

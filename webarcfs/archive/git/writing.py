@@ -88,8 +88,8 @@ class Pack:
 
     def size_of(self, oid: str) -> int:
         """Return the bytes that an object takes in the pack."""
-        found = self._objects.get(oid, b"")
-        return len(found) if isinstance(found, bytes) else found.size
+        content = self._objects.get(oid, b"")
+        return len(content) if isinstance(content, bytes) else content.size
 
     @contextlib.contextmanager
     def stored(self) -> Iterator[None]:
@@ -112,11 +112,11 @@ class Pack:
         """
         if not self._objects:
             return None
-        few = len(self._objects) < FEW and all(isinstance(each, bytes) for each in self._objects.values())
+        few = len(self._objects) < FEW and all(isinstance(content, bytes) for content in self._objects.values())
         # Without core.fsyncMethod=batch: objects would get their names before their bytes are safe.
         command = ["unpack-objects", "-q"] if few else ["index-pack", "--stdin", "--keep"]
         for left in reversed(range(_TRIES)):
-            code, said, complaint = self._given_to(command)
+            code, output, complaint = self._given_to(command)
             # A repack may remove an empty objects/xx/ just before an object is put there.
             if not code or not left or b"write object" not in complaint:
                 break
@@ -125,7 +125,7 @@ class Pack:
         if few:
             git_command.loose(self._repository, self._objects)
             return None
-        name = said.split()[-1].decode("ascii", "replace") if said.split() else ""
+        name = output.split()[-1].decode("ascii", "replace") if output.split() else ""
         return self._repository / "objects" / "pack" / f"pack-{name}.keep"
 
     def _given_to(self, command: Sequence[str]) -> tuple[int, bytes, bytes]:
@@ -143,8 +143,8 @@ class Pack:
                 _send(self._stream(), process.stdin.fileno())
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()
-            said, complaint = process.stdout.read(), process.stderr.read()
-        return process.returncode, said, complaint
+            output, complaint = process.stdout.read(), process.stderr.read()
+        return process.returncode, output, complaint
 
     def _stream(self) -> Iterator[bytes]:
         digest = hashlib.sha1(usedforsecurity=False)
@@ -155,11 +155,11 @@ class Pack:
 
     def _parts(self) -> Iterator[bytes]:
         yield b"PACK" + (2).to_bytes(4, "big") + len(self._objects).to_bytes(4, "big")
-        for each in self._objects.values():
-            if isinstance(each, bytes):
-                yield each
+        for content in self._objects.values():
+            if isinstance(content, bytes):
+                yield content
             else:
-                yield from _deflated(each)
+                yield from _deflated(content)
 
 
 def _deflated(large: _Large) -> Iterator[bytes]:

@@ -46,7 +46,7 @@ class RedirectChange:
 def of_url(store: Repository, tree: str, url: str) -> Redirect | None:
     """Return the redirect of a canonical URL in the tree of its domain; None without one."""
     place = place_of(url)
-    return next((each for each in lines(store, store.find(tree, place), place) if each.url == url), None)
+    return next((redirect for redirect in lines(store, store.find(tree, place), place) if redirect.url == url), None)
 
 
 def every(store: Repository, tree: str) -> Iterator[Redirect]:
@@ -75,16 +75,16 @@ def lines(store: Repository, entry: Entry | None, place: str = "") -> list[Redir
 
 def urls(store: Repository, entry: Entry | None) -> frozenset[str]:
     """Return the URLs of a list."""
-    return frozenset(each.url for each in lines(store, entry))
+    return frozenset(redirect.url for redirect in lines(store, entry))
 
 
 def differences(store: Repository, old: str | None, new: str | None) -> Iterator[RedirectChange]:
     """Yield the redirects that differ between two trees of a domain, list by list; equal lists are not read."""
     before, after = (_top(store, tree) for tree in (old, new))
-    for each in store.differences(before, after, f"{REDIRECTS}/"):
-        if not is_place(each.path):
+    for difference in store.differences(before, after, f"{REDIRECTS}/"):
+        if not is_place(difference.path):
             continue
-        was, now = (_by_url(store, blob, each.path) for blob in (each.old, each.new))
+        was, now = (_by_url(store, blob, difference.path) for blob in (difference.old, difference.new))
         for url in sorted(was.keys() | now.keys()):
             if was.get(url) != now.get(url):
                 yield RedirectChange(url, was.get(url), now.get(url))
@@ -105,13 +105,13 @@ def steps(store: Repository, domain: str, urls: Sequence[str]) -> Iterator[tuple
 
 
 def _top(store: Repository, tree: str | None) -> str | None:
-    found = store.find(tree, REDIRECTS) if tree else None
-    return found.oid if found is not None and found.is_tree else None
+    entry = store.find(tree, REDIRECTS) if tree else None
+    return entry.oid if entry is not None and entry.is_tree else None
 
 
 def _by_url(store: Repository, blob: str | None, place: str) -> dict[str, Redirect]:
     entry = Entry(place, blob, False) if blob else None
-    return {each.url: each for each in lines(store, entry, place)}
+    return {redirect.url: redirect for redirect in lines(store, entry, place)}
 
 
 # == met lists ========================================================================================================
@@ -139,25 +139,25 @@ def seen_tree(crawl: Commit) -> str:
     return crawl.message.seen or crawl.tree
 
 
-def met_arcs(store: Repository, tree: str, found: MetList) -> Iterator[tuple[str, Met | None]]:
+def met_arcs(store: Repository, tree: str, met_list: MetList) -> Iterator[tuple[str, Met | None]]:
     """Yield the ARCs of the tree that a list is of, in their order, with what it says of each."""
-    return found.arcs.along(arcs_in_order(store, tree))
+    return met_list.arcs.along(arcs_in_order(store, tree))
 
 
-def met_redirects(store: Repository, tree: str, found: MetList) -> Iterator[tuple[str, Met | None]]:
+def met_redirects(store: Repository, tree: str, met_list: MetList) -> Iterator[tuple[str, Met | None]]:
     """Yield the URLs of its redirects in the same way."""
-    return found.redirects.along(_redirects_in_order(store, tree))
+    return met_list.redirects.along(_redirects_in_order(store, tree))
 
 
-def check(store: Repository, tree: str, found: MetList) -> None:
+def check(store: Repository, tree: str, met_list: MetList) -> None:
     """Raise Damaged if a list is not of a tree."""
     for part in (met_arcs, met_redirects):
-        deque(part(store, tree, found), 0)
+        deque(part(store, tree, met_list), 0)
 
 
-def narrowed(store: Repository, found: MetList, of: str, tree: str) -> MetList:
+def narrowed(store: Repository, met_list: MetList, of: str, tree: str) -> MetList:
     """Return what a list of the tree `of` says of another tree, which has no more than that."""
-    met = MetInOrder(store, of, found)
+    met = MetInOrder(store, of, met_list)
     return MetList(
         column((arc, met.arc(arc)) for arc in arcs_in_order(store, tree)),
         column((url, met.redirect(url)) for url in _redirects_in_order(store, tree)),
@@ -167,9 +167,9 @@ def narrowed(store: Repository, found: MetList, of: str, tree: str) -> MetList:
 class MetInOrder:
     """Looks up what a crawl met: ARCs, then redirects, each asked for in the order of a tree."""
 
-    def __init__(self, store: Repository, tree: str, found: MetList) -> None:
-        self._arcs = _InOrder(met_arcs(store, tree, found), place_in_order)
-        self._redirects = _InOrder(met_redirects(store, tree, found), lambda url: (place_of(url), url))
+    def __init__(self, store: Repository, tree: str, met_list: MetList) -> None:
+        self._arcs = _InOrder(met_arcs(store, tree, met_list), place_in_order)
+        self._redirects = _InOrder(met_redirects(store, tree, met_list), lambda url: (place_of(url), url))
 
     def arc(self, path: str) -> Met | None:
         """Return when the ARC at a path was met. Raises Damaged if the list is of other ARCs."""
@@ -193,7 +193,7 @@ class _InOrder:
 
 
 def _redirects_in_order(store: Repository, tree: str) -> Iterator[str]:
-    return (each.url for each in every(store, tree))
+    return (redirect.url for redirect in every(store, tree))
 
 
 def arcs_in_order(store: Repository, tree: str) -> Iterator[str]:

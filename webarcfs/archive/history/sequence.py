@@ -223,8 +223,8 @@ def _highest(archive: Archive) -> int:
     for domain in archive.domains():
         try:
             store = Repository(archive.repository(domain))
-            found = (crawl_commit(store, target) for target in store.refs(CRAWLS).values())
-            highest = max([highest, *(commit.message.sequence for commit in found if commit is not None)])
+            commits = (crawl_commit(store, target) for target in store.refs(CRAWLS).values())
+            highest = max([highest, *(commit.message.sequence for commit in commits if commit is not None)])
         except Damaged:
             continue  # one damaged repository must not stop all others; `verify` reports it
     return highest

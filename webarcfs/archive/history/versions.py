@@ -64,8 +64,8 @@ class VersionChange:
 
 def snapshots(store: Repository, domain: str) -> list[tuple[CommitTag, str]]:
     """Return all snapshots of a domain, oldest first, with their commits."""
-    found = ((parse_compact_time(time), oid) for time, oid in store.refs(CRAWLS).items())
-    return [(CommitTag(time, domain), oid) for time, oid in sorted(found)]
+    refs = ((parse_compact_time(time), oid) for time, oid in store.refs(CRAWLS).items())
+    return [(CommitTag(time, domain), oid) for time, oid in sorted(refs)]
 
 
 def commit_of(store: Repository, tag: CommitTag) -> str:
@@ -86,8 +86,8 @@ def steps(store: Repository, domain: str, arc: str) -> Iterator[Step]:
     before: dict[str, Entry] = {}
     tree = None
     for tag, oid in snapshots(store, domain):
-        found = store.find(store.commit(oid).tree, arc)
-        now = found.oid if found is not None and found.is_tree else None
+        entry = store.find(store.commit(oid).tree, arc)
+        now = entry.oid if entry is not None and entry.is_tree else None
         if now == tree:
             continue
         tree = now
@@ -141,20 +141,20 @@ def compare(store: Repository, old: str | None, new: str | None, below: str = ""
     if below:
         old, new = (_subtree(store, tree, below) for tree in (old, new))
     pending: dict[str, dict[str, str | None]] = {}
-    for each in store.differences(old, new, f"{below}/" if below else ""):
-        folder, _, name = each.path.rpartition("/")
+    for difference in store.differences(old, new, f"{below}/" if below else ""):
+        folder, _, name = difference.path.rpartition("/")
         if is_data_file(name):
             pair = pending.setdefault(folder, {"old": None, "new": None})
-            pair["old"] = pair["old"] or each.old
-            pair["new"] = pair["new"] or each.new
+            pair["old"] = pair["old"] or difference.old
+            pair["new"] = pair["new"] or difference.new
     for path, pair in sorted(pending.items()):
         what = "added" if pair["old"] is None else "removed" if pair["new"] is None else "changed"
         yield VersionChange(path, what, pair["old"], pair["new"])
 
 
 def _subtree(store: Repository, tree: str | None, path: str) -> str | None:
-    found = store.find(tree, path) if tree else None
-    return found.oid if found is not None and found.is_tree else None
+    entry = store.find(tree, path) if tree else None
+    return entry.oid if entry is not None and entry.is_tree else None
 
 
 def arcs(store: Repository, tree: str, prefix: str = "") -> Iterator[ArcTree]:
@@ -195,7 +195,7 @@ def differing(store: Repository, tag: CommitTag) -> Iterator[MetaData]:
     tree = tree_of(store, tag)
     before = [oid for earlier, oid in snapshots(store, tag.domain) if earlier.crawl_time < tag.crawl_time]
     changes = store.differences(store.commit(before[-1]).tree if before else None, tree)
-    documents = (each.new for each in changes if each.new is not None and each.path.endswith(f"/{DATA_XML}"))
+    documents = (change.new for change in changes if change.new is not None and change.path.endswith(f"/{DATA_XML}"))
     return (metadata(store.read(document)) for document in documents)
 
 

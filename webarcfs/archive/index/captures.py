@@ -200,7 +200,9 @@ class CaptureIndex:
 
     def below(self, span: Span, *, backwards: bool = False) -> Iterator[CaptureRow]:
         """Yield the versions and redirects of all URLs of a span, in order of key, path, URL and time; or backwards."""
-        kinds = (self._below(each, span, backwards=backwards) for each in (_BACKWARDS if backwards else _FORWARDS))
+        kinds = (
+            self._below(statement, span, backwards=backwards) for statement in (_BACKWARDS if backwards else _FORWARDS)
+        )
         return heapq.merge(*kinds, key=lambda row: row.key, reverse=backwards)
 
     def met(self, domain: str, name: str) -> list[Meeting]:
@@ -221,8 +223,8 @@ class CaptureIndex:
             key = domain, is_redirect, number // SIZE
             if last is None or last[0] != key:
                 last = key, self._block(*key)
-            found = ((seq, met_at(base, raw, number)) for seq, base, raw in last[1])
-            return [Meeting(seq, each) for seq, each in found if each is not None]
+            meetings = ((seq, met_at(base, raw, number)) for seq, base, raw in last[1])
+            return [Meeting(seq, meeting) for seq, meeting in meetings if meeting is not None]
 
         return met
 
@@ -281,8 +283,8 @@ class CaptureIndex:
 
     def _opened(self) -> sqlite3.Connection:
         try:
-            found = os.stat(self._path)  # noqa: PTH116 # asked for each question
-            identity = (found.st_dev, found.st_ino)
+            status = os.stat(self._path)  # noqa: PTH116 # asked for each question
+            identity = (status.st_dev, status.st_ino)
         except FileNotFoundError:
             identity = (0, 0)
         if self._connection is None or identity != self._identity:
@@ -331,16 +333,16 @@ class UrlRows:
         Where it is not known at once, that is looked up in the lists of what crawls met. A meeting of the row itself
         counts where its snapshot is shown, one of another row in any case: then each snapshot is looked at.
         """
-        others = [each for each in self.rows if each is not row and each.stored <= seq]
-        if row is None or any(row.stored < each.stored for each in others):
+        others = [other for other in self.rows if other is not row and other.stored <= seq]
+        if row is None or any(row.stored < other.stored for other in others):
             return not others
-        if not any(row.stored < each.last and each.first <= seq for each in others):
+        if not any(row.stored < other.last and other.first <= seq for other in others):
             return True
-        own = max((each for each in self._met_in(row, seq) if _has(shown, each)), default=row.stored)
-        return not any(own < each for other in others for each in self._met_in(other, seq))
+        own = max((met_seq for met_seq in self._met_in(row, seq) if _has(shown, met_seq)), default=row.stored)
+        return not any(own < met_seq for other in others for met_seq in self._met_in(other, seq))
 
     def _met_in(self, row: CaptureRow, seq: int) -> Iterator[int]:
-        return (each for each in self.met(row) if row.first <= each < row.last and each <= seq)
+        return (met_seq for met_seq in self.met(row) if row.first <= met_seq < row.last and met_seq <= seq)
 
     def at(self, seq: int) -> Iterator[CaptureRow]:
         """Yield what a snapshot has, as far as its domain is concerned."""
@@ -435,7 +437,7 @@ def versions(database: Path, domain: str, touched: Iterable[int]) -> Iterator[So
 def every_version(database: Path) -> Iterator[SourceVersion]:
     """Yield all versions of all domains."""
     for domain in count_versions(database):
-        touched = {each.seq for each in snapshots(database, domain)}
+        touched = {snapshot.seq for snapshot in snapshots(database, domain)}
         yield from versions(database, domain, touched)
 
 

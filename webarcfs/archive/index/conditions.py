@@ -47,22 +47,22 @@ Compile = Callable[[str, str], str]
 def explain(message: str, where: str, order_by: str, compiled: Compile) -> str:
     """Return SQLite's message with help: the place in the condition, a similar column, what is allowed."""
     lines = [message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"]
-    if found := _UNRECOGNIZED.search(message):
-        lines = _of_token(found[1], where, order_by)
-    elif found := _NEAR.search(message):
-        lines += _of_syntax(found[1], where, order_by, compiled)
+    if match := _UNRECOGNIZED.search(message):
+        lines = _of_token(match[1], where, order_by)
+    elif match := _NEAR.search(message):
+        lines += _of_syntax(match[1], where, order_by, compiled)
     elif message.startswith("incomplete input"):
         lines += [*_marked(order_by or where, len(order_by or where)), "it ends too early"]
     elif message.startswith("You can only execute one statement"):
         lines += _first(re.compile(";"), where, order_by)
     elif "number of bindings" in message:
         lines = ["a name behind ?, :, @ or $ stands for nothing here", *_first(re.compile(r"[?:@$]"), where, order_by)]
-    elif found := _NAME.search(message):
-        lines += _of_name(found[1], where, order_by)
+    elif match := _NAME.search(message):
+        lines += _of_name(match[1], where, order_by)
     if "prohibited" in message or "not authorized" in message:
         lines[0] += ": a condition may use the columns of the view metadata and plain functions, nothing else"
     if message.startswith("no such column"):
-        close = difflib.get_close_matches(found[1] if found else "", _COLUMNS, 1, 0.5)
+        close = difflib.get_close_matches(match[1] if match else "", _COLUMNS, 1, 0.5)
         lines.append(f"did you mean {close[0]}?" if close else f"the columns are {', '.join(_COLUMNS)}")
         lines.append("a text stands in single quotes: mimeType = 'text/html'")
     return "\n".join(lines)
@@ -115,9 +115,11 @@ def _of_token(token: str, where: str, order_by: str) -> list[str]:
     for text in (where, order_by):
         for at in range(len(text)):
             if text[at] == token[:1] and (text.startswith(token, at) or token.startswith(text[at:])):
-                told = text[at : at + len(token)]
-                never = ["this quote is never closed"] if told[0] in "'\"`[" and not text.startswith(token, at) else []
-                short = told.partition("\n")[0][:60]
+                excerpt = text[at : at + len(token)]
+                never = (
+                    ["this quote is never closed"] if excerpt[0] in "'\"`[" and not text.startswith(token, at) else []
+                )
+                short = excerpt.partition("\n")[0][:60]
                 return [f'unrecognized token: "{short}"', *_marked(text, at), *never]
     return ["unrecognized token"]
 
@@ -125,9 +127,9 @@ def _of_token(token: str, where: str, order_by: str) -> list[str]:
 def _of_name(name: str, where: str, order_by: str) -> list[str]:
     """Return the first place of a name outside of literals and comments: the fault is the same at each."""
     for wanted in (name, *reversed(name.split("."))):
-        found = _first(re.compile(rf"(?<![\w.]){re.escape(wanted)}(?!\w)", re.IGNORECASE), where, order_by)
-        if found:
-            return found
+        lines = _first(re.compile(rf"(?<![\w.]){re.escape(wanted)}(?!\w)", re.IGNORECASE), where, order_by)
+        if lines:
+            return lines
     return []
 
 
@@ -182,11 +184,11 @@ def parse(text: str) -> Condition:
     """Split a condition. Raises BadCondition for a limit that is no number; SQLite checks the rest."""
     words = _outside(text)
     end, limit = len(text), None
-    if found := _LIMIT.search(words):
-        number = _NUMBER.fullmatch(words, found.end())
+    if match := _LIMIT.search(words):
+        number = _NUMBER.fullmatch(words, match.end())
         if number is None:
             raise BadCondition("after LIMIT comes a number, and nothing after that")
-        end, limit = found.start(), int(number[1])
+        end, limit = match.start(), int(number[1])
     order = _ORDER_BY.search(words, 0, end)
     if order is None:
         return Condition(text[:end].strip(), "", limit)
@@ -198,13 +200,13 @@ def equalities(where: str) -> dict[str, str]:
 
     Nothing of a condition that has any other term: what is returned holds for each row of the answer.
     """
-    columns = {each.lower(): each for each in COLUMNS}
-    found: dict[str, str] = {}
+    columns = {column.lower(): column for column in COLUMNS}
+    values: dict[str, str] = {}
     at = 0
     while (term := _EQUALITY.match(where, at)) and (column := columns.get(term[1].lower())):
-        found.setdefault(column, term[2].replace("''", "'"))
+        values.setdefault(column, term[2].replace("''", "'"))
         if term.end() == len(where):
-            return found
+            return values
         joined = _AND.match(where, term.end())
         if joined is None:
             break
@@ -217,7 +219,7 @@ def from_name(name: str) -> str:
 
     So `LIKE '%25%'` is literal, and every text has a name.
     """
-    return _SLASH.sub(lambda found: "/" if len(found[0]) <= 3 else f"%{found[0][3:]}", name)
+    return _SLASH.sub(lambda match: "/" if len(match[0]) <= 3 else f"%{match[0][3:]}", name)
 
 
 def open_quote(text: str) -> str:
@@ -231,13 +233,13 @@ def open_quote(text: str) -> str:
 
 def to_name(text: str) -> str:
     """Return the name of a text: the inverse of `from_name`."""
-    return _SLASH.sub(lambda found: "%2F" if found[0] == "/" else f"%25{found[0][1:]}", text)
+    return _SLASH.sub(lambda match: "%2F" if match[0] == "/" else f"%25{match[0][1:]}", text)
 
 
 def _outside(text: str) -> str:
     """Return `text` with blanks for quoted text, comments and brackets; each character keeps its position."""
     depth, shown = 0, []
-    for char in QUOTED.sub(lambda found: " " * len(found[0]), text):
+    for char in QUOTED.sub(lambda match: " " * len(match[0]), text):
         depth = max(0, depth - (char == ")"))
         shown.append(" " if depth or char == ")" else char)
         depth += char == "("

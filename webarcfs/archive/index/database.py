@@ -152,8 +152,8 @@ class Database(SqliteFile):
     def check(self) -> list[str]:
         """Return SQLite's findings about the file, a line each; none for a sound one."""
         with self._translated():
-            found = [str(row[0]) for row in self._connection.execute(sql("check_database"))]
-        return [line for line in found if line != "ok"]
+            lines = [str(row[0]) for row in self._connection.execute(sql("check_database"))]
+        return [line for line in lines if line != "ok"]
 
     def count_versions(self) -> int:
         """Return the number of versions of documents."""
@@ -174,7 +174,7 @@ class Database(SqliteFile):
         """Add what the crawl of a snapshot met unchanged: after its changes, so that each ARC has its number."""
         for is_redirect, names in groupby(met, lambda row: not row[0].startswith("/")):
             number = self._number_of_redirect if is_redirect else self._number_of_arc
-            for block in blocks_of((number(name), each) for name, each in names):
+            for block in blocks_of((number(name), when_met) for name, when_met in names):
                 values = {"block": block.number, "base": block.base, "times": block.times}
                 self._run("metadata/insert_met", domain=domain, kind=int(is_redirect), seq=seq, **values)
 
@@ -193,8 +193,8 @@ class Database(SqliteFile):
         return int(self._db.execute(sql("select_domain"), {"name": name}).fetchone()[0])
 
     def _next(self, domain: int, seq: int) -> int:
-        found = self._db.execute(sql("select_next_snapshot"), {"domain": domain, "seq": seq}).fetchone()[0]
-        return _NEVER if found is None else int(found)
+        next_seq = self._db.execute(sql("select_next_snapshot"), {"domain": domain, "seq": seq}).fetchone()[0]
+        return _NEVER if next_seq is None else int(next_seq)
 
 
 def _values(version: StoredVersion) -> dict[str, object]:

@@ -104,7 +104,7 @@ def _folded(text: str) -> str:
 def _plain(char: str) -> str:
     """Return a character without its accents; empty for a mark alone. NFKD puts marks after their character."""
     # Only for scripts whose accents people omit in a search: marks of Indic scripts are vowels.
-    return "".join(each for each in unicodedata.normalize("NFKD", char) if not "\u0300" <= each <= "\u036f")
+    return "".join(part for part in unicodedata.normalize("NFKD", char) if not "\u0300" <= part <= "\u036f")
 
 
 # == links ids ========================================================================================================
@@ -144,29 +144,31 @@ class LinkIds:
     def references(self, links: Collection[ArchivedLink]) -> dict[ArchivedLink, int]:
         """Return the number of each of `links`; store new ones."""
         known = self._references
-        found = {link: known[link] for link in links if link in known}
-        missing = [link for link in links if link not in found]
+        numbers = {link: known[link] for link in links if link in known}
+        missing = [link for link in links if link not in numbers]
         if len(known) + len(missing) > _REMEMBERED:
             known.clear()
-        found.update(self._stored(missing))
-        known.update((link, found[link]) for link in missing if len(link.target) <= _SHORT and len(link.text) <= _SHORT)
-        return found
+        numbers.update(self._stored(missing))
+        known.update(
+            (link, numbers[link]) for link in missing if len(link.target) <= _SHORT and len(link.text) <= _SHORT
+        )
+        return numbers
 
     def _stored(self, links: Sequence[ArchivedLink]) -> dict[ArchivedLink, int]:
         """Return the numbers of links in the database. Each gets a new one, unless the database already has it."""
         urls, last = self.urls(link.target for link in links), self._last["reference"]
-        found = dict(zip(links, range(last + 1, last + 1 + len(links)), strict=True))
+        numbers = dict(zip(links, range(last + 1, last + 1 + len(links)), strict=True))
         self._connection.executemany(
             sql("links/add_reference"),
-            ((number, int(link.kind), urls[link.target], link.text, link.window) for link, number in found.items()),
+            ((number, int(link.kind), urls[link.target], link.text, link.window) for link, number in numbers.items()),
         )
         new = {number for (number,) in self._connection.execute(sql("links/new_references"), {"last": last})}
         self._last["reference"] = max(new, default=last)
-        naming = ((number, words(link.text)) for link, number in found.items() if number in new)
+        naming = ((number, words(link.text)) for link, number in numbers.items() if number in new)
         self._connection.executemany(sql("links/add_words"), naming)
-        for link in [link for link, number in found.items() if number not in new]:
-            found[link] = self._find_reference(link, urls[link.target])
-        return found
+        for link in [link for link, number in numbers.items() if number not in new]:
+            numbers[link] = self._find_reference(link, urls[link.target])
+        return numbers
 
     def urls(self, urls: Iterable[str]) -> dict[str, int]:
         """Return the number of each URL; store new ones."""
@@ -174,11 +176,11 @@ class LinkIds:
         if not wanted:
             return {}
         rows = self._connection.execute(sql("links/find_urls"), {"values": json.dumps(list(wanted))})
-        found: dict[str, int] = dict(rows.fetchall())
-        new = [(self._next("url"), url, self._domain_of(url)) for url in sorted(wanted - found.keys())]
-        found.update((url, number) for number, url, _ in new)
+        numbers: dict[str, int] = dict(rows.fetchall())
+        new = [(self._next("url"), url, self._domain_of(url)) for url in sorted(wanted - numbers.keys())]
+        numbers.update((url, number) for number, url, _ in new)
         self._connection.executemany(sql("links/add_url"), new)
-        return found
+        return numbers
 
     def domain(self, name: str) -> int:
         """Return the number of a domain; store a new one."""
@@ -280,8 +282,8 @@ class LinksDatabase(SqliteFile):
     def check(self) -> list[str]:
         """Return SQLite's findings about the file, a line each; none for a sound one."""
         with self._translated():
-            found = [str(row[0]) for row in self._connection.execute(sql("check_database"))]
-        return [line for line in found if line != "ok"]
+            lines = [str(row[0]) for row in self._connection.execute(sql("check_database"))]
+        return [line for line in lines if line != "ok"]
 
     def counts(self) -> dict[str, int]:
         """Return the numbers of links, bodies, refs, urls and words."""
@@ -333,14 +335,14 @@ class LinksDatabase(SqliteFile):
         body = self._run("links/add_body", **values).lastrowid
         assert body is not None
         stream, count = iter(links(change)), 0
-        while said := Counter(islice(stream, _PORTION)):
-            count += len(said)
-            self._gather(body, said)
+        while portion := Counter(islice(stream, _PORTION)):
+            count += len(portion)
+            self._gather(body, portion)
         return body, count
 
-    def _gather(self, body: int, said: Counter[ArchivedLink]) -> None:
-        self._pending.append((body, said))
-        self._gathered += len(said)
+    def _gather(self, body: int, portion: Counter[ArchivedLink]) -> None:
+        self._pending.append((body, portion))
+        self._gathered += len(portion)
         if self._gathered >= _PORTION:
             self._flush()
 
@@ -348,10 +350,10 @@ class LinksDatabase(SqliteFile):
         """Store the gathered links."""
         pending, self._pending, self._gathered = self._pending, [], 0
         links: dict[ArchivedLink, int] = {}
-        for _, said in pending:
-            links.update(said)
+        for _, portion in pending:
+            links.update(portion)
         references = self._numbers.references(links)
-        rows = ((body, references[link], times) for body, said in pending for link, times in said.items())
+        rows = ((body, references[link], times) for body, portion in pending for link, times in portion.items())
         self._connection.executemany(sql("links/add_link"), rows)
 
     def _take_versions(self, tag: CommitTag, states: Iterable[tuple[int, int | None]]) -> None:
@@ -521,8 +523,8 @@ def ask(
             connection.create_function("is_broken", 1, lambda _target: False)
         try:
             for row in connection.execute(statement, values):
-                found = _found(row)
-                yield found if holdings is None or not arcs else replace(found, arc=_arc(holdings, found.target))
+                link = _found(row)
+                yield link if holdings is None or not arcs else replace(link, arc=_arc(holdings, link.target))
         except sqlite3.DatabaseError:
             if failures:  # SQLite reports that a function failed, but not why
                 raise failures[0] from None
@@ -575,9 +577,9 @@ class _Spool:
 def _judged(rows: Iterator[_Row], holdings: Holdings, question: Question, *, arcs: bool) -> Iterator[FoundLink]:
     """Yield the links of rows that the reader may see."""
     for row in rows:
-        found = _found(row)
-        if not question.broken or holdings(found.target).is_broken:
-            yield replace(found, arc=_arc(holdings, found.target)) if arcs else found
+        link = _found(row)
+        if not question.broken or holdings(link.target).is_broken:
+            yield replace(link, arc=_arc(holdings, link.target)) if arcs else link
 
 
 def _shown(rows: Iterator[_Row], reader: LinkReader) -> Iterator[_Row]:
@@ -588,15 +590,15 @@ def _shown(rows: Iterator[_Row], reader: LinkReader) -> Iterator[_Row]:
             yield (*row[:6], *span, row[8])
 
 
-def figures_of(found: Iterable[FoundLink]) -> Figures:
+def figures_of(links: Iterable[FoundLink]) -> Figures:
     """Return the counts of some links: of those that a reader may see."""
     times: Counter[tuple[str, bool]] = Counter()
     outside = set()
-    for each in found:
-        is_out = "://" in each.target and split(arc_path(each.target))[0] != split(each.path)[0]
-        times[each.kind, is_out] += each.times
-        if is_out and each.kind == AskedKind.HTTP.name.lower():
-            outside.add(each.target)
+    for link in links:
+        is_out = "://" in link.target and split(arc_path(link.target))[0] != split(link.path)[0]
+        times[link.kind, is_out] += link.times
+        if is_out and link.kind == AskedKind.HTTP.name.lower():
+            outside.add(link.target)
     http, mail, image = (kind.name.lower() for kind in (AskedKind.HTTP, AskedKind.MAIL, AskedKind.IMAGE))
     inner, outer = times[http, False], times[http, True]
     mails, images = (times[kind, False] + times[kind, True] for kind in (mail, image))
@@ -611,7 +613,8 @@ def figures(archive: Archive, tag: CommitTag, seconds: float) -> Figures:
         rows = {(kind, bool(out)): (n, t) for kind, out, n, t in connection.execute(sql("links/figures"), values)}
     inside, outside = (rows.get((AskedKind.HTTP, external), (0, 0)) for external in (False, True))
     mails, images = (
-        sum(rows.get((kind, each), (0, 0))[0] for each in (False, True)) for kind in (AskedKind.MAIL, AskedKind.IMAGE)
+        sum(rows.get((kind, external), (0, 0))[0] for external in (False, True))
+        for kind in (AskedKind.MAIL, AskedKind.IMAGE)
     )
     return Figures(inside[0] + outside[0], *outside, inside[0], mails, images)
 
@@ -667,8 +670,8 @@ def _holdings(connection: sqlite3.Connection, database: Path, seq: int) -> Holdi
             for _ in range(LONGEST_CHAIN + 1):
                 path = arc_path(url)
                 domain = split(path)[0]
-                found = ask_one("metadata/redirected_at", domain=domain, url=url)
-                target = without_fragment(found[0]) if found else url
+                row = ask_one("metadata/redirected_at", domain=domain, url=url)
+                target = without_fragment(row[0]) if row else url
                 if target == url:
                     break
                 url = target

@@ -195,14 +195,14 @@ def _trim_start(text: object, characters: object) -> str | None:
     """Do what `ltrim(X, Y)` does, in linear time."""
     if text is None or characters is None:
         return None
-    found, unwanted = _as_text(text), frozenset(_as_text(characters))
-    return found[next((at for at, character in enumerate(found) if character not in unwanted), len(found)) :]
+    string, unwanted = _as_text(text), frozenset(_as_text(characters))
+    return string[next((at for at, character in enumerate(string) if character not in unwanted), len(string)) :]
 
 
 def _trim_end(text: object, characters: object) -> str | None:
     """Do what `rtrim(X, Y)` does, in linear time."""
-    found = _trim_start(None if text is None else _as_text(text)[::-1], characters)
-    return None if found is None else found[::-1]
+    trimmed = _trim_start(None if text is None else _as_text(text)[::-1], characters)
+    return None if trimmed is None else trimmed[::-1]
 
 
 def _trim(text: object, characters: object) -> str | None:

@@ -43,11 +43,13 @@ class SqliteFile:
 
     def _ready(self, version: int, schema: str) -> None:
         """Give an empty database its schema. Raises DatabaseOutdated for another version."""
-        found = self._one("schema_version")
-        if found == 0 and not self._one("count_tables"):
+        file_version = self._one("schema_version")
+        if file_version == 0 and not self._one("count_tables"):
             self._connection.executescript(sql(schema))
-        elif found != version:
-            raise DatabaseOutdated(f"{self._path} is of version {found}, not {version}; run `webarc-agent recover`")
+        elif file_version != version:
+            raise DatabaseOutdated(
+                f"{self._path} is of version {file_version}, not {version}; run `webarc-agent recover`"
+            )
 
     def _run(self, statement: str, **values: Any) -> sqlite3.Cursor:
         return self._connection.execute(sql(statement), values)

@@ -306,7 +306,10 @@ def check_attachment(name: str) -> None:
         raise NotPermitted(f"{name!r} is no name of a file; it has neither a slash nor blanks around it")
     if name.startswith("."):
         raise NotPermitted(f"{name!r} begins with a dot, so that folders hide it; give it another name")
-    wrong = next((each for each in name if not each.isprintable() and unicodedata.category(each) != "Zs"), None)
+    wrong = next(
+        (character for character in name if not character.isprintable() and unicodedata.category(character) != "Zs"),
+        None,
+    )
     if wrong is not None:
         raise NotPermitted(f"{name!r} has a character that cannot be seen, U+{ord(wrong):04X}; give it another name")
 

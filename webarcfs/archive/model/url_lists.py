@@ -102,7 +102,7 @@ def is_inside(path: str) -> bool:
 
 def write_list(redirects: Iterable[Redirect]) -> bytes:
     """Return a list: the lines of redirects, sorted."""
-    return b"".join(f"{each}\n".encode() for each in sorted(redirects))
+    return b"".join(f"{redirect}\n".encode() for redirect in sorted(redirects))
 
 
 def read_list(raw: bytes, place: str = "") -> list[Redirect]:
@@ -112,16 +112,16 @@ def read_list(raw: bytes, place: str = "") -> list[Redirect]:
     """
     try:
         lines = raw.decode("ascii").split("\n")
-        found = [_read_line(line) for line in lines[:-1]]
+        redirects = [_read_line(line) for line in lines[:-1]]
     except ValueError as error:
         raise Damaged(f"no list of redirects: {error}") from None
     if lines[-1]:
         raise Damaged("no list of redirects: its last line has no end")
-    if any(one.url >= other.url for one, other in pairwise(found)):
+    if any(one.url >= other.url for one, other in pairwise(redirects)):
         raise Damaged("no list of redirects: its lines are not sorted by URL")
-    if place and (strange := next((each.url for each in found if place_of(each.url) != place), None)):
+    if place and (strange := next((redirect.url for redirect in redirects if place_of(redirect.url) != place), None)):
         raise Damaged(f"{strange} does not belong into this list")
-    return found
+    return redirects
 
 
 def _read_line(line: str) -> Redirect:
@@ -267,16 +267,16 @@ def column(rows: Iterable[tuple[str, Met | None]]) -> MetColumn:
 def write(met: MetList) -> bytes:
     """Return the bytes of a list."""
     columns = met.arcs, met.redirects
-    earliest = min((each.time for part in columns for each in part if each is not None), default=0)
-    told = b" ".join(b"%d %s" % (len(part), part.names.encode()) for part in columns)
+    earliest = min((member.time for part in columns for member in part if member is not None), default=0)
+    digests = b" ".join(b"%d %s" % (len(part), part.names.encode()) for part in columns)
     spellings = met.arcs.spellings + met.redirects.spellings
     differences = array("Q")
     last = earliest
-    for each in (*met.arcs, *met.redirects):
-        time = last if each is None else each.time
+    for meeting in (*met.arcs, *met.redirects):
+        time = last if meeting is None else meeting.time
         differences.append((time - last) * 2 if time >= last else (last - time) * 2 - 1)
         last = time
-    return b"%s %d %s\n" % (_FORM, earliest, told) + zlib.compress(spellings + planes(differences), 9)
+    return b"%s %d %s\n" % (_FORM, earliest, digests) + zlib.compress(spellings + planes(differences), 9)
 
 
 def read(raw: bytes) -> MetList:
@@ -394,13 +394,13 @@ def blocks_of(met: Iterable[tuple[int, Met]]) -> Iterator[Block]:
     """Yield the blocks of what a crawl met: pairs of id and Met, in any order. A block without any has no row."""
     spellings: dict[int, bytearray] = {}
     times: dict[int, array[int]] = {}
-    for number, each in met:
+    for number, meeting in met:
         block, place = divmod(number, SIZE)
         if block not in spellings:
             spellings[block] = bytearray([NOT_MET]) * SIZE
             times[block] = array("q", bytes(8 * SIZE))
-        spellings[block][place] = each.spelling
-        times[block][place] = each.time
+        spellings[block][place] = meeting.spelling
+        times[block][place] = meeting.time
     for block in sorted(spellings):
         yield _packed(block, spellings[block], times[block])
 

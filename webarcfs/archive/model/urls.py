@@ -164,8 +164,8 @@ def _rewrite(pattern: re.Pattern[bytes], text: str) -> str:
 
 
 def _one_escape(match: re.Match[bytes]) -> bytes:
-    found = match[0]
-    byte = int(found[1:], 16) if len(found) == 3 else found[0]
+    escape = match[0]
+    byte = int(escape[1:], 16) if len(escape) == 3 else escape[0]
     return bytes((byte,)) if byte in UNRESERVED else b"%%%02X" % byte
 
 

@@ -148,14 +148,14 @@ def read_packed(repository: Path) -> Packed | None:
 
 def loose_refs(repository: Path) -> dict[str, bytes]:
     """Return the refs with a file of their own, by name, with its content; locks are excluded."""
-    found = {}
+    refs = {}
     for folder, _, files in os.walk(repository / "refs"):
         for name in files:
             path = Path(folder, name)
             if not name.endswith(".lock"):
                 with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
-                    found[path.relative_to(repository).as_posix()] = file.read(4096)
-    return found
+                    refs[path.relative_to(repository).as_posix()] = file.read(4096)
+    return refs
 
 
 def head(repository: Path) -> bytes:
@@ -191,11 +191,11 @@ def wrong_settings(repository: Path) -> dict[str, str]:
     done = _config(repository / CONFIG_FILE, "--null", "--list")
     if done.returncode:
         return wanted
-    pairs = (each.partition("\n") for each in done.stdout.decode("utf-8", "replace").split("\0"))
-    found = {key: value for key, _, value in pairs}
-    if found.get(_FILE_MODE, "true") not in ("true", "false"):
+    pairs = (setting.partition("\n") for setting in done.stdout.decode("utf-8", "replace").split("\0"))
+    settings = {key: value for key, _, value in pairs}
+    if settings.get(_FILE_MODE, "true") not in ("true", "false"):
         wanted[_FILE_MODE] = "true"  # git chooses it by the file system, and fails everywhere on any other value
-    return {key: value for key, value in wanted.items() if found.get(key.lower()) != value}
+    return {key: value for key, value in wanted.items() if settings.get(key.lower()) != value}
 
 
 def write_settings(repository: Path, settings: dict[str, str]) -> None:
@@ -345,7 +345,9 @@ class Refs:
                 self._drop(name)
         for name, oid in beside.items():
             self._settle(name, oid)
-        self._rename({PUBLICATIONS + each for each in publications} | {ADDITIONS + each for each in done})
+        self._rename(
+            {PUBLICATIONS + publication for publication in publications} | {ADDITIONS + log_id for log_id in done}
+        )
         for name in list(self._broken):
             self._give_up(name, done)
 
@@ -363,8 +365,8 @@ class Refs:
     def _alike(self, text: str, name: str) -> str | None:
         """Return the one possible target of a ref that agrees with a damaged text in its first or second half."""
         first, second = text[:_HALF], text[_HALF:_OID]
-        found = [oid for oid in set(self._ids) if oid[:_HALF] == first or oid[_HALF:] == second]
-        fitting = [oid for oid in found if self._fits(name, oid)]
+        candidates = [oid for oid in set(self._ids) if oid[:_HALF] == first or oid[_HALF:] == second]
+        fitting = [oid for oid in candidates if self._fits(name, oid)]
         return fitting[0] if len(fitting) == 1 else None
 
     def _rename_crawls(self) -> None:
@@ -412,7 +414,9 @@ class Refs:
 
     def _with_additions(self, oid: str) -> str:
         """Return the newest commit of additions on top of a commit, if each is the only one on its parent."""
-        while above := [each.oid for each in self._commits if oid in each.parents and not each.message.is_crawl]:
+        while above := [
+            commit.oid for commit in self._commits if oid in commit.parents and not commit.message.is_crawl
+        ]:
             if len(above) > 1:
                 self.left.append(f"{MAIN}: it is at {oid}; of {', '.join(above)}, on top of it, one may be newer")
                 break
@@ -436,7 +440,7 @@ class Refs:
 
     def _beside_crawls(self) -> dict[str, str]:
         """Return the readable trees and lists in crawls' trailers Seen and Met, each by its ref."""
-        found: dict[str, str] = {}
+        targets: dict[str, str] = {}
         for name, oid in self._right.items():
             if name.startswith(CRAWLS):
                 with suppress(WebarcError):
@@ -445,8 +449,8 @@ class Refs:
                         continue
                     tag, message = crawl.message.tag, crawl.message
                     named = {tag.seen_ref: message.seen, tag.met_ref: message.met}
-                    found |= {ref: target for ref, target in named.items() if target and self._fits(ref, target)}
-        return found
+                    targets |= {ref: target for ref, target in named.items() if target and self._fits(ref, target)}
+        return targets
 
     def _tell_crawl(self, name: str) -> None:
         """Find the commit of a crawl outside of main's history, as after an import of older captures, by its tag."""
@@ -486,12 +490,12 @@ class Refs:
     @cached_property
     def _commits(self) -> list[Commit]:
         """All readable commits, reachable from a ref or not."""
-        found = []
+        commits = []
         for oid in set(self._ids):
             with suppress(WebarcError):
                 if self._store.is_commit(oid):
-                    found.append(self._store.commit(oid))
-        return found
+                    commits.append(self._store.commit(oid))
+        return commits
 
     # -- writing -------------------------------------------------------------------------------------------------
 

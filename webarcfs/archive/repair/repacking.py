@@ -84,8 +84,8 @@ def graph_is_sound(repository: Path) -> bool:
 
 def stale_files(repository: Path) -> list[Path]:
     """Return unfinished objects of a crash an hour or more ago; `leftlocks` finds locks."""
-    found = {path for pattern in _SCRATCH for path in repository.glob(pattern)}
-    return sorted(path for path in found if is_stale(path))
+    paths = {path for pattern in _SCRATCH for path in repository.glob(pattern)}
+    return sorted(path for path in paths if is_stale(path))
 
 
 def is_stale(path: Path) -> bool:

@@ -200,11 +200,11 @@ def mirror(source: Path, target: Path, other: list[Path] | None = None) -> set[P
     if not source.is_dir():
         return {Path()} if _copy(source, target, other) else set()
     target.mkdir(parents=True, exist_ok=True)
-    found = set()
+    paths = set()
     for relative in sorted(_below(source, Path())):
         if _copy(source / relative, target / relative, other):
-            found.add(relative)
-    return found
+            paths.add(relative)
+    return paths
 
 
 def remove_others(target: Path, kept: set[Path]) -> None:
@@ -216,7 +216,7 @@ def remove_others(target: Path, kept: set[Path]) -> None:
 
 def _below(folder: Path, relative: Path) -> Iterator[Path]:
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        for entry in sorted(os.scandir(folder / relative), key=lambda each: each.name):
+        for entry in sorted(os.scandir(folder / relative), key=lambda entry: entry.name):
             if entry.name.startswith("."):
                 continue
             if entry.is_dir(follow_symlinks=False):

@@ -168,14 +168,14 @@ class Signals:
     def __enter__(self) -> Signals:
         self._read, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
-        self._before = {each: signal.signal(each, self._note) for each in _TAKEN}
+        self._before = {signum: signal.signal(signum, self._note) for signum in _TAKEN}
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for each, handler in self._before.items():
-            signal.signal(each, handler)
+        for signum, handler in self._before.items():
+            signal.signal(signum, handler)
         signal.set_wakeup_fd(-1)
         os.close(self._read)
         os.close(self._write)

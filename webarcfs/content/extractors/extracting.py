@@ -106,20 +106,20 @@ def extract(file: BinaryIO, mime_type: str, content_type: str = "", language: st
     without a text has a fault. Raises MemoryError, and what libraries raise for content they do not expect.
     """
     try:
-        found = _raw(file, mime_type, content_type)
+        extracted = _raw(file, mime_type, content_type)
     except Unreadable as error:
         return Extracted(fault=error.fault)
-    body = _clean(found.body)
-    fault = found.fault
+    body = _clean(extracted.body)
+    fault = extracted.fault
     if not fault and not body and mime_type in _EXTRACTORS and "html" not in mime_type:
         fault = Fault.NO_TEXT
     return dataclasses.replace(
-        found,
+        extracted,
         body=body,
-        title=text.fold(found.title),
-        headings=_clean(found.headings),
-        description=_clean(found.description)[: text.LONGEST_TITLE * 10],
-        language=language or _language(body, found.language),
+        title=text.fold(extracted.title),
+        headings=_clean(extracted.headings),
+        description=_clean(extracted.description)[: text.LONGEST_TITLE * 10],
+        language=language or _language(body, extracted.language),
         fault=str(fault),
     )
 
@@ -134,16 +134,16 @@ def _raw(file: BinaryIO, mime_type: str, content_type: str) -> Extracted:
 def _extractor(mime_type: str) -> Extractor | None:
     if mime_type in _NO_TEXT:
         return None
-    if (found := _EXTRACTORS.get(mime_type.lower())) is not None:
-        return found
+    if (extractor := _EXTRACTORS.get(mime_type.lower())) is not None:
+        return extractor
     if text.is_xml(mime_type):
         return text_formats.extract_xml
     return text_formats.extract_text if mime_type.startswith("text/") else None
 
 
-def _clean(said: str) -> str:
+def _clean(raw_text: str) -> str:
     """Return text without controls, each line without needless spaces, no line empty."""
-    plain_text = _UNWANTED.sub(" ", said[:LONGEST])
+    plain_text = _UNWANTED.sub(" ", raw_text[:LONGEST])
     return _LINES.sub("\n", _SPACES.sub(" ", plain_text)).strip()
 
 

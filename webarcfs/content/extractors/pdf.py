@@ -20,7 +20,7 @@ def extract(file: BinaryIO) -> Extracted:
     except pypdfium2.PdfiumError as error:
         raise Unreadable(Fault.ENCRYPTED if "password" in str(error).lower() else Fault.DAMAGED) from None
     try:
-        said = document.get_metadata_dict()
+        metadata = document.get_metadata_dict()
         pieces: list[str] = []
         size = 0
         fault = ""
@@ -40,11 +40,11 @@ def extract(file: BinaryIO) -> Extracted:
                 fault = Fault.TOO_LONG
                 break
         body = "\n".join(pieces)
-        for found, put in _HYPHENS.items():
-            body = body.replace(found, put)
+        for hyphen, put in _HYPHENS.items():
+            body = body.replace(hyphen, put)
         if not body.strip():
             fault = fault or Fault.NO_TEXT
-        description = "\n".join(said.get(name, "") for name in ("Subject", "Keywords", "Author"))
-        return Extracted(body[:LONGEST], title=said.get("Title", ""), description=description, fault=fault)
+        description = "\n".join(metadata.get(name, "") for name in ("Subject", "Keywords", "Author"))
+        return Extracted(body[:LONGEST], title=metadata.get("Title", ""), description=description, fault=fault)
     finally:
         document.close()

@@ -288,8 +288,8 @@ def extract_rtf(file: BinaryIO) -> Extracted:
     if not data.lstrip().startswith(b"{\\rtf"):
         raise Unreadable(Fault.DAMAGED)
     try:
-        said: str = rtf_to_text(data.decode("latin-1"), errors="ignore")  # type: ignore[no-untyped-call] # it has no types
-        return Extracted(said[:LONGEST])
+        text: str = rtf_to_text(data.decode("latin-1"), errors="ignore")  # type: ignore[no-untyped-call] # it has no types
+        return Extracted(text[:LONGEST])
     except (ValueError, LookupError, IndexError, RecursionError, TypeError):
         raise Unreadable(Fault.DAMAGED) from None
 
@@ -386,7 +386,7 @@ def extract_office(file: BinaryIO) -> Extracted:
             title = description = ""
             for place in wanted:
                 for name in sorted(
-                    (each for each in names if each.startswith(place)), key=lambda each: (len(each), each)
+                    (member for member in names if member.startswith(place)), key=lambda member: (len(member), member)
                 ):
                     for piece in _text(archive, name):
                         pieces.append(piece)
@@ -395,8 +395,8 @@ def extract_office(file: BinaryIO) -> Extracted:
                             return Extracted("".join(pieces)[:LONGEST], fault=Fault.TOO_LONG)
             for name in ("docProps/core.xml", "meta.xml"):
                 if name in names:
-                    found = dict(_properties(archive, name))
-                    title, description = found.get("title", ""), "\n".join(found.values())
+                    properties = dict(_properties(archive, name))
+                    title, description = properties.get("title", ""), "\n".join(properties.values())
             return Extracted("".join(pieces), title=title, description=description)
     except (
         zipfile.BadZipFile,
@@ -470,8 +470,8 @@ class _Lines:
 
     def drained(self) -> list[str]:
         """Return the text since the last call."""
-        found, self._found = self._found, []
-        return found
+        pieces, self._found = self._found, []
+        return pieces
 
 
 def _properties(archive: zipfile.ZipFile, name: str) -> Iterator[tuple[str, str]]:

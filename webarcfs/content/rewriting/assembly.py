@@ -289,8 +289,8 @@ class _Assembly:
 
 def _listed(value: str) -> str:
     """Return a URL that is one word of a list, and neither begins nor ends in a comma."""
-    value = re.sub(rf"[{_SPACE}]", lambda each: f"%{ord(each[0]):02X}", value)
-    return re.sub(r"^,+|,+$", lambda each: "%2C" * len(each[0]), value)
+    value = re.sub(rf"[{_SPACE}]", lambda match: f"%{ord(match[0]):02X}", value)
+    return re.sub(r"^,+|,+$", lambda match: "%2C" * len(match[0]), value)
 
 
 def _joined(folder: str, name: str) -> str:

@@ -125,24 +125,24 @@ def is_own(raw: str) -> bool:
 
 def _parsed(address: str) -> _Document | None:
     """Read what stands behind `data:`; None where browsers fail, too."""
-    said, comma, rest = address.partition(",")
+    media_type, comma, rest = address.partition(",")
     if not comma:
         return None
     body = unquote_to_bytes(rest.encode("utf-8", "replace"))
-    said = said.strip(_SPACE)
-    is_base64 = _BASE64.search(said)
+    media_type = media_type.strip(_SPACE)
+    is_base64 = _BASE64.search(media_type)
     if is_base64 is not None:
-        said = said[: is_base64.start()]
+        media_type = media_type[: is_base64.start()]
         try:
             body = _decoded(body)
         except binascii.Error:
             return None
-    found = _TYPE.fullmatch(said)
-    charset = _CHARSET.search(said)
+    match = _TYPE.fullmatch(media_type)
+    charset = _CHARSET.search(media_type)
     named = charset[1].lower() if charset else ""
-    if found is None:
-        return _Document("text/plain", named or "us-ascii", body, is_plain=not said or said[0] == ";")
-    return _Document(found[1].lower(), named, body, is_plain=True)
+    if match is None:
+        return _Document("text/plain", named or "us-ascii", body, is_plain=not media_type or media_type[0] == ";")
+    return _Document(match[1].lower(), named, body, is_plain=True)
 
 
 def _decoded(body: bytes) -> bytes:
@@ -183,14 +183,16 @@ def _standing(use: Use, new: Rewritten | None, origin: str) -> Rewritten | None:
     if origin:
         return Rewritten(origin + new.value, new.attributes)
     if use in (Use.LINK, Use.REFRESH, Use.FORM):
-        return Rewritten("#", (*(each for each in new.attributes if each[0] != "target"), ("target", "_self")))
+        return Rewritten(
+            "#", (*(attribute for attribute in new.attributes if attribute[0] != "target"), ("target", "_self"))
+        )
     return Rewritten("data:,", new.attributes)
 
 
 def _scheme_of(raw: str) -> str | None:
     """Return the scheme of a reference, in lower case; None for a relative one."""
-    found = _SCHEME.match(raw.strip(_EDGES).translate(_DROPPED))
-    return None if found is None else found[1].lower()
+    match = _SCHEME.match(raw.strip(_EDGES).translate(_DROPPED))
+    return None if match is None else match[1].lower()
 
 
 def _joined(base: str, written: str) -> str:
@@ -201,5 +203,5 @@ def _joined(base: str, written: str) -> str:
 
 
 def _written(mime_type: str, charset: str, body: bytes) -> str:
-    said = f"{mime_type};charset={charset}" if charset else mime_type
-    return f"data:{said};base64,{b64encode(body).decode('ascii')}"
+    media_type = f"{mime_type};charset={charset}" if charset else mime_type
+    return f"data:{media_type};base64,{b64encode(body).decode('ascii')}"

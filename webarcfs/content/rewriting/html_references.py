@@ -241,10 +241,10 @@ class ElementRows:
         if plain is part:
             stopped = css_references.find(self.body, at, end, self.rows, flags)
         else:
-            found: array[int] = array("I")
-            stopped = at + css_references.find(plain, 0, len(plain), found, flags)
-            for index in range(0, len(found), 3):
-                self.rows.extend((found[index] + at, found[index + 1] + at, found[index + 2]))
+            rows: array[int] = array("I")
+            stopped = at + css_references.find(plain, 0, len(plain), rows, flags)
+            for index in range(0, len(rows), 3):
+                self.rows.extend((rows[index] + at, rows[index + 1] + at, rows[index + 2]))
         if stopped < end:
             self.stopped = stopped
 
@@ -252,25 +252,25 @@ class ElementRows:
         """Add the rows of a start tag."""
         self._tag, self._name_end = match.start(), match.end(2)
         entries = TABLE.get(name, EVERYWHERE)
-        found: dict[bytes, re.Match[bytes]] = {}
+        attributes_by_name: dict[bytes, re.Match[bytes]] = {}
         rows: list[_Row] = []
         low = self.low
         for attribute in _ATTRIBUTES.finditer(low, match.end(2), match.end()):
             key = attribute[1]
             entry = entries.get(self._key(key))
-            if entry is None or key in found:
+            if entry is None or key in attributes_by_name:
                 continue
             if self.declares_entities and _ENTITY.search(attribute[attribute.lastindex or 1]):
                 at = attribute.start() + key.rfind(b":") + 1
                 rows.append((at, at, _RAW_OUT))
                 continue
-            found[key] = attribute
+            attributes_by_name[key] = attribute
             row = _row(attribute, entry) if entry >= 0 else self._cared_for(attribute, entry)
             if row is not None:
                 rows.append(row)
         reader = self._readers.get(name)
         if reader is not None:
-            rows += reader(found)
+            rows += reader(attributes_by_name)
         if len(rows) > 1:
             rows.sort()
             self._join_target(rows)
@@ -305,9 +305,9 @@ class ElementRows:
             begin, end, number = rows[owner]
             rows[owner] = (begin, end, number | TARGETED)
 
-    def _text(self, found: _Found, name: bytes) -> str:
+    def _text(self, attributes: _Found, name: bytes) -> str:
         """Return an attribute's value, or an empty one."""
-        attribute = found.get(name)
+        attribute = attributes.get(name)
         if attribute is None or (attribute.lastindex or 1) == 1:
             return ""
         value = self.body[slice(*attribute.span(attribute.lastindex or 1))]
@@ -334,78 +334,78 @@ class ElementRows:
 
     # --- elements
 
-    def _link(self, found: _Found) -> list[_Row]:
-        words = self._text(found, b"rel").split()
+    def _link(self, attributes: _Found) -> list[_Row]:
+        words = self._text(attributes, b"rel").split()
         rels = {word.lower() for word in words}
         rows = []
         if rels & ASKING_RELS:
             dead = " ".join(f"x-{word}" if word.lower() in ASKING_RELS else word for word in words)
-            rows.append(self._constant(found[b"rel"], dead))
-        if b"href" in found and rels & LOADED_RELS:
+            rows.append(self._constant(attributes[b"rel"], dead))
+        if b"href" in attributes and rels & LOADED_RELS:
             use = Use.OTHER
             if "stylesheet" in rels:
                 use = Use.STYLE
             elif "preload" in rels:
-                use = _BY_AS.get(self._text(found, b"as").strip().lower(), Use.OTHER)
+                use = _BY_AS.get(self._text(attributes, b"as").strip().lower(), Use.OTHER)
             elif any("icon" in rel for rel in rels):
                 use = Use.IMAGE
-            rows.append(_row(found[b"href"], _CODES[use]))
+            rows.append(_row(attributes[b"href"], _CODES[use]))
         return rows
 
-    def _meta(self, found: _Found) -> list[_Row]:
-        equiv = self._text(found, b"http-equiv").strip().lower()
-        if equiv == "refresh" and b"content" in found and not self.is_in_noscript:
-            return [_row(found[b"content"], code(Use.REFRESH, Shape.REFRESH))]
+    def _meta(self, attributes: _Found) -> list[_Row]:
+        equiv = self._text(attributes, b"http-equiv").strip().lower()
+        if equiv == "refresh" and b"content" in attributes and not self.is_in_noscript:
+            return [_row(attributes[b"content"], code(Use.REFRESH, Shape.REFRESH))]
         if equiv in DEAD_EQUIVS or (equiv == "refresh" and self.is_in_noscript):
-            at = found[b"http-equiv"].start()
+            at = attributes[b"http-equiv"].start()
             return [(at, at, _RAW_OUT)]
         return []
 
-    def _script(self, found: _Found) -> list[_Row]:
-        kind = self._text(found, b"type")
+    def _script(self, attributes: _Found) -> list[_Row]:
+        kind = self._text(attributes, b"type")
         if "speculationrules" in kind.lower():
-            return [self._constant(found[b"type"], f"x-{kind.strip()}")]
+            return [self._constant(attributes[b"type"], f"x-{kind.strip()}")]
         return []
 
-    def _base(self, found: _Found) -> list[_Row]:
-        if self.base is None and b"href" in found:
-            self.base = self._text(found, b"href")
+    def _base(self, attributes: _Found) -> list[_Row]:
+        if self.base is None and b"href" in attributes:
+            self.base = self._text(attributes, b"href")
         return []
 
-    def _form(self, found: _Found) -> list[_Row]:
-        if b"action" in found:
+    def _form(self, attributes: _Found) -> list[_Row]:
+        if b"action" in attributes:
             return []
         return [(self._name_end, self._name_end, _CODES[Use.FORM] | Quotes.ABSENT << QUOTES_AT)]
 
-    def _object(self, found: _Found) -> list[_Row]:
+    def _object(self, attributes: _Found) -> list[_Row]:
         """Read <object> and <applet>: names relative to a codebase, as the crawl took them."""
         rows = []
-        codebase = self._text(found, b"codebase").strip()
+        codebase = self._text(attributes, b"codebase").strip()
         if codebase:
-            at = found[b"codebase"].start()
+            at = attributes[b"codebase"].start()
             rows.append((at, at, _RAW_OUT))
         folder = codebase.rstrip("/") + "/"
         for name in (b"data", b"code", b"object"):
-            if name in found:
+            if name in attributes:
                 number = _CODES[Use.OBJECT]
                 if codebase:
-                    number |= self.number(_joined(folder, self._text(found, name).strip())) << EXTRA_AT
-                rows.append(_row(found[name], number))
-        if b"archive" in found:
+                    number |= self.number(_joined(folder, self._text(attributes, name).strip())) << EXTRA_AT
+                rows.append(_row(attributes[name], number))
+        if b"archive" in attributes:
             number = code(Use.OBJECT, Shape.COMMAS)
             if codebase:
                 number |= self.number(folder) << EXTRA_AT
-            rows.append(_row(found[b"archive"], number))
+            rows.append(_row(attributes[b"archive"], number))
         return rows
 
-    def _param(self, found: _Found) -> list[_Row]:
-        if b"value" in found and self._text(found, b"name").strip().lower() in PARAMETERS:
-            return [_row(found[b"value"], _CODES[Use.OBJECT])]
+    def _param(self, attributes: _Found) -> list[_Row]:
+        if b"value" in attributes and self._text(attributes, b"name").strip().lower() in PARAMETERS:
+            return [_row(attributes[b"value"], _CODES[Use.OBJECT])]
         return []
 
-    def _animation(self, found: _Found) -> list[_Row]:
-        if self._text(found, b"attributename").strip().lower().rpartition(":")[2] in ("href", "src"):
-            at = found[b"attributename"].start()
+    def _animation(self, attributes: _Found) -> list[_Row]:
+        if self._text(attributes, b"attributename").strip().lower().rpartition(":")[2] in ("href", "src"):
+            at = attributes[b"attributename"].start()
             return [(at, at, _RAW_OUT)]
         return []
 
@@ -510,15 +510,15 @@ class XmlReader(ElementRows):
 
     def _instruction(self, match: re.Match[bytes]) -> None:
         """Read a style sheet's instruction; those of XSLT, which makes another document, are put out of force."""
-        found: dict[bytes, re.Match[bytes]] = {}
-        for each in _PSEUDO.finditer(self.low, *match.span(1)):
-            found.setdefault(each[1], each)
-        kind = found.get(b"type")
+        attributes: dict[bytes, re.Match[bytes]] = {}
+        for attribute in _PSEUDO.finditer(self.low, *match.span(1)):
+            attributes.setdefault(attribute[1], attribute)
+        kind = attributes.get(b"type")
         is_css = kind is None or (kind[2] or kind[3] or b"") in (b"", b"text/css")
         if not is_css or not _XML_REFERENCES_PLAIN.fullmatch(match[1]):
             self.insert(match.start() + 2, "x-")
-        elif b"href" in found:
-            href = found[b"href"]
+        elif b"href" in attributes:
+            href = attributes[b"href"]
             group = href.lastindex or 2
             quotes = Quotes.DOUBLE if group == 2 else Quotes.SINGLE
             self.rows.extend((*href.span(group), _LINK | quotes << QUOTES_AT))
@@ -543,8 +543,8 @@ class XmlReader(ElementRows):
         at = match.end()
         if name != b"style" or is_self_closing(match):
             return at
-        found = _STYLE_END.search(self.low, at, self.end)
-        end = found.start() if found else self.end
+        end_tag = _STYLE_END.search(self.low, at, self.end)
+        end = end_tag.start() if end_tag else self.end
         if at < end:
             if MARKUP.search(self.low, at, end):
                 self.rows.extend((at, end, SHEET | IN_MARKUP))
@@ -782,8 +782,8 @@ class _Reader(ElementRows):
             return self.end
         if name == b"script":
             return self._script_end(at)
-        found = _RAW_ENDS[name].search(self.low, at, self.end)
-        end = found.start() if found else self.end
+        end_tag = _RAW_ENDS[name].search(self.low, at, self.end)
+        end = end_tag.start() if end_tag else self.end
         if name == b"style" and at < end:
             self.sheet(at, end, 0)
         self._ending = name
@@ -791,17 +791,17 @@ class _Reader(ElementRows):
 
     def _script_end(self, at: int) -> int:
         is_escaped = is_doubly = False
-        while found := _SCRIPT_PARTS.search(self.low, at, self.end):
-            at = found.end()
-            if found[1] is None:
-                is_escaped = found[0] == b"<!--"
+        while match := _SCRIPT_PARTS.search(self.low, at, self.end):
+            at = match.end()
+            if match[1] is None:
+                is_escaped = match[0] == b"<!--"
                 if is_escaped:
                     at -= 2  # `<!-->` is both
                 else:
                     is_doubly = False
-            elif found[1]:
+            elif match[1]:
                 if not is_doubly:
-                    return found.start()
+                    return match.start()
                 is_doubly = False
             elif is_escaped:
                 is_doubly = True
@@ -814,8 +814,8 @@ class _Reader(ElementRows):
         if closes_itself:
             self.insert(at, f"</{name.decode('ascii')}>")
             return at
-        found = _DOUBTFUL_ENDS[name].search(self.low, at, self.end)
-        end = found.start() if found else self.end
+        end_tag = _DOUBTFUL_ENDS[name].search(self.low, at, self.end)
+        end = end_tag.start() if end_tag else self.end
         if at < end:
             if name != b"style":
                 if b"<" in self.low[at:end]:
@@ -824,7 +824,7 @@ class _Reader(ElementRows):
                 self.rows.extend((at, end, SHEET | IN_MARKUP if foreign else SHEET))
             else:
                 self.sheet(at, end, IN_MARKUP)
-        if found and not self.low.startswith(name, end + 2):
+        if end_tag and not self.low.startswith(name, end + 2):
             self.insert(end, f"</{name.decode('ascii')}>")
         return end
 

@@ -228,12 +228,12 @@ def _resolve_in_attribute(match: re.Match[str]) -> str:
     if not name:
         return _numbered(match)
     if match[4]:
-        found = entities.html5.get(f"{name};")
-        if found is not None:
-            return found + match[5]
+        character = entities.html5.get(f"{name};")
+        if character is not None:
+            return character + match[5]
     # Without its semicolon a name must be whole, and no equals sign may follow: `?a=1&copy=2` has no sign of copyright.
-    found = entities.html5.get(name)
-    return match[0] if found is None or (match[5] and not match[4]) else found + match[4] + match[5]
+    character = entities.html5.get(name)
+    return match[0] if character is None or (match[5] and not match[4]) else character + match[4] + match[5]
 
 
 def _resolve_in_content(match: re.Match[str]) -> str:
@@ -263,7 +263,7 @@ def attribute_value(value: str, quotes: Quotes) -> str:
 
 def markup_text(value: str) -> str:
     """Return `value` as text of an XML document: ASCII."""
-    return _ascii(_TO_ESCAPE.sub(lambda each: each[0] if each[0].isspace() else _reference(each), value))
+    return _ascii(_TO_ESCAPE.sub(lambda match: match[0] if match[0].isspace() else _reference(match), value))
 
 
 def _reference(match: re.Match[str]) -> str:

@@ -63,9 +63,9 @@ def load(name: str = "") -> Serve:
     """
     if name:
         return _load(name)
-    for each in BINDINGS:
+    for binding in BINDINGS:
         with contextlib.suppress(MountFailed):
-            return _load(each)
+            return _load(binding)
     packages = " or ".join(package for _, package in BINDINGS.values())
     raise MountFailed(f"no binding can be loaded; install a library: apt install {packages}")
 

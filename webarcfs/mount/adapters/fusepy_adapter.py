@@ -295,9 +295,9 @@ class WritingOperations(Operations):
 
     def create(self, path: str, _mode: int, fi: Any) -> int:  # type: ignore[override]
         folder, _slash, name = path.rpartition("/")
-        made = fi.flags == _MKNOD  # libfuse closes it at once
-        opened, node = (self._writer.make if made else self._writer.create)(self._looked_up(folder), name, caller())
-        if made:
+        is_mknod = fi.flags == _MKNOD  # libfuse closes it at once
+        opened, node = (self._writer.make if is_mknod else self._writer.create)(self._looked_up(folder), name, caller())
+        if is_mknod:
             self._writer.confirm(opened)
         return self._keep(opened, node, fi)
 

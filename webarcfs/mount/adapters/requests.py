@@ -188,8 +188,8 @@ class RequestStats:
 
     def __str__(self) -> str:
         total: Counter[str] = Counter()
-        for each in self._all:
-            total.update(each.copy())
+        for counter in self._all:
+            total.update(counter.copy())
         return " ".join(f"{kind}={number}" for kind, number in sorted(total.items()))
 
 

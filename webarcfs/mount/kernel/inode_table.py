@@ -219,10 +219,14 @@ class Inodes(Container[int]):
     def told(self, folder: int, name: str, stamp: str) -> ListedEntry | None:
         """Return the entry that the kernel received for a name, if it is valid and the kernel still knows its node."""
         known = self._known.get(folder)
-        told = known.told.get(name) if known is not None and known.told is not None else None
-        return told if told is not None and told.stamp == stamp and told.number in self._known else None
+        listed_entry = known.told.get(name) if known is not None and known.told is not None else None
+        return (
+            listed_entry
+            if listed_entry is not None and listed_entry.stamp == stamp and listed_entry.number in self._known
+            else None
+        )
 
-    def remember(self, folder: int, name: str, told: ListedEntry) -> None:
+    def remember(self, folder: int, name: str, listed_entry: ListedEntry) -> None:
         """Remember the entry that the kernel receives for a name, as long as the kernel knows the folder."""
         with self._lock:
             known = self._known.get(folder)
@@ -233,7 +237,7 @@ class Inodes(Container[int]):
                 if self._remembered >= self._most_told:
                     return
                 self._remembered += 1
-            names[name] = told
+            names[name] = listed_entry
 
     def retain_listed(self, folder: int, names: Collection[str]) -> None:
         """Forget the entries of a folder under other names than these."""
@@ -253,7 +257,7 @@ class Inodes(Container[int]):
         """Return the known folders of a domain's trees."""
         with self._lock:
             known = list(self._known.items())
-        return [number for number, each in known if _domain_of(each.node) == domain]
+        return [number for number, entry in known if _domain_of(entry.node) == domain]
 
     def oldest_arcs(self, count: int) -> list[tuple[int, int, str]]:
         """Return inode, parent and name of up to `count` ARCs, those known longest first; the next call returns others.
@@ -261,16 +265,16 @@ class Inodes(Container[int]):
         Answers and beginnings of conditions count as ARCs: they contain many links.
         """
         with self._lock:
-            found = list(itertools.islice(self._trimmed(), count))
-            for number, each in found:
+            arcs = list(itertools.islice(self._trimmed(), count))
+            for number, entry in arcs:
                 del self._known[number]
-                self._known[number] = each
-        return [(number, each.parent, each.name) for number, each in found]
+                self._known[number] = entry
+        return [(number, entry.parent, entry.name) for number, entry in arcs]
 
     def _trimmed(self) -> Iterator[tuple[int, _Known]]:
-        for number, each in self._known.items():
-            if isinstance(each.node, _TRIMMED):
-                yield number, each
+        for number, entry in self._known.items():
+            if isinstance(entry.node, _TRIMMED):
+                yield number, entry
 
 
 def undo(inodes: Inodes, numbers: Iterable[int]) -> None:
@@ -328,8 +332,8 @@ class OpenContents:
                 self._contents.move_to_end(inode)
                 self._read[inode] = time.monotonic()
                 surplus += self._idle()
-        for each in surplus:
-            each.close()
+        for surplus_content in surplus:
+            surplus_content.close()
 
     def _idle(self) -> Iterator[Content]:
         """Yield the contents to close. A fixed limit makes git write a file again for each read of one too many."""

@@ -117,9 +117,9 @@ def _inside(
         return
     if not (inner.has_permanent_inode or alternates):
         return
-    for name, each in inner.items.items():
+    for name, child in inner.items.items():
         yield Name(nodeid(inner), name)
-        yield from _inside(inner, each, known)
+        yield from _inside(inner, child, known)
     yield Inode(nodeid(inner))
 
 
@@ -148,7 +148,7 @@ class Expiry:
 
     def moved(self, changes: Sequence[DomainChange], tags: Sequence[CommitTag]) -> None:
         """Invalidate what differs between the states, and each new tag as a name that the kernel may have looked up."""
-        expired = [each for change in changes for each in self._of_change(change)]
+        expired = [name_or_inode for change in changes for name_or_inode in self._of_change(change)]
         for tag in tags:
             expired += self._of_tag(str(tag), tag.domain)
         expired += self._of_records()
@@ -160,8 +160,8 @@ class Expiry:
             folder, _, name = path.rpartition("/")
             try:
                 node: Node = current_folder(self._view, state)
-                for each in folder.split("/"):
-                    node = Tree.child(node, each)
+                for part in folder.split("/"):
+                    node = Tree.child(node, part)
             except WebarcError:
                 continue  # its ARC is gone, and was invalidated with it
             self._tell([Name(nodeid(node), name), Inode(nodeid(node))])
@@ -198,14 +198,14 @@ class Expiry:
             if tag not in old.tags or tag not in new.tags:
                 yield from self._of_tag(tag, new.name)
             elif old.tags[tag] != new.tags[tag]:
-                was, now = (snapshot_folder(self._view, each, tag) for each in (old, new))
+                was, now = (snapshot_folder(self._view, state, tag) for state in (old, new))
                 yield from differences(was, now, self._inodes)
 
     def _of_records(self) -> list[Name]:
         """Return the records that were discarded or restored since the last call."""
         discarded = self._view.discarded.ids()
         changed, self._discarded = discarded ^ self._discarded, discarded
-        return [Name(self._snapshots, each) for each in changed]
+        return [Name(self._snapshots, record_id) for record_id in changed]
 
     def _all_of(self, change: DomainChange) -> Iterator[Name | Inode]:
         """Yield the names of a domain, and its folders: a process may be inside one."""
@@ -224,11 +224,11 @@ class Expiry:
         yield Inode(history)
 
     def _tell(self, expired: Iterable[Name | Inode]) -> None:
-        for each in expired:
-            if isinstance(each, Name):
-                self._kernel.forget_name(each.folder, each.name)
+        for name_or_inode in expired:
+            if isinstance(name_or_inode, Name):
+                self._kernel.forget_name(name_or_inode.folder, name_or_inode.name)
             else:
-                self._kernel.forget_inode(each.number)
+                self._kernel.forget_inode(name_or_inode.number)
 
 
 # == trimmer ==========================================================================================================

@@ -328,9 +328,9 @@ class Lister:
         stamp = folder.stamp(name)
         if not going.is_same(name, stamp):
             return direntplus(None, self._name(going, name, raw, following))
-        told = self._inodes.told(inode, name, stamp) if stamp is not None else None
-        if told is not None:
-            return direntplus(None, dirent(raw, told.ino, told.kind, following))
+        listed_entry = self._inodes.told(inode, name, stamp) if stamp is not None else None
+        if listed_entry is not None:
+            return direntplus(None, dirent(raw, listed_entry.ino, listed_entry.kind, following))
         node = _listed(folder, name)
         ino, kind = node.ino, node.kind
         try:

@@ -199,13 +199,13 @@ def _in_background(order: MountRequest) -> None:
         _serve_and_exit(order, write)
     os.close(write)
     with os.fdopen(read, "rb") as pipe:
-        said = pipe.read()
-    for line in said[len(_LIVE) :].decode("utf-8", "replace").splitlines() if said.startswith(_LIVE) else ():
+        report = pipe.read()
+    for line in report[len(_LIVE) :].decode("utf-8", "replace").splitlines() if report.startswith(_LIVE) else ():
         click.echo(f"mount.webarcfs: {line}", err=True)
-    if not said.startswith(_LIVE):
+    if not report.startswith(_LIVE):
         os.waitpid(child, 0)
         log = order.archive.log / "mount.log"
-        raise MountFailed(said.decode("utf-8", "replace") or f"the mount's process died; {log} may say why")
+        raise MountFailed(report.decode("utf-8", "replace") or f"the mount's process died; {log} may say why")
 
 
 def _serve_and_exit(order: MountRequest, status: int) -> None:

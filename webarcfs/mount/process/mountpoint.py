@@ -51,7 +51,7 @@ def _is_inside(point: Path, archive: Path) -> bool:
         return True
     itself = point.stat()
     with os.scandir(root) as entries:
-        folders = [root, *(Path(each.path) for each in entries if each.is_dir(follow_symlinks=False))]
+        folders = [root, *(Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False))]
     return any(os.path.samestat(itself, folder.stat()) for folder in folders)
 
 
@@ -66,17 +66,17 @@ def is_stale(point: Path) -> bool:
 
 def mounted(point: Path) -> str | None:
     """Return the type of the topmost file system on `point`; None if nothing is mounted."""
-    found = _found(point)
-    return found[0] if found else None
+    mount = _found(point)
+    return mount[0] if mount else None
 
 
 def resolved(point: str) -> Path:
     """Return the mount point with links resolved, without a request to the mount, which may hang."""
     absolute = Path(os.path.abspath(point))  # noqa: PTH100 # without a request to it
     beside = Path(os.path.realpath(absolute.parent)) / absolute.name
-    for each in (absolute, beside):
-        if mounted(each) is not None:
-            return each
+    for path in (absolute, beside):
+        if mounted(path) is not None:
+            return path
     return Path(os.path.realpath(point))
 
 
@@ -85,13 +85,13 @@ def abort_file(point: Path) -> Path:
 
     Raises MountFailed if there is no such mount, or fusectl is not mounted.
     """
-    found = _found(point)
-    if found is None or not found[0].startswith("fuse"):
+    mount = _found(point)
+    if mount is None or not mount[0].startswith("fuse"):
         raise MountFailed(f"no FUSE file system is mounted on {point}")
-    file = CONNECTIONS / found[1] / "abort"
+    file = CONNECTIONS / mount[1] / "abort"
     if not file.exists():
         raise MountFailed(
-            f"connection {found[1]} of {point} is not in {CONNECTIONS}; as root: `mount -t fusectl none {CONNECTIONS}`"
+            f"connection {mount[1]} of {point} is not in {CONNECTIONS}; as root: `mount -t fusectl none {CONNECTIONS}`"
         )
     return file
 
@@ -115,8 +115,8 @@ def has_fusectl() -> bool:
 
 def connection(point: Path) -> str | None:
     """Return the number of the connection of the topmost mount on `point`; None if that is none of FUSE."""
-    found = _found(point)
-    return found[1] if found is not None and found[0].startswith("fuse") else None
+    mount = _found(point)
+    return mount[1] if mount is not None and mount[0].startswith("fuse") else None
 
 
 def force(point: Path) -> None:
@@ -129,13 +129,13 @@ def force(point: Path) -> None:
 
 def _found(point: Path) -> tuple[str, str] | None:
     """Return type and minor device number of the topmost mount on `point`; FUSE numbers connections by the latter."""
-    found = None
+    mount = None
     for line in Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape").splitlines():
         fields, _, rest = line.partition(" - ")
         _, _, device, _, where, *_ = fields.split(" ")
         if _unescape(where) == str(point):
-            found = rest.split(" ")[0], device.partition(":")[2]
-    return found
+            mount = rest.split(" ")[0], device.partition(":")[2]
+    return mount
 
 
 def unmount(point: Path, *, lazy: bool = False) -> None:
@@ -149,8 +149,8 @@ def unmount(point: Path, *, lazy: bool = False) -> None:
     )
     if done.returncode == 0:
         return
-    said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    reason = said[-1] if said else f"{command[0]} ended with {done.returncode}"
+    lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    reason = lines[-1] if lines else f"{command[0]} ended with {done.returncode}"
     if "busy" in reason:
         if not lazy and is_stale(point):
             unmount(point, lazy=True)

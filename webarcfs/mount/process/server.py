@@ -137,8 +137,8 @@ class _Prefixed(logging.Formatter):
 
 def _is_journal(fd: int) -> bool:
     """Return whether a descriptor leads to the journal (systemd.exec(5), JOURNAL_STREAM)."""
-    found = os.fstat(fd)
-    return os.environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"
+    status = os.fstat(fd)
+    return os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
 
 
 # == farewell =========================================================================================================
@@ -177,10 +177,10 @@ def open_farewell(process: int) -> int | None:
 
 def read_farewell(fd: int) -> list[str]:
     """Return the lines of the file of a process that has ended."""
-    said = os.pread(fd, os.fstat(fd).st_size, 0)
-    if not said.startswith(_SAID):
+    farewell = os.pread(fd, os.fstat(fd).st_size, 0)
+    if not farewell.startswith(_SAID):
         return ["the mount's process died; the next mount or agent commits what waits in the journal"]
-    return said[len(_SAID) :].decode("utf-8", "surrogateescape").splitlines()
+    return farewell[len(_SAID) :].decode("utf-8", "surrogateescape").splitlines()
 
 
 # == keeper ===========================================================================================================
@@ -261,8 +261,8 @@ def _let_go(fd: int) -> None:
     if fd != 3:
         os.dup2(fd, 3)
     null = os.open("/dev/null", os.O_RDWR)
-    for each in (0, 1, 2):
-        os.dup2(null, each)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
     os.closerange(4, os.sysconf("SC_OPEN_MAX"))
     with contextlib.suppress(OSError):
         Path("/proc/self/comm").write_text("webarc-keeper")
@@ -466,8 +466,8 @@ class Server:
         if self._complaints.closed:
             return "libfuse ended with an error after it was live"
         self._complaints.seek(0)
-        said = self._complaints.read().decode("utf-8", "replace").strip().splitlines()
-        return "; ".join(said) or "libfuse gives no reason"
+        lines = self._complaints.read().decode("utf-8", "replace").strip().splitlines()
+        return "; ".join(lines) or "libfuse gives no reason"
 
 
 def _search_for_garbage_less() -> None:

@@ -120,10 +120,10 @@ class ProvisionalNames:
                 yield _Held(path, draft)
             return
         makers = self._view.overlay.makers
-        made = makers.held(place, path, caller.uid)
-        if made is None:
+        ownership = makers.held(place, path, caller.uid)
+        if ownership is None:
             raise refusal
-        held = _Held(path, None, made)
+        held = _Held(path, None, ownership)
         try:
             yield held
         finally:
@@ -289,8 +289,8 @@ class NewNames:
                 raise LookAgain(f"{node.inner} has another name")
 
     def _check_owner(self, place: ArcVersion, path: str, caller: Caller, node: Node) -> None:
-        made = self._view.overlay.makers.of(place, path)
-        if made is None or made.uid != caller.uid:
+        ownership = self._view.overlay.makers.of(place, path)
+        if ownership is None or ownership.uid != caller.uid:
             raise node.refusal()
 
     def _rewrite(self, place: ArcVersion, old: str, file: File, caller: Caller) -> None:
@@ -350,7 +350,7 @@ def lookup(folder: Node, name: str) -> Node:
     """Return the node of a name. Raises NotFound, also if `folder` is no folder."""
     if not isinstance(folder, Folder):
         raise NotFound(f"there is no {name!r}")
-    return folder.in_force(lambda each: each.lookup(name))
+    return folder.in_force(lambda current_folder: current_folder.lookup(name))
 
 
 def has(folder: Node, name: str) -> bool:

@@ -86,14 +86,14 @@ class LockedHead:
         parts = path.split("/")
         for depth, name in enumerate(parts, 1):
             last = depth == len(parts)
-            found = reader.entries(at.oid).get(name)
-            if found is None or (last and not found.is_tree and self._is_given_up(found, place, path, own)):
+            entry = reader.entries(at.oid).get(name)
+            if entry is None or (last and not entry.is_tree and self._is_given_up(entry, place, path, own)):
                 return
-            if last or not found.is_tree:
+            if last or not entry.is_tree:
                 break
-            if reader.is_arc(found.oid) or reader.leads_to_arcs(found.oid):
+            if reader.is_arc(entry.oid) or reader.leads_to_arcs(entry.oid):
                 raise Replaced(f"{name!r} in {place.arc} of {place.domain} is, or leads to, an ARC of its own by now")
-            at = found
+            at = entry
         raise Exists(f"{path!r} is there")
 
     def document(self, place: ArcVersion) -> bytes:
@@ -101,8 +101,8 @@ class LockedHead:
         arc = _arc(self.reader, self.main, place)
         return self.reader.document(self.reader.entries(arc.oid)[DATA_XML].oid)
 
-    def _is_given_up(self, found: Entry, place: ArcVersion, path: str, own: Container[str]) -> bool:
-        return found.oid in own or self.reader.overlay.is_leaving(place, path)
+    def _is_given_up(self, entry: Entry, place: ArcVersion, path: str, own: Container[str]) -> bool:
+        return entry.oid in own or self.reader.overlay.is_leaving(place, path)
 
 
 def _arc(reader: DomainReader, main: Commit | None, place: ArcVersion) -> Entry:
@@ -204,14 +204,14 @@ class Committer(threading.Thread):
         """Wait until a domain is due; return None at the end."""
         with self._changed:
             while True:
-                due = {name: self._due(each) for name, each in self._domains.items() if each.waiting}
+                due = {name: self._due(domain) for name, domain in self._domains.items() if domain.waiting}
                 if not due:
                     if self._ending:
                         self._ended = True
                         return None
                     self._changed.wait()
                     continue
-                name = min(due, key=lambda each: due[each])
+                name = min(due, key=lambda domain_name: due[domain_name])
                 wait = due[name] - time.monotonic()
                 if wait <= 0:
                     return name
@@ -269,14 +269,14 @@ class Committer(threading.Thread):
 
         Raises Damaged for additions that are in the journal all the same, OSError where the disk does not take them.
         """
-        refused = {(each.log, each.number): each.reason for each in committed.dropped}
+        refused = {(dropped.log, dropped.number): dropped.reason for dropped in committed.dropped}
         missing = [position for position in untaken if position.key not in refused]
         on_disk = find_on_disk(self._archive, missing) if missing else set()
         if on_disk and first:
             return True
         if on_disk:
             raise Damaged(f"{name}: {len(on_disk)} additions are in the journal and could not be committed")
-        damaged = any(each.damaged for each in committed.dropped)
+        damaged = any(dropped.damaged for dropped in committed.dropped)
         if not missing and not (damaged and first):
             self._lose(name, {position: refused[position.key] for position in untaken})
             return False
@@ -295,7 +295,9 @@ class Committer(threading.Thread):
             written = {old: new for old, new in outcomes.items() if isinstance(new, JournalPosition)}
             self._overlay.renumbered(name, {old.key: new.key for old, new in written.items()})
             paths = {_path_of(old.addition) for old in written}
-            replaced = [each for each in waiting if each not in outcomes and _path_of(each.addition) in paths]
+            replaced = [
+                position for position in waiting if position not in outcomes and _path_of(position.addition) in paths
+            ]
             self._journal.forget(replaced, lost=False)
         self._lose(name, {old: str(error) for old, error in outcomes.items() if isinstance(error, WebarcError)})
         for error in outcomes.values():
@@ -482,10 +484,10 @@ class Confirmer:
         """
         attempts = [_Attempt(addition) for addition in additions]
         self._together(attempts, wait=len(attempts) == 1)
-        for each in attempts:
-            if not each.ended:
-                self._together([each], wait=True)
-        return [each.outcome if each.outcome is not None else False for each in attempts]
+        for attempt in attempts:
+            if not attempt.ended:
+                self._together([attempt], wait=True)
+        return [attempt.outcome if attempt.outcome is not None else False for attempt in attempts]
 
     def one(self, addition: Confirmable) -> bool:
         """Confirm one addition; return whether it contained anything new. Raises the refusal."""
@@ -498,11 +500,11 @@ class Confirmer:
         with ExitStack() as held:
             keys: set[Hashable] = set()
             going = []
-            for each in attempts:
-                if each.addition.key not in keys and _take(each.addition.locks, held, wait=wait):
-                    keys.add(each.addition.key)
-                    going.append(each)
-            self._confirm([each for each in going if _is_new(each)])
+            for attempt in attempts:
+                if attempt.addition.key not in keys and _take(attempt.addition.locks, held, wait=wait):
+                    keys.add(attempt.addition.key)
+                    going.append(attempt)
+            self._confirm([attempt for attempt in going if _is_new(attempt)])
 
     def _confirm(self, attempts: Sequence[_Attempt]) -> None:
         if not attempts:
@@ -513,30 +515,34 @@ class Confirmer:
             with Turnstile(self._view.archive.lock(domain)).shared():
                 self._put(attempts, LockedHead.now(reader))
         except BaseException as error:
-            for each in attempts:
-                each.fail(error)
-        self._committer.added(domain, sum(each.outcome is True and not each.addition.provisional for each in attempts))
+            for attempt in attempts:
+                attempt.fail(error)
+        self._committer.added(
+            domain, sum(attempt.outcome is True and not attempt.addition.provisional for attempt in attempts)
+        )
 
     def _put(self, attempts: Sequence[_Attempt], main: LockedHead) -> None:
         """Write the additions to the journal and the overlay. Under the domain's lock."""
-        for each in attempts:
+        for attempt in attempts:
             try:
-                each.wanted = each.addition.judged(main)
+                attempt.wanted = attempt.addition.judged(main)
             except BaseException as error:
-                each.fail(error)
+                attempt.fail(error)
         for journal, provisional in ((self._journal, False), (self._provisional, True)):
-            going = [each for each in attempts if not each.ended and each.addition.provisional is provisional]
+            going = [
+                attempt for attempt in attempts if not attempt.ended and attempt.addition.provisional is provisional
+            ]
             if going and journal is not None:
                 self._put_into(journal, going)
 
     @staticmethod
     def _put_into(journal: Journal, going: Sequence[_Attempt]) -> None:
-        found = journal.confirm_all([each.wanted for each in going if each.wanted is not None])
-        for each, ticket in zip(going, found, strict=True):
+        tickets = journal.confirm_all([attempt.wanted for attempt in going if attempt.wanted is not None])
+        for attempt, ticket in zip(going, tickets, strict=True):
             if isinstance(ticket, BaseException):
-                each.fail(ticket)
+                attempt.fail(ticket)
             else:
-                each.show(ticket)
+                attempt.show(ticket)
 
 
 def _take(locks: Sequence[Lock], held: ExitStack, *, wait: bool) -> bool:
@@ -550,14 +556,14 @@ def _take(locks: Sequence[Lock], held: ExitStack, *, wait: bool) -> bool:
     return True
 
 
-def _is_new(each: _Attempt) -> bool:
+def _is_new(attempt: _Attempt) -> bool:
     """Return whether there is anything to confirm; otherwise set the outcome."""
     try:
-        if each.addition.prepare():
+        if attempt.addition.prepare():
             return True
-        each.outcome = False
+        attempt.outcome = False
     except BaseException as error:
-        each.fail(error)
+        attempt.fail(error)
     return False
 
 

@@ -297,8 +297,8 @@ class Additions:
         """Commit what dead mounts left. Raises OSError, WebarcError."""
         for committed in commit_additions.replay(self._view.archive):
             _log.info("%s: committed what an earlier mount had confirmed", committed.domain)
-            for each in committed.dropped:
-                _log.warning("%s: an addition was dropped (%s): %s", committed.domain, each.reason, each.addition)
+            for dropped in committed.dropped:
+                _log.warning("%s: an addition was dropped (%s): %s", committed.domain, dropped.reason, dropped.addition)
 
     def _begin(self) -> None:
         """Make the writer and its parts. Raises OSError, WebarcError."""

@@ -229,7 +229,7 @@ class Writer:
 
         All are durable before the first is yielded. A schema is confirmed alone.
         """
-        drafts = [each.draft for each in opened]
+        drafts = [handle.draft for handle in opened]
         if isinstance(drafts[0], SchemaDraft):
             yield self._confirm_schema(drafts[0])
             return

@@ -37,9 +37,9 @@ def begun(feed_id: str, title: str, updated: datetime | None) -> Element:
 
 def add_entry(feed: Element, entry_id: str, title: str, updated: datetime | None) -> Element:
     """Return a new entry of a feed."""
-    made = etree.SubElement(feed, f"{{{_ATOM}}}entry")
-    _head(made, entry_id, title, updated)
-    return made
+    entry = etree.SubElement(feed, f"{{{_ATOM}}}entry")
+    _head(entry, entry_id, title, updated)
+    return entry
 
 
 def author(parent: Element, name: str) -> None:
@@ -98,10 +98,10 @@ def about(visit: Visit) -> AboutPage:
         version=release(),
         engine="pywb" if visit.origins.runs_scripts else "built-in",
         snapshots=len(heads),
-        publications=len({each.publication for each in heads}),
-        domains=len({tag.domain for each in heads for tag in each.tags}),
-        first=min((each.date for each in heads), default=None),
-        last=max((each.date for each in heads), default=None),
+        publications=len({head.publication for head in heads}),
+        domains=len({tag.domain for head in heads for tag in head.tags}),
+        first=min((head.date for head in heads), default=None),
+        last=max((head.date for head in heads), default=None),
         interfaces=_INTERFACES,
     )
 
@@ -119,14 +119,14 @@ def status(services: Services) -> tuple[dict[str, object], bool]:
             look()
         except (WebarcError, OSError) as error:
             faults.append(f"{name}: {type(error).__name__}")
-    said: dict[str, object] = {
+    report: dict[str, object] = {
         "version": release(),
         "status": "faulty" if faults else "ok",
         "faults": faults,
         "search": services.has_search,
         **counts,
     }
-    return said, not faults
+    return report, not faults
 
 
 def news(visit: Visit) -> bytes:
@@ -135,8 +135,8 @@ def news(visit: Visit) -> bytes:
     A page has 50 of them and the address of the next (RFC 5005), so that a program finds all records from here.
     """
     services = visit.services
-    shown = (each for each in services.records.all() if each.closed_until is None)
-    released = sorted(shown, key=lambda each: (each.released, each.number), reverse=True)
+    shown = (head for head in services.records.all() if head.closed_until is None)
+    released = sorted(shown, key=lambda head: (head.released, head.number), reverse=True)
     pages, part = lists.pages_of(visit, len(released), _ENTRIES)
     heads = released[part]
     base = visit.base

@@ -134,8 +134,8 @@ def _notices_page(visit: Visit, kind: Notice, url: str, place: Replay | None, te
 
 def _place(text: str) -> Replay | None:
     """Return the archived page that led here; None where nothing names one."""
-    found = parse(b"/web/" + text.encode("utf-8", "replace")) if text[:1].isdigit() else None
-    return found if isinstance(found, Replay) else None
+    asked = parse(b"/web/" + text.encode("utf-8", "replace")) if text[:1].isdigit() else None
+    return asked if isinstance(asked, Replay) else None
 
 
 def _rules(visit: Visit, place: Replay) -> tuple[LeavingRule, ...]:
@@ -191,9 +191,9 @@ def _whole(visit: Visit, located: Located) -> Response:
         return visit.page(ErrorPage(451, "Not available for legal reasons", text, answer.text), 451, _REFUSED)
     if located.seq is not None:
         exclusions = states.leaving(visit.services, located.domain, located.seq).exclusions
-        found = states.left_out(exclusions, located.url)
-        if found is not None:
-            return visit.page(left_out(visit, located.url, found.reason, (located.domain, located.seq)), 404)
+        exclusion = states.left_out(exclusions, located.url)
+        if exclusion is not None:
+            return visit.page(left_out(visit, located.url, exclusion.reason, (located.domain, located.seq)), 404)
     return visit.page(_page(visit, located), 404)
 
 
@@ -253,10 +253,10 @@ def beside_replay(visit: Visit, asked: Replay) -> Response:
     is_for_replay = visit.names_purpose if asked.modifier is Modifier.AS_SENT else visit.is_from_browser
     if is_for_replay:
         return redirect(visit, visit.origins.replay + visit.token + asked.location, asked.url)
-    found = answer(replace(visit, token=""), asked)
-    if all(name != b"memento-datetime" for name, _ in found.raw_headers):
-        return found
-    return headers.with_fields(found, headers.AS_FILE)
+    response = answer(replace(visit, token=""), asked)
+    if all(name != b"memento-datetime" for name, _ in response.raw_headers):
+        return response
+    return headers.with_fields(response, headers.AS_FILE)
 
 
 def other_place(visit: Visit, located: Located, asked: Replay) -> str | None:
@@ -269,8 +269,8 @@ def other_place(visit: Visit, located: Located, asked: Replay) -> str | None:
         return prefix + replay_path(digits_of(located.named), asked.modifier, located.url)
     if not isinstance(located.state.answer, Absent):
         return None
-    found = _like(visit, located, asked)
-    return None if found is None else prefix + replay_path(digits_of(found[0]), asked.modifier, found[1])
+    substitute = _like(visit, located, asked)
+    return None if substitute is None else prefix + replay_path(digits_of(substitute[0]), asked.modifier, substitute[1])
 
 
 def _like(visit: Visit, located: Located, asked: Replay) -> tuple[int, str] | None:

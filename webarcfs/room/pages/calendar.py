@@ -57,16 +57,16 @@ def calendar(visit: Visit, url: str, year: int | None) -> CalendarPage:
     history = visit.services.captures.history(url)
     entries = list(_entries(history))
     counts: dict[int, int] = {}
-    for each in entries:
-        counts[each.date.year] = counts.get(each.date.year, 0) + 1
+    for entry in entries:
+        counts[entry.date.year] = counts.get(entry.date.year, 0) + 1
     if year is None and len(entries) > limits.CALENDAR_ENTRIES:
         year = max(counts)
     return CalendarPage(
         url=url,
-        entries=tuple(each for each in entries if year is None or each.date.year == year),
+        entries=tuple(entry for entry in entries if year is None or entry.date.year == year),
         years=tuple((Link(calendar_path(url, at), str(at), at == year), count) for at, count in sorted(counts.items())),
         year=year,
-        versions=sum(not each.is_revisit for each in history.captures),
+        versions=sum(not capture.is_revisit for capture in history.captures),
         timemaps=tuple(Link(timemap_path(kind, url), kind) for kind in MapFormat),
         others=tuple(variants(visit.services, url)),
         prefix=prefix_path(f"{url.partition('?')[0].rpartition('/')[0]}/"),
@@ -94,15 +94,15 @@ def _entries(history: UrlHistory) -> Iterator[CalendarEntry]:
 
 def entry(url: str, state: State, change: Change, diff: str = "") -> CalendarEntry:
     """Return the entry of a URL in a state."""
-    found = state.capture
+    capture = state.capture
     return CalendarEntry(
-        href="" if found is None else replay_path(digits_of(state.seq), Modifier.FRAME, url),
+        href="" if capture is None else replay_path(digits_of(state.seq), Modifier.FRAME, url),
         date=from_epoch(state.seq),
         change=change,
-        status=0 if found is None else found.status,
-        size=0 if found is None else found.size,
-        mime_type="" if found is None else found.mime_type,
-        target="" if found is None else found.target,
+        status=0 if capture is None else capture.status,
+        size=0 if capture is None else capture.size,
+        mime_type="" if capture is None else capture.mime_type,
+        target="" if capture is None else capture.target,
         diff=diff,
     )
 
@@ -125,29 +125,31 @@ def below(visit: Visit, prefix: str, after_key: str = "") -> PrefixPage:
         low = low.removesuffix("/")
     key = after_key
     after = (key, "\U0010ffff", "", NEVER) if key.startswith(low) else None
-    found: list[PrefixRow] = []
+    rows: list[PrefixRow] = []
     last = ""
-    urls = groupby(visit.services.captures.below(Span(low, f"{low}\U0010ffff", after)), key=lambda each: each.surt)
+    urls = groupby(
+        visit.services.captures.below(Span(low, f"{low}\U0010ffff", after)), key=lambda capture: capture.surt
+    )
     for at, group in urls:
-        if len(found) == lists.ROWS:
+        if len(rows) == lists.ROWS:
             following = f"/urls?{urlencode({'prefix': prefix, 'after': last})}"
-            return PrefixPage(prefix, tuple(found), following, after is None)
-        found.append(_prefix_row(list(group)))
+            return PrefixPage(prefix, tuple(rows), following, after is None)
+        rows.append(_prefix_row(list(group)))
         last = at
-    return PrefixPage(prefix, tuple(found), "", after is None)
+    return PrefixPage(prefix, tuple(rows), "", after is None)
 
 
 def _prefix_row(captures: list[VisibleCapture]) -> PrefixRow:
-    newest = max(captures, key=lambda each: each.since)
-    url = min(captures, key=lambda each: (each.is_redirect, -each.since)).url
+    newest = max(captures, key=lambda capture: capture.since)
+    url = min(captures, key=lambda capture: (capture.is_redirect, -capture.since)).url
     return PrefixRow(
         href=calendar_path(url),
         url=url,
         mime_type=newest.mime_type,
         versions=len(captures),
-        first=from_epoch(min(each.since for each in captures)),
-        last=from_epoch(max(each.last for each in captures)),
-        is_present=any(each.until == NEVER for each in captures),
+        first=from_epoch(min(capture.since for capture in captures)),
+        last=from_epoch(max(capture.last for capture in captures)),
+        is_present=any(capture.until == NEVER for capture in captures),
     )
 
 
@@ -179,7 +181,7 @@ def differences(visit: Visit, old: int, new: int, url: str, *, side_by_side: boo
     assert a is not None
     assert b is not None
     domain = states.locate(services, url, old).domain
-    bodies = [_body(services, domain, each.blob, each.size) for each in (a, b)]
+    bodies = [_body(services, domain, capture.blob, capture.size) for capture in (a, b)]
     is_text = not any(visible_lines.is_binary(body) for body, _ in bodies)
     lines: tuple[DiffLine, ...] = ()
     is_cut = any(cut for _, cut in bodies)
@@ -224,13 +226,13 @@ def _body(services: Services, domain: str, blob: str, size: int) -> tuple[bytes,
 
 def compared(old: Sequence[str], new: Sequence[str], budget: WordBudget) -> Iterator[DiffLine]:
     """Yield the lines that differ, with some around them, and marks on the words that differ; none if none differs."""
-    found = list(blocks(old, new))
-    if all(block.is_equal for block in found):
+    line_blocks = list(blocks(old, new))
+    if all(block.is_equal for block in line_blocks):
         return
-    for number, block in enumerate(found):
+    for number, block in enumerate(line_blocks):
         if block.is_equal:
             same = old[block.old : block.old_end]
-            yield from _same(same, is_first=number == 0, is_last=number == len(found) - 1)
+            yield from _same(same, is_first=number == 0, is_last=number == len(line_blocks) - 1)
         else:
             yield from _changed(old[block.old : block.old_end], new[block.new : block.new_end], budget)
 
@@ -239,11 +241,11 @@ def _same(lines: Sequence[str], *, is_first: bool, is_last: bool) -> Iterator[Di
     before = 0 if is_first else _AROUND
     after = 0 if is_last else _AROUND
     if len(lines) <= before + after + 1:
-        yield from (DiffLine(Line.SAME, Marked(each), Marked(each)) for each in lines)
+        yield from (DiffLine(Line.SAME, Marked(line), Marked(line)) for line in lines)
         return
-    yield from (DiffLine(Line.SAME, Marked(each), Marked(each)) for each in lines[:before])
+    yield from (DiffLine(Line.SAME, Marked(line), Marked(line)) for line in lines[:before])
     yield DiffLine(Line.SKIPPED, None, None, len(lines) - before - after)
-    yield from (DiffLine(Line.SAME, Marked(each), Marked(each)) for each in lines[len(lines) - after :])
+    yield from (DiffLine(Line.SAME, Marked(line), Marked(line)) for line in lines[len(lines) - after :])
 
 
 def _changed(old: Sequence[str], new: Sequence[str], budget: WordBudget) -> Iterator[DiffLine]:
@@ -251,8 +253,8 @@ def _changed(old: Sequence[str], new: Sequence[str], budget: WordBudget) -> Iter
     for a, b in zip(old, new, strict=False):
         left, right = _words(a, b, budget)
         yield DiffLine(Line.REMOVED, left, right)
-    yield from (DiffLine(Line.REMOVED, Marked(each), None) for each in old[both:])
-    yield from (DiffLine(Line.ADDED, None, Marked(each)) for each in new[both:])
+    yield from (DiffLine(Line.REMOVED, Marked(line), None) for line in old[both:])
+    yield from (DiffLine(Line.ADDED, None, Marked(line)) for line in new[both:])
 
 
 def _words(a: str, b: str, budget: WordBudget) -> tuple[Marked, Marked]:
@@ -263,11 +265,11 @@ def _words(a: str, b: str, budget: WordBudget) -> tuple[Marked, Marked]:
         return whole
     old, new = (_WORDS.findall(line) for line in (a, b))
     budget.left -= len(old) + len(new)
-    found = list(blocks(old, new))
-    same = sum(block.old_end - block.old for block in found if block.is_equal)
+    word_blocks = list(blocks(old, new))
+    same = sum(block.old_end - block.old for block in word_blocks if block.is_equal)
     if 2 * same < _SIMILAR * (len(old) + len(new)):
         return whole
-    changed = [block for block in found if not block.is_equal]
+    changed = [block for block in word_blocks if not block.is_equal]
     return Marked(a, _marks(old, changed, is_old=True)), Marked(b, _marks(new, changed, is_old=False))
 
 

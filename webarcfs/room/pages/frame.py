@@ -52,7 +52,7 @@ def frame(visit: Visit, asked: Replay) -> Response:
 def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, history: UrlHistory) -> FramePage:
     services, url = visit.services, located.url
     before, after = history.beside(seq)
-    shown = [each for each in history.states if each.capture is not None]
+    shown = [state for state in history.states if state.capture is not None]
     head = states.record_of(services, located.domain, seq)
     # What is no page tells the frame nothing, so the engine of scripts need not see it.
     is_of_pywb = visit.origins.runs_scripts and capture.mime_type in _PAGES
@@ -60,7 +60,7 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
     digits = digits_of(seq if located.named is None else located.named)
     source = visit.token + replay_path(digits, Modifier.PAGE if is_page else Modifier.OBJECT, url)
     furthest, goes_on = _contents(visit, located, seq, capture)
-    changed = next((each for each in reversed(shown) if each.seq < seq and _differs(each.capture, capture)), None)
+    changed = next((state for state in reversed(shown) if state.seq < seq and _differs(state.capture, capture)), None)
     return FramePage(
         url=url,
         title=capture.title,
@@ -91,7 +91,11 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
 
 def _first_captured(capture: VisibleCapture, history: UrlHistory) -> int:
     """Return when the version of a capture was captured first: a crawl may only have met it unchanged."""
-    times = (each.captured for each in history.captures if not each.is_revisit and each.until == capture.until)
+    times = (
+        visible_capture.captured
+        for visible_capture in history.captures
+        if not visible_capture.is_revisit and visible_capture.until == capture.until
+    )
     return next(times, capture.captured) if capture.is_revisit else capture.captured
 
 
@@ -153,8 +157,8 @@ def _time_of(visit: Visit, located: Located, seq: int, url: str) -> int | None:
         at = states.state_in_record(visit.services, domain_of(url), located.domain, seq)
         if at is None:
             return None
-        found = visit.services.captures.state(url, at)
-        if found.capture is None:
+        state = visit.services.captures.state(url, at)
+        if state.capture is None:
             nearest = visit.services.captures.history(url).nearest(at)
             return None if nearest is None else nearest.seq
     except UrlRefused:

@@ -70,32 +70,39 @@ def start_urls(services: Services, head: RecordHead) -> list[tuple[str, str]]:
     That is each URL of the publication whose domain the snapshot has; else the root of its domains.
     """
     tags = {tag.domain: tag for tag in head.tags}
-    found = [url for url in publication_urls(services, head.publication) if _domain(url) in tags]
+    urls = [url for url in publication_urls(services, head.publication) if _domain(url) in tags]
     for domain, tag in tags.items():
-        if not any(_domain(url) == domain for url in found):
-            found.append(root_of(services, tag))
-    return [(url, frame_of(tags[_domain(url)], url)) for url in found]
+        if not any(_domain(url) == domain for url in urls):
+            urls.append(root_of(services, tag))
+    return [(url, frame_of(tags[_domain(url)], url)) for url in urls]
 
 
 def publication_urls(services: Services, publication: str) -> tuple[str, ...]:
     """Return the start URLs of a publication, as webarc.toml has them now; none for an unlisted one."""
-    for each in services.shared.settings().publications:
-        if each.name == publication:
-            return each.urls
+    for listed_publication in services.shared.settings().publications:
+        if listed_publication.name == publication:
+            return listed_publication.urls
     return ()
 
 
 def publication_description(services: Services, publication: str) -> str:
     """Return what a publication is, for people; empty where nobody says so."""
-    return next((each.description for each in services.shared.settings().publications if each.name == publication), "")
+    return next(
+        (
+            listed_publication.description
+            for listed_publication in services.shared.settings().publications
+            if listed_publication.name == publication
+        ),
+        "",
+    )
 
 
 def root_of(services: Services, tag: CommitTag) -> str:
     """Return the URL of the first page of a domain: with the scheme that the snapshot has."""
     seq = int(tag.crawl_time.timestamp())
     state = services.captures.state(f"http://{tag.domain}/", seq)
-    found = state.capture
-    return found.url if found is not None and not found.is_redirect else f"http://{tag.domain}/"
+    capture = state.capture
+    return capture.url if capture is not None and not capture.is_redirect else f"http://{tag.domain}/"
 
 
 def frame_of(tag: CommitTag, url: str) -> str:
@@ -157,17 +164,17 @@ def home(visit: Visit) -> HomePage:
     heads = services.records.all()
     query = visit.parameter("q")
     chosen = {name: visit.parameter(name) for name in _FILTERS if visit.parameter(name)}
-    found = [each for each in heads if _fits(each, query, chosen)] if query or chosen else heads
-    publications = {each.publication for each in heads}
+    matching_heads = [head for head in heads if _fits(head, query, chosen)] if query or chosen else heads
+    publications = {head.publication for head in heads}
     as_list = bool(query or chosen or visit.parameter("all") or len(publications) == 1)
     fonds: tuple[Fonds, ...] = ()
     shown: tuple[SnapshotRow, ...] = ()
     pages = None
     if as_list:
         if visit.parameter("order") == "oldest":
-            found = found[::-1]
-        pages, part = pages_of(visit, len(found))
-        shown = tuple(snapshot_row(services, each) for each in found[part])
+            matching_heads = matching_heads[::-1]
+        pages, part = pages_of(visit, len(matching_heads))
+        shown = tuple(snapshot_row(services, head) for head in matching_heads[part])
     else:
         fonds = _fonds(services, heads)
     return HomePage(
@@ -175,24 +182,24 @@ def home(visit: Visit) -> HomePage:
         fonds=fonds,
         rows=shown,
         pages=pages,
-        filters=tuple(_choices(visit, found if query else heads, chosen)) if len(heads) > 1 else (),
+        filters=tuple(_choices(visit, matching_heads if query else heads, chosen)) if len(heads) > 1 else (),
         order=_orders(visit) if as_list else (),
         has_search=services.has_search,
         total_snapshots=len(heads),
         total_publications=len(publications),
-        total_domains=len({tag.domain for each in heads for tag in each.tags}),
+        total_domains=len({tag.domain for head in heads for tag in head.tags}),
     )
 
 
 def publication(visit: Visit, name: str) -> PublicationPage:
     """Return the page of a publication. Raises NotFound, also for one of which readers see nothing."""
     services = visit.services
-    heads = [each for each in services.records.all() if each.publication == name]
+    heads = [head for head in services.records.all() if head.publication == name]
     if not heads:
         raise NotFound(f"there is no publication {name!r}")
     pages, part = pages_of(visit, len(heads))
-    shown = tuple(snapshot_row(services, each) for each in heads[part])
-    open_ones = [each for each in heads if each.closed_until is None]
+    shown = tuple(snapshot_row(services, head) for head in heads[part])
+    open_ones = [head for head in heads if head.closed_until is None]
     compare = [
         Link(f"/compare/{quote(older.id, safe='')}..{quote(newer.id, safe='')}", "")
         for newer, older in zip(open_ones[part], open_ones[part][1:], strict=False)
@@ -222,23 +229,23 @@ def _fits(head: RecordHead, query: str, chosen: dict[str, str]) -> bool:
 
 def _fonds(services: Services, heads: Sequence[RecordHead]) -> tuple[Fonds, ...]:
     by_publication: dict[str, list[RecordHead]] = defaultdict(list)
-    for each in heads:
-        by_publication[each.publication].append(each)
+    for head in heads:
+        by_publication[head.publication].append(head)
     by_signature: dict[str, list[PublicationRow]] = defaultdict(list)
-    for name, found in sorted(by_publication.items()):
-        newest = snapshot_row(services, found[0])
-        by_signature[found[0].signature].append(
+    for name, publication_heads in sorted(by_publication.items()):
+        newest = snapshot_row(services, publication_heads[0])
+        by_signature[publication_heads[0].signature].append(
             PublicationRow(
                 href=publication_href(name),
                 name=name,
                 description=publication_description(services, name),
-                count=len(found),
-                first=found[-1].date,
+                count=len(publication_heads),
+                first=publication_heads[-1].date,
                 newest=newest,
-                next_to_newest=snapshot_row(services, found[1]) if len(found) > 1 else None,
+                next_to_newest=snapshot_row(services, publication_heads[1]) if len(publication_heads) > 1 else None,
             )
         )
-    return tuple(Fonds(signature, tuple(found)) for signature, found in sorted(by_signature.items()))
+    return tuple(Fonds(signature, tuple(rows)) for signature, rows in sorted(by_signature.items()))
 
 
 def _choices(visit: Visit, heads: Sequence[RecordHead], chosen: dict[str, str]) -> Iterable[Choice]:
@@ -248,10 +255,14 @@ def _choices(visit: Visit, heads: Sequence[RecordHead], chosen: dict[str, str]) 
         value = chosen.get(name, "")
         if len(counts) < 2 and not value:
             continue
-        frequent = sorted(counts, key=lambda each: (-counts[each], each))[:_MOST_VALUES]
+        frequent = sorted(counts, key=lambda option: (-counts[option], option))[:_MOST_VALUES]
         links = tuple(
-            Link(visit.with_parameters("/", page=None, **{name: None if each == value else each}), each, each == value)
-            for each in sorted(frequent, reverse=name == "year")
+            Link(
+                visit.with_parameters("/", page=None, **{name: None if option == value else option}),
+                option,
+                option == value,
+            )
+            for option in sorted(frequent, reverse=name == "year")
         )
         yield Choice(name, label, links, value)
 

@@ -149,7 +149,7 @@ def timemap(visit: Visit, asked: TimeMap) -> Response:
             return missing(visit, located)
         return redirect(visit, replace(asked, url=other).location, asked.url)
     fields = [*CORS, *timemap_headers(asked.form), ("Cache-Control", caching(visit))]
-    return with_fields(StreamedAnswer(streamed(each.encode() for each in lines)), fields)
+    return with_fields(StreamedAnswer(streamed(line.encode() for line in lines)), fields)
 
 
 # == cdx service ======================================================================================================
@@ -234,9 +234,9 @@ def answer_record(visit: Visit, name: str) -> Response:
 
 def _capture(visit: Visit, url: str, seconds: int) -> VisibleCapture | None:
     """Return the capture of that very URL, else of its path: an http URL shares the document of the https one."""
-    for each in dict.fromkeys((url, *both_schemes(url))):
-        found = [one for one in visit.services.captures.history(each).captures if one.captured == seconds]
-        exact = [one for one in found if one.url == url]
-        if exact or found:
-            return (exact or found)[0]
+    for url_variant in dict.fromkeys((url, *both_schemes(url))):
+        captures = [one for one in visit.services.captures.history(url_variant).captures if one.captured == seconds]
+        exact = [one for one in captures if one.url == url]
+        if exact or captures:
+            return (exact or captures)[0]
     return None

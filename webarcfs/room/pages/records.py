@@ -72,11 +72,11 @@ def of_tag(services: Services, tag: CommitTag) -> Counts:
     """Return the counts of a snapshot of a domain."""
     seq = int(tag.crawl_time.timestamp())
     rules = tuple(services.gate.rules().rules)
-    now = int(services.gate.now().timestamp()) // 60 if any(each.lapses is not None for each in rules) else 0
+    now = int(services.gate.now().timestamp()) // 60 if any(rule.lapses is not None for rule in rules) else 0
     key = (tag, services.gate.reader, services.gate.state, rules, now)
-    found = services.shared.counts.get(key, lambda: _counted(services, tag.domain, seq))
-    assert isinstance(found, Counts)
-    return found
+    counts = services.shared.counts.get(key, lambda: _counted(services, tag.domain, seq))
+    assert isinstance(counts, Counts)
+    return counts
 
 
 def of_tags(services: Services, tags: tuple[CommitTag, ...]) -> Counts:
@@ -92,14 +92,14 @@ def _counted(services: Services, domain: str, seq: int) -> Counts:
     sizes: Counter[str] = Counter()
     extensions: Counter[str] = Counter()
     extension_sizes: Counter[str] = Counter()
-    for each in shown_in(services, domain, seq):
-        if each.status >= _FIRST_ERROR:
+    for capture in shown_in(services, domain, seq):
+        if capture.status >= _FIRST_ERROR:
             continue
-        kind, extension = each.mime_type or NONE, extension_of(each.url)
+        kind, extension = capture.mime_type or NONE, extension_of(capture.url)
         types[kind] += 1
-        sizes[kind] += each.size
+        sizes[kind] += capture.size
         extensions[extension] += 1
-        extension_sizes[extension] += each.size
+        extension_sizes[extension] += capture.size
     return Counts(
         {kind: (count, sizes[kind]) for kind, count in types.most_common()},
         {kind: (count, extension_sizes[kind]) for kind, count in extensions.most_common()},
@@ -108,12 +108,12 @@ def _counted(services: Services, domain: str, seq: int) -> Counts:
 
 def shown_in(services: Services, domain: str, seq: int) -> Iterator[VisibleCapture]:
     """Yield the documents of a snapshot that the reader may see, by path; of an unknown snapshot none."""
-    snapshot = next((each for each in services.gate.facts(domain).shown if each.seq == seq), None)
+    snapshot = next((snapshot for snapshot in services.gate.facts(domain).shown if snapshot.seq == seq), None)
     for row in services.index.of_snapshot(domain, seq) if snapshot is not None else ():
         if services.captures.contains(domain, snapshot, row):
-            found = services.captures.visible(domain, row)
-            if isinstance(found, VisibleCapture):
-                yield found
+            capture = services.captures.visible(domain, row)
+            if isinstance(capture, VisibleCapture):
+                yield capture
 
 
 def extension_of(url: str) -> str:
@@ -132,21 +132,23 @@ def slices(table: Mapping[str, tuple[int, int]]) -> tuple[Slice, ...]:
 
 def compared(a: Mapping[str, tuple[int, int]], b: Mapping[str, tuple[int, int]]) -> tuple[Compared, ...]:
     """Return two tables side by side, most documents first; what one lacks is 0 there."""
-    labels = sorted(a.keys() | b.keys(), key=lambda each: (-max(a.get(each, (0, 0))[0], b.get(each, (0, 0))[0]), each))
+    labels = sorted(
+        a.keys() | b.keys(), key=lambda label: (-max(a.get(label, (0, 0))[0], b.get(label, (0, 0))[0]), label)
+    )
     none = (0, 0)
     return tuple(
-        Compared(each, a.get(each, none)[0], b.get(each, none)[0], a.get(each, none)[1], b.get(each, none)[1])
-        for each in labels
+        Compared(label, a.get(label, none)[0], b.get(label, none)[0], a.get(label, none)[1], b.get(label, none)[1])
+        for label in labels
     )
 
 
 def _sum(a: Mapping[str, tuple[int, int]], b: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
     none = (0, 0)
     both = {
-        each: (a.get(each, none)[0] + b.get(each, none)[0], a.get(each, none)[1] + b.get(each, none)[1])
-        for each in a.keys() | b.keys()
+        label: (a.get(label, none)[0] + b.get(label, none)[0], a.get(label, none)[1] + b.get(label, none)[1])
+        for label in a.keys() | b.keys()
     }
-    return dict(sorted(both.items(), key=lambda each: (-each[1][0], each[0])))
+    return dict(sorted(both.items(), key=lambda entry: (-entry[1][0], entry[0])))
 
 
 # == records ==========================================================================================================
@@ -175,21 +177,21 @@ def record(visit: Visit, record_id: str) -> RecordPage:
     """Return the page of a record; of a closed one its description alone. Raises NotFound."""
     services = visit.services
     head = head_of(services, record_id)
-    said = services.records.read(record_id)
+    whole_record = services.records.read(record_id)
     row = lists.snapshot_row(services, head)
-    groups = field_groups(said, visit.language)
-    same = [each for each in services.records.all() if each.publication == head.publication]
+    groups = field_groups(whole_record, visit.language)
+    same = [record_head for record_head in services.records.all() if record_head.publication == head.publication]
     at = same.index(head)
     neighbours = [
-        Link(lists.record_href(each.id), label)
+        Link(lists.record_href(neighbour.id), label)
         for label, place in (("earlier", at + 1), ("later", at - 1))
-        if 0 <= place < len(same) and (each := same[place])
+        if 0 <= place < len(same) and (neighbour := same[place])
     ]
     exports = tuple(Link(f"{row.href}.{kind}", kind.upper()) for kind in ("xml", "json", "dc"))
     if head.closed_until is not None:
         return RecordPage(row, True, groups, (), (), (), (), None, (), "", "", tuple(neighbours), ())
     total = of_tags(services, head.tags)
-    older = next((each for each in same[at + 1 :] if each.closed_until is None), None)
+    older = next((record_head for record_head in same[at + 1 :] if record_head.closed_until is None), None)
     return RecordPage(
         row=row,
         is_closed=False,
@@ -207,45 +209,49 @@ def record(visit: Visit, record_id: str) -> RecordPage:
     )
 
 
-def field_groups(said: Record, language: str) -> tuple[FieldGroup, ...]:
+def field_groups(record: Record, language: str) -> tuple[FieldGroup, ...]:
     """Return the fields of a record that have a text, by groups; measures are groups of their own."""
-    found: list[FieldGroup] = []
-    values = [(BY_NUMBER[number], value.text) for number, value in said.values.items() if number not in _IN_HEAD]
-    for group, fields in groupby(values, key=lambda each: each[0].group):
-        texts = tuple((each.number, each.de if language == "de" else each.en, text) for each, text in fields if text)
+    groups: list[FieldGroup] = []
+    values = [(BY_NUMBER[number], value.text) for number, value in record.values.items() if number not in _IN_HEAD]
+    for group, fields in groupby(values, key=lambda pair: pair[0].group):
+        texts = tuple(
+            (field.number, field.de if language == "de" else field.en, text) for field, text in fields if text
+        )
         if texts:
-            found.append(FieldGroup(GROUPS[group], texts))
-    for measure in said.measures:
+            groups.append(FieldGroup(GROUPS[group], texts))
+    for measure in record.measures:
         fields_of = ((BY_NUMBER[number], value.text) for number, value in measure.items())
-        texts = tuple((each.number, each.de if language == "de" else each.en, text) for each, text in fields_of if text)
+        texts = tuple(
+            (field.number, field.de if language == "de" else field.en, text) for field, text in fields_of if text
+        )
         if texts:
-            found.append(FieldGroup(GROUPS["8"], texts))
-    return tuple(found)
+            groups.append(FieldGroup(GROUPS["8"], texts))
+    return tuple(groups)
 
 
 def _part(services: Services, head: RecordHead) -> Iterator[PartRow]:
     for tag in head.tags:
-        found = of_tag(services, tag)
+        counts = of_tag(services, tag)
         start = lists.frame_of(tag, lists.root_of(services, tag))
-        yield PartRow(tag.domain, str(tag), start, found.documents, 0, found.bytes)
+        yield PartRow(tag.domain, str(tag), start, counts.documents, 0, counts.bytes)
 
 
 def exported(visit: Visit, record_id: str, kind: str) -> tuple[bytes, str]:
     """Return a record as readers see it, and its type: `xml`, `json` or `dc`. Raises NotFound, Forbidden if closed."""
     _must_be_open(head_of(visit.services, record_id))
-    said = visit.services.records.read(record_id)
+    record = visit.services.records.read(record_id)
     if kind == "xml":
-        return record_xml.write(said), "application/xml"
+        return record_xml.write(record), "application/xml"
     if kind == "dc":
-        return record_xml.write_dublin_core(said, ""), "application/xml"
-    return _as_json(said), "application/json"
+        return record_xml.write_dublin_core(record, ""), "application/xml"
+    return _as_json(record), "application/json"
 
 
-def _as_json(said: Record) -> bytes:
+def _as_json(record: Record) -> bytes:
     import json  # noqa: PLC0415 # one caller
 
-    fields = {name: text for name, text in said.as_fields().items() if text}
-    fields["domains"] = ", ".join(said.domains)
+    fields = {name: text for name, text in record.as_fields().items() if text}
+    fields["domains"] = ", ".join(record.domains)
     return json.dumps(fields, ensure_ascii=False, indent=1).encode()
 
 
@@ -256,10 +262,10 @@ def links(visit: Visit, record_id: str) -> LinksPage:
     """Return the external links of a snapshot: each target with its texts and pages. Raises NotFound, Forbidden."""
     services = visit.services
     head = head_of(services, record_id)
-    found = _external(services, head)
-    pages, part = lists.pages_of(visit, len(found))
+    targets = _external(services, head)
+    pages, part = lists.pages_of(visit, len(targets))
     shown = tuple(
-        _link_row(head, number, target, each) for number, (target, each) in enumerate(found[part], part.start + 1)
+        _link_row(head, number, target, links) for number, (target, links) in enumerate(targets[part], part.start + 1)
     )
     row = lists.snapshot_row(services, head)
     return LinksPage(row, shown, pages, f"{row.href}/links.csv")
@@ -272,8 +278,8 @@ def links_as_csv(visit: Visit, record_id: str) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(("number", "target", "text", "page", "times", "window"))
-    for number, (target, found) in enumerate(_external(services, head), 1):
-        writer.writerows((number, target, each.text, each.page, each.times, each.window) for each in found)
+    for number, (target, links) in enumerate(_external(services, head), 1):
+        writer.writerows((number, target, link.text, link.page, link.times, link.window) for link in links)
     return text.getvalue().encode()
 
 
@@ -288,16 +294,16 @@ def _external(services: Services, head: RecordHead) -> list[tuple[str, list[Foun
     left = limits.LINKS
     for tag in head.tags:
         question = Question(at=tag, external=True, limit=left)
-        for each in ask(services.archive, question, limits.SECONDS, services.link_reader(question)):
-            by_target[each.target].append(each)
+        for link in ask(services.archive, question, limits.SECONDS, services.link_reader(question)):
+            by_target[link.target].append(link)
             left -= 1
     return sorted(by_target.items())
 
 
-def _link_row(head: RecordHead, number: int, target: str, found: Sequence[FoundLink]) -> ExternalLinkRow:
-    texts = tuple(dict.fromkeys(each.text for each in found if each.text))[:_SHOWN]
-    windows = tuple(dict.fromkeys(each.window for each in found if each.window))[:_SHOWN]
-    pages = list(dict.fromkeys(each.page for each in found))
+def _link_row(head: RecordHead, number: int, target: str, links: Sequence[FoundLink]) -> ExternalLinkRow:
+    texts = tuple(dict.fromkeys(link.text for link in links if link.text))[:_SHOWN]
+    windows = tuple(dict.fromkeys(link.window for link in links if link.window))[:_SHOWN]
+    pages = list(dict.fromkeys(link.page for link in links))
     tags = {tag.domain: tag for tag in head.tags}
     shown = []
     for page in pages[:_SHOWN]:
@@ -321,9 +327,9 @@ def compare(visit: Visit, pair: str) -> ComparePage:
     if not dots:
         raise NotFound("two snapshots are compared: /compare/<A>..<B>")
     a, b = head_of(services, first), head_of(services, second)
-    for each in (a, b):
-        if each.closed_until is not None:
-            raise Forbidden(f"the snapshot is closed until {format_time(each.closed_until)}")
+    for head in (a, b):
+        if head.closed_until is not None:
+            raise Forbidden(f"the snapshot is closed until {format_time(head.closed_until)}")
     figures_a, figures_b = of_tags(services, a.tags), of_tags(services, b.tags)
     changes = list(_changes(services, a, b))
     pages, part = lists.pages_of(visit, len(changes))
@@ -351,14 +357,14 @@ def _figures(services: Services, a: RecordHead, b: RecordHead, language: str) ->
 
 def _changes(services: Services, a: RecordHead, b: RecordHead) -> Iterator[tuple[str, str, str]]:
     """Yield the documents that differ: what happened, URL, and where it is shown."""
-    of_a, of_b = ({tag.domain: tag for tag in each.tags} for each in (a, b))
+    of_a, of_b = ({tag.domain: tag for tag in head.tags} for head in (a, b))
     left = limits.COMPARED
     for domain in sorted(of_a.keys() | of_b.keys()):
-        for each in _of_domain(services, domain, of_a.get(domain), of_b.get(domain)):
+        for change in _of_domain(services, domain, of_a.get(domain), of_b.get(domain)):
             left -= 1
             if left < 0:
                 return
-            yield each
+            yield change
 
 
 def _of_domain(
@@ -367,19 +373,19 @@ def _of_domain(
     if a is None or b is None:
         tag, what = (a, "removed") if a is not None else (b, "added")
         if tag is not None:
-            for each in shown_in(services, domain, int(tag.crawl_time.timestamp())):
-                yield what, each.url, lists.frame_of(tag, each.url)
+            for capture in shown_in(services, domain, int(tag.crawl_time.timestamp())):
+                yield what, capture.url, lists.frame_of(tag, capture.url)
         return
     seqs = [int(tag.crawl_time.timestamp()) for tag in (a, b)]
     facts = services.gate.facts(domain)
-    snapshots = [next((each for each in facts.shown if each.seq == seq), None) for seq in seqs]
+    snapshots = [next((snapshot for snapshot in facts.shown if snapshot.seq == seq), None) for seq in seqs]
     for _, group in groupby(services.index.between(domain, *seqs), key=lambda row: row.path):
         sides: list[VisibleCapture | None] = [None, None]
         for row in group:
             for at, snapshot in enumerate(snapshots):
                 if services.captures.contains(domain, snapshot, row):
-                    found = services.captures.visible(domain, row)
-                    sides[at] = found if isinstance(found, VisibleCapture) else None
+                    outcome = services.captures.visible(domain, row)
+                    sides[at] = outcome if isinstance(outcome, VisibleCapture) else None
         old, new = sides
         if old is not None and new is not None:
             yield "changed", new.url, diff_path(seqs[0], seqs[1], new.url)

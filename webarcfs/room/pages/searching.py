@@ -65,7 +65,7 @@ def search(visit: Visit) -> SearchPage:
         fields=fields,
         has_index=services.has_search,
         from_record=None if head is None else lists.snapshot_row(services, head),
-        publications=tuple(sorted({each.publication for each in services.records.all()})),
+        publications=tuple(sorted({record.publication for record in services.records.all()})),
         snapshots=tuple(_snapshots(visit)),
     )
     if not words or not services.has_search:
@@ -77,8 +77,8 @@ def search(visit: Visit) -> SearchPage:
 
 
 def _place(message: str) -> int | None:
-    found = _PLACE.search(message)
-    return int(found[1]) if found else None
+    match = _PLACE.search(message)
+    return int(match[1]) if match else None
 
 
 def _answered(visit: Visit, page: SearchPage) -> SearchPage:
@@ -89,11 +89,18 @@ def _answered(visit: Visit, page: SearchPage) -> SearchPage:
         number = lists.page_of(visit)
         asked = replace(question, limit=_GROUPS + 1, offset=(number - 1) * _GROUPS)
         groups = searcher.by_snapshot(asked)
-        found = tuple(_group(services, visit, each.commitTag, each.total, each.hits) for each in groups[:_GROUPS])
+        hit_groups = tuple(
+            _group(services, visit, group.commitTag, group.total, group.hits) for group in groups[:_GROUPS]
+        )
         answer = searcher.ask(replace(question, limit=1))
         pages, _ = lists.pages_of(visit, (number - 1) * _GROUPS + len(groups), _GROUPS)
         return replace(
-            page, total=answer.total, groups=found, pages=pages, groupings=_groupings(visit), missing=answer.missing
+            page,
+            total=answer.total,
+            groups=hit_groups,
+            pages=pages,
+            groupings=_groupings(visit),
+            missing=answer.missing,
         )
     offset = (lists.page_of(visit) - 1) * HITS
     answer = searcher.ask(replace(question, limit=HITS, offset=offset))
@@ -104,7 +111,7 @@ def _answered(visit: Visit, page: SearchPage) -> SearchPage:
     return replace(
         page,
         total=answer.total,
-        hits=tuple(_hit(services, each) for each in answer.hits),
+        hits=tuple(_hit(services, hit) for hit in answer.hits),
         facets=tuple(_facets(visit, searcher.facets(question))) if answer.total else (),
         pages=pages,
         suggestion=suggestion,
@@ -161,9 +168,9 @@ def _at(text: str) -> CommitTag | datetime | None:
 
 def _snapshots(visit: Visit) -> Iterator[tuple[str, str, bool]]:
     chosen = set(visit.parameters().get("record", []))
-    for each in visit.services.records.all()[: lists.ROWS]:
-        if each.closed_until is None:
-            yield each.id, f"{each.title or each.domain}", each.id in chosen
+    for record in visit.services.records.all()[: lists.ROWS]:
+        if record.closed_until is None:
+            yield record.id, f"{record.title or record.domain}", record.id in chosen
 
 
 def _hit(services: Services, hit: Hit) -> HitRow:
@@ -198,7 +205,7 @@ def _group(services: Services, visit: Visit, tag_text: str, total: int, hits: It
         date=tag.crawl_time,
         domain=tag.domain,
         total=total,
-        hits=tuple(_hit(services, each) for each in hits),
+        hits=tuple(_hit(services, hit) for hit in hits),
         more=visit.with_parameters(at=tag_text, group=None, page=None, record=None),
     )
 
@@ -211,11 +218,11 @@ def _groupings(visit: Visit) -> tuple[Link, ...]:
     )
 
 
-def _facets(visit: Visit, found: dict[str, list[tuple[str, int]]]) -> Iterator[Facet]:
+def _facets(visit: Visit, counts: dict[str, list[tuple[str, int]]]) -> Iterator[Facet]:
     for name, (parameter, label) in _FACETS.items():
         chosen = visit.parameter(parameter) if parameter else ""
         values = []
-        for value, count in found.get(name, ()):
+        for value, count in counts.get(name, ()):
             here = value == chosen
             changes: dict[str, str | int | None] = {parameter: None if here else value, "page": None}
             href = visit.with_parameters("", **changes) if parameter else ""
@@ -236,22 +243,22 @@ def exported(visit: Visit, kind: str) -> tuple[bytes, str]:
         raise NotFound("this archive has no full-text index, so nothing can be searched")
     question = replace(question_of(visit), limit=_TABLE)
     answer = visit.services.searcher().ask(question)
-    found = [
-        asdict(each)
+    rows = [
+        asdict(hit)
         | {
-            "snippet": each.snippet.text,
-            "archived": visit.base + lists.frame_of(CommitTag.parse(each.commitTag), each.url),
+            "snippet": hit.snippet.text,
+            "archived": visit.base + lists.frame_of(CommitTag.parse(hit.commitTag), hit.url),
         }
-        for each in answer.hits
+        for hit in answer.hits
     ]
     if kind == "json":
-        said = {"total": answer.total, "hits": found, "suggestion": answer.suggestion}
-        return json.dumps(said, ensure_ascii=False, indent=1).encode(), "application/json"
+        output = {"total": answer.total, "hits": rows, "suggestion": answer.suggestion}
+        return json.dumps(output, ensure_ascii=False, indent=1).encode(), "application/json"
     text = io.StringIO()
-    if found:
-        writer = csv.DictWriter(text, list(found[0]))
+    if rows:
+        writer = csv.DictWriter(text, list(rows[0]))
         writer.writeheader()
-        writer.writerows(found)
+        writer.writerows(rows)
     return text.getvalue().encode(), "text/csv; charset=utf-8"
 
 

@@ -84,20 +84,22 @@ def answer(question: CdxQuestion, read: Read) -> Iterator[str]:
             pages = number_of_pages(other, read)
         yield f"{pages}\n"
         return
-    found = rows(question, read)
-    begin = list(islice(found, 1))
+    selected_rows = rows(question, read)
+    begin = list(islice(selected_rows, 1))
     if not begin and (other := _elsewhere(question, read)) is not None:
-        question, found = other, rows(other, read)
-    found = chain(begin, found)
+        question, selected_rows = other, rows(other, read)
+    selected_rows = chain(begin, selected_rows)
     write = {Output.TEXT: _as_text, Output.JSON: _as_json, Output.CDXJ: _as_cdxj}
-    lines = write[question.output](question, found)
+    lines = write[question.output](question, selected_rows)
     while piece := "".join(islice(lines, _AT_ONCE)):
         yield piece
 
 
 def _elsewhere(question: CdxQuestion, read: Read) -> CdxQuestion | None:
     """Return the same question about the host with `www.`, or without, if the URLs of this one have no captures."""
-    captures = (each for part in question.ranges for each in read(part, False) if part.low <= each.surt < part.high)
+    captures = (
+        capture for part in question.ranges for capture in read(part, False) if part.low <= capture.surt < part.high
+    )
     return question.at_other_host() if next(captures, None) is None else None
 
 
@@ -119,20 +121,20 @@ class Row:
 
 def rows(question: CdxQuestion, read: Read) -> Iterator[Row | ResumeKey]:
     """Yield the rows of a page, and then, where it was asked for and there is more, the key of the next one."""
-    found = _shown(question, read)
+    selected_rows = _shown(question, read)
     if question.counts_duplicates:
-        found = _counted(_above(question, read), found)
+        selected_rows = _counted(_above(question, read), selected_rows)
     if question.sort is Sort.CLOSEST:
-        yield from _closest(question, found)
+        yield from _closest(question, selected_rows)
     elif question.is_from_end:
-        yield from reversed(list(islice(found, question.limit)))
+        yield from reversed(list(islice(selected_rows, question.limit)))
     elif question.is_last:
-        yield from deque(found, question.limit)
+        yield from deque(selected_rows, question.limit)
     else:
         if question.page is not None:
             begin = question.page * question.rows_of_page
-            found = islice(found, begin, begin + question.rows_of_page)
-        page = islice(found, question.offset, None)
+            selected_rows = islice(selected_rows, begin, begin + question.rows_of_page)
+        page = islice(selected_rows, question.offset, None)
         yield from islice(page, question.limit)
         if question.shows_resume_key and (following := next(page, None)) is not None:
             yield ResumeKey(following.capture.surt, following.capture.captured, following.skipped)
@@ -159,9 +161,9 @@ def _above(question: CdxQuestion, read: Read) -> Iterator[Row]:
         yield row
 
 
-def _counted(above: Iterable[Row], found: Iterable[Row]) -> Iterator[Row]:
+def _counted(above: Iterable[Row], rows: Iterable[Row]) -> Iterator[Row]:
     """Yield the rows that were found, each with the number of those of its URL before it that have its digest."""
-    for surt, group in groupby(found, lambda row: row.capture.surt):
+    for surt, group in groupby(rows, lambda row: row.capture.surt):
         digests = Counter(row.value(Field.DIGEST) for row in above if row.capture.surt == surt)
         for row in group:
             digest = row.value(Field.DIGEST)
@@ -191,11 +193,11 @@ def _read(question: CdxQuestion, read: Read) -> Iterator[Row]:
 
 def _kept(question: CdxQuestion, captures: Iterable[Row]) -> Iterator[Row]:
     """Yield what is inside from and to, and what the filters keep."""
-    for each in captures:
-        if question.since <= each.capture.captured <= question.until and all(
-            condition.keeps(value_of(each.capture, condition.field)) for condition in question.filters
+    for row in captures:
+        if question.since <= row.capture.captured <= question.until and all(
+            condition.keeps(value_of(row.capture, condition.field)) for condition in question.filters
         ):
-            yield each
+            yield row
 
 
 def _collapsed(question: CdxQuestion, captures: Iterator[Row]) -> Iterator[Row]:
@@ -206,7 +208,7 @@ def _collapsed(question: CdxQuestion, captures: Iterator[Row]) -> Iterator[Row]:
 
 
 def _key(collapse: Collapse) -> Callable[[Row], str]:
-    return lambda each: value_of(each.capture, collapse.field)[: collapse.length]
+    return lambda row: value_of(row.capture, collapse.field)[: collapse.length]
 
 
 def _first_of_each(collapse: Collapse, captures: Iterable[Row]) -> Iterator[Row]:
@@ -221,45 +223,45 @@ def _closest(question: CdxQuestion, captures: Iterable[Row]) -> list[Row]:
     """Return the rows nearest to `closest`, of two that are equally near the one that was read first."""
     time = LAST_SECOND if question.closest is None else question.closest
     most = question.limit + question.offset
-    found = heapq.nsmallest(most, captures, key=lambda row: abs(row.capture.captured - time))
-    return found[question.offset :]
+    rows = heapq.nsmallest(most, captures, key=lambda row: abs(row.capture.captured - time))
+    return rows[question.offset :]
 
 
-def _as_text(question: CdxQuestion, found: Iterable[Row | ResumeKey]) -> Iterator[str]:
-    for each in found:
-        if isinstance(each, ResumeKey):
-            yield f"\n{each}\n"
+def _as_text(question: CdxQuestion, rows: Iterable[Row | ResumeKey]) -> Iterator[str]:
+    for row in rows:
+        if isinstance(row, ResumeKey):
+            yield f"\n{row}\n"
         else:
-            yield " ".join(map(each.value, question.fields)) + "\n"
+            yield " ".join(map(row.value, question.fields)) + "\n"
 
 
-def _as_json(question: CdxQuestion, found: Iterable[Row | ResumeKey]) -> Iterator[str]:
+def _as_json(question: CdxQuestion, rows: Iterable[Row | ResumeKey]) -> Iterator[str]:
     """Write the first row with the names of the columns; nothing but `[]` where nothing was found.
 
     Behind the last page there is nothing at all: so programs tell that they have all of them.
     """
     is_first = True
-    for each in found:
+    for row in rows:
         if is_first:
             yield f"[{json.dumps([str(field) for field in question.fields])}"
             is_first = False
-        if isinstance(each, ResumeKey):
-            yield f",\n[],\n{json.dumps([str(each)])}"
+        if isinstance(row, ResumeKey):
+            yield f",\n[],\n{json.dumps([str(row)])}"
         else:
-            yield f",\n{json.dumps(list(map(each.value, question.fields)))}"
+            yield f",\n{json.dumps(list(map(row.value, question.fields)))}"
     if not is_first:
         yield "]\n"
     elif not question.page:
         yield "[]\n"
 
 
-def _as_cdxj(question: CdxQuestion, found: Iterable[Row | ResumeKey]) -> Iterator[str]:
+def _as_cdxj(question: CdxQuestion, rows: Iterable[Row | ResumeKey]) -> Iterator[str]:
     names = [(name, field) for field, name in _CDXJ_NAMES.items() if field in question.fields]
-    for each in found:
-        if isinstance(each, ResumeKey):
-            yield f"\n{each}\n"
+    for row in rows:
+        if isinstance(row, ResumeKey):
+            yield f"\n{row}\n"
         else:
-            yield _cdxj_line(each.capture, {name: _as_exported(field, each.value(field)) for name, field in names})
+            yield _cdxj_line(row.capture, {name: _as_exported(field, row.value(field)) for name, field in names})
 
 
 def _as_exported(field: Field, value: str) -> str:
@@ -278,23 +280,28 @@ def pywb_rows(question: CdxQuestion, read: Read) -> Iterator[str]:
     a file with one record).
     """
     time = question.closest if question.closest is not None else question.until
-    found = (each for part in question.surt_ranges() for each in read(part, False) if part.low <= each.surt < part.high)
-    versions = (each for each in found if not each.is_revisit)
-    by_url = (tuple(group) for _, group in groupby(versions, lambda each: each.surt))
+    all_captures = (
+        capture
+        for part in question.surt_ranges()
+        for capture in read(part, False)
+        if part.low <= capture.surt < part.high
+    )
+    versions = (capture for capture in all_captures if not capture.is_revisit)
+    by_url = (tuple(group) for _, group in groupby(versions, lambda capture: capture.surt))
     lines = (line for captures in by_url for line in _pywb_lines(question, captures, time))
     return islice(lines, MOST_FOR_PYWB)
 
 
 def _pywb_lines(question: CdxQuestion, captures: tuple[VisibleCapture, ...], time: int) -> Iterator[str]:
-    now = [each for each in captures if each.since <= time < each.until]
-    documents = [each for each in now if not each.is_redirect]
+    now = [capture for capture in captures if capture.since <= time < capture.until]
+    documents = [capture for capture in now if not capture.is_redirect]
     url = question.url if question.match is MatchType.EXACT else (documents or now or captures)[0].url
     first = in_force(captures, url, time)
     if first is None:
         return
     yield _pywb_line(first)
     if first.is_redirect and documents:
-        yield _pywb_line(max(documents, key=lambda each: each.since))
+        yield _pywb_line(max(documents, key=lambda capture: capture.since))
 
 
 def _pywb_line(capture: VisibleCapture) -> str:
@@ -340,10 +347,12 @@ def parse_record_name(name: str) -> RecordName | None:
 
 def parse_availability(query: bytes) -> CdxQuestion | CdxFault:
     """Return what is asked, as a question of CDX: `url`, and `timestamp` as its `closest`."""
-    urls = [each for each in query.split(b"&") if each.startswith(b"url=")]
-    times = [b"closest=" + each[10:] for each in query.split(b"&") if each.startswith(b"timestamp=")]
-    found = parse_question(b"&".join((*urls, *times, b"matchType=exact")))
-    return CdxFault("timestamp", found.what) if isinstance(found, CdxFault) and found.parameter == "closest" else found
+    urls = [part for part in query.split(b"&") if part.startswith(b"url=")]
+    times = [b"closest=" + part[10:] for part in query.split(b"&") if part.startswith(b"timestamp=")]
+    parsed = parse_question(b"&".join((*urls, *times, b"matchType=exact")))
+    return (
+        CdxFault("timestamp", parsed.what) if isinstance(parsed, CdxFault) and parsed.parameter == "closest" else parsed
+    )
 
 
 def availability(base: str, question: CdxQuestion, url: str, captures: Iterable[VisibleCapture]) -> str:
@@ -352,11 +361,11 @@ def availability(base: str, question: CdxQuestion, url: str, captures: Iterable[
     `url` is what was asked for, or the same at its host with or without `www.`.
     """
     time = LAST_SECOND if question.closest is None else question.closest
-    found = nearest(captures, url, time)
+    capture = nearest(captures, url, time)
     closest: dict[str, str | bool] = {}
-    if found is not None:
-        closest |= {"status": str(found.status), "available": True, "url": uri_m(base, found, Modifier.FRAME)}
-        closest |= {"timestamp": digits_of(found.captured)}
+    if capture is not None:
+        closest |= {"status": str(capture.status), "available": True, "url": uri_m(base, capture, Modifier.FRAME)}
+        closest |= {"timestamp": digits_of(capture.captured)}
     asked = {} if question.closest is None else {"timestamp": digits_of(question.closest)}
     snapshots = {"closest": closest} if closest else {}
     return json.dumps({"url": question.url, "archived_snapshots": snapshots, **asked}) + "\n"

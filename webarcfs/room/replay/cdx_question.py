@@ -68,12 +68,12 @@ def at_other_host(url: str) -> str | None:
     """Return a canonical URL with `www.` before its host, or without; None where an archive has no such URL."""
     host = parse(url).domain
     other = host.removeprefix("www.") if host.startswith("www.") else f"www.{host}"
-    found = url.replace(f"://{host}", f"://{other}", 1)
+    other_url = url.replace(f"://{host}", f"://{other}", 1)
     try:
-        arc_path(found)
+        arc_path(other_url)
     except UrlRefused:
         return None
-    return found
+    return other_url
 
 
 # == cdx row, pure ====================================================================================================
@@ -131,8 +131,8 @@ def value_of(capture: VisibleCapture, field: Field) -> str:
 def _mime_type(capture: VisibleCapture) -> str:
     if capture.is_revisit:
         return REVISIT
-    found = capture.mime_type or UNKNOWN
-    return quote(found, safe=_SAFE) if _UNSAFE.search(found) else found
+    mime_type = capture.mime_type or UNKNOWN
+    return quote(mime_type, safe=_SAFE) if _UNSAFE.search(mime_type) else mime_type
 
 
 _VALUES: dict[Field, Callable[[VisibleCapture], str]] = {
@@ -170,12 +170,12 @@ class Filter:
     def keeps(self, value: str) -> bool:
         """Return whether a row with this value stays."""
         if self.pattern is not None:
-            found = self.pattern.fullmatch(value) is not None
+            fits = self.pattern.fullmatch(value) is not None
         elif self.contains is not None:
-            found = self.contains in value
+            fits = self.contains in value
         else:
-            found = value == self.equals
-        return found is not self.is_not
+            fits = value == self.equals
+        return fits is not self.is_not
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +303,7 @@ class ResumeKey:
             key = json.loads(raw)
         except (ValueError, binascii.Error, RecursionError):
             return None
-        if not isinstance(key, list) or [type(each) for each in key] != [str, int, int]:
+        if not isinstance(key, list) or [type(part) for part in key] != [str, int, int]:
             return None
         is_sound = FIRST_SECOND <= key[1] <= LAST_SECOND and 0 <= key[2] <= _LARGEST
         return cls(*key) if is_sound and text.startswith("~") else None
@@ -363,16 +363,16 @@ class CdxQuestion:
 
     def surt_ranges(self) -> tuple[SurtRange, ...]:
         """Return the urlkeys to read, in the order in which to read them, without those before the resume key."""
-        found: list[SurtRange] = []
-        for each in self.ranges:
-            low, high = each.low, each.high
+        ranges: list[SurtRange] = []
+        for surt_range in self.ranges:
+            low, high = surt_range.low, surt_range.high
             if self.resume is not None and self.is_descending:
                 high = min(high, self.resume.surt + "\0")
             elif self.resume is not None:
                 low = max(low, self.resume.surt)
             if low < high:
-                found.append(SurtRange(low, high))
-        return tuple(reversed(found) if self.is_descending else found)
+                ranges.append(SurtRange(low, high))
+        return tuple(reversed(ranges) if self.is_descending else ranges)
 
 
 def parse_question(query: bytes) -> CdxQuestion | CdxFault:
@@ -491,8 +491,8 @@ def _ranges(url: str, match: MatchType) -> tuple[SurtRange, ...]:
     host = key.partition(")")[0]
     if match is MatchType.HOST:
         return (_below(f"{host})"),)
-    found = _HOST.fullmatch(host)
-    name = found[1] if found else host
+    host_match = _HOST.fullmatch(host)
+    name = host_match[1] if host_match else host
     if _ADDRESS.fullmatch(name):
         return (_below(f"{name})"), _below(f"{name}:"))
     # `)` ends a host, `,` begins a subdomain, `:` a port; names that go on with `-` lie between.
@@ -504,18 +504,18 @@ def _below(prefix: str) -> SurtRange:
 
 
 def _times(one: Mapping[str, str]) -> dict[str, int] | CdxFault:
-    found = {"from": FIRST_SECOND, "to": LAST_SECOND, "closest": LAST_SECOND}
-    for name in found:
+    times = {"from": FIRST_SECOND, "to": LAST_SECOND, "closest": LAST_SECOND}
+    for name in times:
         if name not in one or (name == "closest" and one[name] == "now"):
             continue
         if not _DIGITS.fullmatch(one[name]):
             return CdxFault(name, "is a time of 1 to 14 digits")
-        found[name] = seconds_of(span_begin(one[name]) if name == "from" else span_end(one[name]))
-    return found
+        times[name] = seconds_of(span_begin(one[name]) if name == "from" else span_end(one[name]))
+    return times
 
 
 def _word(kind: type[_Word], name: str, text: str) -> _Word | CdxFault:
-    if text not in {str(each) for each in kind}:
+    if text not in {str(word) for word in kind}:
         return CdxFault(name, f"is one of {', '.join(kind)}")
     return kind(text)
 
@@ -532,7 +532,7 @@ def _number(one: Mapping[str, str], name: str, default: int, *, least: int) -> i
 def _fields(text: str, *, counts_duplicates: bool) -> tuple[Field, ...] | CdxFault:
     if not text:
         return (*COLUMNS, Field.DUPECOUNT) if counts_duplicates else COLUMNS
-    names = [each.strip() for each in text.split(",")]
+    names = [name.strip() for name in text.split(",")]
     known = {**NAMES, str(Field.DUPECOUNT): Field.DUPECOUNT}
     if len(names) > MOST_PARAMETERS or any(name not in known for name in names):
         return CdxFault("fl", f"has the columns {', '.join(Field)}")
@@ -545,10 +545,10 @@ def _all(
     texts = many.get(name, ())
     if len(texts) > MOST_FILTERS:
         return CdxFault(name, f"is given {MOST_FILTERS} times at most")
-    found: list[_Part] = []
+    parts: list[_Part] = []
     for text in texts:
         part = read(text)
         if isinstance(part, CdxFault):
             return part
-        found.append(part)
-    return tuple(found)
+        parts.append(part)
+    return tuple(parts)

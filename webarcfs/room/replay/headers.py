@@ -157,10 +157,10 @@ def part(asked: str, size: int) -> Part | None:
 
     Several ranges are answered by the whole body, as RFC 9110 section 14.2 allows.
     """
-    found = _RANGE.fullmatch(asked.strip())
-    if found is None or not any(found.groups()):
+    match = _RANGE.fullmatch(asked.strip())
+    if match is None or not any(match.groups()):
         return Part(0, size)
-    first, last = found.groups()
+    first, last = match.groups()
     if not first:
         return Part(max(size - int(last), 0), size) if int(last) and size else None
     start = int(first)
@@ -227,4 +227,4 @@ def _etag(fields: Fields) -> str:
 
 
 def _tags(known: str) -> set[str]:
-    return {each.strip().removeprefix("W/") for each in known.split(",")}
+    return {tag.strip().removeprefix("W/") for tag in known.split(",")}

@@ -106,7 +106,7 @@ def in_force(captures: Iterable[VisibleCapture], url: str, seconds: int) -> Visi
     `captures` are those of the URL's path, both schemes. A redirect of this very URL comes before a document, a
     document before a redirect of the other scheme; else the newest.
     """
-    now = [each for each in captures if each.since <= seconds < each.until]
+    now = [capture for capture in captures if capture.since <= seconds < capture.until]
     return max(now, key=_rank(url), default=None)
 
 
@@ -119,13 +119,20 @@ def nearest(captures: Iterable[VisibleCapture], url: str, seconds: int) -> Visib
     rank = _rank(url)
     return min(
         captures,
-        key=lambda each: (_distance(each, seconds), each.captured > seconds, *(-part for part in rank(each))),
+        key=lambda capture: (
+            _distance(capture, seconds),
+            capture.captured > seconds,
+            *(-part for part in rank(capture)),
+        ),
         default=None,
     )
 
 
 def _rank(url: str) -> Callable[[VisibleCapture], tuple[int, int]]:
-    return lambda each: (0 if each.is_redirect and each.url != url else 2 if each.is_redirect else 1, each.captured)
+    return lambda capture: (
+        0 if capture.is_redirect and capture.url != url else 2 if capture.is_redirect else 1,
+        capture.captured,
+    )
 
 
 def _distance(capture: VisibleCapture, seconds: int) -> int:
@@ -231,20 +238,22 @@ def _links(
     place = place_of(captures, memento)
     form = MapFormat.LINK
     span = {"from": http_date(captures[0].captured), "until": http_date(captures[-1].captured)} if captures else {}
-    found = [link(base + timegate_path(url), "timegate")] if has_timegate else []
-    found.append(link(base + timemap_path(form, url), "timemap", type=MEDIA_TYPES[form], **span))
+    links = [link(base + timegate_path(url), "timegate")] if has_timegate else []
+    links.append(link(base + timemap_path(form, url), "timemap", type=MEDIA_TYPES[form], **span))
     rels: dict[VisibleCapture, list[str]] = {}
     ordered: list[tuple[str, VisibleCapture | None]] = [("first", place.first), ("prev", place.previous), ("", memento)]
     ordered += [("next", place.following), ("last", place.last)]
-    for rel, each in ordered:
-        if each is not None:
-            rels.setdefault(each, []).extend([rel] if rel else [])
+    for rel, capture in ordered:
+        if capture is not None:
+            rels.setdefault(capture, []).extend([rel] if rel else [])
     # Where not all fit, those next to it are worth more than the first and the last.
-    worth = {each: 0 if each is memento else 1 if {"prev", "next"} & set(of) else 2 for each, of in rels.items()}
-    texts = {each: memento_link(uri_m(base, each), of, each.captured) for each, of in rels.items()}
-    by_worth = (*found, *(texts[each] for each in sorted(rels, key=worth.__getitem__)))
+    worth = {
+        capture: 0 if capture is memento else 1 if {"prev", "next"} & set(of) else 2 for capture, of in rels.items()
+    }
+    texts = {capture: memento_link(uri_m(base, capture), of, capture.captured) for capture, of in rels.items()}
+    by_worth = (*links, *(texts[capture] for capture in sorted(rels, key=worth.__getitem__)))
     kept = set(_fitting(by_worth, LONGEST_LINK - len(_original(url))))
-    return ", ".join((_original(url), *(text for text in (*found, *texts.values()) if text in kept)))
+    return ", ".join((_original(url), *(text for text in (*links, *texts.values()) if text in kept)))
 
 
 def _fitting(texts: Iterable[str], room: int) -> Iterator[str]:
@@ -281,13 +290,17 @@ def timemap(base: str, asked: TimeMap, captures: Sequence[VisibleCapture]) -> It
 
     `base` is the room's origin; `captures` are all mementos that a reader may see of the URL, sorted by `captured`.
     """
-    pages = _pages([each.captured for each in captures])
+    pages = _pages([capture.captured for capture in captures])
     here = _page_at(pages, captures, asked.since)
     if here is None:
         return None
-    others = [each for each in pages if each is not here and each.begin != here.begin]
-    found = _Map(base, asked, captures, here, others)
-    write = {MapFormat.LINK: found.as_link, MapFormat.JSON: found.as_json, MapFormat.CDXJ: found.as_cdxj}
+    others = [page for page in pages if page is not here and page.begin != here.begin]
+    timemap_page = _Map(base, asked, captures, here, others)
+    write = {
+        MapFormat.LINK: timemap_page.as_link,
+        MapFormat.JSON: timemap_page.as_json,
+        MapFormat.CDXJ: timemap_page.as_cdxj,
+    }
     return _in_pieces(write[asked.form]())
 
 
@@ -312,7 +325,7 @@ def _page_at(pages: Sequence[_Page], captures: Sequence[VisibleCapture], since: 
     """Return the page that begins at a time, which need not be one of `pages`: those may have moved since."""
     if since is None:
         return pages[0] if pages else None
-    times = [each.captured for each in captures]
+    times = [capture.captured for capture in captures]
     begin = bisect_left(times, since)
     if begin == len(times):
         return None
@@ -335,8 +348,8 @@ class _Map:
         yield link(self.asked.url, "original")
         yield f",\n{link(self._timegate(), 'timegate')}"
         yield f",\n{self._page_link(self.here, 'self')}"
-        for each in self.others:
-            yield f",\n{self._page_link(each, 'timemap')}"
+        for page in self.others:
+            yield f",\n{self._page_link(page, 'timemap')}"
         for place, memento in self._mementos():
             yield f",\n{memento_link(uri_m(self.base, memento), self._rels(place), memento.captured)}"
         yield "\n"
@@ -351,8 +364,8 @@ class _Map:
             "timegate_uri": self._timegate(),
             "timemap_uri": self._all_forms(),
             "timemap_index": [
-                {"uri": self._uri(self.asked.form, each), "from": _iso(each.first), "until": _iso(each.last)}
-                for each in self.others
+                {"uri": self._uri(self.asked.form, page), "from": _iso(page.first), "until": _iso(page.last)}
+                for page in self.others
             ],
         }
         yield json.dumps(head)[:-1] + ', "mementos": {"list": ['
@@ -370,9 +383,9 @@ class _Map:
         yield f"!meta {json.dumps({'original_uri': self.asked.url})}\n"
         yield f"!meta {json.dumps({'timegate_uri': self._timegate()})}\n"
         yield f"!meta {json.dumps({'timemap_uri': self._all_forms()})}\n"
-        for each in self.others:
-            span = {"from": http_date(each.first), "until": http_date(each.last)}
-            yield f"!meta {json.dumps({'timemap_index': {'uri': self._uri(self.asked.form, each), **span}})}\n"
+        for page in self.others:
+            span = {"from": http_date(page.first), "until": http_date(page.last)}
+            yield f"!meta {json.dumps({'timemap_index': {'uri': self._uri(self.asked.form, page), **span}})}\n"
         for place, memento in self._mementos():
             fields = {
                 "uri": uri_m(self.base, memento),

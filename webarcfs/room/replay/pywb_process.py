@@ -49,9 +49,9 @@ collections:
 def program() -> Path:
     """Return the path of pywb's program. Raises UsageError where it is not installed."""
     beside = Path(__file__).resolve().parents[3] / ".venv-pywb" / "bin" / _PROGRAM
-    for found in (os.environ.get(VARIABLE), str(beside), shutil.which(_PROGRAM)):
-        if found and os.access(found, os.X_OK):
-            return Path(found)
+    for path in (os.environ.get(VARIABLE), str(beside), shutil.which(_PROGRAM)):
+        if path and os.access(path, os.X_OK):
+            return Path(path)
     raise UsageError(
         "pywb is not installed: `make pywb` in a checkout, or put it into an environment of its own "
         "(python3 -m venv /opt/pywb; /opt/pywb/bin/pip install pywb==2.10.0), and set "
@@ -128,6 +128,6 @@ def _environment(folder: str) -> dict[str, str]:
 
 
 def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])

@@ -84,19 +84,19 @@ def handed_in(headers: Iterable[tuple[bytes, bytes]], replay: str) -> Fields:
 
 def handed_out(headers: Iterable[tuple[bytes, bytes]], room: str, replay: str, *, is_page: bool) -> Fields:
     """Return what browsers are told of an answer. A page may be framed by the room, and by pages within it."""
-    found: Fields = []
+    fields: Fields = []
     left = _MOST_TOLD
     for written, value in headers:
         name = written.lower()
         if name.startswith(_TOLD) and name.removeprefix(_TOLD) not in (b"set-cookie", b"set-cookie2"):
             left -= len(name) + len(value)
             if left >= 0:
-                found.append((name, value))
+                fields.append((name, value))
         elif name in _HANDED_OUT and (name != b"location" or _stays(value, replay)):
-            found.append((name, value))
+            fields.append((name, value))
     policy = f"{_POLICY}; frame-ancestors {room} {replay}" if is_page else _POLICY
     return [
-        *found,
+        *fields,
         (b"content-security-policy", policy.encode()),
         (b"connection-allowlist", _CONNECTIONS.format(room=room).encode()),
         (b"cross-origin-resource-policy", b"cross-origin"),
@@ -113,12 +113,12 @@ def _stays(location: bytes, replay: str) -> bool:
 
 def is_for_window(request: Request) -> bool:
     """Return whether a window or a frame asks, and not a script or a download (Fetch Metadata; else by Accept)."""
-    said = request.headers
-    mode = said.get("sec-fetch-mode")
+    headers = request.headers
+    mode = headers.get("sec-fetch-mode")
     if mode is not None:
-        return mode == "navigate" and said.get("sec-fetch-dest") in ("document", "iframe", "frame")
-    by_script = any(name.lower() in _BY_SCRIPT for name, _ in said.raw)
-    return said.get("accept", "").startswith("text/html,") and not by_script
+        return mode == "navigate" and headers.get("sec-fetch-dest") in ("document", "iframe", "frame")
+    by_script = any(name.lower() in _BY_SCRIPT for name, _ in headers.raw)
+    return headers.get("accept", "").startswith("text/html,") and not by_script
 
 
 class PywbProxy:
@@ -153,10 +153,10 @@ class PywbProxy:
         if (answer := self._by_itself(request, raw, whole, page)) is not None:
             return answer
         try:
-            found = await self._asked(request, whole)
+            response = await self._asked(request, whole)
         except httpx.HTTPError:
             return PlainTextResponse("the engine of archived pages does not answer; please try again\n", 503)
-        return await self._passed_on(request, found, None if page is None else page[2] or b"")
+        return await self._passed_on(request, response, None if page is None else page[2] or b"")
 
     def _by_itself(self, request: Request, raw: bytes, whole: bytes, page: re.Match[bytes] | None) -> Response | None:
         """Return the answer to what pywb is not asked."""
@@ -183,14 +183,14 @@ class PywbProxy:
         )
         return await self._client.send(asked, stream=True)
 
-    async def _passed_on(self, request: Request, found: httpx.Response, frame: bytes | None) -> Response | None:
+    async def _passed_on(self, request: Request, response: httpx.Response, frame: bytes | None) -> Response | None:
         """Hand on an answer. `frame` is the modifier of a frame, empty for scripts, None for pywb's own files."""
         # What is archived has its time; an error without is pywb's own.
-        is_archived = frame is None or "memento-datetime" in found.headers or found.status_code < 400
-        kind = found.headers.get("content-type", "").partition(";")[0].strip().lower().encode()
+        is_archived = frame is None or "memento-datetime" in response.headers or response.status_code < 400
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower().encode()
         is_window = frame == b"mp" and is_for_window(request)
         if not is_archived or (is_window and kind not in _PAGES and kind.startswith(_SHOWN)):
-            await found.aclose()
+            await response.aclose()
             if not is_window:
                 return None
             answer = Response(
@@ -198,15 +198,15 @@ class PywbProxy:
             )
             answer.raw_headers = [*answer.raw_headers, *handed_out((), self._room, self._replay, is_page=True)]
             return answer
-        handed = StreamingResponse(_body(found), found.status_code)
-        handed.raw_headers = handed_out(found.headers.raw, self._room, self._replay, is_page=frame == b"mp")
+        handed = StreamingResponse(_body(response), response.status_code)
+        handed.raw_headers = handed_out(response.headers.raw, self._room, self._replay, is_page=frame == b"mp")
         return handed
 
 
-async def _body(found: httpx.Response) -> AsyncIterator[bytes]:
+async def _body(response: httpx.Response) -> AsyncIterator[bytes]:
     """Yield the body, and end the connection also where the browser has gone."""
     try:
-        async for piece in found.aiter_raw():
+        async for piece in response.aiter_raw():
             yield piece
     finally:
-        await found.aclose()
+        await response.aclose()

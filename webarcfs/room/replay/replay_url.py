@@ -265,7 +265,7 @@ def parse(raw_path: bytes, query: bytes = b"") -> Address:
         return _timemap(whole[1:])
     if match := _DIFF.match(whole):
         url = archived_url(whole[match.end() :])
-        old, new = (span_end(each.decode()) for each in match.groups())
+        old, new = (span_end(group.decode()) for group in match.groups())
         return url if isinstance(url, Refused) else Diff(seconds_of(old), seconds_of(new), url)
     return Refused(Reason.ELSEWHERE)
 
@@ -356,10 +356,10 @@ def archived_url(raw: bytes, *, is_prefix: bool = False) -> str | Refused:
         return Refused(Reason.USERINFO)
     try:
         url = f"{scheme}://{host}{rest[authority.end() :]}"
-        found = str(parse_url(url)) if is_prefix else canonical(url)
+        canonical_url = str(parse_url(url)) if is_prefix else canonical(url)
     except UrlRefused:
         return Refused(Reason.ENCODED if "%" in host else Reason.HOST)
-    return found if len(found) <= LONGEST_URL else Refused(Reason.TOO_LONG)
+    return canonical_url if len(canonical_url) <= LONGEST_URL else Refused(Reason.TOO_LONG)
 
 
 def _as_text(raw: bytes) -> str | Refused:

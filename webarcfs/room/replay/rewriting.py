@@ -144,8 +144,8 @@ class Targets:
         if target is not None:
             return Rewritten(f"{target}{_fragment(raw)}", more)
         is_ruled = url is not None and rule_for(self.place.rules, "link", url, self.place.captured) is not None
-        said = raw if url is None else url + ("" if is_ruled else _fragment(raw))
-        notice = self._notice("function" if is_ruled else "external", said)
+        address = raw if url is None else url + ("" if is_ruled else _fragment(raw))
+        notice = self._notice("function" if is_ruled else "external", address)
         return Rewritten(notice, (*more, (ORIGINAL, raw)))
 
     def _shown(self, url: str) -> str | None:
@@ -157,10 +157,10 @@ class Targets:
 
     def _notice(self, kind: str, about: str) -> str:
         """Return the URL of a notice; `about` is told as text, and the page that leads there as the way back."""
-        said = quote(about[:_LONGEST], safe="")
+        quoted = quote(about[:_LONGEST], safe="")
         if kind == "form":
-            return f"{self.place.room}/notice/form/{said or '-'}/{self._back}"
-        return f"{self.place.room}/notice/{kind}?url={said}&from={quote(self._back, safe='/:')}"
+            return f"{self.place.room}/notice/form/{quoted or '-'}/{self._back}"
+        return f"{self.place.room}/notice/{kind}?url={quoted}&from={quote(self._back, safe='/:')}"
 
 
 def rule_for(rules: Sequence[LeavingRule], on: str, url: str, captured: datetime | None) -> LeavingRule | None:
@@ -192,7 +192,7 @@ def _fragment(raw: str) -> str:
     if "#" not in raw:
         return ""
     _, mark, rest = raw.partition("#")
-    return "#" + _FRAGMENT.sub(lambda each: quote(each[0]), rest.strip()) if mark else ""
+    return "#" + _FRAGMENT.sub(lambda match: quote(match[0]), rest.strip()) if mark else ""
 
 
 # == rewriting ========================================================================================================
@@ -223,16 +223,16 @@ class RewrittenBody:
 
 
 #: Archived heads that were read, by their blobs, in bytes.
-_HEADS: Cache[str, Head | None] = Cache(1 << 20, lambda each: 200 if each is None else 200 + 3 * len(each.raw))
+_HEADS: Cache[str, Head | None] = Cache(1 << 20, lambda head: 200 if head is None else 200 + 3 * len(head.raw))
 #: Memory of the bodies that are kept, and of the domains that they name; a page with more of them is not kept.
 _KEPT_BYTES = limits.REWRITER_CACHE_BYTES // 4
 _MOST_DOMAINS = 1_000
 #: What a body is made of → the domains that it names; with the digits of these domains → the body. Both are functions
 #: of what they are kept under, so they may be one for all archives and readers.
 _NAMED: Cache[tuple[object, ...], tuple[str, ...]] = Cache(
-    _KEPT_BYTES // 8, lambda each: 1_000 + sum(60 + len(domain) for domain in each)
+    _KEPT_BYTES // 8, lambda domains: 1_000 + sum(60 + len(domain) for domain in domains)
 )
-_BODIES: Cache[tuple[object, ...], RewrittenBody] = Cache(_KEPT_BYTES, lambda each: 1_000 + len(each.body))
+_BODIES: Cache[tuple[object, ...], RewrittenBody] = Cache(_KEPT_BYTES, lambda body: 1_000 + len(body.body))
 
 
 def head_of(services: Services, domain: str, capture: VisibleCapture) -> Head | None:
@@ -279,11 +279,11 @@ def rewritten(
     domains = _NAMED.held(made_of)
     if domains is not None:
         return _BODIES.get((made_of, tuple(map(page.digits, domains))), page.put_together)
-    made = page.put_together()
+    body = page.put_together()
     if len(page.named) <= _MOST_DOMAINS:
         _NAMED.keep(made_of, tuple(page.named))
-        _BODIES.keep((made_of, tuple(page.named.values())), made)
-    return made
+        _BODIES.keep((made_of, tuple(page.named.values())), body)
+    return body
 
 
 class _Page:
@@ -340,8 +340,8 @@ class _Page:
             clocks.check()
             return targets.of(use, written)
 
-        made = assembly.rewritten(body, references, lead)
-        return RewrittenBody(made, hashlib.sha256(made).digest(), references.charset_sent)
+        new_body = assembly.rewritten(body, references, lead)
+        return RewrittenBody(new_body, hashlib.sha256(new_body).digest(), references.charset_sent)
 
 
 def has_scripts(services: Services, domain: str, capture: VisibleCapture) -> bool:

@@ -153,10 +153,10 @@ def nearest(services: Services, located: Located) -> State | None:
 
 def leaving(services: Services, domain: str, seq: int) -> Leaving:
     """Return what the publications of a state say, by the catalogue's copy of their settings."""
-    found = [_leaving_of(services, each.publication) for each in services.gate.facts(domain).newest(seq)]
+    leavings = [_leaving_of(services, snapshot.publication) for snapshot in services.gate.facts(domain).newest(seq)]
     return Leaving(
-        tuple(rule for each in found for rule in each.rules),
-        tuple(exclusion for each in found for exclusion in each.exclusions),
+        tuple(rule for leaving in leavings for rule in leaving.rules),
+        tuple(exclusion for leaving in leavings for exclusion in leaving.exclusions),
     )
 
 
@@ -169,11 +169,11 @@ def _leaving_of(services: Services, publication: str) -> Leaving:
 def _parsed(content: bytes) -> Leaving:
     """Return the rules of a publication's settings; of a file that cannot be read, none."""
     with suppress(ValueError, TypeError, AttributeError):
-        said = json.loads(content)
+        settings = json.loads(content)
         faults: list[str] = []
-        tables = said.get("publication", said)
-        rules = tuple(read_table(LeavingRule, each, "rule", faults) for each in tables.get("rule", ()))
-        exclusions = tuple(read_table(Exclusion, each, "exclude", faults) for each in tables.get("exclude", ()))
+        tables = settings.get("publication", settings)
+        rules = tuple(read_table(LeavingRule, table, "rule", faults) for table in tables.get("rule", ()))
+        exclusions = tuple(read_table(Exclusion, table, "exclude", faults) for table in tables.get("exclude", ()))
         return Leaving(rules, exclusions)
     return Leaving()
 
@@ -182,10 +182,10 @@ def left_out(exclusions: tuple[Exclusion, ...], url: str) -> Exclusion | None:
     """Return the exclusion that leaves a URL out; None without one."""
     address = url.partition("://")[2]
     host = address.partition("/")[0]
-    for each in exclusions:
-        place = address if "/" in each.match else host
-        if _glob(each.match).fullmatch(place):
-            return each
+    for exclusion in exclusions:
+        place = address if "/" in exclusion.match else host
+        if _glob(exclusion.match).fullmatch(place):
+            return exclusion
     return None
 
 

@@ -67,7 +67,7 @@ def line(access: Access) -> str:
 def escaped(text: str) -> str:
     r"""Return a value in which quotes, backslashes, control characters and all but ASCII are `\xHH`; without tokens."""
     text = without_secrets(text[:_LONGEST])
-    return _UNSAFE.sub(lambda found: "".join(f"\\x{byte:02x}" for byte in found[0].encode("latin-1", "replace")), text)
+    return _UNSAFE.sub(lambda match: "".join(f"\\x{byte:02x}" for byte in match[0].encode("latin-1", "replace")), text)
 
 
 def _time(at: float) -> str:

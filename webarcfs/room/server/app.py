@@ -102,36 +102,36 @@ def _home(visit: Visit, _: Mapping[str, str]) -> Response:
     return visit.page(lists.home(visit))
 
 
-def _publication(visit: Visit, said: Mapping[str, str]) -> Response:
-    return visit.page(lists.publication(visit, said["name"]))
+def _publication(visit: Visit, path_params: Mapping[str, str]) -> Response:
+    return visit.page(lists.publication(visit, path_params["name"]))
 
 
-def _record(visit: Visit, said: Mapping[str, str]) -> Response:
-    return visit.page(records.record(visit, said["record"]))
+def _record(visit: Visit, path_params: Mapping[str, str]) -> Response:
+    return visit.page(records.record(visit, path_params["record"]))
 
 
-def _record_as(visit: Visit, said: Mapping[str, str]) -> Response:
-    return _bytes(visit, *records.exported(visit, said["record"], said["kind"]))
+def _record_as(visit: Visit, path_params: Mapping[str, str]) -> Response:
+    return _bytes(visit, *records.exported(visit, path_params["record"], path_params["kind"]))
 
 
-def _links(visit: Visit, said: Mapping[str, str]) -> Response:
-    return visit.page(records.links(visit, said["record"]))
+def _links(visit: Visit, path_params: Mapping[str, str]) -> Response:
+    return visit.page(records.links(visit, path_params["record"]))
 
 
-def _links_as_csv(visit: Visit, said: Mapping[str, str]) -> Response:
-    return _bytes(visit, records.links_as_csv(visit, said["record"]), "text/csv; charset=utf-8")
+def _links_as_csv(visit: Visit, path_params: Mapping[str, str]) -> Response:
+    return _bytes(visit, records.links_as_csv(visit, path_params["record"]), "text/csv; charset=utf-8")
 
 
-def _compare(visit: Visit, said: Mapping[str, str]) -> Response:
-    return visit.page(records.compare(visit, said["pair"]))
+def _compare(visit: Visit, path_params: Mapping[str, str]) -> Response:
+    return visit.page(records.compare(visit, path_params["pair"]))
 
 
 def _search(visit: Visit, _: Mapping[str, str]) -> Response:
     return visit.page(searching.search(visit))
 
 
-def _search_as(visit: Visit, said: Mapping[str, str]) -> Response:
-    return _bytes(visit, *searching.exported(visit, said["kind"]))
+def _search_as(visit: Visit, path_params: Mapping[str, str]) -> Response:
+    return _bytes(visit, *searching.exported(visit, path_params["kind"]))
 
 
 def _opensearch(visit: Visit, _: Mapping[str, str]) -> Response:
@@ -153,15 +153,15 @@ def _urls(visit: Visit, _: Mapping[str, str]) -> Response:
     return visit.page(calendar.below(visit, prefix, visit.parameter("after")))
 
 
-def _notice(visit: Visit, said: Mapping[str, str]) -> Response:
-    return visit.page(archived.notice(visit, Notice(said["kind"])))
+def _notice(visit: Visit, path_params: Mapping[str, str]) -> Response:
+    return visit.page(archived.notice(visit, Notice(path_params["kind"])))
 
 
 def _form(visit: Visit, _: Mapping[str, str]) -> Response:
     action, _slash, place = visit.raw_path.removeprefix(b"/notice/form/").decode("latin-1").partition("/")
     fields = parse_qs(visit.query.decode("latin-1"), keep_blank_values=True, max_num_fields=100)
-    found = archived.form(visit, action, unquote(place), fields)
-    return _led(visit, found) if isinstance(found, str) else visit.page(found)
+    page_or_path = archived.form(visit, action, unquote(place), fields)
+    return _led(visit, page_or_path) if isinstance(page_or_path, str) else visit.page(page_or_path)
 
 
 def _about(visit: Visit, _: Mapping[str, str]) -> Response:
@@ -169,8 +169,8 @@ def _about(visit: Visit, _: Mapping[str, str]) -> Response:
 
 
 def _status(visit: Visit, _: Mapping[str, str]) -> Response:
-    said, is_well = about.status(visit.services)
-    return JSONResponse(said, 200 if is_well else 503, {"Cache-Control": "no-store"})
+    status, is_well = about.status(visit.services)
+    return JSONResponse(status, 200 if is_well else 503, {"Cache-Control": "no-store"})
 
 
 def _news(visit: Visit, _: Mapping[str, str]) -> Response:
@@ -281,7 +281,9 @@ REPLAY_ROUTES: tuple[Route, ...] = (
 #: Paths of the listener that pywb asks, which answers what the public may see.
 PYWB_ROUTES: tuple[Route, ...] = (
     _route("cdx", r"/cdx/pywb", lambda visit, _: mementos.for_pywb(visit)),
-    _route("record", r"/record/(?P<name>.*)", lambda visit, said: mementos.answer_record(visit, said["name"])),
+    _route(
+        "record", r"/record/(?P<name>.*)", lambda visit, path_params: mementos.answer_record(visit, path_params["name"])
+    ),
 )
 
 
@@ -328,8 +330,8 @@ class _Room:
 
     def room(self, request: Request) -> Response:
         """Answer a request to the room."""
-        if (found := self.static(request)) is not None:
-            return found
+        if (response := self.static(request)) is not None:
+            return response
         reader = reader_of(self.shared.settings().readers, peer(request), request.headers)
         token = replay_url.prefix_of(reader, self.key)
         if not self.two and request.scope["path"].startswith("/~"):
@@ -369,11 +371,11 @@ class _Room:
         path = request.scope["path"]
         if not path.startswith("/static/") and path != "/favicon.ico":
             return None
-        found = self.look.static_file(path)
-        if found is None:
+        file = self.look.static_file(path)
+        if file is None:
             raise NotFound("there is no such file")
         caching = {"Cache-Control": f"public, max-age={_YEAR}, immutable"}
-        return Response(found[0], media_type=found[1], headers=caching)
+        return Response(file[0], media_type=file[1], headers=caching)
 
     def error(self, request: Request, status: HTTPStatus, error: WebarcError | None) -> Response:
         """Return the page of an error, which must not depend on what it is about."""

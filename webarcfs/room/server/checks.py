@@ -78,10 +78,10 @@ def _settings(archive: Archive) -> str:
 
 def _database(archive: Archive) -> str:
     try:
-        found = next(query.ask(archive.database, limit=1), None)
+        metadata = next(query.ask(archive.database, limit=1), None)
     except NotFound:
         return "not there yet: nothing was captured"
-    return "it can be read" if found is not None else "it can be read, and is empty"
+    return "it can be read" if metadata is not None else "it can be read, and is empty"
 
 
 def _access(archive: Archive) -> str:
@@ -105,9 +105,11 @@ def _addresses(options: ServerOptions) -> str:
     """Bind them, and let them go."""
     room, replay = supervisor.bound(options, 0.0)
     try:
-        told = room_options(options, room.address, replay.address if replay else None, b"")
-        where = f"{room.address} as {told.origin or 'an unknown origin'}"
-        return where if replay is None else f"{where}; archived pages: {replay.address} as {told.replay_origin}"
+        bound_options = room_options(options, room.address, replay.address if replay else None, b"")
+        where = f"{room.address} as {bound_options.origin or 'an unknown origin'}"
+        return (
+            where if replay is None else f"{where}; archived pages: {replay.address} as {bound_options.replay_origin}"
+        )
     finally:
         room.close()
         if replay is not None:

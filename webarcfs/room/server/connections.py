@@ -49,7 +49,7 @@ _FEATURES = (
     "picture-in-picture", "publickey-credentials-create", "publickey-credentials-get", "screen-wake-lock",
     "serial", "storage-access", "usb", "web-share", "window-management", "xr-spatial-tracking",
 )  # fmt: skip
-PERMISSIONS_POLICY = ", ".join(f"{each}=()" for each in _FEATURES)
+PERMISSIONS_POLICY = ", ".join(f"{feature}=()" for feature in _FEATURES)
 
 
 def room_headers(replay_origin: str) -> dict[str, str]:
@@ -96,7 +96,10 @@ class SecurityHeaders:
             if message["type"] == "http.response.start":
                 own = list(message.get("headers", ()))
                 names = {name.lower() for name, _ in own}
-                message = {**message, "headers": [*own, *(each for each in self._headers if each[0] not in names)]}
+                message = {
+                    **message,
+                    "headers": [*own, *(header for header in self._headers if header[0] not in names)],
+                }
             await send(message)
 
         await self._app(scope, receive, add)
@@ -144,8 +147,8 @@ class HostRules:
 
 def host_names(*origins: str, hosts: Iterable[str] = ()) -> frozenset[str]:
     """Return the names of a listener: the hosts of its origins, and further ones."""
-    found = [urlsplit(each).hostname or "" for each in origins]
-    return frozenset(plain for each in (*found, *hosts) if (plain := _plain(each)))
+    origin_hosts = [urlsplit(origin).hostname or "" for origin in origins]
+    return frozenset(plain for host in (*origin_hosts, *hosts) if (plain := _plain(host)))
 
 
 def is_own_host(headers: Iterable[tuple[bytes, bytes]], names: frozenset[str], local: str) -> bool:
@@ -153,10 +156,10 @@ def is_own_host(headers: Iterable[tuple[bytes, bytes]], names: frozenset[str], l
 
     Programs of old send no Host, browsers always do. The port is not compared: a proxy may have another one.
     """
-    said = [value.decode("latin-1") for name, value in headers if name == b"host"]
-    if len(said) != 1:
-        return not said
-    host = _plain(_without_port(said[0]))
+    hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
+    if len(hosts) != 1:
+        return not hosts
+    host = _plain(_without_port(hosts[0]))
     return host in names or host in (_LOCALHOST, _plain(local) or _LOCALHOST) or host.endswith(f".{_LOCALHOST}")
 
 
@@ -233,9 +236,9 @@ class Connections(ServerState):
 
     def look(self, now: float) -> None:
         """Drop the connections whose clients are too slow."""
-        for each in list(self.connections):
-            if isinstance(each, Connection):
-                each.look(now)
+        for connection in list(self.connections):
+            if isinstance(connection, Connection):
+                connection.look(now)
 
 
 class ListenerServer(Server):

@@ -124,34 +124,34 @@ class WorkerOrder:
     def to_json(self) -> str:
         """Return it as one line."""
         room = self.room
-        said = {
+        fields = {
             "archive": str(room.archive), "origin": room.origin, "replay_origin": room.replay_origin,
             "engine": room.engine, "key": room.key.hex(), "room_socket": self.room_socket,
             "replay_socket": self.replay_socket, "ready": self.ready, "access_log": self.access_log, "pywb": room.pywb,
             "source_socket": self.source_socket, "hosts": room.hosts,
         }  # fmt: skip
-        return json.dumps(said)
+        return json.dumps(fields)
 
     @classmethod
     def from_json(cls, text: str) -> WorkerOrder:
         """Return what `to_json` wrote."""
-        said = json.loads(text)
+        fields = json.loads(text)
         room = RoomOptions(
-            archive=Path(said["archive"]),
-            origin=said["origin"],
-            replay_origin=said["replay_origin"],
-            hosts=tuple(said["hosts"]),
-            engine=Engine(said["engine"]),
-            key=bytes.fromhex(said["key"]),
-            pywb=said["pywb"],
+            archive=Path(fields["archive"]),
+            origin=fields["origin"],
+            replay_origin=fields["replay_origin"],
+            hosts=tuple(fields["hosts"]),
+            engine=Engine(fields["engine"]),
+            key=bytes.fromhex(fields["key"]),
+            pywb=fields["pywb"],
         )
         return cls(
             room=room,
-            room_socket=said["room_socket"],
-            replay_socket=said["replay_socket"],
-            ready=said["ready"],
-            access_log=said["access_log"],
-            source_socket=said["source_socket"],
+            room_socket=fields["room_socket"],
+            replay_socket=fields["replay_socket"],
+            ready=fields["ready"],
+            access_log=fields["access_log"],
+            source_socket=fields["source_socket"],
         )
 
 
@@ -197,10 +197,10 @@ def replay_address(text: str | None, listen: Address, engine: Engine) -> Address
             raise UsageError("pywb runs the scripts of archived pages, so it needs a replay listener of its own")
         return None
     if text is not None:
-        found = address(text)
-        if found == listen and not (isinstance(found, TcpAddress) and found.port == 0):
+        asked_address = address(text)
+        if asked_address == listen and not (isinstance(asked_address, TcpAddress) and asked_address.port == 0):
             raise UsageError(f"{text} is the room's address; for one listener that does both: --replay-listen {SAME}")
-        return found
+        return asked_address
     if isinstance(listen, UnixAddress) or _is_wildcard(listen.host):
         return None
     return replace(listen, port=listen.port + 1 if 0 < listen.port < _PORTS[-1] else 0)

@@ -93,13 +93,13 @@ def inherited(environment: Mapping[str, str], process: int) -> dict[str, Listene
     if environment.get("LISTEN_PID") != str(process) or not count.isdecimal():
         return {}
     names = environment.get("LISTEN_FDNAMES", "").split(":")
-    found: dict[str, Listener] = {}
+    listeners: dict[str, Listener] = {}
     for number in range(int(count)):
         os.set_inheritable(_FIRST_INHERITED + number, False)
         listener = socket.socket(fileno=_FIRST_INHERITED + number)
         name = names[number] if number < len(names) else ""
-        found[name if name and name not in found else str(number)] = Listener(listener, _address_of(listener))
-    return found
+        listeners[name if name and name not in listeners else str(number)] = Listener(listener, _address_of(listener))
+    return listeners
 
 
 def _tcp(address: TcpAddress) -> Listener:
@@ -129,7 +129,7 @@ def _unix(address: UnixAddress) -> Listener:
             _remove_stale(address)
             listener.bind(str(address.path))
             listener.listen(BACKLOG)
-            made = _identity(address.path)
+            identity = _identity(address.path)
             address.path.chmod(0o666)
     except OSError as error:
         listener.close()
@@ -137,7 +137,7 @@ def _unix(address: UnixAddress) -> Listener:
     except BaseException:
         listener.close()
         raise
-    return Listener(listener, address, made)
+    return Listener(listener, address, identity)
 
 
 def _remove_stale(address: UnixAddress) -> None:
@@ -184,8 +184,8 @@ def _busy(address: Address, more: str = "") -> Busy:
 
 
 def _identity(path: Path) -> tuple[int, int]:
-    found = path.lstat()
-    return found.st_dev, found.st_ino
+    status = path.lstat()
+    return status.st_dev, status.st_ino
 
 
 def _address_of(listener: socket.socket) -> Address:
@@ -240,20 +240,26 @@ def serve(options: ServerOptions, program: Sequence[str] = WORKER, say: Callable
     room, replay = bound(options)
     source = bind(TcpAddress("127.0.0.1", 0), 0) if options.engine is Engine.PYWB else None
     try:
-        told = room_options(options, room.address, replay.address if replay else None, secrets.token_bytes(32))
+        options_of_room = room_options(
+            options, room.address, replay.address if replay else None, secrets.token_bytes(32)
+        )
         _drop_privileges(options)
         if source is None:
-            Supervisor(told, options, (room, replay, None), program, say).run()
+            Supervisor(options_of_room, options, (room, replay, None), program, say).run()
         else:
-            _with_pywb(told, options, (room, replay, source), program, say)
+            _with_pywb(options_of_room, options, (room, replay, source), program, say)
     finally:
-        for each in (room, replay, source):
-            if each is not None:
-                each.close()
+        for listener in (room, replay, source):
+            if listener is not None:
+                listener.close()
 
 
 def _with_pywb(
-    told: RoomOptions, options: ServerOptions, bound: Bound, program: Sequence[str], say: Callable[[str], None]
+    options_of_room: RoomOptions,
+    options: ServerOptions,
+    bound: Bound,
+    program: Sequence[str],
+    say: Callable[[str], None],
 ) -> None:
     from webarcfs.room.replay.pywb_process import Pywb  # noqa: PLC0415 # one engine of two
 
@@ -263,7 +269,7 @@ def _with_pywb(
     pywb.start()
     try:
         pywb.wait()
-        Supervisor(replace(told, pywb=pywb.origin), options, bound, program, say).run()
+        Supervisor(replace(options_of_room, pywb=pywb.origin), options, bound, program, say).run()
     finally:
         pywb.stop()
 
@@ -273,7 +279,9 @@ def bound(options: ServerOptions, patience: float = PATIENCE) -> tuple[Listener,
     given = inherited(os.environ, os.getpid())
     if given:
         named = given.get(_ROOM) or next(iter(given.values()))
-        return named, given.get(_REPLAY) or next((each for each in given.values() if each is not named), None)
+        return named, given.get(_REPLAY) or next(
+            (listener for listener in given.values() if listener is not named), None
+        )
     room = bind(options.listen, patience)
     try:
         return room, None if options.replay_listen is None else bind(options.replay_listen, patience)
@@ -282,9 +290,9 @@ def bound(options: ServerOptions, patience: float = PATIENCE) -> tuple[Listener,
         raise
 
 
-def described(told: RoomOptions, room: Address) -> str:
+def described(options_of_room: RoomOptions, room: Address) -> str:
     """Return where readers find the room."""
-    return told.origin or str(room)
+    return options_of_room.origin or str(room)
 
 
 def _drop_privileges(options: ServerOptions) -> None:
@@ -299,13 +307,13 @@ class Supervisor:
 
     def __init__(
         self,
-        told: RoomOptions,
+        options_of_room: RoomOptions,
         options: ServerOptions,
         bound: Bound,
         program: Sequence[str],
         say: Callable[[str], None],
     ) -> None:
-        self._told = told
+        self._told = options_of_room
         self._options = options
         self._room, self._replay, self._source = bound
         self._program = program
@@ -329,7 +337,9 @@ class Supervisor:
         woken.setblocking(False)
         self._selector.register(woken, selectors.EVENT_READ, lambda: _drain(woken))
         before = signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
-        handlers = {each: signal.signal(each, self._note) for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+        handlers = {
+            number: signal.signal(number, self._note) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        }
         try:
             for _ in range(self._options.workers):
                 self._start()
@@ -338,9 +348,9 @@ class Supervisor:
                     key.data()
                 self._turn()
         finally:
-            for each in self._workers:
-                each.process.kill()
-                each.process.wait()
+            for worker in self._workers:
+                worker.process.kill()
+                worker.process.wait()
             for number, handler in handlers.items():
                 signal.signal(number, handler)
             signal.set_wakeup_fd(before)
@@ -354,9 +364,9 @@ class Supervisor:
         while self._signals:
             self._obey(self._signals.pop(0))
         now = time.monotonic()
-        for each in self._workers:
-            if each.killed_at is not None and now >= each.killed_at:
-                each.process.kill()
+        for worker in self._workers:
+            if worker.killed_at is not None and now >= worker.killed_at:
+                worker.process.kill()
         if self._is_stopping:
             return
         for due in [due for due in self._to_start if due <= now]:
@@ -371,7 +381,7 @@ class Supervisor:
 
     def _patience(self) -> float | None:
         """Return the seconds to the next thing that is due."""
-        due = [each.killed_at for each in self._workers if each.killed_at is not None]
+        due = [worker.killed_at for worker in self._workers if worker.killed_at is not None]
         due += [] if self._is_stopping else self._to_start
         return max(0.0, min(due) - time.monotonic()) if due else None
 
@@ -383,23 +393,23 @@ class Supervisor:
         if number == signal.SIGHUP and not closed:  # that of a terminal which was closed asks for no reload
             self._is_asked_to_reload = True
         elif self._is_stopping:
-            for each in self._workers:
-                each.process.kill()
+            for worker in self._workers:
+                worker.process.kill()
         else:
             self._is_stopping = True
             processes.notify("STOPPING=1")
             for listener in (self._room, self._replay, self._source):
                 if listener is not None:
                     listener.close()  # the workers close theirs: from now on connections are refused
-            for each in self._workers:
-                self._end(each)
+            for worker in self._workers:
+                self._end(worker)
 
     # -- workers -----------------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
         ready, ready_end = os.pipe()
         inherited = [self._room.socket.fileno(), ready_end]
-        inherited += [each.socket.fileno() for each in (self._replay, self._source) if each is not None]
+        inherited += [listener.socket.fileno() for listener in (self._replay, self._source) if listener is not None]
         order = WorkerOrder(
             room=self._told,
             room_socket=self._room.socket.fileno(),
@@ -438,13 +448,13 @@ class Supervisor:
                 self._tell()
             if self._reloading:
                 self._reloading = False
-                for each in self._workers:
-                    if each.generation < self._generation:
-                        self._end(each)
+                for other_worker in self._workers:
+                    if other_worker.generation < self._generation:
+                        self._end(other_worker)
             processes.notify("READY=1", f"STATUS={self._options.workers} workers at {self._where}")
 
     def _all_ready(self) -> bool:
-        ready = sum(1 for each in self._workers if each.generation == self._generation and each.is_ready)
+        ready = sum(1 for worker in self._workers if worker.generation == self._generation and worker.is_ready)
         return ready >= self._options.workers
 
     def _has_ended(self, worker: _Worker) -> None:
@@ -496,11 +506,11 @@ class Supervisor:
     def _give_up_reload(self, code: int) -> None:
         _complain(f"the new workers do not start ({_end_of(code)}); those before them go on")
         self._reloading = False
-        for each in self._workers:
-            if each.generation == self._generation:
-                self._end(each)
+        for worker in self._workers:
+            if worker.generation == self._generation:
+                self._end(worker)
         self._generation -= 1
-        alive = sum(1 for each in self._workers if each.generation == self._generation and each.killed_at is None)
+        alive = sum(1 for worker in self._workers if worker.generation == self._generation and worker.killed_at is None)
         self._to_start += [time.monotonic()] * (self._options.workers - alive)
         processes.notify("READY=1", f"STATUS=the last reload failed; {alive} workers at {self._where}")
 

@@ -93,7 +93,7 @@ def _log_to_stderr() -> None:
 
 async def _serve(order: WorkerOrder, apps: RoomApps, log: AccessLog) -> None:
     loop = asyncio.get_running_loop()
-    to_start = sum(each is not None for each in (order.room_socket, order.replay_socket, order.source_socket))
+    to_start = sum(socket_fd is not None for socket_fd in (order.room_socket, order.replay_socket, order.source_socket))
 
     def started() -> None:
         nonlocal to_start

@@ -43,22 +43,22 @@ def negotiated(asked: str, accepted: str) -> str:
     """Return the language of an answer: the one that is asked for, else the best of Accept-Language, else English."""
     if asked in LANGUAGES:
         return asked
-    weighted = sorted(_weighted(accepted), key=lambda each: -each[1])
+    weighted = sorted(_weighted(accepted), key=lambda pair: -pair[1])
     return negotiate_locale([name for name, weight in weighted if weight > 0], LANGUAGES) or LANGUAGES[0]
 
 
 def _weighted(accepted: str) -> list[tuple[str, float]]:
     """Return the languages of a header with their weights (RFC 9110 section 12.5.4); what is broken counts nothing."""
-    found = []
-    for each in accepted[:1_000].split(",")[:_MOST]:
-        name, _, rest = each.strip().partition(";")
+    languages = []
+    for part in accepted[:1_000].split(",")[:_MOST]:
+        name, _, rest = part.strip().partition(";")
         try:
             weight = float(rest.strip().removeprefix("q=")) if rest else 1.0
         except ValueError:
             weight = 0.0
         if 0 <= weight <= 1 and name.strip().replace("-", "").isalnum():
-            found.append((name.strip().partition("-")[0].lower(), weight))
-    return found
+            languages.append((name.strip().partition("-")[0].lower(), weight))
+    return languages
 
 
 @lru_cache(maxsize=2 * len(LANGUAGES))
@@ -67,15 +67,15 @@ def translations(language: str, more: Path | None = None) -> gettext.NullTransla
 
     `more` is the folder of another program's texts, `<language>/*.po`, which come before the room's.
     """
-    found: gettext.NullTranslations | None = None
+    texts: gettext.NullTranslations | None = None
     for path in (*sorted((more / language).glob("*.po") if more is not None else ()), _LOCALES / language / "room.po"):
         if path.exists():
             read = _read(path, language)
-            if found is None:
-                found = read
+            if texts is None:
+                texts = read
             else:
-                found.add_fallback(read)
-    return found or gettext.NullTranslations()
+                texts.add_fallback(read)
+    return texts or gettext.NullTranslations()
 
 
 def _read(path: Path, language: str) -> gettext.NullTranslations:

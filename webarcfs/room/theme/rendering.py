@@ -49,7 +49,7 @@ def link_to(href: str, beside: str = "", attribute: str = "href") -> Markup:
     Any other href gives none: the words then stand there as text. What a browser would take out of a path, or for a
     slash, is encoded, so that no path becomes the name of another host.
     """
-    href = _NOT_IN_PATHS.sub(lambda found: f"%{ord(found[0]):02X}", href)
+    href = _NOT_IN_PATHS.sub(lambda match: f"%{ord(match[0]):02X}", href)
     is_ours = href.startswith(("/", "?", "#")) and not href.startswith("//")
     origin = origin_of(beside)
     if not is_ours and not (origin and href.startswith(f"{origin}/")):
@@ -60,10 +60,10 @@ def link_to(href: str, beside: str = "", attribute: str = "href") -> Markup:
 def origin_of(url: str) -> str:
     """Return the origin of a web URL; empty for any other."""
     try:
-        found = urlsplit(url)
+        parts = urlsplit(url)
     except ValueError:
         return ""
-    return f"{found.scheme}://{found.netloc}" if found.scheme in ("http", "https") and found.netloc else ""
+    return f"{parts.scheme}://{parts.netloc}" if parts.scheme in ("http", "https") and parts.netloc else ""
 
 
 # == pictures, pure ===================================================================================================
@@ -98,20 +98,20 @@ def parts_of(slices: Sequence[Slice], rest: str) -> list[Slice]:
         return list(slices)
     if len(slices) > MOST:
         others = slices[MOST:]
-        shown.append(Slice(rest, sum(each.documents for each in others), sum(each.bytes for each in others)))
+        shown.append(Slice(rest, sum(part.documents for part in others), sum(part.bytes for part in others)))
     return shown
 
 
 def strip(parts: Sequence[Slice], title: str, description: str, *, by_size: bool = False) -> Markup:
     """Return a strip that shows what a whole consists of, by documents or by size; nothing for an empty whole."""
-    values = [each.bytes if by_size else each.documents for each in parts]
+    values = [part.bytes if by_size else part.documents for part in parts]
     whole = sum(values)
     if not whole:
         return Markup("")
-    x, found = 0.0, []
+    x, rects = 0.0, []
     for at, value in enumerate(values):
         width = 1000 * value / whole
-        found.append(
+        rects.append(
             Markup('<rect class="part p{}" x="{:.1f}" y="0" width="{:.1f}" height="28"/>').format(
                 at, x, max(width - 3, 0.8)
             )
@@ -121,7 +121,7 @@ def strip(parts: Sequence[Slice], title: str, description: str, *, by_size: bool
     return Markup(
         '<svg class="picture strip" viewBox="0 0 1000 28" preserveAspectRatio="none" role="img" '
         'aria-labelledby="strip-{}"><title id="strip-{}">{}. {}</title>{}</svg>'
-    ).format(kind, kind, title, description, Markup("").join(found))
+    ).format(kind, kind, title, description, Markup("").join(rects))
 
 
 def swatch(at: int) -> Markup:
@@ -152,12 +152,12 @@ def years(counts: Sequence[tuple[int, int]], title: str, language: str) -> Marku
 def sizes(rows: Sequence[SnapshotRow], title: str, language: str) -> Markup:
     """Return the bytes of snapshots as upright bars, oldest first; those that were not counted are left out."""
     bars, year = [], 0
-    for each in reversed(rows):
-        if each.bytes is not None:
-            label = "" if each.date.year == year else str(each.date.year)
-            year = each.date.year
-            text = languages.size(each.bytes, language)
-            bars.append(Bar(each.bytes, text, label, f"{languages.day(each.date, language)}: {text}"))
+    for row in reversed(rows):
+        if row.bytes is not None:
+            label = "" if row.date.year == year else str(row.date.year)
+            year = row.date.year
+            text = languages.size(row.bytes, language)
+            bars.append(Bar(row.bytes, text, label, f"{languages.day(row.date, language)}: {text}"))
     return _columns(bars, title, "sizes") if len(bars) > 1 else Markup("")
 
 
@@ -165,27 +165,27 @@ def _columns(bars: Sequence[Bar], title: str, key: str) -> Markup:
     """Return upright bars above a line. What few bars are is written above each; of many, above the highest."""
     if not bars:
         return Markup("")
-    most = max(each.value for each in bars) or 1
+    most = max(bar.value for bar in bars) or 1
     step = max(min(64, 680 // len(bars)), 6)
-    highest = next((at for at, each in enumerate(bars) if each.value == most), 0)
+    highest = next((at for at, bar in enumerate(bars) if bar.value == most), 0)
     every = -(-36 // step)
-    found, labelled = [], -every
-    for at, each in enumerate(bars):
-        x, height = 30 + at * step, round(110 * each.value / most)
+    elements, labelled = [], -every
+    for at, bar in enumerate(bars):
+        x, height = 30 + at * step, round(110 * bar.value / most)
         middle = x + step / 2
-        found.append(
+        elements.append(
             Markup('<rect class="bar" x="{:.1f}" y="{}" width="{:.1f}" height="{}" rx="1"><title>{}</title></rect>')
-            .format(x + step * 0.14, 132 - height, step * 0.72, height, each.name or f"{each.label}: {each.text}")
+            .format(x + step * 0.14, 132 - height, step * 0.72, height, bar.name or f"{bar.label}: {bar.text}")
         )  # fmt: skip
-        if each.value and (step >= 52 or at == highest):
-            found.append(_text("figure", middle, 126 - height, each.text))
-        if each.label and at - labelled >= every:
+        if bar.value and (step >= 52 or at == highest):
+            elements.append(_text("figure", middle, 126 - height, bar.text))
+        if bar.label and at - labelled >= every:
             labelled = at
-            found.append(_text("label", middle, 149, each.label))
+            elements.append(_text("label", middle, 149, bar.label))
     width = 60 + step * len(bars)
-    found.append(Markup('<path class="axis" d="M24 132.5H{}"/>').format(width - 24))
-    description = ", ".join(each.name or f"{each.label}: {each.text}" for each in bars[:100])
-    return _picture(key, (width, 156), title, Markup("").join(found), description)
+    elements.append(Markup('<path class="axis" d="M24 132.5H{}"/>').format(width - 24))
+    description = ", ".join(bar.name or f"{bar.label}: {bar.text}" for bar in bars[:100])
+    return _picture(key, (width, 156), title, Markup("").join(elements), description)
 
 
 # -- the calendar of a URL ---------------------------------------------------------------------------------------------
@@ -206,9 +206,9 @@ def months_of(
     `names` are the changes as the language has them.
     """
     by_day: dict[tuple[int, int], list[CalendarEntry]] = defaultdict(list)
-    for each in entries:
-        if each.date.year == year:
-            by_day[each.date.month, each.date.day].append(each)
+    for entry in entries:
+        if entry.date.year == year:
+            by_day[entry.date.month, entry.date.day].append(entry)
     return [
         (
             languages.month(year, number, language),
@@ -223,7 +223,9 @@ def _month(
     year: int, number: int, by_day: Mapping[tuple[int, int], Sequence[CalendarEntry]], names: Mapping[str, str],
     language: str,
 ) -> Markup:  # fmt: skip
-    found = [_text("weekday", at * _CELL + _CELL / 2, 14, name) for at, name in enumerate(languages.weekdays(language))]
+    elements = [
+        _text("weekday", at * _CELL + _CELL / 2, 14, name) for at, name in enumerate(languages.weekdays(language))
+    ]
     weeks = calendar.Calendar().monthdayscalendar(year, number)
     for line, week in enumerate(weeks):
         for at, day in enumerate(week):
@@ -232,13 +234,13 @@ def _month(
             x, y = at * _CELL + _CELL / 2, 24 + line * _ROW + _ROW / 2
             here = by_day.get((number, day), ())
             if not here:
-                found.append(_text("day", x, y + 4, str(day)))
+                elements.append(_text("day", x, y + 4, str(day)))
                 continue
             change = _weightiest(here)
             inside = _mark(change, x, y, 11) + _text(f"day on {change.value}", x, y + 4, str(day))
-            found.append(_linked(here, names, language, inside))
+            elements.append(_linked(here, names, language, inside))
     label = languages.month(year, number, language)
-    return _picture("month", (7 * _CELL, 26 + 6 * _ROW), label, Markup("").join(found))
+    return _picture("month", (7 * _CELL, 26 + 6 * _ROW), label, Markup("").join(elements))
 
 
 def years_of(
@@ -249,43 +251,45 @@ def years_of(
     `hrefs` are the pages of the years: a month with several snapshots leads there.
     """
     by_month: dict[tuple[int, int], list[CalendarEntry]] = defaultdict(list)
-    for each in entries:
-        by_month[each.date.year, each.date.month].append(each)
+    for entry in entries:
+        by_month[entry.date.year, entry.date.month].append(entry)
     known = sorted({year for year, _ in by_month})
     if not known:
         return Markup("")
     shown = list(range(known[0], known[-1] + 1)) if known[-1] - known[0] < _MOST_YEARS else known
     left, cell = 58, 52
-    found = [_text("weekday", left + at * cell + cell / 2, 14, name)
+    elements = [_text("weekday", left + at * cell + cell / 2, 14, name)
              for at, name in enumerate(languages.months(language))]  # fmt: skip
     for line, year in enumerate(shown):
         y = 24 + line * 30 + 15
-        found.append(Markup('<path class="axis" d="M{} {}H{}"/>').format(left, y + 15, left + 12 * cell))
-        found.append(_text("label", 24, y + 4, str(year)))
+        elements.append(Markup('<path class="axis" d="M{} {}H{}"/>').format(left, y + 15, left + 12 * cell))
+        elements.append(_text("label", 24, y + 4, str(year)))
         for number in range(1, 13):
             here = by_month.get((year, number), ())
             x = left + (number - 1) * cell + cell / 2
             if not here:
-                found.append(Markup('<circle class="none" cx="{:.1f}" cy="{}" r="1.5"/>').format(x, y))
+                elements.append(Markup('<circle class="none" cx="{:.1f}" cy="{}" r="1.5"/>').format(x, y))
                 continue
             change = _weightiest(here)
             inside = _mark(change, x, y, 8)
             if len(here) > 1:
                 inside += _text("figure", x + 19, y + 4, f"×{len(here)}")
-            found.append(_linked(here, names, language, inside, hrefs.get(year, "")))
-    return _picture("calendar", (left + 12 * cell + 8, 30 + 30 * len(shown)), title, Markup("").join(found))
+            elements.append(_linked(here, names, language, inside, hrefs.get(year, "")))
+    return _picture("calendar", (left + 12 * cell + 8, 30 + 30 * len(shown)), title, Markup("").join(elements))
 
 
 def _weightiest(entries: Iterable[CalendarEntry]) -> Change:
-    return max((each.change for each in entries), key=lambda change: _WEIGHT[change])
+    return max((entry.change for entry in entries), key=lambda change: _WEIGHT[change])
 
 
 def _linked(
     entries: Sequence[CalendarEntry], names: Mapping[str, str], language: str, inside: Markup, several: str = ""
 ) -> Markup:
     """Return a mark as a link that says what it stands for; one that leads nowhere is said all the same."""
-    label = "; ".join(f"{languages.moment(each.date, language)}: {names[each.change.value]}" for each in entries[:12])
-    shown = [each.href for each in entries if each.href]
+    label = "; ".join(
+        f"{languages.moment(entry.date, language)}: {names[entry.change.value]}" for entry in entries[:12]
+    )
+    shown = [entry.href for entry in entries if entry.href]
     href = several if several and len(entries) > 1 else (shown[-1] if shown else "")
     if not (leads := link_to(href)):
         return Markup('<g class="gone-day" role="img" aria-label="{}"><title>{}</title>{}</g>').format(
@@ -324,8 +328,10 @@ def _picture(key: str, measures: tuple[float, float], title: str, inside: Markup
     role = Markup('group" aria-label="{}').format(title)
     if description:
         role = Markup('img" aria-labelledby="{k}-title" aria-describedby="{k}-desc').format(k=key)
-        said = Markup('<title id="{k}-title">{}</title><desc id="{k}-desc">{}</desc>').format(title, description, k=key)
-        inside = said + inside
+        caption = Markup('<title id="{k}-title">{}</title><desc id="{k}-desc">{}</desc>').format(
+            title, description, k=key
+        )
+        inside = caption + inside
     return Markup(
         '<svg class="picture {}" viewBox="0 0 {:g} {:g}" width="{:g}" height="{:g}" role="{}">{}</svg>'
     ).format(key, width, height, width, height, role, inside)
@@ -385,8 +391,8 @@ class Look:
         static = [*sorted(_STATIC.iterdir()), *(sorted((kit.folder / "static").iterdir()) if kit is not None else ())]
         self._files = {path.name: path.read_bytes() for path in static}
         self._digests = {name: hashlib.sha256(body).hexdigest()[:12] for name, body in self._files.items()}
-        self._environments = {each: self._environment(each) for each in languages.LANGUAGES}
-        self._texts = {each: _texts(archive, each) for each in languages.LANGUAGES}
+        self._environments = {language: self._environment(language) for language in languages.LANGUAGES}
+        self._texts = {language: _texts(archive, language) for language in languages.LANGUAGES}
         self._version = _version()
 
     def render(
@@ -412,7 +418,7 @@ class Look:
             has_search=has_search,
             texts=self._texts[language],
             version=self._version,
-            switches=[(each, _switched(path, query, each)) for each in languages.LANGUAGES],
+            switches=[(code, _switched(path, query, code)) for code in languages.LANGUAGES],
         )
         return "".join(_until_deadline(pieces))
 
@@ -484,13 +490,13 @@ def _lang(code: str) -> Markup:
 
 def _paragraphs(text: str) -> list[str]:
     """Return the paragraphs of a text: an empty line ends one."""
-    return [found.strip() for found in re.split(r"\n[ \t]*\n", text.replace("\r\n", "\n")) if found.strip()]
+    return [paragraph.strip() for paragraph in re.split(r"\n[ \t]*\n", text.replace("\r\n", "\n")) if paragraph.strip()]
 
 
 def _shown(rows: Iterable[object], *names: str) -> frozenset[str]:
     """Return those of the names under which some row has a value: columns that have none are not shown."""
-    found = list(rows)
-    return frozenset(name for name in names if any(getattr(each, name) not in ("", None, ()) for each in found))
+    all_rows = list(rows)
+    return frozenset(name for name in names if any(getattr(row, name) not in ("", None, ()) for row in all_rows))
 
 
 def _switched(path: str, query: str, language: str) -> str:
@@ -506,10 +512,10 @@ def _texts(archive: Archive | None, language: str) -> dict[str, str]:
     if archive is None:
         return {}
     try:
-        said = tomllib.loads((archive.root / "texts" / f"{language}.toml").read_text("utf-8-sig"))
+        texts = tomllib.loads((archive.root / "texts" / f"{language}.toml").read_text("utf-8-sig"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
         return {}
-    return {name: value for name, value in said.items() if isinstance(value, str)}
+    return {name: value for name, value in texts.items() if isinstance(value, str)}
 
 
 def _version() -> str:

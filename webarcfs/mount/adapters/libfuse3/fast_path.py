@@ -136,7 +136,7 @@ class FastPath:
             answer = kind.ask(request, inode)
             if isinstance(answer, DeferredReply):
                 note = self._noting(kind, request, inode)
-                answer.start(lambda found: self._late(lambda: self._finish(unique, kind, note(found), inode, begun)))
+                answer.start(lambda reply: self._late(lambda: self._finish(unique, kind, note(reply), inode, begun)))
                 return True
         except BaseException as error:
             self._noting(kind, request, inode)(error)

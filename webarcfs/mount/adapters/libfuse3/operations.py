@@ -149,11 +149,11 @@ class Workers:
 
 def _answered(answer: Answer, work: Callable[[], bytes | None]) -> None:
     try:
-        found = work()
+        reply = work()
     except BaseException as error:
         answer(error)
         return
-    answer(0 if found is None else found)
+    answer(0 if reply is None else reply)
 
 
 def _safely(work: Callable[[], object]) -> None:

@@ -230,8 +230,8 @@ class Loop:
         def call(request: int, *arguments: Any) -> None:
             begun = time.monotonic()
 
-            def finish_and_note(found: bytes | int | BaseException) -> None:
-                finish(request, found)
+            def finish_and_note(outcome: bytes | int | BaseException) -> None:
+                finish(request, outcome)
                 slow(name, arguments[0], begun)
 
             try:
@@ -241,7 +241,7 @@ class Loop:
                 answer = operation(*who, *arguments)
                 if isinstance(answer, DeferredReply):
                     note = self._noting(name, request, arguments)
-                    answer.start(lambda found: self._answer_late(lambda: finish_and_note(note(found))))
+                    answer.start(lambda outcome: self._answer_late(lambda: finish_and_note(note(outcome))))
                     return
             except BaseException as error:
                 self._noting(name, request, arguments)(error)
@@ -254,13 +254,13 @@ class Loop:
         """Return a function that notes a refusal, and returns the answer. The arguments end with the callback."""
         read_subject = SUBJECTS.get(name)
         if read_subject is None:
-            return lambda found: found
+            return lambda outcome: outcome
         uid, subject = library.caller(request)[0], read_subject(*arguments)
 
-        def note(found: _Found) -> _Found:
-            if isinstance(found, BaseException):
-                self._operations.refused(name, uid, subject, found)
-            return found
+        def note(outcome: _Found) -> _Found:
+            if isinstance(outcome, BaseException):
+                self._operations.refused(name, uid, subject, outcome)
+            return outcome
 
         return note
 
@@ -290,8 +290,8 @@ class Loop:
         self._library.fuse_reply_none(request)
 
     def _forget_multi(self, request: int, count: int, forgotten: Any) -> None:
-        for each in forgotten[:count]:
-            self._safely(self._operations.forget, each.ino, each.nlookup)
+        for node in forgotten[:count]:
+            self._safely(self._operations.forget, node.ino, node.nlookup)
         self._library.fuse_reply_none(request)
 
     def _init(self, _data: Any, connection: Any) -> None:
