@@ -36,9 +36,9 @@ from agent.crawl.job_folder import Definition, Job, folder_of, is_import
 from agent.crawl.wget import BatchFiles, command
 from agent.indexing import fulltext
 from webarcfs.archive.catalogue import formats
-from webarcfs.archive.catalogue.catalogue import Capture, Catalogue, captures
-from webarcfs.archive.catalogue.record import OWN, FieldNumber, Occasion, Part, Record, State, Value
-from webarcfs.archive.catalogue.workflow import HELD, ORDER, Step, Way, next_by_itself, progress_of
+from webarcfs.archive.catalogue.catalogue import Catalogue, PublishedCrawl, captures
+from webarcfs.archive.catalogue.record import OWN, CrawlPart, FieldNumber, Occasion, Record, RecordState, Value
+from webarcfs.archive.catalogue.workflow import HELD, ORDER, Way, WorkflowStep, next_by_itself, progress_of
 from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import UNLIMITED, DescribeSettings, Exclusion, Publication, Release, Settings
@@ -83,15 +83,15 @@ def way_of(archive: Archive, publication: Publication, settings: Settings, relea
     """Return the way of a publication's snapshots; `release` is what its record says, else the publication's word."""
     checks = bool(publication.check or publication.checks or publication.check_search)
     wanted = {
-        Step.CONVERT: archive.converter_settings.exists() or bool(publication.error_page),
-        Step.CHECK: checks or publication.two_persons,
+        WorkflowStep.CONVERT: archive.converter_settings.exists() or bool(publication.error_page),
+        WorkflowStep.CHECK: checks or publication.two_persons,
     }
     set_up = {step for step, is_wanted in wanted.items() if is_wanted}
     if publication.step_by_step:
         set_up = set(ORDER)
-    set_up.discard(Step.INDEX)
+    set_up.discard(WorkflowStep.INDEX)
     if set_up and fulltext.wanted(archive):
-        set_up.add(Step.INDEX)
+        set_up.add(WorkflowStep.INDEX)
     return Way(
         set_up=frozenset(set_up),
         release=release or publication.release,
@@ -235,7 +235,7 @@ class Circumstances:
 
 
 def describe_capture(
-    archive: Archive, capture: Capture, before: Record | None = None, about: Circumstances | None = None
+    archive: Archive, capture: PublishedCrawl, before: Record | None = None, about: Circumstances | None = None
 ) -> Record:
     """Return the record of a capture, without a number; the circumstances `about` it are known when its job ends.
 
@@ -256,7 +256,7 @@ def describe_capture(
         parts=capture.parts,
     )
     texts = {**_from_git(archive, capture), **_from_report(archive, capture), **about.texts}
-    counted = counted_fields(archive, record, before) if state is not State.CAPTURED else {}
+    counted = counted_fields(archive, record, before) if state is not RecordState.CAPTURED else {}
     record = record.with_values({**texts, **counted}, SYSTEM, now())
     record = replace(record, title=Value(title_of(record), SYSTEM, now()))
     return record.with_event("captured", SYSTEM, "", record.state)
@@ -264,9 +264,11 @@ def describe_capture(
 
 def empty(job: str, publication: str, about: Circumstances) -> Record:
     """Return the record of a job that published nothing: a line for people, and no step follows."""
-    record = Record(id=job, number=0, publication=publication, state=State.EMPTY, release=about.release or "automatic")
+    record = Record(
+        id=job, number=0, publication=publication, state=RecordState.EMPTY, release=about.release or "automatic"
+    )
     return record.with_values({FieldNumber.ID: job, **about.texts}, SYSTEM, now()).with_event(
-        "captured", SYSTEM, "nothing", State.EMPTY
+        "captured", SYSTEM, "nothing", RecordState.EMPTY
     )
 
 
@@ -295,15 +297,15 @@ def into(record: Record, captured: Record) -> Record:
     )
 
 
-def _state(release: Release, is_complete: bool, way: Way | None) -> State:
+def _state(release: Release, is_complete: bool, way: Way | None) -> RecordState:
     """Return the state of a capture: released, unless something comes before that; else counted at once."""
     is_plain = way is None or not (way.set_up or way.step_by_step or way.two_persons)
     if release is Release.AUTOMATIC or (release is Release.WHEN_CHECKED and is_complete and is_plain):
-        return State.RELEASED
-    return State.CAPTURED if way is not None and way.step_by_step else State.COUNTED
+        return RecordState.RELEASED
+    return RecordState.CAPTURED if way is not None and way.step_by_step else RecordState.COUNTED
 
 
-def _from_git(archive: Archive, capture: Capture) -> dict[int, str]:
+def _from_git(archive: Archive, capture: PublishedCrawl) -> dict[int, str]:
     domains = list(dict.fromkeys(part.tag.domain for part in capture.parts))
     date = min(part.tag.crawl_time for part in capture.parts)
     last = max(part.tag.crawl_time for part in capture.parts)
@@ -324,7 +326,7 @@ def _from_git(archive: Archive, capture: Capture) -> dict[int, str]:
     }
 
 
-def _from_report(archive: Archive, capture: Capture) -> dict[int, str]:
+def _from_report(archive: Archive, capture: PublishedCrawl) -> dict[int, str]:
     """Return what only the report of the job knows; nothing where it is gone."""
     try:
         summary = files.read(archive.reports / capture.job / "summary.json") or {}
@@ -357,8 +359,8 @@ def counted_fields(archive: Archive, record: Record, before: Record | None) -> d
         FieldNumber.FILES: str(count.files),
         FieldNumber.FOLDERS: str(count.folders),
         FieldNumber.FILES_BY_EXTENSION: written(count.extensions) or "none",
-        FieldNumber.MAKERS: formats.told(programs, count.extensions, by=False),
-        FieldNumber.READERS: formats.told(programs, count.extensions, by=True),
+        FieldNumber.MAKERS: formats.describe_programs(programs, count.extensions, by=False),
+        FieldNumber.READERS: formats.describe_programs(programs, count.extensions, by=True),
         FieldNumber.NEW_EXTENSIONS: ", ".join(new) or "none",
         FieldNumber.COUNTED: "yes",
     }
@@ -394,7 +396,7 @@ def _own_tags(store: Repository, publication: str) -> set[CommitTag]:
     }
 
 
-def _tree(archive: Archive, part: Part) -> str | None:
+def _tree(archive: Archive, part: CrawlPart) -> str | None:
     """Return the tree that a part's publication saw; None where it is not there any more."""
     try:
         return part.seen or versions.tree_of(Repository(archive.repository(part.tag.domain)), part.tag)
@@ -407,7 +409,7 @@ def title_of(record: Record) -> str:
     return f"{record.text(FieldNumber.PROJECT)}: {record.text(FieldNumber.DOMAIN)}, {record.text(FieldNumber.DATE)}"
 
 
-def _server(archive: Archive, part: Part) -> str:
+def _server(archive: Archive, part: CrawlPart) -> str:
     """Return how the server of a part named itself, in the head of its start page."""
     store = Repository(archive.repository(part.tag.domain))
     arc = split(arc_path(f"http://{part.tag.domain}/"))[1]
@@ -597,14 +599,14 @@ def _keep(catalogue: Catalogue, job: Job, about: Circumstances, tags: Iterable[s
     expected: dict[str, str | None] = {job.name: None}
     if about.record:
         waiting, blob = catalogue.read(about.record)
-        if waiting.state is not State.OPEN:
+        if waiting.state is not RecordState.OPEN:
             return
         record, expected = into(waiting, record), {waiting.id: blob}
     files = settings_as_they_were(job)
     catalogue.save([record], SYSTEM, f"{record.id}: {what}", expected=expected, described=mark, files=files)
 
 
-def ask_next(archive: Archive, record: Record, way: Way | None = None) -> Step | None:
+def ask_next(archive: Archive, record: Record, way: Way | None = None) -> WorkflowStep | None:
     """Ask for the step of a record that comes by itself, and return it; None where there is none.
 
     One that was asked for already is returned, too.
@@ -669,11 +671,13 @@ def _catch_up(archive: Archive, stop: Callable[[], bool]) -> int:
 
 def _waiting(catalogue: Catalogue) -> dict[str, tuple[Record, str]]:
     """Return the open records whose jobs have begun, by their jobs, with their blobs."""
-    records = (catalogue.read(record.id) for record in catalogue.records() if record.state is State.OPEN and record.job)
+    records = (
+        catalogue.read(record.id) for record in catalogue.records() if record.state is RecordState.OPEN and record.job
+    )
     return {record.job: (record, blob) for record, blob in records}
 
 
-def _described(archive: Archive, catalogue: Catalogue, capture: Capture, newest: dict[str, Record]) -> Record:
+def _described(archive: Archive, catalogue: Catalogue, capture: PublishedCrawl, newest: dict[str, Record]) -> Record:
     """Return the record of a capture, counted from the one before it; `newest` has those not written yet."""
     before = newest.get(capture.publication) or catalogue.newest(capture.publication, capture.job)
     if before is not None and before.id > capture.job:

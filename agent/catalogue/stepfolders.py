@@ -19,7 +19,7 @@ from typing import Any
 from agent.crawl.job_folder import step_folder, step_of
 from agent.crawl.job_state import pause
 from webarcfs.archive.catalogue.record import Record
-from webarcfs.archive.catalogue.workflow import CHECKING, TABLE, Step
+from webarcfs.archive.catalogue.workflow import CHECKING, TABLE, WorkflowStep
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Busy, Damaged
 from webarcfs.archive.model.metadata import format_time, now, parse_time
@@ -46,7 +46,7 @@ class AskedStep:
     """A step that was asked for, and by whom; empty: it came by itself."""
 
     record: str
-    step: Step
+    step: WorkflowStep
     by: str = ""
     again: bool = False
     before: int = 0
@@ -74,7 +74,7 @@ class Failure:
             return True
 
 
-def ask(archive: Archive, record: Record, step: Step, *, by: str = "", again: bool = False) -> AskedStep:
+def ask(archive: Archive, record: Record, step: WorkflowStep, *, by: str = "", again: bool = False) -> AskedStep:
     """Ask for a step, durably. Raises Busy if that was asked for already, and has not ended."""
     asked = AskedStep(
         record=record.id, step=step, by=by, again=again, before=times_done(record, step), asked=format_time(now())
@@ -96,9 +96,9 @@ def ask(archive: Archive, record: Record, step: Step, *, by: str = "", again: bo
     return asked
 
 
-def times_done(record: Record, step: Step) -> int:
+def times_done(record: Record, step: WorkflowStep) -> int:
     """Return how often a record had a step done."""
-    words = {TABLE[step].event} | ({CHECKING} if step is Step.CHECK else set())
+    words = {TABLE[step].event} | ({CHECKING} if step is WorkflowStep.CHECK else set())
     return sum(event.what in words for event in record.events)
 
 
@@ -110,7 +110,7 @@ def waiting(archive: Archive) -> Iterator[str]:
 
 def _place(name: str) -> int:
     _, step = step_of(name) or ("", "")
-    return list(Step).index(Step(step)) if step in set(Step) else len(Step)
+    return list(WorkflowStep).index(WorkflowStep(step)) if step in set(WorkflowStep) else len(WorkflowStep)
 
 
 def load(archive: Archive, name: str) -> AskedStep | None:
@@ -122,7 +122,7 @@ def load(archive: Archive, name: str) -> AskedStep | None:
     if content.pop("version", None) != _VERSION or content.pop("kind", None) != _KIND:
         raise Damaged(f"{folder} is of another version of webarcfs; it is left alone, remove it by hand")
     try:
-        content["step"] = Step(content["step"])
+        content["step"] = WorkflowStep(content["step"])
         return AskedStep(**content)
     except (KeyError, TypeError, ValueError) as error:
         raise Damaged(f"{folder / _FILE} is no step: {error}; it is left alone, remove it by hand") from None

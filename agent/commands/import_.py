@@ -99,7 +99,7 @@ def import_(  # noqa: PLR0917 # click passes them by name
     settings = settings_of(place)
     recovery.catch_up(place)
     catch_up_records(place)
-    request = importjob.Request(
+    request = importjob.ImportRequest(
         complete=complete,
         accept_shrink=accept_shrink,
         again=again,
@@ -121,7 +121,9 @@ class _Asked:
     is_trial: bool
 
 
-def _import(place: Archive, settings: Settings, asked: _Asked, request: importjob.Request, stack: ExitStack) -> None:
+def _import(
+    place: Archive, settings: Settings, asked: _Asked, request: importjob.ImportRequest, stack: ExitStack
+) -> None:
     with Display(console) as display:
         given = import_sources.chosen(asked.files, place.log, stack, display)
         if request.complete and given.faults:  # what is in these would be removed as missing

@@ -10,7 +10,7 @@ import click
 
 from agent.commands.common import archive_option, opened, tell
 from agent.crawl import job_folder, job_orders
-from agent.crawl.job_orders import Order, Word
+from agent.crawl.job_orders import Order, OrderWord
 from agent.jobs import crawljob
 from agent.operations import ordering
 from agent.service import agent_status
@@ -62,7 +62,7 @@ def job(words: tuple[str, ...], archive: str | None, reason: str, as_json: bool)
     elif len(words) >= 2:
         _order(place, ordering.find(place, words[0]), reason, *words[1:])
     else:
-        raise UsageError(f"say what to do with {words[0]}: {', '.join(Word)}; or `job show {words[0]}`")
+        raise UsageError(f"say what to do with {words[0]}: {', '.join(OrderWord)}; or `job show {words[0]}`")
 
 
 def _list(archive: Archive, *, as_json: bool) -> None:
@@ -82,7 +82,7 @@ def _show(archive: Archive, folder: Path, *, as_json: bool) -> None:
     job = next((job for job in overview(archive)["jobs"] if job["job"] == folder.name), None)
     if job is None:
         raise job_orders.ended(folder.name)
-    given = [{**order, "taken": order["number"] <= job["orders"]} for order in job_orders.told(folder)]
+    given = [{**order, "taken": order["number"] <= job["orders"]} for order in job_orders.describe_orders(folder)]
     if as_json:
         click.echo(json.dumps({**job, "given": given}, indent=2, ensure_ascii=False))
         return
@@ -113,7 +113,7 @@ def _order(archive: Archive, folder: Path, reason: str, word: str, *values: str)
 
 def _without_process(archive: Archive, folder: Path, order: Order) -> None:
     """Discard a job that nobody runs, here and now; any other order waits."""
-    asked = job_folder.load(folder) if order.word is Word.DISCARD else None
+    asked = job_folder.load(folder) if order.word is OrderWord.DISCARD else None
     if asked is None:
         click.echo(f"{folder.name}: {order}, given; nobody runs the job, and it takes it when it goes on")
         return

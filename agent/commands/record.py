@@ -42,7 +42,7 @@ from webarcfs.archive.catalogue.record import (
     FieldNumber,
     Occasion,
     Record,
-    State,
+    RecordState,
     step_of,
 )
 from webarcfs.archive.catalogue.workflow import (
@@ -50,7 +50,7 @@ from webarcfs.archive.catalogue.workflow import (
     TABLE,
     Decision,
     Right,
-    Step,
+    WorkflowStep,
     next_by_itself,
     next_of_person,
     progress_of,
@@ -81,7 +81,7 @@ def record() -> None:
 @record.command(name="list")
 @archive_option
 @_publication
-@click.option("--state", type=click.Choice([*map(str, State)]), help="Only records in this state.")
+@click.option("--state", type=click.Choice([*map(str, RecordState)]), help="Only records in this state.")
 @click.option("--limit", default=50, show_default=True, help="So many of the newest; 0 for all.")
 @click.option("--json", "as_json", is_flag=True, help="An object a line.")
 def list_(archive: str | None, publication: str | None, state: str | None, limit: int, as_json: bool) -> None:
@@ -109,7 +109,7 @@ def list_(archive: str | None, publication: str | None, state: str | None, limit
             click.echo(json.dumps(_head(stored_record) | row, ensure_ascii=False))
         return
     decides = any(
-        record.release != "automatic" or record.state != State.RELEASED or record.id in asked for record in shown
+        record.release != "automatic" or record.state != RecordState.RELEASED or record.id in asked for record in shown
     )
     table = Table(box=None, pad_edge=False)
     for column in ("", "record", "date", "domains", "", *(["state"] if decides else [])):
@@ -173,7 +173,7 @@ def show(record_id: str, archive: str | None, as_json: bool, with_empty: bool) -
     console = Console(highlight=False, soft_wrap=True)
     state = (
         ""
-        if stored_record.release == "automatic" and stored_record.state is State.RELEASED
+        if stored_record.release == "automatic" and stored_record.state is RecordState.RELEASED
         else f" ({stored_record.state})"
     )
     console.print(f"{stored_record.title.text}{state}", markup=False)
@@ -255,7 +255,7 @@ def export(
         raise UsageError("several records as XML need a folder; give --to FOLDER, or name one record")
     catalogue = catalogue_of(place)
     records: Iterable[Record] = (
-        record for record in catalogue.records(publication) if record.state is not State.DISCARDED
+        record for record in catalogue.records(publication) if record.state is not RecordState.DISCARDED
     )
     if record_ids:
         records = [one(place, catalogue, record_id)[0] for record_id in record_ids]
@@ -356,7 +356,9 @@ def release(
     if publication is not None:
         until = None if before is None else _time(before)
         waiting = (
-            record for record in catalogue_of(place).records(publication) if record.state in TABLE[Step.RELEASE].starts
+            record
+            for record in catalogue_of(place).records(publication)
+            if record.state in TABLE[WorkflowStep.RELEASE].starts
         )
         ids = [record.id for record in waiting if until is None or (record.date is not None and record.date < until)]
     for record_id in ids:
@@ -406,7 +408,7 @@ _decision(
 
 
 def _decide(place: Archive, record_id: str, decision: Decision, reason: str) -> None:
-    acting = people.acting(place, TABLE[Step(decision)].right)
+    acting = people.acting(place, TABLE[WorkflowStep(decision)].right)
     record, _ = one(place, catalogue_of(place), record_id)
     changed = records.decide(place, record.id, decision, acting, reason)
     click.echo(f"{record.id}: {changed.state}")
@@ -456,7 +458,7 @@ def new(  # noqa: PLR0917 # click passes them by name
       webarc-agent record new --publication example --type occasion --reason 'election' remarks='before the relaunch'
     """
     place = opened(archive)
-    acting = people.acting(place, TABLE[Step.NEW].right)
+    acting = people.acting(place, TABLE[WorkflowStep.NEW].right)
     catalogue_of(place)
     saved = records.enter(
         place,
@@ -487,7 +489,7 @@ def pair(text: str) -> tuple[str, str]:
 def cancel(record_id: str, archive: str | None, reason: str) -> None:
     """Give a capture up that has not begun."""
     place = opened(archive)
-    acting = people.acting(place, TABLE[Step.CANCEL].right)
+    acting = people.acting(place, TABLE[WorkflowStep.CANCEL].right)
     stored_record, _ = one(place, catalogue_of(place), record_id)
     changed = records.cancel(place, stored_record.id, acting, reason)
     click.echo(f"{stored_record.id}: {changed.state}")
@@ -511,7 +513,7 @@ def step(record_id: str, name: str, archive: str | None, again: bool, wait: bool
       webarc-agent record step 17 convert --again
     """
     place = opened(archive)
-    wanted = Step(name)
+    wanted = WorkflowStep(name)
     acting = people.acting(place, TABLE[wanted].right)
     stored_record, _ = one(place, catalogue_of(place), record_id)
     folder = records.ask(place, stored_record.id, wanted, acting, again=again)
@@ -526,8 +528,8 @@ def step(record_id: str, name: str, archive: str | None, again: bool, wait: bool
         sys.exit(Exit.FAILED)
 
 
-def _run(place: Archive, record_id: str, wanted: Step) -> bool:
-    if wanted is not Step.CAPTURE:
+def _run(place: Archive, record_id: str, wanted: WorkflowStep) -> bool:
+    if wanted is not WorkflowStep.CAPTURE:
         return follow(place, record_id)
     running.run_step(place, step_folder(record_id, wanted), stop=stop_on_signals())
     return follow(place, record_id)
@@ -563,7 +565,7 @@ def look(record_id: str, page: str, archive: str | None, is_good: bool, remark: 
       webarc-agent record look 20261121T030000-example Contact --bad --remark 'the menu is missing'
     """
     place = opened(archive)
-    acting = people.acting(place, TABLE[Step.CHECK].right)
+    acting = people.acting(place, TABLE[WorkflowStep.CHECK].right)
     catalogue = catalogue_of(place)
     name = one(place, catalogue, record_id)[0].id
     if not page:
@@ -597,7 +599,7 @@ def measure(archive: str | None, record_id: str, *, size: int | None, readers_se
       webarc-agent record measure 17 --kind migration --description 'PDF to PDF/A' --software 'x 1.2' --readers-see
     """
     place = opened(archive)
-    acting = people.acting(place, TABLE[Step.MEASURE].right)
+    acting = people.acting(place, TABLE[WorkflowStep.MEASURE].right)
     name = one(place, catalogue_of(place), record_id)[0].id
     records.measure(place, name, Measure(size=size, readers_see=readers_see, **texts), acting)
     _tell(place, name)
@@ -620,7 +622,7 @@ def _tell_next(place: Archive, record: Record) -> None:
     if waiting:
         names = ", ".join(repr(checking.name_of(page)) for page in waiting)
         click.echo(f"next: webarc-agent record look {record.id} PAGE, for {names}", err=True)
-    elif following is Step.RELEASE:
+    elif following is WorkflowStep.RELEASE:
         reason = "" if at.passed else " --reason TEXT"
         click.echo(f"next: webarc-agent record release {record.id}{reason}", err=True)
     elif following is not None:

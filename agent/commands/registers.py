@@ -11,7 +11,7 @@ from agent.commands.common import archive_option, opened
 from agent.operations import registers
 from webarcfs.archive.catalogue import formats as register_of_formats
 from webarcfs.archive.catalogue import people
-from webarcfs.archive.catalogue.formats import Format, Type
+from webarcfs.archive.catalogue.formats import Format, MediaType
 from webarcfs.archive.catalogue.workflow import Right
 
 
@@ -80,12 +80,12 @@ def set_(archive: str | None, name: str, **options: str | None) -> None:
     """
     place = opened(archive)
     people.acting(place, Right.PUBLICATIONS)
-    kind = Type if "/" in name else Format
+    kind = MediaType if "/" in name else Format
     changes = {key: value for key, value in options.items() if value is not None}
     wrong = changes.keys() - kind.__dataclass_fields__.keys()
     if wrong or not changes:
         raise click.UsageError(f"of {name} can be set: {', '.join(kind.__dataclass_fields__)}")
-    if kind is Type:
+    if kind is MediaType:
         register_of_formats.keep_type(place, name, changes)
     else:
         register_of_formats.keep(place, name, changes)

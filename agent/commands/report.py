@@ -229,7 +229,7 @@ def _summary_so_far(folder: Path) -> dict[str, Any]:
         "latest_end": known.latest_end,
         "bytes": known.bytes,
         "arcs": {},
-        "orders": job_orders.told(folder),
+        "orders": job_orders.describe_orders(folder),
     }
 
 

@@ -17,19 +17,19 @@ from collections.abc import Iterable, Mapping
 
 from agent.crawl import scope
 from agent.crawl.frontier import BEGUN, HOSTS, FoundUrl, Frontier, FrontierUrl
-from agent.crawl.scope import TypeRules, Verdict
+from agent.crawl.scope import ScopeVerdict, TypeRules
 from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState
 from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
 from webarcfs.archive.model.metadata import from_epoch, now
 from webarcfs.archive.model.url_lists import LONGEST_CHAIN
-from webarcfs.content.html_urls import Kind
+from webarcfs.content.html_urls import LinkPurpose
 from webarcfs.content.outlinks import Link
 
 # == quotas ===========================================================================================================
 
 
-QUERIES = Verdict(Status.TRAP, scope.QUERIES)
-TOO_MANY_HOSTS = Verdict(Status.TRAP, scope.HOSTS)
+QUERIES = ScopeVerdict(Status.TRAP, scope.QUERIES)
+TOO_MANY_HOSTS = ScopeVerdict(Status.TRAP, scope.HOSTS)
 
 
 class UrlQuotas:
@@ -43,7 +43,7 @@ class UrlQuotas:
         self._let_in: Counter[str] = Counter()
         self._hosts: set[str] | None = None
 
-    def judge(self, url: str, domain: str, own: bool) -> Verdict | None:
+    def judge(self, url: str, domain: str, own: bool) -> ScopeVerdict | None:
         """Return None and count the URL if it may enter, else why not. `own`: its host is a start URL's host."""
         if not own and self._most_hosts and not self._has_room_for(domain):
             return TOO_MANY_HOSTS
@@ -110,7 +110,7 @@ class Discovery:
         self._frontier = frontier
         self.publication = publication
         hosts = frozenset(scope.domain_in(url) for url in publication.urls) | frozenset(frontier.get(HOSTS) or ())
-        self._scope = scope.Scope(
+        self._scope = scope.CrawlScope(
             hosts=hosts,
             patterns=publication.hosts,
             exclude=publication.exclude_hosts,
@@ -141,7 +141,7 @@ class Discovery:
         """Add the links of a page; `flush` writes them into the frontier."""
         depth = page.depth
         for link in links:
-            requisite = link.kind is Kind.REQUISITE and self._scope.page_requisites
+            requisite = link.kind is LinkPurpose.REQUISITE and self._scope.page_requisites
             at = depth if requisite else depth + 1
             key = (link.url, link.kind)
             if self._offered.get(key, at + 1) <= at:

@@ -107,7 +107,7 @@ class UrlOutcome:
     links: int = -1
 
 
-class Meeting(NamedTuple):
+class MetAnswer(NamedTuple):
     """An answer that said what the archive had: of a URL at a place. A duplicate is not the one that was compared."""
 
     arc: str
@@ -173,7 +173,7 @@ class StoredCapture:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredBody:
+class JobBody:
     """A body in a WARC of the job, with what its capture said of it."""
 
     batch: int
@@ -260,7 +260,7 @@ class CaptureEnd(TypedDict):
     reason: str
 
 
-class Held(TypedDict):
+class JobHold(TypedDict):
     """Why a job waits for an order, and since when, in seconds since the epoch."""
 
     why: str
@@ -320,7 +320,7 @@ CAPTURED: Fact[CaptureEnd] = Fact("captured")
 #: The number of the last order that the job took: crawl.job_orders.
 ORDERS: Fact[int] = Fact("orders")
 #: Why the job waits for an order; None if it does not: crawl.job_orders.
-HELD: Fact[Held | None] = Fact("held")
+HELD: Fact[JobHold | None] = Fact("held")
 #: The seconds for which the job was paused, over all pauses: crawl.job_orders.
 HELD_SECONDS: Fact[float] = Fact("held_seconds")
 #: The deadline that a person gave, in seconds since the epoch: crawl.job_orders.
@@ -662,9 +662,9 @@ class Frontier:
         """Yield the same ARCs in the order of an index, unsorted; the order is stable enough for a digest."""
         return (arc for (arc,) in self._connection.execute(sql("frontier/seen_names"), {"domain": domain}))
 
-    def met(self, domain: str) -> Iterator[Meeting]:
+    def met(self, domain: str) -> Iterator[MetAnswer]:
         """Yield the answers of a domain that its ARCs had already, by ARC, in the order of a tree."""
-        return map(Meeting._make, self._connection.execute(sql("frontier/met"), {"domain": domain}))
+        return map(MetAnswer._make, self._connection.execute(sql("frontier/met"), {"domain": domain}))
 
     # -- imports -------------------------------------------------------------------------------------------------
 
@@ -734,15 +734,15 @@ class ImportIndex(Frontier):
         """Add a capture as it is read."""
         self._many("imports/add_found", [capture])
 
-    def add_body(self, keys: Iterable[str], body: StoredBody) -> None:
+    def add_body(self, keys: Iterable[str], body: JobBody) -> None:
         """Record a body under each of its keys: its digests, and its URL and time."""
         values = {name: getattr(body, name) for name in body.__slots__}
         self._connection.executemany(sql("imports/add_body"), [values | {"key": key} for key in keys])
 
-    def body(self, key: str) -> StoredBody | None:
+    def body(self, key: str) -> JobBody | None:
         """Return the body with that key; None without one."""
         row = self._connection.execute(sql("imports/body"), {"key": key}).fetchone()
-        return None if row is None else StoredBody(*row)
+        return None if row is None else JobBody(*row)
 
     def add_revisit(self, **values: Any) -> None:
         """Store a revisit record until all files are read."""

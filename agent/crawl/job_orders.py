@@ -40,7 +40,7 @@ FOLDER = "orders"
 _log = logging.getLogger(__name__)
 
 
-class Word(StrEnum):
+class OrderWord(StrEnum):
     """What an order asks for."""
 
     PAUSE = "pause"
@@ -59,7 +59,7 @@ class Order:
     """
 
     number: int
-    word: Word
+    word: OrderWord
     value: str = ""
     by: str = ""
     at: str = ""
@@ -69,7 +69,7 @@ class Order:
         return f"{self.word} {self.value}".strip()
 
 
-def give(folder: Path, word: Word, value: str = "", *, by: str = "", reason: str = "") -> Order:
+def give(folder: Path, word: OrderWord, value: str = "", *, by: str = "", reason: str = "") -> Order:
     """Write an order into the folder of a job, durably. Raises NotFound if the job has ended, OSError."""
     orders = folder / FOLDER
     try:
@@ -97,7 +97,7 @@ def after(folder: Path, number: int) -> list[Order]:
     return [order for order in orders if order is not None]
 
 
-def told(folder: Path) -> list[dict[str, Any]]:
+def describe_orders(folder: Path) -> list[dict[str, Any]]:
     """Return the orders of a job as its report tells them."""
     return [
         {"number": order.number, "order": str(order.word), "value": order.value, "by": order.by, "at": order.at,
@@ -146,7 +146,7 @@ def _read(orders: Path, number: int) -> Order | None:
     try:
         content = files.read(path) or {}
         fields = {name: str(content.get(name, "")) for name in ("value", "by", "at", "reason")}
-        return Order(number=number, word=Word(str(content.get("word"))), **fields)
+        return Order(number=number, word=OrderWord(str(content.get("word"))), **fields)
     except (Damaged, ValueError) as error:
         _log.warning("%s is no order, and is passed over: %s", path, error)
         return None
@@ -232,25 +232,25 @@ class OrderBook:
         self._job.note(orders=self._taken, held=str(self.held or ""), latest_end=format_time(self.latest_end))
 
     def _apply(self, order: Order) -> None:
-        if order.word is Word.DISCARD:
+        if order.word is OrderWord.DISCARD:
             self._frontier.set(frontier.DISCARDED, True)
         elif self._frontier.get(frontier.CAPTURED) is not None:
             _log.warning("%s: it fetches nothing more, so %s changes nothing", self._job.name, order)
-        elif order.word is Word.PAUSE:
+        elif order.word is OrderWord.PAUSE:
             self._hold(Hold.PAUSED)
-        elif order.word is Word.RESUME:
+        elif order.word is OrderWord.RESUME:
             self._go_on()
-        elif order.word is Word.STOP:
+        elif order.word is OrderWord.STOP:
             self._frontier.set(frontier.STOPPED, True)
             self._go_on()
-        elif order.word is Word.DEADLINE:
+        elif order.word is OrderWord.DEADLINE:
             self._extend(order.value)
         else:
             self._frontier.set(frontier.LEFT_OUT, sorted({*self.left_out, order.value}))
 
     def _hold(self, why: Hold) -> None:
         held = self._frontier.get(frontier.HELD)
-        hold: frontier.Held = {"why": str(why), "since": held["since"] if held else clocks.steady()}
+        hold: frontier.JobHold = {"why": str(why), "since": held["since"] if held else clocks.steady()}
         self._frontier.set(frontier.HELD, hold)
 
     def _go_on(self) -> None:
@@ -278,7 +278,7 @@ def stop_on_discard(job: Job, taken: int) -> Iterator[None]:
 
     def watch() -> None:
         while not done.wait(_BETWEEN):
-            if any(order.word is Word.DISCARD for order in after(job.folder, taken)):
+            if any(order.word is OrderWord.DISCARD for order in after(job.folder, taken)):
                 job.stop.set()
                 return
 

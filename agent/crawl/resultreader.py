@@ -47,7 +47,7 @@ from agent.crawl.frontier import FrontierUrl, UrlOutcome
 from agent.crawl.wget import Batch, FetchResult, Killed, Limits
 from webarcfs.archive.model.errors import CrawlFailed
 from webarcfs.archive.system import clocks
-from webarcfs.content.html_urls import Kind
+from webarcfs.content.html_urls import LinkPurpose
 from webarcfs.content.outlinks import Link
 from webarcfs.warc import http_response
 
@@ -87,7 +87,7 @@ def deaths(warc: Path) -> int:
     return lines.count(lines[-1]) if lines else 0
 
 
-class Marks:
+class ReadMarks:
     """The file of a batch that is being read. Call `done` at the end."""
 
     def __init__(self, warc: Path) -> None:
@@ -130,7 +130,7 @@ _SETTLED = tuple(field.name for field in fields(UrlOutcome))
 _values_of_settled = attrgetter(*_SETTLED)
 _values_of_row = attrgetter(*(field.name for field in fields(FrontierUrl)))
 _values_of_limits = attrgetter(*(field.name for field in fields(Limits)))
-_KINDS = {str(kind.value): kind for kind in Kind}
+_KINDS = {str(kind.value): kind for kind in LinkPurpose}
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +298,7 @@ def _started() -> subprocess.Popen[bytes]:
 
 
 def _read(
-    batch: EndedBatch, limits: Limits, offset: float, marks: Marks, begin: Callable[[http_response.Response], None]
+    batch: EndedBatch, limits: Limits, offset: float, marks: ReadMarks, begin: Callable[[http_response.Response], None]
 ) -> Iterator[FetchResult]:
     """Yield the results of a batch. `offset` converts seconds since boot to the clock of the job's process."""
     try:
@@ -322,7 +322,7 @@ def _read_here(batch: EndedBatch, limits: Limits) -> list[FetchResult] | None:
         if response.size > _LARGE or time.thread_time() - begun > _MOMENT:
             raise _TakesLong
 
-    marks = Marks(batch.warc)
+    marks = ReadMarks(batch.warc)
     try:
         return list(_read(batch, limits, clocks.OFFSET, marks, begin))
     except _TakesLong:
@@ -363,7 +363,7 @@ def _read_all(batch: EndedBatch, limits: Limits, offset: float, out: IO[bytes]) 
     """Write the results of a batch. A timer limits the CPU time of each response; its expiry ends the process."""
     answers: list[tuple[object, ...]] = []
     links = 0
-    marks = Marks(batch.warc)
+    marks = ReadMarks(batch.warc)
 
     def begin(response: http_response.Response) -> None:
         seconds = _LONGEST_ANSWER + response.size / _SLOWEST

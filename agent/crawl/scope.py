@@ -292,26 +292,26 @@ _PORT = re.compile(r":[\d*?]+$")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ScopeVerdict:
     """The reason why a URL is refused: the fetch status in crawl.log, and a word for its annotations."""
 
     status: Status
     reason: str
 
 
-EXCLUDED = Verdict(Status.OUT_OF_SCOPE, Reason.EXCLUDED)
-EXCLUDED_HOST = Verdict(Status.OUT_OF_SCOPE, Reason.EXCLUDED_HOST)
-FOREIGN_HOST = Verdict(Status.OUT_OF_SCOPE, Reason.FOREIGN_HOST)
-PRIVATE_ADDRESS = Verdict(Status.OUT_OF_SCOPE, Reason.PRIVATE_ADDRESS)
-OUTSIDE_PATHS = Verdict(Status.OUT_OF_SCOPE, Reason.PATHS)
-EXTENSION = Verdict(Status.OUT_OF_SCOPE, Reason.EXTENSION)
-TYPE = Verdict(Status.TYPE, Reason.TYPE)
-TOO_DEEP_ON_SERVER = Verdict(Status.TOO_MANY_HOPS, Reason.SERVER_DEPTH)
-TOO_DEEP = Verdict(Status.TOO_MANY_HOPS, Reason.TOO_DEEP)
+EXCLUDED = ScopeVerdict(Status.OUT_OF_SCOPE, Reason.EXCLUDED)
+EXCLUDED_HOST = ScopeVerdict(Status.OUT_OF_SCOPE, Reason.EXCLUDED_HOST)
+FOREIGN_HOST = ScopeVerdict(Status.OUT_OF_SCOPE, Reason.FOREIGN_HOST)
+PRIVATE_ADDRESS = ScopeVerdict(Status.OUT_OF_SCOPE, Reason.PRIVATE_ADDRESS)
+OUTSIDE_PATHS = ScopeVerdict(Status.OUT_OF_SCOPE, Reason.PATHS)
+EXTENSION = ScopeVerdict(Status.OUT_OF_SCOPE, Reason.EXTENSION)
+TYPE = ScopeVerdict(Status.TYPE, Reason.TYPE)
+TOO_DEEP_ON_SERVER = ScopeVerdict(Status.TOO_MANY_HOPS, Reason.SERVER_DEPTH)
+TOO_DEEP = ScopeVerdict(Status.TOO_MANY_HOPS, Reason.TOO_DEEP)
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class CrawlScope:
     """The bounds of one job.
 
     `hosts` are the archive domains (`url.domain_of`) of start URLs and of their redirect targets. `patterns` and
@@ -337,8 +337,8 @@ class Scope:
 
 
 def judge(
-    scope: Scope, url: str, depth: int, kind: str, *, on_server: int = 0, is_start: bool = False
-) -> Verdict | None:
+    scope: CrawlScope, url: str, depth: int, kind: str, *, on_server: int = 0, is_start: bool = False
+) -> ScopeVerdict | None:
     """Return None if `url` (canonical) may enter the frontier at `depth`, else why not.
 
     `depth` is the depth of `url` itself: one more than its page's for a link, the same as its page's for a redirect or
@@ -357,10 +357,10 @@ def judge(
         return unwanted
     # The user names start URLs explicitly: only the fixed limits apply to them.
     trap = beyond_all(url) if kind == LinkKind.SEED else why(url, scope.traps)
-    return Verdict(Status.TRAP, trap) if trap is not None else None
+    return ScopeVerdict(Status.TRAP, trap) if trap is not None else None
 
 
-def _foreign(scope: Scope, url: str, domain: str, kind: str) -> Verdict | None:
+def _foreign(scope: CrawlScope, url: str, domain: str, kind: str) -> ScopeVerdict | None:
     """Return why the host of a URL, or the part of it, does not belong to the job; None if it does."""
     if matches_host(scope.exclude, domain):
         return EXCLUDED_HOST
@@ -369,7 +369,7 @@ def _foreign(scope: Scope, url: str, domain: str, kind: str) -> Verdict | None:
     return FOREIGN_HOST if kind != LinkKind.SEED and not accepts_host(scope, domain) else None
 
 
-def _unwanted(scope: Scope, url: str, kind: str, on_server: int, is_start: bool) -> Verdict | None:
+def _unwanted(scope: CrawlScope, url: str, kind: str, on_server: int, is_start: bool) -> ScopeVerdict | None:
     """Return why a URL of an accepted host is no part of the publication; None if it is one."""
     is_requisite = kind == LinkKind.REQUISITE and scope.page_requisites
     if scope.paths and not is_requisite and not is_start and not _on_paths(scope.paths, url):
@@ -395,7 +395,7 @@ def _on_paths(patterns: tuple[str, ...], url: str) -> bool:
     return any(_covers(pattern if pattern[0] != "/" else f"*{pattern}", domain, url) for pattern in patterns)
 
 
-def accepts_host(scope: Scope, domain: str) -> bool:
+def accepts_host(scope: CrawlScope, domain: str) -> bool:
     """Return whether pages of `domain` (a host, with a port unless it is the scheme's default) belong to the job."""
     return not matches_host(scope.exclude, domain) and (domain in scope.hosts or matches_host(scope.patterns, domain))
 

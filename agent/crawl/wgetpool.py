@@ -64,7 +64,7 @@ _ENDED = frozenset({os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED})
 _ASK = "import ctypes; ctypes.CDLL(None).ptrace(0, 0, None, None)"
 
 
-class Held:
+class HaltedProcess:
     """A child process that is halted now, or as soon as it can be. Raises OSError if it may not be, or has ended."""
 
     def __init__(self, pid: int) -> None:
@@ -115,7 +115,7 @@ def end_sleep(pid: int) -> bool:
     """End the sleep that a child process is in; return whether that was done. If it has woken, nothing happens."""
     try:
         call, switches = _whereabouts(pid)
-        held = Held(pid)
+        held = HaltedProcess(pid)
     except OSError:
         return False
     done = False
@@ -293,7 +293,7 @@ class Running:
     stopped_until: float = 0.0  # monotonic: the end of its stop, since its server asked for a pause; 0: not stopped
     killed: Killed | None = None
     ending: float = 0.0  # monotonic: since when it shall ask for nothing more; 0: it may go on
-    held: Held | None = None  # while it is kept from its next request, until it cannot make one
+    held: HaltedProcess | None = None  # while it is kept from its next request, until it cannot make one
     connections: set[str] | None = None  # when it was first held
     freed: bool = False  # it has no document under way, and others may have its server and its slot
 
@@ -472,7 +472,7 @@ class Wgets:
         if running.held is not None:
             return False
         try:
-            running.held = Held(running.process.pid)
+            running.held = HaltedProcess(running.process.pid)
         except OSError:
             is_late = time.monotonic() - running.ending > _LONGEST_ANSWER
             if not self._is_forbidden_if(running, wget.is_answered) and is_late:

@@ -87,7 +87,7 @@ def _nobodys() -> str:
 _KIND = "sha256:"
 
 
-def made() -> tuple[str, str]:
+def make_secret() -> tuple[str, str]:
     """Return a new secret, and what is kept of it."""
     secret = secrets.token_urlsafe(32)
     return secret, _hashed(secret)
@@ -246,7 +246,7 @@ def _network(address: str) -> str:
 _DIGEST = {"digest_method": hashlib.sha256}
 
 
-class Tokens:
+class LoginTokens:
     """Makes and reads tokens."""
 
     def __init__(self, key: bytes) -> None:

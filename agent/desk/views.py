@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from agent.operations.trying import Answer, Trial
-from webarcfs.room.views import ComparePage, FramePage, Link, Pages, Slice
+from webarcfs.room.views import ComparePage, FramePage, PageLink, Pages, Slice
 
 # == file views, pure =================================================================================================
 
@@ -28,7 +28,7 @@ class LogPage:
     """A log of a snapshot, in pieces."""
 
     title: str
-    back: Link
+    back: PageLink
     text: str
     first: int
     previous: str
@@ -224,8 +224,8 @@ class SnapshotsPage:
     last_page: int
     filters: tuple[FormField, ...]
     has_filters: bool
-    quick: tuple[Link, ...]
-    orders: tuple[Link, ...]
+    quick: tuple[PageLink, ...]
+    orders: tuple[PageLink, ...]
     ticked: str
     ticked_total: int
     passed: str
@@ -297,7 +297,7 @@ class SnapshotPage:
     buttons: tuple[Button, ...]
     shared: tuple[int, int] | None
     preview: str
-    starts: tuple[Link, ...]
+    starts: tuple[PageLink, ...]
     why: tuple[str, ...]
     failures: tuple[tuple[str, str, str], ...]
     asked: tuple[str, ...]
@@ -310,10 +310,10 @@ class SnapshotPage:
     extensions: tuple[Slice, ...]
     compare: str
     others: str
-    logs: tuple[Link, ...]
+    logs: tuple[PageLink, ...]
     events: tuple[EventRow, ...]
     orders: tuple[OrderRow, ...]
-    exports: tuple[Link, ...]
+    exports: tuple[PageLink, ...]
     report: str
     measure: tuple[FormField, ...]
     command: str
@@ -412,7 +412,7 @@ class RunningPage:
     jobs: tuple[JobCard, ...]
     steps: tuple[tuple[str, str, str, str], ...]
     coming: tuple[tuple[str, datetime], ...]
-    finished: tuple[Link, ...]
+    finished: tuple[PageLink, ...]
     has_agent: bool
     command: str
     faults: dict[str, str] = field(default_factory=dict)
@@ -584,7 +584,7 @@ class TrialPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublicationPage:
+class DeskPublicationPage:
     """`/publications/<name>`, and `/publications/+new`. `copy` is what a file of its own would say."""
 
     name: str

@@ -22,7 +22,7 @@ from typing import TypeVar
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from agent.desk.forms import Form
-from agent.desk.login import Guesses, Persons, Session, Sessions, Tokens
+from agent.desk.login import Guesses, LoginTokens, Persons, Session, Sessions
 from agent.service.scheduler import History, Past
 from webarcfs.access.access_rules import AccessRules, Answer, Standing
 from webarcfs.access.gate import DomainFacts, KnownGate, Reader, opened_to_staff
@@ -131,7 +131,7 @@ class Desk:
         self.origin = origin
         self.persons = Persons(archive)
         self.sessions = Sessions(key, place or origin)
-        self.tokens = Tokens(key)
+        self.tokens = LoginTokens(key)
         self.guesses = Guesses()
         self.shared = Shared(archive)
         self._threads = _OfThread(self.shared)
@@ -201,11 +201,11 @@ class Desk:
 
     def said(self, text: str, language: str) -> str:
         """Return a text of ours in a language."""
-        return languages.said(text, language, LOCALE)
+        return languages.translate(text, language, LOCALE)
 
     def look_up(self, language: str) -> Callable[[str], str]:
         """Return what says texts of ours in a language."""
-        return partial(languages.said, language=language, more=LOCALE)
+        return partial(languages.translate, language=language, more=LOCALE)
 
     def history(self) -> History:
         """Return the runs of publications, and the open jobs as they are now."""

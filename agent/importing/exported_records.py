@@ -309,7 +309,7 @@ Rows = Iterator[list[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class ExportedFile:
     """A file of an ARC: its blob, None for that of the tree before; `seen` by the publication, or `only_seen`."""
 
     blob: str | None
@@ -318,13 +318,13 @@ class File:
 
 
 @dataclass(slots=True)
-class Arc:
+class ExportedArc:
     """The rows of one ARC: name → files. `data` is the name of its data file, empty without its record."""
 
     path: str
     data: str = ""
     seen: bool = True
-    files: dict[str, File] = field(default_factory=dict)
+    files: dict[str, ExportedFile] = field(default_factory=dict)
     seen_files: dict[str, str] = field(default_factory=dict)
 
 
@@ -379,7 +379,7 @@ def _key(tag: CommitTag) -> tuple[bytes, bytes]:
     return tag.domain.encode(), compact_time(tag.crawl_time).encode()
 
 
-def read_places(rows: Rows) -> Iterator[Arc | Lines]:
+def read_places(rows: Rows) -> Iterator[ExportedArc | Lines]:
     """Yield the ARCs of a snapshot in order of the bytes of their paths, then its lists of redirects."""
     for (section, place), own in groupby(rows, key=lambda parts: (parts[0], parts[1])):
         if section == _LISTS:
@@ -388,7 +388,7 @@ def read_places(rows: Rows) -> Iterator[Arc | Lines]:
                 _add_line(redirects, line, flags)
             yield redirects
         else:
-            arc = Arc(os.fsdecode(place))
+            arc = ExportedArc(os.fsdecode(place))
             for parts in own:
                 _add_file(arc, parts)
             yield arc
@@ -401,7 +401,7 @@ def _add_line(redirects: Lines, line: bytes, flags: bytes) -> None:
             lines.append(line)
 
 
-def _add_file(arc: Arc, parts: list[bytes]) -> None:
+def _add_file(arc: ExportedArc, parts: list[bytes]) -> None:
     _, _, what, raw, oid, flags = parts
     name, blob = os.fsdecode(raw), oid.decode() or None
     if what == _DOCUMENT:
@@ -411,4 +411,4 @@ def _add_file(arc: Arc, parts: list[bytes]) -> None:
             arc.seen_files[name] = blob
         return
     known = arc.files.get(name)
-    arc.files[name] = File(blob or (known.blob if known else None), flags == _SEEN)
+    arc.files[name] = ExportedFile(blob or (known.blob if known else None), flags == _SEEN)

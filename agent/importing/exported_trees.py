@@ -22,8 +22,8 @@ from typing import IO
 
 from agent.importing import exported_records
 from agent.importing.exported_records import (
-    Arc,
-    File,
+    ExportedArc,
+    ExportedFile,
     Lines,
     Named,
     NamedDocument,
@@ -158,7 +158,7 @@ class _Work:
 
     # -- places --------------------------------------------------------------------------------------------------
 
-    def take(self, named: Arc | Lines | None, old: Old | None) -> None:
+    def take(self, named: ExportedArc | Lines | None, old: Old | None) -> None:
         """Put a place into the trees: as the rows name it, None if they do not; and as the tree before has it."""
         if isinstance(named, Lines) or (old is not None and old.is_list):
             self._list(named if isinstance(named, Lines) else None, old)
@@ -171,7 +171,7 @@ class _Work:
         if self._seen is not None:
             _change(self._seen, path, had, _as_seen(named, new))
 
-    def _files(self, named: Arc, old: Mapping[str, str]) -> dict[str, File]:
+    def _files(self, named: ExportedArc, old: Mapping[str, str]) -> dict[str, ExportedFile]:
         """Return the files that an ARC has now."""
         files = dict(named.files)
         if not named.data:
@@ -179,7 +179,7 @@ class _Work:
         elif files[named.data].blob is None:  # told as a revisit: what is not named is as it was
             for name in old:
                 if name in _OWN or (is_data_file(name) and "/" not in name):
-                    files.setdefault(name, File(old[name], named.seen))
+                    files.setdefault(name, ExportedFile(old[name], named.seen))
             if sum(is_data_file(name) for name in files if "/" not in name) > 1:
                 self._fault(f"/{self._named.tag.domain}/{named.path}: its data file had another name before")
         for name, file in files.items():
@@ -188,13 +188,13 @@ class _Work:
                     self._fault(
                         f"/{self._named.tag.domain}/{named.path}/{name} is not in the tree before, {self._before}"
                     )
-                files[name] = File(old.get(name), file.seen)
+                files[name] = ExportedFile(old.get(name), file.seen)
         if named.data and DATA_XML not in files:
             self._fault(f"/{self._named.tag.domain}/{named.path}: the record of its {DATA_XML} is missing")
         self._check(named, files, old)
         return files
 
-    def _check(self, named: Arc, files: Mapping[str, File], old: Mapping[str, str]) -> None:
+    def _check(self, named: ExportedArc, files: Mapping[str, ExportedFile], old: Mapping[str, str]) -> None:
         """Check what is new: descriptions, and the folders of additions."""
         documents = {file.blob for name, file in files.items() if name == DATA_XML} | {*named.seen_files.values()}
         for blob in documents - {None, old.get(DATA_XML)}:
@@ -260,7 +260,7 @@ class _Work:
         return Built(tree, seen, frozenset(self._stored_by))
 
 
-def _as_seen(named: Arc | None, new: Mapping[str, File]) -> dict[str, str]:
+def _as_seen(named: ExportedArc | None, new: Mapping[str, ExportedFile]) -> dict[str, str]:
     """Return the files of an ARC as the publication saw them."""
     if named is None or not named.seen:
         return {}
@@ -276,11 +276,11 @@ def _change(tree: Rewriting, arc: str, old: Mapping[str, str], new: Mapping[str,
             tree.put(f"{arc}/{name}", blob)
 
 
-def _joined(rows: Rows, before: Iterator[tuple[bytes, Old]]) -> Iterator[tuple[Arc | Lines | None, Old | None]]:
+def _joined(rows: Rows, before: Iterator[tuple[bytes, Old]]) -> Iterator[tuple[ExportedArc | Lines | None, Old | None]]:
     """Yield the places of both, in order, each once."""
     old = next(before, None)
     for named in read_places(rows):
-        key = b"1\0" + os.fsencode(named.path) if isinstance(named, Arc) else b"2\0" + named.place.encode()
+        key = b"1\0" + os.fsencode(named.path) if isinstance(named, ExportedArc) else b"2\0" + named.place.encode()
         while old is not None and old[0] < key:
             yield None, old[1]
             old = next(before, None)

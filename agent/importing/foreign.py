@@ -48,7 +48,7 @@ def printable(text: str) -> str:
 
 
 class ForeignRecord(Protocol):
-    """A record of a foreign file, as `webarcfs.warc.foreign_files.Record` is one."""
+    """A record of a foreign file, as `webarcfs.warc.foreign_files.ReadRecord` is one."""
 
     fields: dict[str, str]
     length: int
@@ -90,7 +90,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RecordRun:
     """Records that follow each other; `taken` returns the bytes of the file read so far. Valid until the next part.
 
     `crawl` names the crawl inside its file, if the file holds whole crawls.
@@ -106,7 +106,7 @@ class Part:
 Step = Callable[[int], None]
 
 
-def file_part(file: IO[bytes], size: int, name: str, report: Report, *, before: int = 0, crawl: str = "") -> Part:
+def file_part(file: IO[bytes], size: int, name: str, report: Report, *, before: int = 0, crawl: str = "") -> RecordRun:
     """Return a WARC or ARC file as a part; `before` is the number of bytes before it, `crawl` the crawl that it is of.
 
     Raises WebarcError, which names it, if it cannot be unpacked.
@@ -116,7 +116,7 @@ def file_part(file: IO[bytes], size: int, name: str, report: Report, *, before: 
     except WebarcError as error:
         raise type(error)(f"{name}: {error}") from None
     records = records_of(stream, lambda what, where: report.losses.add(name, what, f"at byte {where}"))
-    return Part(name, records, lambda: before + stream.taken, crawl)
+    return RecordRun(name, records, lambda: before + stream.taken, crawl)
 
 
 def shown(name: str | os.PathLike[str]) -> str:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 from urllib.parse import quote, unquote
 
-from agent.importing.foreign import Part, Report
+from agent.importing.foreign import RecordRun, Report
 from webarcfs.archive.model.errors import Damaged
 
 #: The folder of the cache, and the file with the answers of the last run.
@@ -107,13 +107,13 @@ class HttrackRecord:
         return not self._fault and self._left == 0
 
 
-def parts(path: Path, name: str, report: Report) -> Iterator[Part]:
+def parts(path: Path, name: str, report: Report) -> Iterator[RecordRun]:
     """Yield the cache of a mirror, hts-cache/new.zip, as a part. Raises Damaged if it is none."""
     with path.open("rb") as file:
         if not file.read(len(_ENTRY)) == _ENTRY:
             raise Damaged(f"{name}: there is no answer in hts-cache/new.zip")
         file.seek(0)
-        yield Part(name, _Mirror(path.parent.parent, file, name, report).records(), file.tell)
+        yield RecordRun(name, _Mirror(path.parent.parent, file, name, report).records(), file.tell)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
-from agent.crawl.frontier import FoundCapture, FrontierUrl, ImportIndex, StoredBody, StoredCapture, UrlOutcome
+from agent.crawl.frontier import FoundCapture, FrontierUrl, ImportIndex, JobBody, StoredCapture, UrlOutcome
 from agent.crawl.vocabulary import GONE, NOT_MODIFIED, LinkKind, Reason, Status, UrlState, is_error_page
 from agent.importing.foreign import Spool, Tally
 from webarcfs.archive.config.directory import Archive
@@ -44,7 +44,7 @@ _LONGEST_URI = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Capture:
+class CapturedUrl:
     """The URL of a record: canonical, with its domain and the time of the capture; `fraction` in nanoseconds."""
 
     url: str
@@ -63,7 +63,7 @@ class RecordPlace:
 
 
 def capture_row(
-    record: RecordPlace, capture: Capture, outcome: UrlOutcome, batch: int, *, body: str = "", head: bytes = b""
+    record: RecordPlace, capture: CapturedUrl, outcome: UrlOutcome, batch: int, *, body: str = "", head: bytes = b""
 ) -> FoundCapture:
     """Return the row of a capture; `batch` is the number of the WARC with its body, `body` the digest of that.
 
@@ -189,7 +189,7 @@ class Resolving:
 
     def _resolve(self, revisit: dict[str, Any]) -> None:
         url, time = str(revisit["url"]), from_epoch(revisit["time"])
-        capture = Capture(url, split(arc_path(url))[0], time, revisit["fraction"])
+        capture = CapturedUrl(url, split(arc_path(url))[0], time, revisit["fraction"])
         body, own = self._body(revisit, capture), http_response.parse_head(revisit["head"])
         if body is None and not revisit["source"]:
             return
@@ -218,7 +218,7 @@ class Resolving:
         self.index.add_found(row)
         self.index.add_body([capture_key(url, revisit["time"])], replace(body, status=row.status, mime=row.mime))
 
-    def _body(self, revisit: dict[str, Any], capture: Capture) -> StoredBody | None:
+    def _body(self, revisit: dict[str, Any], capture: CapturedUrl) -> JobBody | None:
         """Return the body that a revisit refers to: in all files of the import, else in the archive."""
         keys = [revisit["digest"], capture_key(revisit["origin"], revisit["seen"])]
         body = next((body for key in keys if key and (body := self.index.body(key))), None)
@@ -228,12 +228,12 @@ class Resolving:
             response = _in_the_archive(self.archive, self.folder, revisit, stack)
             return None if response is None else self._spooled(response, capture)
 
-    def _spooled(self, response: _Found, capture: Capture) -> StoredBody:
+    def _spooled(self, response: _Found, capture: CapturedUrl) -> JobBody:
         head = http_response.parse_head(response.head)
         assert head is not None  # it was read before
         position = self.spool.add(capture.url, capture.time, response.head, response.parts())
         mime = mimetype.declared_type(head.content_type)
-        return StoredBody(self.batch, position, response.size, head.document_status, mime, _sha1(response))
+        return JobBody(self.batch, position, response.size, head.document_status, mime, _sha1(response))
 
 
 def _place(revisit: dict[str, Any]) -> RecordPlace:

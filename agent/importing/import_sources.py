@@ -35,7 +35,7 @@ from pathlib import Path
 
 from agent.crawl.job_folder import named_after
 from agent.importing import httrack
-from agent.importing.foreign import Part, Report, Step, file_part, printable, shown
+from agent.importing.foreign import RecordRun, Report, Step, file_part, printable, shown
 from agent.importing.wacz_files import ZIP_MAGIC, Wacz
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
@@ -111,7 +111,7 @@ def _collection(path: Path) -> str:
 # == parts ============================================================================================================
 
 
-def parts_of(path: Path, name: str, report: Report, step: Step) -> Iterator[Part]:
+def parts_of(path: Path, name: str, report: Report, step: Step) -> Iterator[RecordRun]:
     """Yield the parts of the file `path`, which messages call `name`. Raises WebarcError if it has another format."""
     if is_mirror(path):
         yield from httrack.parts(path, name, report)
@@ -229,7 +229,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenSources:
     """The sources of an import; `remarks` tell which files were left out, `faults` which cannot be read."""
 
     sources: tuple[Source, ...]
@@ -237,7 +237,7 @@ class Chosen:
     faults: tuple[str, ...] = ()
 
 
-def chosen(paths: Sequence[Path], spool: Path, stack: ExitStack, progress: Progress = lambda *_: None) -> Chosen:
+def chosen(paths: Sequence[Path], spool: Path, stack: ExitStack, progress: Progress = lambda *_: None) -> ChosenSources:
     """Return the files with their hashes, each content once.
 
     Standard input is written to a file without a name in the folder `spool`, which is there until `stack` ends. A file
@@ -267,7 +267,7 @@ def chosen(paths: Sequence[Path], spool: Path, stack: ExitStack, progress: Progr
         if source.is_among(sources.keys() - {source.digest}):
             del sources[source.digest]
             remarks.append(f"{source.name} is left out: its WARC files are among the others")
-    return Chosen(tuple(sources.values()), tuple(remarks), tuple(f"{fault}; it is left out" for fault in faults))
+    return ChosenSources(tuple(sources.values()), tuple(remarks), tuple(f"{fault}; it is left out" for fault in faults))
 
 
 def files_of(paths: Sequence[Path], spool: Path, stack: ExitStack) -> tuple[Path, ...]:

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import IO, Any
 
-from agent.importing.foreign import Part, Report, Step, file_part, printable
+from agent.importing.foreign import RecordRun, Report, Step, file_part, printable
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.warc.bytestream import BOMB_FACTOR, BOMB_SIZE
 from webarcfs.warc.http_response import Digest, declared_digest
@@ -79,7 +79,7 @@ class Wacz:
         hexed = {digest.value.hex() for digest in known if digest is not None and digest.algorithm == "sha256"}
         return hexed if not self._inner and len(hexed) == len(self._files) else set()
 
-    def parts(self, report: Report, step: Step) -> Iterator[Part]:
+    def parts(self, report: Report, step: Step) -> Iterator[RecordRun]:
         """Yield each WARC file that is what its digest says; `report` has what is missing or is another."""
         for path in self._missing():
             report.losses.add(self._name, f"a file that {_PACKAGE} names is not in it", path)
@@ -97,7 +97,7 @@ class Wacz:
 
     def _parts_of(
         self, path: str, file: IO[bytes], report: Report, done: int, beat: Callable[[], None]
-    ) -> Iterator[Part]:
+    ) -> Iterator[RecordRun]:
         name, size = f"{self._name}/{path}", self._entries[path].file_size
         if path in self._files:
             yield file_part(file, size, name, report, before=done, crawl=self._name)

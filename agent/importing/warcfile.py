@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from agent.crawl import scope
-from agent.crawl.frontier import ImportIndex, StoredBody, UrlOutcome
+from agent.crawl.frontier import ImportIndex, JobBody, UrlOutcome
 from agent.crawl.vocabulary import (
     NOT_MODIFIED,
     PARTIAL_CONTENT,
@@ -31,8 +31,8 @@ from agent.crawl.vocabulary import (
     redirect_of,
 )
 from agent.importing.crawls import CrawlsBy, crawl_name, is_of_export, part_of
-from agent.importing.foreign import ForeignRecord, Part, Report, Spool, shown
-from agent.importing.import_captures import Capture, RecordPlace, capture_row, untaken_row
+from agent.importing.foreign import ForeignRecord, RecordRun, Report, Spool, shown
+from agent.importing.import_captures import CapturedUrl, RecordPlace, capture_row, untaken_row
 from agent.importing.import_sources import Source, parts_of
 from webarcfs.archive.config.settings import CrawlSettings
 from webarcfs.archive.model import url_lists
@@ -157,7 +157,7 @@ class WarcFileImport:
                 step(part.taken())
             self._keep_held()
 
-    def _crawl(self, source: Source, part: Part, warcinfo: bytes = b"") -> str:
+    def _crawl(self, source: Source, part: RecordRun, warcinfo: bytes = b"") -> str:
         """Return the name of the crawl of the records that follow a warcinfo record."""
         return crawl_name(
             self._crawls,
@@ -236,7 +236,7 @@ class _Reading:
         self.intake.losses.add(self.file, what, self._uri())
         self._leave_out(why)
 
-    def _capture(self) -> Capture | None:
+    def _capture(self) -> CapturedUrl | None:
         uri, date = self._uri(), self.record.fields.get("warc-date", "")
         try:
             url = canonical(uri)
@@ -256,12 +256,12 @@ class _Reading:
         elif "warc-segment-number" in self.record.fields:
             self._lose("a record in segments, which are not joined", Reason.SEGMENT)
         else:
-            return Capture(url, domain, time, nanoseconds_of(date))
+            return CapturedUrl(url, domain, time, nanoseconds_of(date))
         return None
 
     # -- responses and resources -----------------------------------------------------------------------------------
 
-    def _response(self, capture: Capture) -> None:
+    def _response(self, capture: CapturedUrl) -> None:
         raw = http_response.read_head(self.record)
         head = http_response.parse_head(raw)
         if head is None:
@@ -284,7 +284,7 @@ class _Reading:
         outcome = UrlOutcome(id=0, state=UrlState.DONE, status=status, size=size, mime=mime, note=note)
         self._store(capture, raw, head, outcome)
 
-    def _resource(self, capture: Capture) -> None:
+    def _resource(self, capture: CapturedUrl) -> None:
         """Import a body without a head; its head becomes a status line and its Content-Type (headers.http)."""
         kind = re.sub(r"[^\x20-\x7e]+", " ", self.record.fields.get("content-type", "application/octet-stream"))
         raw = f"HTTP/1.0 200 OK\r\nContent-Type: {kind}\r\n\r\n".encode("ascii")
@@ -300,7 +300,7 @@ class _Reading:
         )
         self._store(capture, raw, head, settled)
 
-    def _store(self, capture: Capture, raw: bytes, head: http_response.Head, settled: UrlOutcome) -> None:
+    def _store(self, capture: CapturedUrl, raw: bytes, head: http_response.Head, settled: UrlOutcome) -> None:
         settings = self.intake.settings
         if not self._archivable(settled.status):
             self._settle(capture, _with_target(settled, capture.url, head))
@@ -357,7 +357,7 @@ class _Reading:
         keys = (*sorted(digests), capture_key(capture.url, int(capture.time.timestamp())))
         self._settle(capture, settled, base32(plain.digest()), keys)
 
-    def _pass_over(self, capture: Capture, settled: UrlOutcome, error: BadBody) -> None:
+    def _pass_over(self, capture: CapturedUrl, settled: UrlOutcome, error: BadBody) -> None:
         if isinstance(error, TooBig):
             refused = replace(settled, state=UrlState.REFUSED, status=int(Status.QUOTA), note=str(error))
             return self._settle(capture, refused)
@@ -368,7 +368,7 @@ class _Reading:
             self.intake.remarks.add(self.file, "answers that did not come whole are passed over", capture.url)
         return self._settle(capture, replace(settled, state=UrlState.FAILED, status=int(status), note=str(error)))
 
-    def _settle(self, capture: Capture, settled: UrlOutcome, body: str = "", keys: Sequence[str] = ()) -> None:
+    def _settle(self, capture: CapturedUrl, settled: UrlOutcome, body: str = "", keys: Sequence[str] = ()) -> None:
         """Hold the outcome of the record, unless it is cut off; `body` is its digest, by `keys` revisits find it."""
         if not self.record.whole():
             return
@@ -376,7 +376,7 @@ class _Reading:
         row = capture_row(self.place, capture, settled, batch, body=body)
 
         def keep() -> None:
-            stored = StoredBody(batch, position, row.size, row.status, row.mime, row.content)
+            stored = JobBody(batch, position, row.size, row.status, row.mime, row.content)
             index.add_body(keys, stored)
             index.add_found(row)
 
@@ -392,7 +392,7 @@ class _Reading:
 
     # -- revisits ----------------------------------------------------------------------------------------------------
 
-    def _revisit(self, capture: Capture) -> None:
+    def _revisit(self, capture: CapturedUrl) -> None:
         fields = self.record.fields
         raw = http_response.read_head(self.record)
         head = http_response.parse_head(raw)

@@ -100,7 +100,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ExtractionRequest:
     """A body in a repository: git's ids of it and of headers.http; its MIME type; its language, if that is known."""
 
     repository: str
@@ -115,7 +115,7 @@ class Extraction(Generic[T]):
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        self._waiting: deque[tuple[T, Request]] = deque()
+        self._waiting: deque[tuple[T, ExtractionRequest]] = deque()
         self._read = bytearray()
 
     def __enter__(self) -> Extraction[T]:
@@ -124,7 +124,7 @@ class Extraction(Generic[T]):
     def __exit__(self, *_: object) -> None:
         self._end()
 
-    def texts(self, wanted: Iterable[tuple[T, Request]]) -> Iterator[tuple[T, Extracted]]:
+    def texts(self, wanted: Iterable[tuple[T, ExtractionRequest]]) -> Iterator[tuple[T, Extracted]]:
         """Yield each item with its text, in order."""
         for pair in wanted:
             self._waiting.append(pair)
@@ -134,7 +134,7 @@ class Extraction(Generic[T]):
         while self._waiting:
             yield self._next()
 
-    def _send(self, request: Request) -> None:
+    def _send(self, request: ExtractionRequest) -> None:
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", __spec__.name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -215,7 +215,7 @@ def main() -> None:
         resource.setrlimit(limit, (value, value))
     stores: dict[str, Repository] = {}
     for line in sys.stdin.buffer:
-        request = Request(**json.loads(line))
+        request = ExtractionRequest(**json.loads(line))
         used = resource.getrusage(resource.RUSAGE_SELF)
         seconds = int(used.ru_utime + used.ru_stime) + PROCESSOR
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.RLIM_INFINITY))
@@ -235,7 +235,7 @@ def main() -> None:
         _write(sys.stdout.buffer, json.dumps(asdict(extracted)).encode())
 
 
-def _text_of(store: Repository, request: Request) -> Extracted:
+def _text_of(store: Repository, request: ExtractionRequest) -> Extracted:
     """Return the text of a body. Raises Damaged if git cannot read it."""
     from webarcfs.content.extractors.extracting import extract  # noqa: PLC0415 # only this process needs them
 

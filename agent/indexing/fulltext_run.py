@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from agent.indexing.extraction import Extraction, Request
+from agent.indexing.extraction import Extraction, ExtractionRequest
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import captures
 from webarcfs.archive.index.captures import SourceSnapshot, SourceVersion
@@ -201,7 +201,9 @@ class _Run:
             self._writer.mark_snapshot(snapshot.tag)
         self._progress(domain, self._documents, self._documents)
 
-    def _wanted(self, domain: str, versions: Iterator[SourceVersion]) -> Iterator[tuple[SourceVersion, Request]]:
+    def _wanted(
+        self, domain: str, versions: Iterator[SourceVersion]
+    ) -> Iterator[tuple[SourceVersion, ExtractionRequest]]:
         """Yield the versions whose texts are to be read; put the others at once."""
         repository = str(self._archive.repository(domain))
         languages: dict[str, str] = {}
@@ -221,7 +223,7 @@ class _Run:
             else:
                 # The version that it replaced came before it: of one MIME type, the oldest come first.
                 language = languages.pop(version.path, "")
-                yield version, Request(repository, version.blob, version.head, version.mime_type, language)
+                yield version, ExtractionRequest(repository, version.blob, version.head, version.mime_type, language)
 
     def _put(self, domain: str, version: SourceVersion, text: Extracted) -> None:
         self._writer.put(

@@ -21,7 +21,7 @@ from agent.indexing import extraction
 from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.objects import TreeEntry
 from webarcfs.archive.git.repository import Commit, Repository
 from webarcfs.archive.index.links import ArchivedLink, LinksDatabase, PageChange
 from webarcfs.archive.index.sqlite_file import journal, remove
@@ -86,7 +86,7 @@ def _read_links(store: Repository, url: str, blob: str, head: str) -> Iterator[A
 
 def _changed(
     store: Repository, old: str | None, new: str | None, prefix: str
-) -> Iterator[tuple[str, dict[str, Entry]]]:
+) -> Iterator[tuple[str, dict[str, TreeEntry]]]:
     """Yield (path, entries now) of the ARCs whose data.xml differs between two trees. Equal subtrees are skipped."""
     before = {entry.name: entry for entry in store.entries(old)} if old else {}
     after = {entry.name: entry for entry in store.entries(new)} if new else {}
@@ -100,7 +100,7 @@ def _changed(
             yield from _changed(store, was.oid if was else None, now.oid if now else None, f"{prefix}{name}/")
 
 
-def _page(store: Repository, path: str, entries: dict[str, Entry]) -> tuple[str, str] | None:
+def _page(store: Repository, path: str, entries: dict[str, TreeEntry]) -> tuple[str, str] | None:
     """Return URL and body's blob of an ARC with an HTML page; None for other types, and for a damaged ARC."""
     document = entries.get(DATA_XML)
     data = next((entry for entry in entries.values() if not entry.is_tree and is_data_file(entry.name)), None)

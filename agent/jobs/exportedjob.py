@@ -27,7 +27,7 @@ from agent.indexing.recovery import catch_up_domain, catch_up_links
 from webarcfs.archive.additions.commit_additions import commit_additions, fold_in
 from webarcfs.archive.additions.placement import additions_since
 from webarcfs.archive.catalogue.catalogue import Catalogue, captures
-from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS, MAIN, PUBLICATIONS, SEEN, Commit, RefUpdate, Repository
@@ -252,7 +252,7 @@ def _complete_records(archive: Archive, tags: Sequence[CommitTag]) -> None:
             continue
         record, blob = catalogue.read(capture.job)
         new = [part for part in capture.parts if all(part.tag != other.tag for other in record.parts)]
-        if any(part.is_held for part in new) and record.state is State.RELEASED:
+        if any(part.is_held for part in new) and record.state is RecordState.RELEASED:
             _log.warning("%s is released, and lacks snapshots that were held: they stay closed", record.id)
         elif new:
             whole = record.complete and all(part.complete for part in new)

@@ -245,7 +245,7 @@ class Imported:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class ImportRequest:
     """The options of an import. `again`: files that were imported before, too; what the archive has is not doubled."""
 
     complete: bool = False
@@ -254,7 +254,7 @@ class Request:
     grouping: Grouping = field(default_factory=Grouping)
 
 
-_PLAIN = Request()
+_PLAIN = ImportRequest()
 
 
 def run(
@@ -262,7 +262,7 @@ def run(
     sources: Sequence[Source],
     publication: Publication,
     profile: Profile | None,
-    request: Request = _PLAIN,
+    request: ImportRequest = _PLAIN,
     *,
     stop: threading.Event | None = None,
     progress: Progress = lambda *_: None,
@@ -400,7 +400,7 @@ def tried(
     sources: Sequence[Source],
     publication: Publication,
     profile: Profile | None,
-    request: Request = _PLAIN,
+    request: ImportRequest = _PLAIN,
     *,
     stop: threading.Event | None = None,
     progress: Progress = lambda *_: None,
@@ -464,7 +464,7 @@ def _interrupted(archive: Archive, name: str) -> Path | None:
     return folder
 
 
-def _note_request(index: ImportIndex, sources: Sequence[Source], request: Request) -> None:
+def _note_request(index: ImportIndex, sources: Sequence[Source], request: ImportRequest) -> None:
     """Store the request: its files, and its options. An option given once stays set when the import is resumed."""
     with index.changes():
         if index.get(frontier.SOURCES) is None:

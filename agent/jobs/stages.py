@@ -33,9 +33,9 @@ from agent.crawl.frontier import FILTER_ERRORS, FilterFailure, FrontierUrl
 from agent.crawl.vocabulary import LinkKind, Reason, Result, UrlState, is_error_page
 from agent.crawl.wget import BatchFiles
 from agent.filters import Keep, chain
-from agent.pipeline.domain_run import Body, Document, DomainRun, TreeReader, replace
+from agent.pipeline.domain_run import Document, DocumentBody, DomainRun, TreeReader, replace
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.objects import TreeEntry
 from webarcfs.archive.git.repository import PUBLICATIONS
 from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.history.versions import is_arc
@@ -62,7 +62,7 @@ def unpack(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]:
 
 
 def _document(row: FrontierUrl, response: http_response.Response, run: DomainRun) -> Document | None:
-    body = Body(run.job.folder)
+    body = DocumentBody(run.job.folder)
     try:
         for part in decoding.body_of(response):
             body.write(part)
@@ -261,7 +261,7 @@ def _is_redirected_later(document: Document, run: DomainRun) -> bool:
     return later
 
 
-def _is_error(folder: Mapping[str, Entry], run: DomainRun) -> bool:
+def _is_error(folder: Mapping[str, TreeEntry], run: DomainRun) -> bool:
     """Whether the ARC holds an error page."""
     described = folder.get(DATA_XML)
     if described is None or not described.is_document:
@@ -269,7 +269,7 @@ def _is_error(folder: Mapping[str, Entry], run: DomainRun) -> bool:
     return is_error_page(data_xml.metadata(run.store.read(described.oid)).status)
 
 
-def _is_older(document: Document, folder: Mapping[str, Entry], run: DomainRun) -> bool:
+def _is_older(document: Document, folder: Mapping[str, TreeEntry], run: DomainRun) -> bool:
     """Return whether the ARC contains a later capture of another crawl; then it stays, and crawl.log notes that."""
     described = folder.get(DATA_XML)
     if described is None or described.is_tree:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agent.crawl import job_orders, job_state
 from agent.crawl.job_folder import is_import, publication_of
-from agent.crawl.job_orders import Order, Word
+from agent.crawl.job_orders import Order, OrderWord
 from agent.crawl.job_state import JobState
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
@@ -33,33 +33,39 @@ def find(archive: Archive, name: str) -> Path:
     raise NotFound(f"there is no open job {name}; there are: {there}")
 
 
-def words_for(known: JobState) -> tuple[Word, ...]:
+def words_for(known: JobState) -> tuple[OrderWord, ...]:
     """Return the orders that make sense for a job as it is now; the same for commands and forms."""
     if is_import(known.job):
         return ()
     if known.state is job_state.Phase.CONVERTING:
-        return (Word.DISCARD,)
+        return (OrderWord.DISCARD,)
     if known.held == job_state.Hold.DEADLINE:
-        return (Word.STOP, Word.DISCARD, Word.DEADLINE, Word.EXCLUDE)
-    return (Word.RESUME if known.held else Word.PAUSE, Word.STOP, Word.DISCARD, Word.DEADLINE, Word.EXCLUDE)
+        return (OrderWord.STOP, OrderWord.DISCARD, OrderWord.DEADLINE, OrderWord.EXCLUDE)
+    return (
+        OrderWord.RESUME if known.held else OrderWord.PAUSE,
+        OrderWord.STOP,
+        OrderWord.DISCARD,
+        OrderWord.DEADLINE,
+        OrderWord.EXCLUDE,
+    )
 
 
-def judged(known: JobState, word: str, values: tuple[str, ...]) -> tuple[Word, str]:
+def judged(known: JobState, word: str, values: tuple[str, ...]) -> tuple[OrderWord, str]:
     """Return the order that a person means, and its value. Raises UsageError for one that makes no sense."""
-    if word not in set(Word):
-        raise UsageError(f"{word} is no order; there are: {', '.join(Word)}")
-    wanted = Word(word)
-    most = 1 if wanted in (Word.DEADLINE, Word.EXCLUDE) else 0
+    if word not in set(OrderWord):
+        raise UsageError(f"{word} is no order; there are: {', '.join(OrderWord)}")
+    wanted = OrderWord(word)
+    most = 1 if wanted in (OrderWord.DEADLINE, OrderWord.EXCLUDE) else 0
     if len(values) != most:
-        what = {Word.DEADLINE: "a time", Word.EXCLUDE: "a host"}.get(wanted, "nothing")
+        what = {OrderWord.DEADLINE: "a time", OrderWord.EXCLUDE: "a host"}.get(wanted, "nothing")
         raise UsageError(f"{word} wants {what} behind it")
     if is_import(known.job):
         raise UsageError(f"{known.job} is an import, which takes no orders; the same command goes on with it")
-    if wanted is Word.DEADLINE:
+    if wanted is OrderWord.DEADLINE:
         return wanted, format_time(_time(values[0]))
-    if wanted is Word.EXCLUDE:
+    if wanted is OrderWord.EXCLUDE:
         return wanted, _host(values[0])
-    if wanted is Word.RESUME and known.held == job_state.Hold.DEADLINE:
+    if wanted is OrderWord.RESUME and known.held == job_state.Hold.DEADLINE:
         raise UsageError(f"its time is over: give it more by `deadline`, or `stop` or `discard` {known.job}")
     return wanted, ""
 

@@ -40,7 +40,7 @@ from webarcfs.archive.catalogue.record import (
     FieldNumber,
     Occasion,
     Record,
-    State,
+    RecordState,
     Value,
 )
 from webarcfs.archive.catalogue.workflow import (
@@ -48,8 +48,8 @@ from webarcfs.archive.catalogue.workflow import (
     TABLE,
     Decision,
     Progress,
-    Step,
     Way,
+    WorkflowStep,
     edited,
     judged,
     progress_of,
@@ -101,7 +101,7 @@ def decide(
     acting: Acting,
     reason: str = "",
     *,
-    expected: State | None = None,
+    expected: RecordState | None = None,
 ) -> Record:
     """Decide about a record; return it as it is then, with the step asked for that follows by itself.
 
@@ -116,12 +116,12 @@ def decide(
             who = f", by {last.by}" if last is not None else ""
             raise Busy(f"{record_id} is {record.state} by now, and not {expected} any more{who}; nothing was done")
         way = recording.of_record(archive, record)
-        verdict = judged(Step(decision), progress_of(record), way, person=acting.name, reason=reason)
+        verdict = judged(WorkflowStep(decision), progress_of(record), way, person=acting.name, reason=reason)
         if not verdict.is_allowed:
             raise StepRefused(f"{record.id}: {verdict.refused}")
         changed = with_status(workflow.apply_decision(record, decision, acting.name, reason), acting.name, now())
         catalogue.save(
-            [changed], acting.name, f"{record.id}: {TABLE[Step(decision)].event}", expected={record.id: blob}
+            [changed], acting.name, f"{record.id}: {TABLE[WorkflowStep(decision)].event}", expected={record.id: blob}
         )
         ask_next(archive, changed, way)
     return changed
@@ -246,7 +246,7 @@ def _saved(
 
 
 def must_allow(
-    record: Record, step: Step, way: Way, acting: Acting, *, again: bool = False, is_locked: bool = False
+    record: Record, step: WorkflowStep, way: Way, acting: Acting, *, again: bool = False, is_locked: bool = False
 ) -> None:
     """Raises StepRefused if a record does not allow a step now."""
     rights = None if acting.role is None else RIGHTS[acting.role]
@@ -256,7 +256,7 @@ def must_allow(
         raise StepRefused(f"{record.id}: {verdict.refused}")
 
 
-def ask(archive: Archive, record_id: str, step: Step, acting: Acting, *, again: bool = False) -> str:
+def ask(archive: Archive, record_id: str, step: WorkflowStep, acting: Acting, *, again: bool = False) -> str:
     """Ask for a step, durably; return the name of its folder. The agent takes it, or a command where none runs.
 
     Raises StepRefused if the record does not allow it, Busy if it was asked for already, NotFound.
@@ -320,15 +320,15 @@ def measure(archive: Archive, record_id: str, taken: Measure, acting: Acting) ->
     catalogue = Catalogue(archive)
     with running.locked(archive, record_id):
         record, blob = catalogue.read(record_id)
-        must_allow(record, Step.MEASURE, recording.of_record(archive, record), acting)
+        must_allow(record, WorkflowStep.MEASURE, recording.of_record(archive, record), acting)
         words = (taken.kind, taken.description, taken.software, taken.parameters)
         counted = record.text(FieldNumber.BYTES_CONVERTED) or record.text(FieldNumber.BYTES)
         size = counted if taken.size is None else str(taken.size)
         texts = (format_time(now()), acting.name, *words, size, taken.remarks)
         values = {74 + place: Value(text, acting.name, now()) for place, text in enumerate(texts) if text}
-        state = State.CHECKED if taken.readers_see and record.state is State.RELEASED else None
+        state = RecordState.CHECKED if taken.readers_see and record.state is RecordState.RELEASED else None
         changed = dataclasses.replace(record, measures=(*record.measures, values))
-        changed = changed.with_event(TABLE[Step.MEASURE].event, acting.name, taken.kind, state)
+        changed = changed.with_event(TABLE[WorkflowStep.MEASURE].event, acting.name, taken.kind, state)
         catalogue.save([changed], acting.name, f"{record.id}: measure", expected={record.id: blob})
     return changed
 
@@ -376,13 +376,13 @@ def enter(
         FieldNumber.PERSON: acting.name,
         FieldNumber.PATH: f"{archive.content.name}/{host}.git",
         FieldNumber.DOMAIN: host,
-        FieldNumber.STATUS: str(State.OPEN),
+        FieldNumber.STATUS: str(RecordState.OPEN),
     }
     record = Record(
         id=name,
         number=0,
         publication=publication,
-        state=State.OPEN,
+        state=RecordState.OPEN,
         occasion=occasion,
         release=publication_settings.release,
         closed_for="" if publication_settings.closed_for is None else str(publication_settings.closed_for),
@@ -390,7 +390,7 @@ def enter(
     record = record.with_values(texts, SYSTEM, now())
     if changes:
         record = dataclasses.replace(edited(record, dict(changes), acting.name, acting.role), events=())
-    record = record.with_event(TABLE[Step.NEW].event, acting.name, reason, State.OPEN)
+    record = record.with_event(TABLE[WorkflowStep.NEW].event, acting.name, reason, RecordState.OPEN)
     (saved,) = catalogue.save([record], acting.name, f"{name}: new", expected={name: None})
     return saved
 
@@ -407,12 +407,12 @@ def cancel(archive: Archive, record_id: str, acting: Acting, reason: str = "") -
     catalogue = Catalogue(archive)
     with running.locked(archive, record_id):
         record, blob = catalogue.read(record_id)
-        must_allow(record, Step.CANCEL, Way(), acting)
-        changed = record.with_event(TABLE[Step.CANCEL].event, acting.name, reason, State.CANCELLED)
-        texts: dict[int, str] = {FieldNumber.STATUS: str(State.CANCELLED)}
+        must_allow(record, WorkflowStep.CANCEL, Way(), acting)
+        changed = record.with_event(TABLE[WorkflowStep.CANCEL].event, acting.name, reason, RecordState.CANCELLED)
+        texts: dict[int, str] = {FieldNumber.STATUS: str(RecordState.CANCELLED)}
         if reason:
             texts[FieldNumber.REMARKS] = "; ".join(filter(None, (record.text(FieldNumber.REMARKS), reason)))
         changed = changed.with_values(texts, acting.name, now())
         catalogue.save([changed], acting.name, f"{record.id}: cancelled", expected={record.id: blob})
-        stepfolders.done(archive, step_folder(record.id, Step.CAPTURE))
+        stepfolders.done(archive, step_folder(record.id, WorkflowStep.CAPTURE))
     return changed

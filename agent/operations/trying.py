@@ -30,7 +30,7 @@ from webarcfs.archive.config.settings import AtDeadline, Profile, Publication
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.system import clocks
-from webarcfs.content.html_urls import Kind
+from webarcfs.content.html_urls import LinkPurpose
 
 #: URLs that are named of those that would be fetched.
 NAMED = 20
@@ -139,7 +139,7 @@ def _follow(job: Job, page: FrontierUrl, judges: tuple[Discovery, RobotsCache], 
         if link.url in known:
             continue
         known.add(link.url)
-        requisite = link.kind is Kind.REQUISITE and settings.page_requisites
+        requisite = link.kind is LinkPurpose.REQUISITE and settings.page_requisites
         kind = LinkKind.REQUISITE if requisite else LinkKind.LINK
         target = discovery.judged(link.url, kind, page.depth + (not requisite), page)
         with job.frontier.changes():  # another host's robots.txt may be noted as one to ask for

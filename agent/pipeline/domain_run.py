@@ -27,7 +27,7 @@ from typing import IO, Any
 
 from agent.crawl import frontier
 from agent.crawl.job_folder import Job
-from webarcfs.archive.git.objects import Entry, Names
+from webarcfs.archive.git.objects import Names, TreeEntry
 from webarcfs.archive.git.repository import Commit, Repository
 from webarcfs.archive.history import sequence
 from webarcfs.archive.model.arc_paths import data_name
@@ -43,7 +43,7 @@ IN_MEMORY = 1 << 20
 _CHUNK = 1 << 18
 
 
-class Body:
+class DocumentBody:
     """The decoded bytes of a document: written once, then read as often as needed."""
 
     def __init__(self, folder: Path) -> None:
@@ -97,7 +97,7 @@ class Document:
     url: str
     status: int
     head: Head
-    body: Body
+    body: DocumentBody
     captured: datetime
     folder: Path = field(repr=False)
     note: str = ""
@@ -106,7 +106,7 @@ class Document:
     arc: str = ""  # its path inside the domain
     data_name: str = ""
     # compare
-    stored: tuple[Entry, ...] | None = None  # the entries of its ARC's folder now; None if it does not exist
+    stored: tuple[TreeEntry, ...] | None = None  # the entries of its ARC's folder now; None if it does not exist
     nested: bool = False  # whether that folder contains folders
     unchanged: bool = False
     was_error: bool = False  # whether what the ARC holds is an error page
@@ -213,12 +213,12 @@ class TreeReader:
         self._folders: OrderedDict[str, Names] = OrderedDict()
         self._names = 0
 
-    def folder(self, path: str) -> dict[str, Entry] | None:
+    def folder(self, path: str) -> dict[str, TreeEntry] | None:
         """Return name → entry of the folder at `path`; None if it does not exist."""
         tree = self._tree(path)
         return None if tree is None else {entry.name: entry for entry in self._store.entries(tree)}
 
-    def find(self, path: str) -> Entry | None:
+    def find(self, path: str) -> TreeEntry | None:
         """Return the entry at `path`; None if it does not exist."""
         parent, _, name = path.rpartition("/")
         folder = self._kept(parent)

@@ -19,7 +19,7 @@ from webarcfs.archive.additions.commit_additions import commit_additions, fold_i
 from webarcfs.archive.additions.placement import additions_since
 from webarcfs.archive.config import directory
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.objects import TreeEntry
 from webarcfs.archive.git.repository import MAIN, PUBLICATIONS, RefUpdate
 from webarcfs.archive.git.writing import FastImport
 from webarcfs.archive.history import redirect_lists, sequence
@@ -142,7 +142,7 @@ class Publisher:
         importer.put(f"{document.arc}/{HEADERS}", document.head.raw)
         return Result.CHANGED if was_arc else Result.ADDED
 
-    def _remove_old(self, importer: FastImport, path: str, entry: Entry) -> None:
+    def _remove_old(self, importer: FastImport, path: str, entry: TreeEntry) -> None:
         """Remove an entry of a replaced ARC: its files and additions are removed, the ARCs inside it stay."""
         if entry.is_tree and leads_to_arcs(self._run.store, entry.oid):
             return

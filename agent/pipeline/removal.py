@@ -22,7 +22,7 @@ from itertools import islice
 from typing import Any
 
 from agent.pipeline.domain_run import DomainRun, TreeReader
-from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.objects import TreeEntry
 from webarcfs.archive.git.repository import PUBLICATIONS, Commit, Repository
 from webarcfs.archive.git.tree_stream import FILE, FOLDER
 from webarcfs.archive.history.versions import leads_to_arcs
@@ -38,7 +38,7 @@ _NOTES = "webarc-seen.json"
 _AT_ONCE = 1000
 
 
-def subset(store: Repository, tree: str, arcs: Iterator[tuple[str, bool]], redirects: Entry | None = None) -> str:
+def subset(store: Repository, tree: str, arcs: Iterator[tuple[str, bool]], redirects: TreeEntry | None = None) -> str:
     """Write the tree that contains only these ARCs of `tree`, and the lists of `redirects`; return its id.
 
     `arcs` yields (path, whether its folder contains folders), children directly after their folder. ARCs that are not
@@ -63,7 +63,7 @@ def seen_part(
     names: Iterable[str],
     arcs: Callable[[], Iterator[tuple[str, bool]]],
     *,
-    redirects: Entry | None = None,
+    redirects: TreeEntry | None = None,
 ) -> SeenTree:
     """Return the part of `tree` that `publication` saw: the ARCs `names`, each once, in any order; the rest as above.
 
@@ -143,7 +143,7 @@ class _Cursor:
 
 
 def _subset(  # noqa: PLR0917 # a recursion
-    store: Repository, tree: str, prefix: str, is_seen_arc: bool, cursor: _Cursor, redirects: Entry | None = None
+    store: Repository, tree: str, prefix: str, is_seen_arc: bool, cursor: _Cursor, redirects: TreeEntry | None = None
 ) -> str | None:
     """Return the seen part of the folder `prefix`, with `redirects`; None if nothing in it was seen."""
     whole = store.names(tree)
@@ -160,7 +160,7 @@ def _subset(  # noqa: PLR0917 # a recursion
         entry = whole.find(name)
         inner = _child(store, entry, f"{prefix}{name}", cursor)
         if inner is not None:
-            part.add(Entry(name, inner, True))
+            part.add(TreeEntry(name, inner, True))
             same = same and entry is not None and entry.oid == inner
     if same and len(part) == len(whole):
         return tree
@@ -176,7 +176,7 @@ class _Part:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: TreeEntry) -> None:
         """Add an entry; each name once."""
         # git's order: folders are sorted as if their names ended in a slash. No name contains a zero byte.
         name = os.fsencode(entry.name)
@@ -190,7 +190,7 @@ class _Part:
             yield b"%s %s\0%s" % ((FOLDER, name[:-1], oid) if name.endswith(b"/") else (FILE, name, oid))
 
 
-def _child(store: Repository, entry: Entry | None, path: str, cursor: _Cursor) -> str | None:
+def _child(store: Repository, entry: TreeEntry | None, path: str, cursor: _Cursor) -> str | None:
     """Return the seen part of one folder; move the cursor past all ARCs in it."""
     is_arc = cursor.path == path
     nested = cursor.nested

@@ -20,11 +20,11 @@ from enum import Enum, auto
 from itertools import groupby, islice
 from operator import itemgetter
 
-from agent.crawl.frontier import FrontierUrl, Meeting
+from agent.crawl.frontier import FrontierUrl, MetAnswer
 from agent.crawl.vocabulary import GONE, NOT_MODIFIED, WHOLE, LinkKind, Reason, Result, UrlState
 from agent.pipeline.domain_run import DomainRun, TreeReader
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.objects import TreeEntry
 from webarcfs.archive.git.repository import PUBLICATIONS, Repository
 from webarcfs.archive.git.writing import Rewriting
 from webarcfs.archive.history import redirect_lists
@@ -243,12 +243,12 @@ class _Lists:
         self._tree = tree
         self._stack = stack
         self._rewriting: Rewriting | None = None
-        self.last: Entry | None = None
+        self.last: TreeEntry | None = None
 
-    def put(self, place: str, now: Entry | None, lines: list[Redirect], known: Iterable[Entry | None]) -> None:
+    def put(self, place: str, now: TreeEntry | None, lines: list[Redirect], known: Iterable[TreeEntry | None]) -> None:
         """Replace the list `now` by these lines, or remove it; `known` are lists that git may have with these bytes."""
         raw = write_list(lines)
-        self.last = Entry(place, blob_id(raw), False) if raw else None
+        self.last = TreeEntry(place, blob_id(raw), False) if raw else None
         if self.last is None:
             if now is not None:
                 self._open().remove(place)
@@ -267,7 +267,7 @@ class _Lists:
         return self._tree if self._rewriting is None else self._rewriting.finish()
 
 
-def _list(store: Repository, place: str, entry: Entry | None, seen: Entry | None) -> _List:
+def _list(store: Repository, place: str, entry: TreeEntry | None, seen: TreeEntry | None) -> _List:
     old = {redirect.url: redirect for redirect in redirect_lists.lines(store, entry, place)}
     is_same = entry is not None and seen is not None and entry.oid == seen.oid
     return _List(place, old, frozenset(old) if is_same else redirect_lists.urls(store, seen))
@@ -308,7 +308,7 @@ def met_list_of(run: DomainRun, seen: str, redirects: MetColumn) -> bytes:
     return write(MetList(column(rows), redirects))
 
 
-def _metlists_joined(run: DomainRun, seen: str) -> Iterator[tuple[str, list[Meeting]]]:
+def _metlists_joined(run: DomainRun, seen: str) -> Iterator[tuple[str, list[MetAnswer]]]:
     """Yield each ARC of a tree, in order, with the answers that the crawl had for it unchanged; both are streams."""
     groups = groupby(run.job.frontier.met(run.domain), key=itemgetter(0))
     answered = next(groups, None)
@@ -330,7 +330,7 @@ class _Choice:
         self._run = run
         self._shelf = TreeReader(run.store, seen)
 
-    def of(self, arc: str, answers: Iterable[Meeting]) -> Met | None:
+    def of(self, arc: str, answers: Iterable[MetAnswer]) -> Met | None:
         """Return when the ARC was met: of several URLs at its place (`/` and `/index.html`) its own counts first."""
         meetings = [meeting for meeting in answers if not self._is_of_another_version(meeting)]
         if not meetings or all(meeting.is_duplicate for meeting in meetings):
@@ -341,7 +341,7 @@ class _Choice:
         first = meetings[0]
         return Met(int(parse_time(first.captured).timestamp()), spelling_of(first.url))
 
-    def _is_of_another_version(self, answer: Meeting) -> bool:
+    def _is_of_another_version(self, answer: MetAnswer) -> bool:
         """Whether "not modified" may have been said of a version that another crawl has replaced meanwhile."""
         later = self._run.later.begun
         return bool(later) and answer.status == NOT_MODIFIED and str(self._meta(answer.arc).commit_tag) in later

@@ -175,7 +175,7 @@ def summary(
         "bytes": account.bytes,
         "arcs": {key: sum(part["arcs"][key] for part in parts) for key in ARC_COUNTS},
         "redirects": {key: sum(part.get("redirects", {}).get(key, 0) for part in parts) for key in REDIRECT_COUNTS},
-        "orders": job_orders.told(job.folder),
+        "orders": job_orders.describe_orders(job.folder),
         "filter_errors": account.filter_errors,
     }
 

@@ -33,7 +33,7 @@ from agent.crawl.job_state import JobState, Phase
 from agent.service import scheduler
 from agent.service.scheduler import History, Past
 from agent.service.worker import End
-from webarcfs.archive.catalogue.workflow import Step
+from webarcfs.archive.catalogue.workflow import WorkflowStep
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
 from webarcfs.archive.model.errors import Busy, Damaged
@@ -147,8 +147,8 @@ class StepRunner:
         """Handle steps that have ended, and begin those that are due."""
         self.take_ended()
         for name in self._due():
-            is_capture = _step(name) == Step.CAPTURE
-            running = sum((_step(child_name) == Step.CAPTURE) == is_capture for child_name in self.children)
+            is_capture = _step(name) == WorkflowStep.CAPTURE
+            running = sum((_step(child_name) == WorkflowStep.CAPTURE) == is_capture for child_name in self.children)
             if running < (_CAPTURES if is_capture else _AT_ONCE):
                 self.children.start(name, "-m", "agent.steps.worker", str(self._archive.root), name)
 

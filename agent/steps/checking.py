@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agent.crawl import scope
-from agent.crawl.scope import EXCLUDED, EXCLUDED_HOST, Scope
+from agent.crawl.scope import EXCLUDED, EXCLUDED_HOST, CrawlScope
 from agent.crawl.vocabulary import LinkKind
 from agent.indexing import fulltext
 from agent.steps import converting, plugin
 from agent.steps.context import Snapshot, StepContext, StepResult
-from webarcfs.archive.catalogue.record import Event, FieldNumber, Record, State
-from webarcfs.archive.catalogue.workflow import CHECKING, LOOKED, TABLE, Step, progress_of, with_status
+from webarcfs.archive.catalogue.record import Event, FieldNumber, Record, RecordState
+from webarcfs.archive.catalogue.workflow import CHECKING, LOOKED, TABLE, WorkflowStep, progress_of, with_status
 from webarcfs.archive.config.settings import Publication, ReferencePage
 from webarcfs.archive.index import links
 from webarcfs.archive.index.captures import CaptureRow
@@ -123,7 +123,7 @@ def _is_expected(publication: Publication, expects: str, url: str, target: str) 
 
 
 def _is_left_out(publication: Publication, url: str) -> bool:
-    bounds = Scope(
+    bounds = CrawlScope(
         hosts=frozenset({scope.domain_in(url)}),
         exclude=publication.exclude_hosts,
         left_out=tuple(exclusion.match for exclusion in publication.exclude),
@@ -232,8 +232,8 @@ def looked(record: Record, page: ReferencePage, wait: Sequence[ReferencePage], p
     changed = changed.with_event(LOOKED, person, outcome.told)
     if len(wait) > 1:
         return changed
-    state = None if record.state is State.RELEASED else State.CHECKED
-    checked = changed.with_event(TABLE[Step.CHECK].event, person, _BETWEEN.join(_faults(changed.events)), state)
+    state = None if record.state is RecordState.RELEASED else RecordState.CHECKED
+    checked = changed.with_event(TABLE[WorkflowStep.CHECK].event, person, _BETWEEN.join(_faults(changed.events)), state)
     return with_status(checked, person, now())
 
 

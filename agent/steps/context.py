@@ -16,7 +16,7 @@ from pathlib import Path
 
 from agent.catalogue.stepfolders import AskedStep, folder_of
 from agent.indexing import extraction
-from webarcfs.archive.catalogue.record import OWN, Part, Record
+from webarcfs.archive.catalogue.record import OWN, CrawlPart, Record
 from webarcfs.archive.catalogue.workflow import Way
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
@@ -104,12 +104,12 @@ class Clock:
         return f"{time.monotonic() - self._since:.0f} s"
 
 
-def pages_of(archive: Archive, part: Part) -> Iterator[CaptureRow]:
+def pages_of(archive: Archive, part: CrawlPart) -> Iterator[CaptureRow]:
     """Yield the HTML documents of a record on a domain, in order of path: those that its publication saw."""
     return (row for row in documents_of(archive, part) if row.mime_type in text.HTML_TYPES)
 
 
-def documents_of(archive: Archive, part: Part) -> Iterator[CaptureRow]:
+def documents_of(archive: Archive, part: CrawlPart) -> Iterator[CaptureRow]:
     """Yield the documents of a record on a domain, in order of path."""
     store = Repository(archive.repository(part.tag.domain))
     tree = tree_of(archive, part)
@@ -120,7 +120,7 @@ def documents_of(archive: Archive, part: Part) -> Iterator[CaptureRow]:
                 yield row
 
 
-def tree_of(archive: Archive, part: Part) -> str:
+def tree_of(archive: Archive, part: CrawlPart) -> str:
     """Return the tree that a record's publication saw on a domain; where only its own ARCs count, the whole one."""
     store = Repository(archive.repository(part.tag.domain))
     return part.seen if part.seen and part.seen != OWN else versions.tree_of(store, part.tag)
@@ -176,7 +176,7 @@ class Snapshot:
         base = outlinks.base_of((body,), charset) if outlinks.may_have_base(body) else ""
         return list(outlinks.anchors_of((body,), document.url, charset, base))
 
-    def _part(self, domain: str) -> Part | None:
+    def _part(self, domain: str) -> CrawlPart | None:
         """Return what is newest of a domain: an import may have several snapshots of one."""
         return next((part for part in reversed(self.record.parts) if part.tag.domain == domain), None)
 

@@ -43,7 +43,7 @@ from xml.parsers import expat
 
 from agent.indexing import extraction
 from agent.steps.context import Clock, StepContext, StepResult, pages_of
-from webarcfs.archive.catalogue.record import FieldNumber, Part
+from webarcfs.archive.catalogue.record import CrawlPart, FieldNumber
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import ErrorPageMark, LeavingRule
 from webarcfs.archive.git.repository import FORMS, RefUpdate, Repository
@@ -200,7 +200,7 @@ _BETWEEN_LOOKS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class TidyMessage:
     """What Tidy says about a place in a page. A warning was mended, an error was not."""
 
     line: int
@@ -215,7 +215,7 @@ class Tidied:
 
     xhtml: bytes = b""
     failed: str = ""
-    messages: tuple[Message, ...] = ()
+    messages: tuple[TidyMessage, ...] = ()
     warnings: int = 0
     errors: int = 0
 
@@ -423,15 +423,15 @@ def _read(path: Path) -> bytes:
         return b""
 
 
-def _messages(output: bytes) -> tuple[tuple[Message, ...], dict[str, int]]:
+def _messages(output: bytes) -> tuple[tuple[TidyMessage, ...], dict[str, int]]:
     """Return the first messages, errors before warnings where there are too many, and the counts by level."""
     counts: dict[str, int] = {}
-    kept: list[Message] = []
+    kept: list[TidyMessage] = []
     for match in _MESSAGE.finditer(output):
         level = match[3].decode("ascii", "replace").lower()
         counts[level] = counts.get(level, 0) + 1
         if len(kept) < MOST_MESSAGES or level == "error":
-            kept.append(Message(int(match[1]), int(match[2]), level, match[4].decode("utf-8", "replace")))
+            kept.append(TidyMessage(int(match[1]), int(match[2]), level, match[4].decode("utf-8", "replace")))
     if len(kept) > MOST_MESSAGES:
         kept.sort(key=lambda message: message.level != "error")
         kept = kept[:MOST_MESSAGES]
@@ -673,7 +673,7 @@ def _tool(step: StepContext) -> Converter | None:
         return None
 
 
-def _count(step: StepContext, part: Part, rules: Rules, counts: _Counts) -> None:
+def _count(step: StepContext, part: CrawlPart, rules: Rules, counts: _Counts) -> None:
     """Count pages, error pages and forms; each body is read once ever for the same rules."""
     known = Forms(step.archive, part.tag.domain, FACTS, rules.settings)
     store = Repository(step.archive.repository(part.tag.domain))
@@ -715,7 +715,7 @@ def _links(step: StepContext) -> tuple[dict[int, str], str]:
     return dict(zip(_OF_LINKS, map(str, total), strict=True)), remark
 
 
-def _figures(step: StepContext, part: Part) -> Figures:
+def _figures(step: StepContext, part: CrawlPart) -> Figures:
     """Return the counts of links on a domain: of the pages that the publication saw."""
     if not part.seen:
         return figures(step.archive, part.tag, _LINKS_SECONDS)
@@ -727,7 +727,7 @@ def _figures(step: StepContext, part: Part) -> Figures:
 class _Xhtml:
     """Makes the XHTML of a record's pages on one domain."""
 
-    def __init__(self, step: StepContext, part: Part, tool: Converter, counts: _Counts, report: _Report) -> None:
+    def __init__(self, step: StepContext, part: CrawlPart, tool: Converter, counts: _Counts, report: _Report) -> None:
         self._step, self._part, self._tool = step, part, tool
         self._counts, self._report = counts, report
         self._forms = Forms(step.archive, part.tag.domain, XHTML, tool.settings)
@@ -822,7 +822,7 @@ class _Report:
         messages = [asdict(message) for message in result.messages]
         row = {"url": url, "converted": not result.failed, "failed": result.failed, "messages": messages}
         self._table.write(json.dumps(row, ensure_ascii=False) + "\n")
-        shown = result.messages or ((Message(0, 0, "error", result.failed),) if result.failed else ())
+        shown = result.messages or ((TidyMessage(0, 0, "error", result.failed),) if result.failed else ())
         for message in shown:
             self._lines += 1
             if self._lines <= _MOST_LINES:

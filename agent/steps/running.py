@@ -36,12 +36,12 @@ from agent.steps.context import Clock, Progress, StepContext, StepResult
 from agent.steps.converting import convert
 from webarcfs import __version__
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import BY_NUMBER, FieldNumber, Occasion, Record, State
+from webarcfs.archive.catalogue.record import BY_NUMBER, FieldNumber, Occasion, Record, RecordState
 from webarcfs.archive.catalogue.workflow import (
     CHECKING,
     TABLE,
     Decision,
-    Step,
+    WorkflowStep,
     apply_decision,
     judged,
     progress_of,
@@ -194,12 +194,12 @@ def _count(step: StepContext) -> StepResult:
 
 
 #: What is done in each step; a capture is a job, and a release a decision.
-_WORK: Mapping[Step, Callable[[StepContext], StepResult]] = {
-    Step.COUNT: _count,
-    Step.CONVERT: convert,
-    Step.INDEX: index,
-    Step.CHECK: check,
-    Step.BACKUP: back_up,
+_WORK: Mapping[WorkflowStep, Callable[[StepContext], StepResult]] = {
+    WorkflowStep.COUNT: _count,
+    WorkflowStep.CONVERT: convert,
+    WorkflowStep.INDEX: index,
+    WorkflowStep.CHECK: check,
+    WorkflowStep.BACKUP: back_up,
 }
 
 
@@ -216,7 +216,7 @@ def run_step(
     folder goes), Interrupted, and what the step raises: then the folder stays for the next try.
     """
     record_id, step = step_of(name) or ("", "")
-    if step == Step.CAPTURE:
+    if step == WorkflowStep.CAPTURE:
         asked = stepfolders.load(archive, name)
         return None if asked is None else _captured(archive, asked, stop, progress)
     with locked(archive, record_id):
@@ -281,7 +281,7 @@ def _of(archive: Archive, record: str) -> list[str]:
 
 def _captured(archive: Archive, asked: AskedStep, stop: threading.Event | None, progress: Progress) -> Record | None:
     record, _ = Catalogue(archive).read(asked.record)
-    if record.state is State.OPEN:
+    if record.state is RecordState.OPEN:
         capture(archive, record, stop or threading.Event(), progress, by=asked.by)
         record, _ = Catalogue(archive).read(asked.record)
     stepfolders.done(archive, asked.folder)
@@ -304,7 +304,7 @@ def _done(how: _How, catalogue: Catalogue, record: Record, asked: AskedStep) -> 
     if not verdict.is_allowed:
         raise StepRefused(f"{record.id}: {verdict.refused}")
     who = asked.by or SYSTEM
-    if asked.step is Step.RELEASE:
+    if asked.step is WorkflowStep.RELEASE:
         return _saved(catalogue, record, asked, lambda current: apply_decision(current, Decision.RELEASE, who, ""))
     context = StepContext(
         archive=how.archive,

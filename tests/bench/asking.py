@@ -29,7 +29,7 @@ from webarcfs.archive.history.sequence import Feed
 from webarcfs.archive.index.database import Database, DocumentChange
 from webarcfs.archive.index.query import ask
 from webarcfs.archive.model import arc_paths
-from webarcfs.archive.model.metadata import COMMITTER, CommitTag, CrawlMessage, Message, MetaData, format_time
+from webarcfs.archive.model.metadata import COMMITTER, CommitMessage, CommitTag, CrawlMessage, MetaData, format_time
 from webarcfs.archive.repair import repacking
 
 SNAPSHOTS = 20
@@ -112,7 +112,7 @@ def _fill(path: Path, documents: int) -> None:
                 rows += len(numbers)
                 tag, sequence = _tag(domain, snapshot), snapshot * _DOMAINS + domain + 1
                 trailers = (("Publication", "bench"), ("Complete", "yes"), ("Sequence", str(sequence)))
-                database.record(Message(tag, trailers), (_change(number, snapshot) for number in numbers))
+                database.record(CommitMessage(tag, trailers), (_change(number, snapshot) for number in numbers))
         assert rows == database.count_versions()
     size, spent = path.stat().st_size, time.process_time() - begun
     print(

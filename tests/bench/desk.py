@@ -23,7 +23,7 @@ from agent.crawl.job_state import JobState, Phase
 from tests.support import archives, desks
 from tests.support.desks import Client, ServedDesk
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import Part, Record, State, Value
+from webarcfs.archive.catalogue.record import CrawlPart, Record, RecordState, Value
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.sqlite_file import SqliteFile
 from webarcfs.archive.model.metadata import CommitTag, compact_time, parse_time
@@ -87,13 +87,13 @@ def _record(number: int, publications: int) -> Record:
         23: str(1000 + number), 25: "html 900, png 100", 34: "yes",
     }  # fmt: skip
     made = Record(
-        id=f"{compact_time(when)}-{name}", number=0, publication=name, state=State.COUNTED, release="by-hand",
+        id=f"{compact_time(when)}-{name}", number=0, publication=name, state=RecordState.COUNTED, release="by-hand",
         complete=number % 7 > 0, title=Value(f"Internet: {name}"),
         values={key: Value(text) for key, text in values.items()},
-        parts=(Part(CommitTag(when, f"www.{name}.example.org"), True, "", True),),
+        parts=(CrawlPart(CommitTag(when, f"www.{name}.example.org"), True, "", True),),
     )  # fmt: skip
-    state = (State.RELEASED, State.COUNTED, State.REJECTED)[number % 3]
-    return made.with_event("captured", "webarcfs", "", State.COUNTED).with_event("looked at", "x", "", state)
+    state = (RecordState.RELEASED, RecordState.COUNTED, RecordState.REJECTED)[number % 3]
+    return made.with_event("captured", "webarcfs", "", RecordState.COUNTED).with_event("looked at", "x", "", state)
 
 
 def pages(served: ServedDesk, record: str) -> Iterator[tuple[str, tuple[float, int]]]:

@@ -91,7 +91,11 @@ def main(archive: str, file: str, result: str) -> None:
         setattr(Publisher, name, _counted(getattr(Publisher, name), spent))
     sources = sources_of([Path(file)])
     importjob.run(
-        Archive(Path(archive)), sources, Publication(name="bench", urls=()), None, importjob.Request(complete=True)
+        Archive(Path(archive)),
+        sources,
+        Publication(name="bench", urls=()),
+        None,
+        importjob.ImportRequest(complete=True),
     )
     git = resource.getrusage(resource.RUSAGE_CHILDREN)  # nobody else begins a process
     Path(result).write_text(json.dumps(sum(spent) + git.ru_utime + git.ru_stime), "utf-8")

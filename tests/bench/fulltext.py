@@ -25,10 +25,10 @@ from pathlib import Path
 from tantivy import Query
 
 from agent.indexing import fulltext
-from agent.indexing.extraction import Extraction, Request
+from agent.indexing.extraction import Extraction, ExtractionRequest
 from agent.indexing.recovery import catch_up
 from tests.support import archives
-from webarcfs.access.access_rules import Snapshot, Standing
+from webarcfs.access.access_rules import Standing, VisibleSnapshot
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import captures
 from webarcfs.archive.index.captures import SourceVersion
@@ -132,7 +132,7 @@ def _used() -> float:
 
 def _into_fts5(archive: Archive, path: Path) -> None:
     wanted = (
-        (each, Request(str(archive.repository(_DOMAIN)), each.blob, each.head, each.mime_type))
+        (each, ExtractionRequest(str(archive.repository(_DOMAIN)), each.blob, each.head, each.mime_type))
         for each in captures.every_version(archive.database)
     )
     with closing(sqlite3.connect(path)) as connection, Extraction[SourceVersion]() as extraction:
@@ -267,7 +267,7 @@ def _ask_both(words: _Words, ours: Path, theirs: Path) -> None:
     print(f"  opened in                        {(time.perf_counter() - begun) * 1000:9.1f} ms")
     held = Shown({
         f"d{number}.example.org": [
-            Snapshot(_seq(each), "p", Standing.HIDDEN if each == _SNAPSHOTS - 1 else Standing.OPEN)
+            VisibleSnapshot(_seq(each), "p", Standing.HIDDEN if each == _SNAPSHOTS - 1 else Standing.OPEN)
             for each in range(_SNAPSHOTS)
         ] for number in range(_DOMAINS)
     })  # fmt: skip

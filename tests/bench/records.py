@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from tests.bench.crawl import agent, own_archive
 from tests.bench.measure import cost
 from webarcfs.archive.catalogue.catalogue import Catalogue, opened
-from webarcfs.archive.catalogue.record import Part, Record, State
+from webarcfs.archive.catalogue.record import CrawlPart, Record, RecordState
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CET, CommitTag, compact_time, format_time
 
@@ -43,8 +43,8 @@ def records() -> None:
 def _record(number: int) -> Record:
     time = _FIRST + timedelta(hours=number)
     name = f"{compact_time(time)}-p{number % 10}"
-    part = Part(CommitTag(time, "www.example.org"), True)
-    record = Record(id=name, number=0, publication=f"p{number % 10}", state=State.RELEASED, parts=(part,))
+    part = CrawlPart(CommitTag(time, "www.example.org"), True)
+    record = Record(id=name, number=0, publication=f"p{number % 10}", state=RecordState.RELEASED, parts=(part,))
     return record.with_values({1: name, 7: format_time(time), 22: "10", 23: "1"}, "bench", time)
 
 

@@ -16,12 +16,12 @@ from warcio.warcwriter import WARCWriter
 from tests.support.archives import FIRST, arc, metadata, store_of
 from tests.support.indexing import change
 from webarcfs.archive.catalogue.catalogue import Catalogue, opened
-from webarcfs.archive.catalogue.record import Event, Part, Record, State, Value
+from webarcfs.archive.catalogue.record import CrawlPart, Event, Record, RecordState, Value
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import MAIN, RefUpdate
 from webarcfs.archive.history.sequence import Feed
 from webarcfs.archive.index.database import Database
-from webarcfs.archive.model.metadata import COMMITTER, CommitTag, CrawlMessage, Message, compact_time, format_time
+from webarcfs.archive.model.metadata import COMMITTER, CommitMessage, CommitTag, CrawlMessage, compact_time, format_time
 from webarcfs.archive.repair import repacking
 
 #: Folders of real pages (python3.11-doc, postgresql-doc-15, debian-handbook), and the sizes of those that are taken.
@@ -129,10 +129,13 @@ def save_records(archive: Archive, tags: Sequence[CommitTag], publication: str) 
 def _record(tag: CommitTag, publication: str) -> Record:
     """A record with as much in it as one that was counted, indexed and released has."""
     name, time = job_of(tag, publication), tag.crawl_time
-    events = tuple(Event(each, time, "bench", state=each) for each in (State.COUNTED, State.INDEXED, State.RELEASED))
+    events = tuple(
+        Event(each, time, "bench", state=each)
+        for each in (RecordState.COUNTED, RecordState.INDEXED, RecordState.RELEASED)
+    )
     record = Record(
-        id=name, number=0, publication=publication, state=State.RELEASED, complete=True,
-        title=Value(f"Internet: {tag.domain}"), parts=(Part(tag, True),), events=events,
+        id=name, number=0, publication=publication, state=RecordState.RELEASED, complete=True,
+        title=Value(f"Internet: {tag.domain}"), parts=(CrawlPart(tag, True),), events=events,
     )  # fmt: skip
     said = dict.fromkeys((14, 15, 17, 18, 24, 29, 37, 38, 39, 40, 41, 42, 44, 46, 50, 51, 55, 58, 67, 68), "17")
     said |= dict.fromkeys((31, 34, 35, 53, 60, 65), format_time(time))
@@ -144,7 +147,7 @@ def _record(tag: CommitTag, publication: str) -> Record:
 
 def index_urls(archive: Archive, tag: CommitTag, count: int) -> None:
     """Record so many URLs of a snapshot, the newest one, in webarc.db; git has none of them."""
-    message = Message(tag, (("Publication", "urls"), ("Complete", "yes"), ("Sequence", str(_published(archive)))))
+    message = CommitMessage(tag, (("Publication", "urls"), ("Complete", "yes"), ("Sequence", str(_published(archive)))))
 
     def changes() -> Iterator[object]:
         for number in range(count):

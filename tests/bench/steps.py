@@ -21,7 +21,7 @@ from agent.steps.running import run_step
 from tests.support import archives
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import Record
-from webarcfs.archive.catalogue.workflow import Step
+from webarcfs.archive.catalogue.workflow import WorkflowStep
 from webarcfs.archive.config.directory import Archive
 
 _DOCS = Path("/usr/share/doc")
@@ -67,7 +67,7 @@ def _converted(archive: Archive) -> tuple[Record, float]:
     catch_up_records(archive)
     catalogue = Catalogue(archive)
     record, _ = catalogue.read(next(catalogue.ids("test")))
-    asked = stepfolders.ask(archive, record, Step.CONVERT, by="bench")
+    asked = stepfolders.ask(archive, record, WorkflowStep.CONVERT, by="bench")
     begun = time.monotonic()
     run_step(archive, asked.folder)
     return catalogue.read(record.id)[0], time.monotonic() - begun

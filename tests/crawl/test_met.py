@@ -31,7 +31,7 @@ from webarcfs.archive.history import redirect_lists, sequence, versions
 from webarcfs.archive.index.captures import CaptureIndex
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.model.errors import Busy
-from webarcfs.archive.model.metadata import CommitTag, Message, from_epoch, parse_time
+from webarcfs.archive.model.metadata import CommitMessage, CommitTag, from_epoch, parse_time
 from webarcfs.archive.model.url_lists import HTTP, INDEX, Met, write
 
 pytestmark = pytest.mark.crawl
@@ -45,7 +45,7 @@ def tag_of(outcome: JobOutcome, domain: str = "") -> CommitTag:
     return next(tag for tag in tags if not domain or tag.domain == domain)
 
 
-def message(archive: Archive, tag: CommitTag) -> Message:
+def message(archive: Archive, tag: CommitTag) -> CommitMessage:
     store = Repository(archive.repository(tag.domain))
     crawl_commit = sequence.crawl_commit(store, str(store.ref(tag.ref)))
     assert crawl_commit is not None

@@ -20,7 +20,7 @@ from tests.support.imports import imported
 from tests.support.site import Site
 from webarcfs.archive.catalogue import record_xml
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import Record, State
+from webarcfs.archive.catalogue.record import Record, RecordState
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import versions
@@ -59,7 +59,7 @@ def test_each_capture_has_a_record(archive: Archive, site: Site) -> None:
     one, two = _records(archive)
     assert [each.id for each in (one, two)] == [first.job, second.job]
     assert [(each.number, each.state, each.complete) for each in (one, two)] == [
-        (1, State.RELEASED, True), (2, State.COUNTED, True),
+        (1, RecordState.RELEASED, True), (2, RecordState.COUNTED, True),
     ]  # fmt: skip
     assert _is_counted(archive, one) and _is_counted(archive, two)
     assert [one.text(24), two.text(24)] == ["2", "0"]
@@ -97,7 +97,7 @@ def test_settings_describe_the_records(archive: Archive, site: Site) -> None:
     assert run_command("crawl", "--publication", "pub", "--archive", archive.root, "--private-addresses").code == 0
     (record,) = _records(archive)
     assert [record.text(number) for number in (2, 3, 4)] == ["5100", "Press office", "Sites"]
-    assert (record.release, record.closed_for, record.state) == ("automatic", "30 years", State.RELEASED)
+    assert (record.release, record.closed_for, record.state) == ("automatic", "30 years", RecordState.RELEASED)
 
 
 def test_records_of_a_hundred_older_captures_are_made_from_git_alone(archive: Archive) -> None:

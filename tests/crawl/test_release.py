@@ -18,7 +18,7 @@ from tests.support.crawls import crawl, run_command
 from tests.support.imports import import_files, killed_in
 from tests.support.site import Site
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import Record, State
+from webarcfs.archive.catalogue.record import Record, RecordState
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import format_time
 from webarcfs.client import WebarchiveClient
@@ -60,7 +60,11 @@ def test_a_held_crawl_of_two_hosts_is_hidden_until_all_of_it_is_released(archive
     assert len(list(archive.domains())) == 1 and _shown(archive) == set() and _records(archive) == {}
     outcome = crawl(archive, "http://a.example/", **how)
     (record,) = _records(archive).values()
-    assert record.id == outcome.job and record.state is State.COUNTED and record.domains == ("a.example", "b.example")
+    assert (
+        record.id == outcome.job
+        and record.state is RecordState.COUNTED
+        and record.domains == ("a.example", "b.example")
+    )
     assert _shown(archive) == set()
     _release(archive, record.id)
     assert {path for _, path in _shown(archive)} == {"/a.example/index.html", "/b.example/index.html"}
@@ -79,14 +83,14 @@ def test_an_automatic_crawl_is_visible_as_the_mount_shows_it(archive: Archive, s
     shutil.rmtree(next(archive.jobs.iterdir()))  # its folder is lost, and so is all that only the job knew
     assert catch_up_records(archive) == 1
     (record,) = _records(archive).values()
-    assert record.state is State.RELEASED and len(record.parts) == 2 and not record.text(29)
+    assert record.state is RecordState.RELEASED and len(record.parts) == 2 and not record.text(29)
 
 
 def test_a_job_that_published_nothing_leaves_an_empty_record(archive: Archive, site: Site) -> None:
     """R3: a line for people, never for readers."""
     crawl(archive, site.url("/missing"), name="none")
     (record,) = _records(archive).values()
-    assert record.state is State.EMPTY and record.parts == ()
+    assert record.state is RecordState.EMPTY and record.parts == ()
     with WebarchiveClient(archive.root, reader="") as client:
         assert list(client.records()) == []
     assert "none" in run_command("record", "list", "--archive", archive.root).out
@@ -145,8 +149,8 @@ def test_what_was_said_when_a_job_began_holds_until_somebody_decides(archive: Ar
         done = run_command("crawl", "--publication", "pub", "--private-addresses", "--archive", archive.root)
         assert done.code == 0, done.err
     newer, older = Catalogue(archive).records()
-    assert (older.release, older.closed_for, older.state) == ("by-hand", "1 day", State.COUNTED)
-    assert (newer.release, newer.closed_for, newer.state) == ("automatic", "", State.RELEASED)
+    assert (older.release, older.closed_for, older.state) == ("by-hand", "1 day", RecordState.COUNTED)
+    assert (newer.release, newer.closed_for, newer.state) == ("automatic", "", RecordState.RELEASED)
     _release(archive, older.id)
     assert Catalogue(archive).read(older.id)[0].closed_for == "1 day"
     assert {tag for tag, _ in _shown(archive)} == {str(newer.parts[0].tag)}  # the older one is closed for a day
@@ -163,4 +167,4 @@ def test_when_checked_releases_what_is_complete(archive: Archive, site: Site) ->
     part = crawl(archive, site.url(), name="pub", release="when-checked", max_total_size=6_000)
     records = _records(archive)
     assert whole.complete and not part.complete
-    assert [records[each.job].state for each in (whole, part)] == [State.RELEASED, State.COUNTED]
+    assert [records[each.job].state for each in (whole, part)] == [RecordState.RELEASED, RecordState.COUNTED]

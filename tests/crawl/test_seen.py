@@ -18,7 +18,7 @@ from tests.support.site import Site
 from webarcfs.archive.config.directory import LAYOUT, Archive, layout_of
 from webarcfs.archive.git.repository import SEEN, RefUpdate, Repository
 from webarcfs.archive.history import sequence, versions
-from webarcfs.archive.model.metadata import CommitTag, Message
+from webarcfs.archive.model.metadata import CommitMessage, CommitTag
 
 pytestmark = pytest.mark.crawl
 
@@ -36,7 +36,7 @@ def _tag(outcome: JobOutcome) -> CommitTag:
     return CommitTag.parse(outcome.summary["commit_tags"][-1])
 
 
-def _message(archive: Archive, tag: CommitTag) -> Message:
+def _message(archive: Archive, tag: CommitTag) -> CommitMessage:
     store = Repository(archive.repository(tag.domain))
     commit = sequence.crawl_commit(store, str(store.ref(tag.ref)))
     assert commit is not None

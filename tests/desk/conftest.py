@@ -13,7 +13,7 @@ from agent.indexing.recovery import recover
 from tests.support import desks
 from tests.support.desks import ServedDesk
 from tests.support.rooms import Page, published
-from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import compact_time, parse_time
@@ -52,7 +52,7 @@ def when(at: int) -> datetime:
     return FIRST + timedelta(days=at)
 
 
-def make_archive(root, states: tuple[State, ...]) -> Archive:  # type: ignore[no-untyped-def]
+def make_archive(root, states: tuple[RecordState, ...]) -> Archive:  # type: ignore[no-untyped-def]
     """An archive with a small site, a snapshot for each state, the oldest first."""
     archive = directory.create(root)
     (archive.settings).write_text(TOML, "utf-8")
@@ -61,14 +61,14 @@ def make_archive(root, states: tuple[State, ...]) -> Archive:  # type: ignore[no
         published(
             archive, DOMAIN,
             {f"http://{DOMAIN}/": Page(body.encode(), title=f"Page {at}"), f"http://{DOMAIN}/b.html": Page(b"<p>b")},
-            when(at), state=state, held=state is not State.RELEASED,
+            when(at), state=state, held=state is not RecordState.RELEASED,
         )  # fmt: skip
     recover(archive)
     desks.with_people(archive)
     return archive
 
 
-STATES = (State.RELEASED, State.COUNTED, State.COUNTED, State.REJECTED, State.COUNTED)
+STATES = (RecordState.RELEASED, RecordState.COUNTED, RecordState.COUNTED, RecordState.REJECTED, RecordState.COUNTED)
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ from tests.support.site import Site
 from webarcfs.access import access_rules
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
-from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config.directory import Archive
 
 pytestmark = [pytest.mark.store, needs_chromium()]
@@ -37,7 +37,7 @@ INCOMPLETE = 2 * len(STATES)
 @pytest.fixture(scope="module")
 def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A desk with snapshots, a publication of its own file, and a job that fetches."""
-    archive = make_archive(tmp_path_factory.mktemp("busy") / "archive", (*STATES, *STATES, State.COUNTED))
+    archive = make_archive(tmp_path_factory.mktemp("busy") / "archive", (*STATES, *STATES, RecordState.COUNTED))
     folder = archive.settings.with_name("publications.d")
     folder.mkdir()
     (folder / "q.toml").write_text('[[publication]]\nname = "q"\nurls = ["http://www.example.test/"]\n')
@@ -60,7 +60,7 @@ def make_counted(archive: Archive, at: int) -> None:
         found.with_values({22: "2000", 23: str(2 + at), 24: "1"}, "test", when(at)), complete=at != INCOMPLETE
     )
     if at == INCOMPLETE:
-        found = found.with_event("counted", "test", "", State.COUNTED)
+        found = found.with_event("counted", "test", "", RecordState.COUNTED)
         (archive.reports / record).mkdir()
         ended = replace(job(100), job=record, state=Phase.ARCHIVED, warnings=("calendar.example.test did not answer",))
         job_state.save(archive.reports / record, ended)
@@ -86,7 +86,7 @@ def hand(busy: World, browser: Browser) -> Iterator[Hand]:
         yield made
 
 
-def state(busy: World, at: int) -> State:
+def state(busy: World, at: int) -> RecordState:
     return Catalogue(busy.archive).read(busy.ids[at])[0].state
 
 
@@ -105,7 +105,7 @@ def test_a_snapshot_is_looked_at_and_released_in_three_clicks(hand: Hand, busy: 
     hand.click("main >> text=Preview")
     assert hand.tab.frame_locator("iframe").locator("p").first.inner_text().startswith("Hello 9")
     hand.click("header button")
-    assert state(busy, 9) is State.RELEASED and hand.clicks == 3
+    assert state(busy, 9) is RecordState.RELEASED and hand.clicks == 3
 
 
 def test_links_of_a_preview_stay_in_it(hand: Hand) -> None:
@@ -126,14 +126,14 @@ def test_why_one_is_incomplete_and_going_on_or_rejecting_take_two_and_one(hand: 
     assert "Steps" in hand.words and "History" in hand.words and hand.clicks == 2
     hand.tab.fill("details[open] input[name=reason]", "half of it is missing")
     hand.click("details[open] button:text-is('Reject')")
-    assert state(busy, INCOMPLETE) is State.REJECTED and hand.clicks == 3
+    assert state(busy, INCOMPLETE) is RecordState.REJECTED and hand.clicks == 3
     hand.click("main button:has-text('Take the rejection back')")
-    assert state(busy, INCOMPLETE) is State.COUNTED
+    assert state(busy, INCOMPLETE) is RecordState.COUNTED
     hand.at_home()
     hand.click("nav >> text=Snapshots")
     hand.click(row(hand, INCOMPLETE).locator("th a").first)
     hand.click(".acts >> button:text-is('Release it')")
-    assert state(busy, INCOMPLETE) is State.RELEASED and hand.clicks == 3
+    assert state(busy, INCOMPLETE) is RecordState.RELEASED and hand.clicks == 3
 
 
 def test_a_capture_on_an_occasion_takes_three(hand: Hand) -> None:
@@ -241,7 +241,7 @@ def test_all_that_passed_are_released_in_two(hand: Hand, busy: World) -> None:
     hand.click("main >> text=Tick all that passed")
     hand.click("main >> text=Release the ticked")
     assert hand.clicks == 2 and "Released:" in hand.words
-    assert state(busy, 7) is State.RELEASED
+    assert state(busy, 7) is RecordState.RELEASED
 
 
 def test_a_letter_is_attached_and_saved_again(hand: Hand, busy: World, tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ from webarcfs.access import access_rules
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
-from webarcfs.archive.catalogue.record import State
-from webarcfs.archive.catalogue.workflow import Decision, Role, Step
+from webarcfs.archive.catalogue.record import RecordState
+from webarcfs.archive.catalogue.workflow import Decision, Role, WorkflowStep
 from webarcfs.archive.model.metadata import parse_time
 from webarcfs.archive.system import files
 from webarcfs.room.theme import language as languages
@@ -35,7 +35,7 @@ SCRIPTS = (
 BERT = Acting("Bert", Role.ARCHIVIST)
 
 
-def state(world: World, at: int) -> State:
+def state(world: World, at: int) -> RecordState:
     return Catalogue(world.archive).read(world.ids[at])[0].state
 
 
@@ -58,7 +58,7 @@ def orders_of(page: Answer) -> list[list[str]]:
 
 def test_a_locked_snapshot_says_for_whom_and_since_when(own: World) -> None:
     found = Catalogue(own.archive).read(own.ids[1])[0]
-    asked = stepfolders.ask(own.archive, found, Step.CONVERT, by="Anna \u4f8b")
+    asked = stepfolders.ask(own.archive, found, WorkflowStep.CONVERT, by="Anna \u4f8b")
     since = parse_time(asked.asked)
     english, german = own.served.client("carl"), own.served.client("carl")
     german.headers["Accept-Language"] = "de"
@@ -70,7 +70,7 @@ def test_a_locked_snapshot_says_for_whom_and_since_when(own: World) -> None:
             told = f"wird bearbeitet Konvertieren f\u00fcr Anna \u4f8b, seit {languages.moment(since, 'de')}"
             assert told in german.get(place).words, place
     stepfolders.done(own.archive, asked.folder)
-    stepfolders.ask(own.archive, found, Step.INDEX)
+    stepfolders.ask(own.archive, found, WorkflowStep.INDEX)
     with running.locked(own.archive, own.ids[1]):
         assert "being worked on Index it, by itself, since" in english.get(path(own, 1)).words
     assert "being worked on" not in english.get("/snapshots").words
@@ -83,19 +83,19 @@ def test_of_two_persons_who_checks_may_not_release(own: World) -> None:
         asked = who.submit(who.get(path(own, 4)), path(own, 4, "step"), {"step": step})
         assert asked.status == 200, asked.words
         assert running.run_waiting(own.archive, own.ids[4]) == []
-    assert state(own, 4) is State.CHECKED
+    assert state(own, 4) is RecordState.CHECKED
     page = anna.get(path(own, 4))
     assert f'action="{path(own, 4, "release")}"' not in page.text, "no button that would be refused"
     other = anna.get(path(own, 1)).form(path(own, 1, "reject"))
     assert anna.post(path(own, 4, "release"), other).status == 403, "a form of another snapshot does nothing"
     session = own.served.desk.sessions.find(anna.cookies[own.served.desk.sessions.cookie])
     assert session is not None
-    token = own.served.desk.tokens.form(session.public, path(own, 4, "release"), str(State.CHECKED))
+    token = own.served.desk.tokens.form(session.public, path(own, 4, "release"), str(RecordState.CHECKED))
     refused = anna.post(path(own, 4, "release"), {"token": token})
     assert refused.status == 400 and "two_persons wants another person" in refused.words
-    assert state(own, 4) is State.CHECKED
+    assert state(own, 4) is RecordState.CHECKED
     done = bert.submit(bert.get(path(own, 4)), path(own, 4, "release"))
-    assert done.status == 200 and state(own, 4) is State.RELEASED
+    assert done.status == 200 and state(own, 4) is RecordState.RELEASED
     last = Catalogue(own.archive).read(own.ids[4])[0].events[-1]
     assert (last.what, last.by) == ("released", "Bert")
 
@@ -103,14 +103,14 @@ def test_of_two_persons_who_checks_may_not_release(own: World) -> None:
 def test_a_snapshot_is_released_rejected_taken_back_and_withdrawn_by_its_buttons(own: World) -> None:
     anna = own.served.client("anna")
     page = anna.submit(anna.get(path(own, 1)), path(own, 1, "release"))
-    assert state(own, 1) is State.RELEASED and "Readers see it" in page.words
+    assert state(own, 1) is RecordState.RELEASED and "Readers see it" in page.words
     page = anna.submit(page, path(own, 1, "withdraw"), {"reason": f"wrong {SCRIPTS}"})
-    assert state(own, 1) is State.CHECKED and SCRIPTS in page.words
+    assert state(own, 1) is RecordState.CHECKED and SCRIPTS in page.words
     assert anna.submit(anna.get(path(own, 2)), path(own, 2, "reject")).status == 400, "a rejection needs a reason"
     anna.submit(anna.get(path(own, 2)), path(own, 2, "reject"), {"reason": "half of it is missing"})
-    assert state(own, 2) is State.REJECTED
+    assert state(own, 2) is RecordState.REJECTED
     anna.submit(anna.get(path(own, 2)), path(own, 2, "reopen"))
-    assert state(own, 2) is State.CAPTURED, "of what it was before, its record says nothing"
+    assert state(own, 2) is RecordState.CAPTURED, "of what it was before, its record says nothing"
     assert Catalogue(own.archive).read(own.ids[2])[0].events[-1].by == "Anna \u4f8b"
 
 
@@ -127,7 +127,7 @@ def test_a_form_that_is_sent_twice_or_late_does_nothing_and_says_what_is_so_now(
     records.decide(own.archive, own.ids[1], Decision.WITHDRAW, BERT, "again")
     assert len(Catalogue(own.archive).read(own.ids[1])[0].events) == events + 1
     very_late = anna.submit(other, path(own, 1, "release"))
-    assert very_late.status == 409 and state(own, 1) is State.CHECKED
+    assert very_late.status == 409 and state(own, 1) is RecordState.CHECKED
 
 
 def test_what_was_typed_survives_the_end_of_a_session(own: World) -> None:
@@ -261,7 +261,7 @@ def test_steps_are_asked_for_and_looks_and_measures_kept(own: World) -> None:
     )
     again = anna.submit(anna.get(path(own, 1)), path(own, 1, "step"), {"step": "count", "again": "yes"})
     assert again.status == 200 and "waits for an agent" in again.words
-    assert (own.archive.jobs / step_folder(own.ids[1], Step.COUNT)).is_dir()
+    assert (own.archive.jobs / step_folder(own.ids[1], WorkflowStep.COUNT)).is_dir()
     assert (
         anna.submit(
             anna.get(path(own, 1)), path(own, 1, "measure"), {"measureKind": "x"}, to=path(own, 1, "step")
@@ -280,7 +280,7 @@ def test_all_that_passed_are_released_each_judged_alone(own: World) -> None:
     records.decide(own.archive, own.ids[2], Decision.REJECT, BERT, "meanwhile")
     done = anna.submit(page, "/snapshots/ticks", to="/snapshots/release")
     assert "Released: 2. Not released: 1." in done.words and "it is rejected" in done.words
-    assert [state(own, at) for at in (1, 2, 4)] == [State.RELEASED, State.REJECTED, State.RELEASED]
+    assert [state(own, at) for at in (1, 2, 4)] == [RecordState.RELEASED, RecordState.REJECTED, RecordState.RELEASED]
 
 
 def test_ticks_are_kept_over_pages_and_changed_alike(own: World) -> None:
@@ -455,12 +455,12 @@ def test_a_capture_is_begun_on_an_occasion(own: World) -> None:
     assert anna.submit(page, "/new", {"publication": "nothing", "reason": "x"}).status == 400
     done = anna.submit(anna.get("/new"), "/new", {"publication": "p", "reason": f"election {SCRIPTS}", "remarks": "r"})
     assert done.status == 200 and SCRIPTS in done.words
-    (made,) = (each for each in Catalogue(own.archive).records() if each.state is State.OPEN)
+    (made,) = (each for each in Catalogue(own.archive).records() if each.state is RecordState.OPEN)
     assert made.text(5) == f"election {SCRIPTS}" and made.text(6) == "r"
-    assert (own.archive.jobs / step_folder(made.id, Step.CAPTURE)).is_dir()
-    for each in (own.archive.jobs / step_folder(made.id, Step.CAPTURE)).iterdir():
+    assert (own.archive.jobs / step_folder(made.id, WorkflowStep.CAPTURE)).is_dir()
+    for each in (own.archive.jobs / step_folder(made.id, WorkflowStep.CAPTURE)).iterdir():
         each.unlink()
-    (own.archive.jobs / step_folder(made.id, Step.CAPTURE)).rmdir()
+    (own.archive.jobs / step_folder(made.id, WorkflowStep.CAPTURE)).rmdir()
     place = f"/snapshot/{quote(made.id, safe='')}"
     cancelled = anna.submit(anna.get(place), f"{place}/cancel", {"reason": "not now"})
     assert cancelled.status == 200 and "cancelled" in cancelled.words

@@ -14,8 +14,8 @@ from agent import desk
 from agent.desk import forms, login
 from agent.desk.theme import words
 from tests.desk.conftest import World
-from webarcfs.archive.catalogue.record import FIELDS, State
-from webarcfs.archive.catalogue.workflow import TABLE, Role, Step
+from webarcfs.archive.catalogue.record import FIELDS, RecordState
+from webarcfs.archive.catalogue.workflow import TABLE, Role, WorkflowStep
 from webarcfs.archive.config import settings
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.room import theme
@@ -60,9 +60,9 @@ def test_every_field_state_and_step_is_named_and_explained() -> None:
         label, text = words.of_field(field, "en")
         assert label and field.de in text
         assert words.of_field(field, "de")[0] == field.de
-    assert set(words.STATES) == set(State)
+    assert set(words.STATES) == set(RecordState)
     assert len({sign for _, sign in words.STATES.values()}) >= 6
-    assert set(words.STEPS) == set(Step) - {Step.NEW}
+    assert set(words.STEPS) == set(WorkflowStep) - {WorkflowStep.NEW}
     assert {rule.event for rule in TABLE.values()} <= set(words.EVENTS)
     assert set(words.ROLES) == set(Role)
 

@@ -21,7 +21,7 @@ from tests.support.sources import ROOT
 from tests.support.waiting import until
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.room.server.options import UNIX_PREFIX
@@ -112,12 +112,12 @@ def test_a_new_publication_gets_from_its_trial_to_its_first_release(archive: Arc
         saved = carl.submit(trial, "/publications/+new")
         assert saved.status == 200 and "saved" in saved.words, saved.words
         record = until(lambda: next((each for each in Catalogue(archive).records() if each.parts), None))
-        assert record.state is not State.RELEASED
+        assert record.state is not RecordState.RELEASED
         today = carl.get("/")
         assert f"/snapshot/{record.id}" in today.text
         done = carl.submit(carl.get(f"/snapshot/{record.id}"), f"/snapshot/{record.id}/release")
         assert done.status == 200 and "Readers see it" in done.words
-        assert Catalogue(archive).read(record.id)[0].state is State.RELEASED
+        assert Catalogue(archive).read(record.id)[0].state is RecordState.RELEASED
 
 
 def test_the_unit_and_the_proxy_of_the_desk_are_sound(tmp_path: Path) -> None:

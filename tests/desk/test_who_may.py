@@ -13,13 +13,13 @@ from agent.crawl.job_state import JobState
 from agent.desk import forms
 from agent.desk.login import Guesses, Sessions, hashed
 from agent.desk.server import serving
-from agent.desk.server.app import ROUTES, Route, found
+from agent.desk.server.app import ROUTES, DeskRoute, find_route
 from tests.desk.conftest import World
 from tests.support import desks
 from tests.support.desks import PASSWORD, PEOPLE, Answer, Client
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.people import Acting, Person
-from webarcfs.archive.catalogue.workflow import RIGHTS, RUNS, TABLE, Right, Role, Step
+from webarcfs.archive.catalogue.workflow import RIGHTS, RUNS, TABLE, Right, Role, WorkflowStep
 from webarcfs.archive.model.metadata import format_time, now
 from webarcfs.room.server.access_log import escaped
 
@@ -60,7 +60,7 @@ MAY = {
 _KIND = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
-def example(route: Route, world: World) -> str:
+def example(route: DeskRoute, world: World) -> str:
     """A path of a route that exists, where it is about a snapshot."""
     return route.example.replace("20260101T000000-p", world.ids[1]).replace(
         "/compare/a..b", f"/compare/{world.ids[0]}..{world.ids[1]}"
@@ -98,7 +98,7 @@ def person_with(right: Right | None) -> str:
 
 def test_each_route_has_an_example_that_it_answers() -> None:
     for route in ROUTES:
-        known = found(ROUTES, route.example)
+        known = find_route(ROUTES, route.example)
         assert known is not None and known[0] is route, f"{route.name}: another route answers"
         assert route.get is not None or route.post is not None
         assert route.post is None or route.again is not None, f"{route.name}: what was typed would be lost"
@@ -114,7 +114,7 @@ def test_each_route_has_its_right() -> None:
 
 
 @pytest.mark.parametrize("step", RUNS)
-def test_a_step_is_refused_to_who_lacks_its_right(world: World, step: Step) -> None:
+def test_a_step_is_refused_to_who_lacks_its_right(world: World, step: WorkflowStep) -> None:
     before = state_of(world)
     path = f"/snapshot/{world.ids[1]}/step"
     for name in persons_without(TABLE[step].right):
@@ -131,7 +131,7 @@ def test_what_runs_is_told_to_persons_of_the_archive_alone(world: World) -> None
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda each: each.name)
-def test_nobody_without_a_login_gets_anything(world: World, route: Route) -> None:
+def test_nobody_without_a_login_gets_anything(world: World, route: DeskRoute) -> None:
     before = state_of(world)
     path = example(route, world)
     for method in ("GET", "HEAD", "POST"):
@@ -144,7 +144,7 @@ def test_nobody_without_a_login_gets_anything(world: World, route: Route) -> Non
 
 
 @pytest.mark.parametrize("route", [each for each in ROUTES if each.looks or each.acts], ids=lambda each: each.name)
-def test_who_lacks_the_right_is_refused(world: World, route: Route) -> None:
+def test_who_lacks_the_right_is_refused(world: World, route: DeskRoute) -> None:
     before = state_of(world)
     path = example(route, world)
     for method, right in (("GET", route.looks if route.get else None), ("POST", route.acts if route.post else None)):
@@ -160,7 +160,7 @@ def test_who_lacks_the_right_is_refused(world: World, route: Route) -> None:
 
 
 @pytest.mark.parametrize("route", [each for each in ROUTES if each.post], ids=lambda each: each.name)
-def test_a_form_without_our_token_does_nothing(world: World, route: Route) -> None:
+def test_a_form_without_our_token_does_nothing(world: World, route: DeskRoute) -> None:
     before = state_of(world)
     name = person_with(route.acts)
     client, other = world.served.client(name), world.served.client(name)

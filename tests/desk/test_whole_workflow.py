@@ -22,7 +22,7 @@ from tests.support.deskhands import Hand, at_desk
 from tests.support.site import Site
 from tests.support.waiting import until
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import Record, State
+from webarcfs.archive.catalogue.record import Record, RecordState
 from webarcfs.archive.config.directory import Archive
 
 archive = crawls.archive
@@ -54,7 +54,7 @@ class Office:
         """The snapshot that was entered last."""
         return next(Catalogue(self.archive).records("office"))
 
-    def is_at(self, record: str, state: State, word: str) -> None:
+    def is_at(self, record: str, state: RecordState, word: str) -> None:
         """Hold a snapshot to a state, on its page and in its record."""
         expect(self.anna.tab.locator(".lead .state")).to_contain_text(word)
         assert Catalogue(self.archive).read(record)[0].state is state
@@ -139,23 +139,25 @@ def one_is_given_up_and_one_rejected(office: Office) -> None:
     assert "waits for an agent" in anna.words and "No agent runs" in anna.words
     cancelled = office.newest.id
     decide(anna, "Cancel", "the paper is to come")
-    office.is_at(cancelled, State.CANCELLED, "cancelled")
+    office.is_at(cancelled, RecordState.CANCELLED, "cancelled")
     assert not list(office.archive.jobs.iterdir())
     office.site.gone(PAPER)
     office.start_agent()
-    regular = until(lambda: found if (found := office.newest).state is State.CAPTURED else None, "it is fetched").id
+    regular = until(
+        lambda: found if (found := office.newest).state is RecordState.CAPTURED else None, "it is fetched"
+    ).id
     anna.at_home()
     assert not anna.row(cancelled).count()
     anna.click(anna.row(regular).get_by_role("button", name="Count"))
     ended(office)
-    office.is_at(regular, State.COUNTED, "counted")
+    office.is_at(regular, RecordState.COUNTED, "counted")
     anna.click("main >> text=Preview")
     anna.tab.frame_locator("iframe").get_by_role("link", name="Publications").click()
     anna.tab.frame_locator("iframe").get_by_role("link", name="the paper on archives").click()
     expect(anna.tab.locator("main")).to_contain_text("This snapshot does not have the page")
     anna.tab.goto(f"{anna.origin}/snapshot/{regular}")
     decide(anna, "Reject", "the paper is missing")
-    office.is_at(regular, State.REJECTED, "rejected")
+    office.is_at(regular, RecordState.REJECTED, "rejected")
     office.site.back(PAPER)
 
 
@@ -165,22 +167,22 @@ def test_an_archivist_takes_a_snapshot_its_whole_way(office: Office, tmp_path: P
     enter(anna, "new style", remarks="the new look", crawlerRemarks="as always")
     ended(office)
     name = office.newest.id
-    office.is_at(name, State.CAPTURED, "fetched")
+    office.is_at(name, RecordState.CAPTURED, "fetched")
     step(office, "Count")
-    office.is_at(name, State.COUNTED, "counted")
+    office.is_at(name, RecordState.COUNTED, "counted")
     step(office, "Convert")
-    office.is_at(name, State.CONVERTED, "converted")
+    office.is_at(name, RecordState.CONVERTED, "converted")
     step(office, "Convert once more")
-    office.is_at(name, State.CONVERTED, "converted")
+    office.is_at(name, RecordState.CONVERTED, "converted")
     step(office, "Index it")
-    office.is_at(name, State.INDEXED, "indexed")
+    office.is_at(name, RecordState.INDEXED, "indexed")
     step(office, "Check")
-    office.is_at(name, State.INDEXED, "indexed")
+    office.is_at(name, RecordState.INDEXED, "indexed")
     looked_at(office, name)
     described(anna, **TEXTS)
     assert office.readers_see() == 0
     anna.click(".acts button:text-is('Release it')")
-    office.is_at(name, State.RELEASED, "released")
+    office.is_at(name, RecordState.RELEASED, "released")
     shown_to_readers(office)
     step(office, "Back up")
     assert (tmp_path / "backup/catalogue.git").is_dir()
@@ -205,10 +207,10 @@ def looked_at(office: Office, name: str) -> None:
     anna.click("header >> text=Back to the snapshot")
     anna.click(checks.get_by_role("button", name="Something is wrong"))
     assert "Say what is wrong with the page." in anna.words
-    office.is_at(name, State.INDEXED, "indexed")
+    office.is_at(name, RecordState.INDEXED, "indexed")
     checks.get_by_label("Remark").fill("as before")
     anna.click(checks.get_by_role("button", name="Good"))
-    office.is_at(name, State.CHECKED, "checked")
+    office.is_at(name, RecordState.CHECKED, "checked")
     assert "Minutes: good (as before)" in checks.inner_text()
 
 
@@ -247,8 +249,8 @@ def measured(office: Office, name: str) -> None:
     anna.tab.fill("#f-measureRemarks", "m")
     anna.tab.check("#readers")
     anna.click("main button:text-is('Record the measure')")
-    office.is_at(name, State.CHECKED, "checked")
+    office.is_at(name, RecordState.CHECKED, "checked")
     assert office.readers_see() == 0
     anna.click(".acts button:text-is('Release it')")
-    office.is_at(name, State.RELEASED, "released")
+    office.is_at(name, RecordState.RELEASED, "released")
     assert office.readers_see() == 1

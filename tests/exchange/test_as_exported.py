@@ -36,7 +36,7 @@ from webarcfs.access.gate import Gate, Reader
 from webarcfs.access.reader_repositories import ReaderRepositories
 from webarcfs.archive.additions.commit_additions import commit_additions
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
@@ -47,7 +47,7 @@ from webarcfs.archive.model.errors import Busy, Damaged, Interrupted
 from webarcfs.archive.model.metadata import COMMITTER, CommitTag, CrawlMessage, MetaData
 from webarcfs.archive.model.url_lists import Redirect, place_of, write_list
 from webarcfs.export import warc
-from webarcfs.export.selection import Asked, Chosen, Selection, select
+from webarcfs.export.selection import Asked, SelectedSnapshot, Selection, select
 
 pytestmark = pytest.mark.crawl
 
@@ -362,7 +362,7 @@ def test_a_record_gets_the_parts_of_its_job_that_come_later(empty: Archive, tmp_
         exportedjob.run(empty, [tmp_path / f"{name}.example.warc.gz"])
         record, blob = catalogue.read(job)
         assert [part.tag.domain for part in record.parts] == ["a.example", "b.example"][:number]
-    record = replace(record, state=State.RELEASED)
+    record = replace(record, state=RecordState.RELEASED)
     catalogue.save([record], "test", "released", expected={job: blob})
     exportedjob.run(empty, [tmp_path / "c.example.warc.gz"])
     assert catalogue.read(job)[0].parts == record.parts
@@ -468,7 +468,7 @@ _steps = st.tuples(
 )
 
 
-def _chosen(store: Repository, step: Any, number: int) -> Chosen:
+def _chosen(store: Repository, step: Any, number: int) -> SelectedSnapshot:
     """Commit a made-up snapshot; no ref moves."""
     tag, whole, seen = CommitTag(archives.FIRST + timedelta(days=number), _HOST), dict[str, str](), dict[str, str]()
     first = CommitTag(archives.FIRST, _HOST)
@@ -490,7 +490,7 @@ def _chosen(store: Repository, step: Any, number: int) -> Chosen:
     tree, saw_tree = (store.edit(store.write_tree([]), files) for files in (whole, seen))
     told = saw_tree if saw_tree != tree else ""
     message = CrawlMessage(tag, "p", step[2], number + 1, job=f"20260101T00000{number}-p", seen=told)
-    return Chosen(tag, store.write_commit(tree, [], str(message), COMMITTER, 1_000_000 + number), tree, told)
+    return SelectedSnapshot(tag, store.write_commit(tree, [], str(message), COMMITTER, 1_000_000 + number), tree, told)
 
 
 @settings(max_examples=10)

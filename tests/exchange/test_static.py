@@ -21,7 +21,7 @@ from tests.support.disks import small_disk
 from tests.support.rooms import Page
 from webarcfs.access.gate import Gate, Reader
 from webarcfs.access.reader_repositories import ReaderRepositories
-from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.arc_paths import arc_path
 from webarcfs.archive.model.errors import Interrupted
@@ -204,7 +204,7 @@ def test_for_a_reader_what_is_closed_is_not_there_and_links_to_it_lead_to_the_no
     archive = archives.make_archive(tmp_path)
     rooms.published(archive, "a.test", {"http://a.test/": html('<a href="http://b.test/">b</a>')}, FIRST)
     when = FIRST + timedelta(days=1)
-    rooms.published(archive, "b.test", {"http://b.test/": html("b")}, when, state=State.COUNTED, held=True)
+    rooms.published(archive, "b.test", {"http://b.test/": html("b")}, when, state=RecordState.COUNTED, held=True)
     with ReaderRepositories(Gate(archive, Reader())) as reader:
         exported(select(archive, Asked(), reader), tmp_path / "out")
     assert set(listing(tmp_path / "out")) == {"http://a.test/"}

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import archives
-from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.objects import TreeEntry
 from webarcfs.archive.model.errors import Damaged
-from webarcfs.export.static_places import Folder, Folders
+from webarcfs.export.static_places import Folders, SiteFolder
 
 _NAMES = st.one_of(
     st.sampled_from(["a", "b", "x 40000 a", "40000 a", "100644 a", "a 40000 b", "40000", "é"]),
@@ -39,7 +39,7 @@ def identity(name: str) -> bytes:
 @pytest.mark.pure
 @given(st.dictionaries(_NAMES, st.booleans(), max_size=20), _NAMES)
 def test_a_name_is_found_as_what_it_is_and_no_part_of_another_one_is(entries: dict[str, bool], other: str) -> None:
-    folder = Folder(written(entries), "x")
+    folder = SiteFolder(written(entries), "x")
     for name in (*entries, other):
         wanted = identity(name).hex()
         assert folder.folder(name) == (wanted if entries.get(name) is True else None)
@@ -49,20 +49,22 @@ def test_a_name_is_found_as_what_it_is_and_no_part_of_another_one_is(entries: di
 @pytest.mark.pure
 def test_what_is_no_tree_is_told() -> None:
     with pytest.raises(Damaged, match="here is no tree"):
-        Folder(b"no tree", "here")
+        SiteFolder(b"no tree", "here")
 
 
 @pytest.mark.store
 def test_it_is_what_git_says(tmp_path: Path) -> None:
     store = archives.store_of(archives.make_archive(tmp_path))
     blob = store.write_blob(b"x")
-    below = store.write_tree([Entry("f", blob, False)])
+    below = store.write_tree([TreeEntry("f", blob, False)])
     tree = store.write_tree(
-        [Entry(f"n{number}", below if number % 2 else blob, number % 2 == 1) for number in range(300)]
+        [TreeEntry(f"n{number}", below if number % 2 else blob, number % 2 == 1) for number in range(300)]
     )
     folders = Folders()
     for number in range(300):
         name = f"n{number}"
         found = folders.read(store, tree)
-        assert (found.folder(name) or found.file(name)) == (store.names(tree).find(name) or Entry("", "", False)).oid
+        assert (found.folder(name) or found.file(name)) == (
+            store.names(tree).find(name) or TreeEntry("", "", False)
+        ).oid
     assert folders.read(store, below).file("f") == blob

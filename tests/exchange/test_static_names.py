@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from webarcfs.export import static_places
-from webarcfs.export.static_places import EXTENSIONS, FileType, Reading, file_path, file_type, folded, to_mark
+from webarcfs.export.static_places import EXTENSIONS, FileType, SiteReading, file_path, file_type, folded, to_mark
 
 pytestmark = pytest.mark.pure
 
@@ -220,4 +220,4 @@ def test_what_is_no_page_never_becomes_one(kind: str, name: str) -> None:
     extension = file_path("e.org", [name], found).rpartition(".")[2].lower()
     assert extension not in {"html", "htm", "xhtml", "xht", "svg", "svgz", "xml", "mht", "mhtml", "shtml"}
     assert extension in EXTENSIONS
-    assert found.reading in (Reading.NONE, Reading.CSS)
+    assert found.reading in (SiteReading.NONE, SiteReading.CSS)

@@ -15,33 +15,35 @@ from selectolax.lexbor import LexborHTMLParser
 from tests.support.hostilepages import HOSTILE
 from webarcfs.content.rewriting.references import LONGEST_BODY
 from webarcfs.export import static_pages, static_site
-from webarcfs.export.static_pages import Document, Page, page_of, relative
-from webarcfs.export.static_places import Place, Reading, file_type
+from webarcfs.export.static_pages import RewrittenDocument, SitePage, page_of, relative
+from webarcfs.export.static_places import SiteReading, SiteTarget, file_type
 
 pytestmark = pytest.mark.pure
 
 URL = "http://e.org/a/page.html"
 PLACES = {
-    URL: Place("e.org/a/page.html"),
-    "http://e.org/": Place("e.org/index.html"),
-    "http://e.org/a/b.html": Place("e.org/a/b.html"),
-    "http://e.org/a/x?y=1": Place("e.org/a/x@y=1.html"),
-    "http://e.org/s.css": Place("e.org/s.css"),
-    "http://e.org/i.png": Place("e.org/i.png"),
-    "http://e.org/i.svg": Place("e.org/i.svg"),
-    "http://other.org/": Place("other.org/index.html"),
-    "http://e.org/100%25": Place("e.org/100%25 é.html"),
-    "http://e.org/a/%C3%BC.pdf": Place("e.org/a/ü.PDF"),
-    "http://e.org/led": Place("e.org/a/b.html", "#end"),
+    URL: SiteTarget("e.org/a/page.html"),
+    "http://e.org/": SiteTarget("e.org/index.html"),
+    "http://e.org/a/b.html": SiteTarget("e.org/a/b.html"),
+    "http://e.org/a/x?y=1": SiteTarget("e.org/a/x@y=1.html"),
+    "http://e.org/s.css": SiteTarget("e.org/s.css"),
+    "http://e.org/i.png": SiteTarget("e.org/i.png"),
+    "http://e.org/i.svg": SiteTarget("e.org/i.svg"),
+    "http://other.org/": SiteTarget("other.org/index.html"),
+    "http://e.org/100%25": SiteTarget("e.org/100%25 é.html"),
+    "http://e.org/a/%C3%BC.pdf": SiteTarget("e.org/a/ü.PDF"),
+    "http://e.org/led": SiteTarget("e.org/a/b.html", "#end"),
 }
 SAID = {"url": URL, "captured": "2021-05-01T12:00:00", "commitTag": "2021-05-01T12:00:00@e.org", "publication": "p"}
 
 
 def made(
-    body: bytes | str, reading: Reading = Reading.HTML, content_type: str = "", said: Mapping[str, str] = SAID
-) -> Page:
+    body: bytes | str, reading: SiteReading = SiteReading.HTML, content_type: str = "", said: Mapping[str, str] = SAID
+) -> SitePage:
     raw = body.encode() if isinstance(body, str) else body
-    document = Document(url=URL, path="e.org/a/page.html", reading=reading, content_type=content_type, said=said)
+    document = RewrittenDocument(
+        url=URL, path="e.org/a/page.html", reading=reading, content_type=content_type, said=said
+    )
     return page_of(document, raw, PLACES.get)
 
 
@@ -170,7 +172,7 @@ def test_a_page_of_xml_gets_policy_and_comment_in_its_head() -> None:
         end = f"</{prefix}head>" if head else ""
         body = f"<{prefix}body>\u00e4</{prefix}body>"
         source = f"<!DOCTYPE html><!-- <html> --><{prefix}html {space}>\n{head}{end}{body}</{prefix}html>"
-        found = made(source, Reading.XHTML).body
+        found = made(source, SiteReading.XHTML).body
         root = etree.fromstring(found)
         first = root.find(".//{http://www.w3.org/1999/xhtml}head/{http://www.w3.org/1999/xhtml}meta")
         assert first is not None and first.get("content") == static_pages.POLICY
@@ -183,20 +185,20 @@ def test_a_page_of_xml_gets_policy_and_comment_in_its_head() -> None:
     "source", ["<r xmlns:h='http://www.w3.org/1999/xhtml'><h:script>1</h:script></r>", "", "<html/>", "<a"]
 )
 def test_what_is_no_page_of_xml_is_shown_as_text(source: str) -> None:
-    root = etree.fromstring(made(source, Reading.XHTML).body)
+    root = etree.fromstring(made(source, SiteReading.XHTML).body)
     assert root.xpath("count(//*[local-name() = 'script'])") == 0
     assert "".join(root.itertext()).strip() in (source, "")
 
 
 def test_a_sheet_keeps_its_charset_and_rules() -> None:
-    found = made('@charset "latin1";\n@import "/s.css"; p{color:red}', Reading.CSS).body.decode()
+    found = made('@charset "latin1";\n@import "/s.css"; p{color:red}', SiteReading.CSS).body.decode()
     assert found.startswith('@charset "latin1";\n/* ')
     assert found.endswith('*/\n\n@import "../s.css"; p{color:red}')
-    found = made("p::before{content:'\u00e4'}".encode("latin-1"), Reading.CSS, "text/css; charset=latin1").body.decode(
-        "latin-1"
-    )
+    found = made(
+        "p::before{content:'\u00e4'}".encode("latin-1"), SiteReading.CSS, "text/css; charset=latin1"
+    ).body.decode("latin-1")
     assert found.startswith('@charset "windows-1252";\n/* ')
-    assert made("a{background:url(http://x/*/y)}", Reading.CSS).body.count(b"*/") == 1
+    assert made("a{background:url(http://x/*/y)}", SiteReading.CSS).body.count(b"*/") == 1
 
 
 # -- drawings
@@ -264,12 +266,12 @@ def test_what_is_no_drawing_runs_nothing(source: str) -> None:
 def test_hostile_pages_are_tamed(name: str) -> None:
     kind, body = HOSTILE[name]
     reading = file_type(kind, name).reading
-    if reading is Reading.NONE:
+    if reading is SiteReading.NONE:
         return
     found = made(body, reading).body
-    if reading is Reading.DRAWING:
+    if reading is SiteReading.DRAWING:
         assert b"script" not in found and b"onload" not in found
-    if reading is Reading.HTML:
+    if reading is SiteReading.HTML:
         parsed = LexborHTMLParser(found.decode("utf-8", "replace"))
         assert parsed.css("head meta")[1].attributes["content"] == static_pages.POLICY
         for node in parsed.css("[src], [href]"):
@@ -279,15 +281,15 @@ def test_hostile_pages_are_tamed(name: str) -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.binary(max_size=300), st.sampled_from(list(Reading)))
-def test_no_content_raises_and_no_comment_is_ended(body: bytes, reading: Reading) -> None:
-    if reading is Reading.NONE:
+@given(st.binary(max_size=300), st.sampled_from(list(SiteReading)))
+def test_no_content_raises_and_no_comment_is_ended(body: bytes, reading: SiteReading) -> None:
+    if reading is SiteReading.NONE:
         return
     found = made(body, reading, said={"url": "http://e.org/--><script>*/", "title": "ä\n-->"}).body
     assert b"--><script" not in found
-    if reading is Reading.HTML:
+    if reading is SiteReading.HTML:
         assert b'http-equiv="Content-Security-Policy"' in found
-    elif reading is Reading.DRAWING:
+    elif reading is SiteReading.DRAWING:
         etree.fromstring(found)
 
 
@@ -295,8 +297,8 @@ def test_a_page_that_is_too_long_is_cut_and_says_so() -> None:
     found = made(b"<p>" + b"x" * LONGEST_BODY)
     assert found.is_cut and len(found.body) < LONGEST_BODY + 2_000
     assert not made(b"<p>").is_cut
-    assert made(b"<svg xmlns='http://www.w3.org/2000/svg'>" + b" " * LONGEST_BODY, Reading.DRAWING).is_cut
-    assert not made(b"<html><a", Reading.XHTML).is_cut
+    assert made(b"<svg xmlns='http://www.w3.org/2000/svg'>" + b" " * LONGEST_BODY, SiteReading.DRAWING).is_cut
+    assert not made(b"<html><a", SiteReading.XHTML).is_cut
 
 
 @given(

@@ -26,7 +26,7 @@ from tests.support.histories import DOMAIN, FIRST, History, Step
 from tests.support.readercommand import webarc
 from tests.support.recorded import published
 from tests.support.warcreading import Rebuilt, rebuilt
-from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
@@ -37,7 +37,7 @@ from webarcfs.archive.model.metadata import COMMITTER, CommitTag, CrawlMessage, 
 from webarcfs.archive.model.url_lists import REDIRECTS, Redirect, place_of, write_list
 from webarcfs.export import export_result, warc
 from webarcfs.export.export_result import Summary
-from webarcfs.export.selection import Asked, Chosen, Selection, select
+from webarcfs.export.selection import Asked, SelectedSnapshot, Selection, select
 
 pytestmark = pytest.mark.store
 
@@ -83,7 +83,7 @@ _states = st.builds(
 )
 
 
-def _committed(store: Repository, state: Snapshot, number: int) -> Chosen:
+def _committed(store: Repository, state: Snapshot, number: int) -> SelectedSnapshot:
     """Commit a state, with the tree that its publication saw; no ref moves, since nothing looks for one."""
     tag = CommitTag(FIRST + timedelta(days=number), DOMAIN)
     whole: dict[str, str | None] = {}
@@ -117,7 +117,7 @@ def _committed(store: Repository, state: Snapshot, number: int) -> Chosen:
     tree, saw = (store.edit(store.write_tree([]), files) for files in (whole, seen))
     message = CrawlMessage(tag, "p", True, number + 1, job=f"j{number}", seen=saw if saw != tree else "")
     commit = store.write_commit(tree, [], str(message), COMMITTER, int(tag.crawl_time.timestamp()))
-    return Chosen(tag, commit, tree, saw if saw != tree else "")
+    return SelectedSnapshot(tag, commit, tree, saw if saw != tree else "")
 
 
 def _export(selection: Selection, out: Path) -> Summary:
@@ -386,7 +386,7 @@ def test_a_reader_gets_nothing_that_it_may_not_see(tmp_path: Path) -> None:
     archive.access_rules.write_text("".join(f"{row}\n" for row in sorted(rows, reverse=True)))
     steps = (
         Step("p", {"a": "open", "blocked": "zebra1", "excluded": "zebra2"}),
-        Step("p", {"a": "zebra3"}, State.COUNTED, held=True),
+        Step("p", {"a": "zebra3"}, RecordState.COUNTED, held=True),
         Step("q", {"c": "zebra4"}, closed_for="30 years"),
         Step("q", {"c": "shown"}),
     )

@@ -23,7 +23,7 @@ from tests.kill.victim import POINTS
 from tests.support.archives import rows_of
 from tests.support.site import Site, redirect
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import Part, Record
+from webarcfs.archive.catalogue.record import CrawlPart, Record
 from webarcfs.archive.config.directory import Archive, open_archive
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import redirect_lists
@@ -86,7 +86,7 @@ def _is_recorded(archive: Archive) -> None:
         assert each.text(22) == str(sum(found.bytes for found in whole)), each.id
 
 
-def _parts(archive: Archive, record: Record) -> list[tuple[Part, Repository]]:
+def _parts(archive: Archive, record: Record) -> list[tuple[CrawlPart, Repository]]:
     return [(part, Repository(archive.repository(part.tag.domain))) for part in record.parts]
 
 

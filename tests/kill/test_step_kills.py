@@ -23,7 +23,7 @@ from agent.steps.running import run_waiting
 from tests.kill.stepvictim import POINTS
 from tests.support.archives import DOMAIN
 from tests.support.stepped import captured, now_of, page, set_up
-from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config.directory import Archive, open_archive
 from webarcfs.archive.index.captures import CaptureIndex
 
@@ -43,7 +43,7 @@ def test_each_step_after_a_kill(archive: Archive, tmp_path: Path) -> None:
         pages = {f"{place}.html": page(f"page {chance.random()}") for place in chance.sample(range(20), 5)}
         is_checked = number % 2 == 0  # then it is released by itself
         how = "when-checked" if is_checked else "by-hand"
-        record = captured(archive, {"0.html": page(f"first {number}"), **pages}, State.CAPTURED, how)
+        record = captured(archive, {"0.html": page(f"first {number}"), **pages}, RecordState.CAPTURED, how)
         ask_next(archive, record)
         command = [sys.executable, "-m", "tests.kill.stepvictim", point, str(archive.root), record.id]
         code = subprocess.run(command, check=False, timeout=300).returncode
@@ -54,7 +54,7 @@ def test_each_step_after_a_kill(archive: Archive, tmp_path: Path) -> None:
         whats = [each.what for each in found.events]
         assert [each for each in whats if each != "released"] == _EVENTS, point
         assert whats.count("released") == is_checked and found.state is (
-            State.RELEASED if is_checked else State.CHECKED
+            RecordState.RELEASED if is_checked else RecordState.CHECKED
         )
         assert found.text(51) == "0" and found.text(62) == "First: good", point
         assert not [each for each in archive.jobs.iterdir() if not each.name.startswith(".")], point

@@ -25,7 +25,7 @@ from tests.support.archives import DOMAIN, FIRST
 from tests.support.mounts import DETACH, Mounted, run
 from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.objects import TreeEntry
 from webarcfs.archive.history.sequence import Feed
 from webarcfs.archive.model.metadata import COMMITTER, CommitTag, CrawlMessage
 from webarcfs.mount.adapters.requests import STATS
@@ -278,8 +278,8 @@ def test_large_folder(archive: Archive, mount: Mounter) -> None:
     store, tag = archives.store_of(archive), CommitTag(FIRST, DOMAIN)
     tree, costs = "", []
     for count in (MANY // 4, MANY):  # one state after the other
-        arc = store.write_tree([Entry("data", store.write_blob(b"%d" % count), False)])
-        tree = store.write_tree([Entry(f"entry-{number:06}", arc, True) for number in range(count)])
+        arc = store.write_tree([TreeEntry("data", store.write_blob(b"%d" % count), False)])
+        tree = store.write_tree([TreeEntry(f"entry-{number:06}", arc, True) for number in range(count)])
         head = store.head()
         message = str(CrawlMessage(tag, "test", True, 1))
         commit = store.write_commit(tree, [head.oid] if head else [], message, COMMITTER, int(time.time()))

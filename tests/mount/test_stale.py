@@ -23,7 +23,7 @@ from webarcfs.archive.additions import commit_additions
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document.data_nodes import names
 from webarcfs.mount.adapters.binding import AdapterContext
-from webarcfs.mount.adapters.fusepy_adapter import Operations
+from webarcfs.mount.adapters.fusepy_adapter import FusepyOperations
 from webarcfs.vfs.root import Tree
 from webarcfs.vfs.view import View
 
@@ -221,7 +221,7 @@ def test_what_went_since_the_kernel_found_it_is_looked_for_again(archive: Archiv
     """
     archives.publish(archive, pages={"a.html": b"1"})
     tree = Tree(View(archive))
-    operations = Operations(AdapterContext(archive, tree, archive.root, 0, 0, {}, lambda *_: None))
+    operations = FusepyOperations(AdapterContext(archive, tree, archive.root, 0, 0, {}, lambda *_: None))
     gone = SimpleNamespace(flags=os.O_RDONLY)
     for call, expected in (
         (("open", f"/{DOMAIN}/a.html/gone", gone), errno.ESTALE),

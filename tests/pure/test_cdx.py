@@ -38,8 +38,8 @@ from webarcfs.room.replay.cdx_question import (
     MOST_PATTERN_MEMORY,
     MOST_ROWS,
     CdxFault,
+    CdxFilter,
     CdxQuestion,
-    Filter,
     MatchType,
     ResumeKey,
     SurtRange,
@@ -509,9 +509,9 @@ def test_no_more_is_read_than_is_written() -> None:
 # expressions
 
 
-def pattern(text: str) -> Filter:
+def pattern(text: str) -> CdxFilter:
     condition = parse_filter(f"original:(?:{text})")
-    assert isinstance(condition, Filter), condition
+    assert isinstance(condition, CdxFilter), condition
     return condition
 
 

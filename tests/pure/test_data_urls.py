@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from webarcfs.content.rewriting import data_urls
 from webarcfs.content.rewriting.references import Rewritten, Use
-from webarcfs.export.static_pages import Targets as StaticTargets
-from webarcfs.room.replay.rewriting import Place, Targets
+from webarcfs.export.static_pages import SiteTargets as StaticTargets
+from webarcfs.room.replay.rewriting import ReplayedPage, ReplayTargets
 
 pytestmark = pytest.mark.pure
 
@@ -136,9 +136,9 @@ def test_without_an_origin_links_of_it_are_dead() -> None:
 
 
 def _replay(use: Use, raw: str) -> str | None:
-    place = Place(url="http://e.org/", digits="20200101000000", charset="utf-8", room="", prefix="",
+    place = ReplayedPage(url="http://e.org/", digits="20200101000000", charset="utf-8", room="", prefix="",
                   digits_of=lambda _: None)  # fmt: skip
-    found = Targets(place).of(use, raw)
+    found = ReplayTargets(place).of(use, raw)
     return None if found is None else found.value
 
 

@@ -244,7 +244,7 @@ def test_a_check_has_the_last_word() -> None:
 def test_what_is_remembered_is_little() -> None:
     """However many and whatever kinds of nodes are written: bounded in bytes, results and what they are for."""
     calls: list[bytes] = []
-    known = data_nodes.Remembered(lambda each: calls.append(each) or each, len)
+    known = data_nodes.CachedFunction(lambda each: calls.append(each) or each, len)
     large = b"x" * (data_nodes.SMALL + 1)
     assert [known(each) for each in (large, large, b"a", b"a")] == [large, large, b"a", b"a"]
     known.know(b"known", b"b")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agent.importing import exported_records
 from agent.importing.exported_records import (
-    Arc,
+    ExportedArc,
     Lines,
     NamedDocument,
     NamedFile,
@@ -126,7 +126,7 @@ def test_rows_come_by_snapshot_and_place_whatever_the_order(
     assert tags == sorted({each.tag for each in named} | more, key=lambda tag: (tag.domain, tag.crawl_time))
     for tag, found in told:
         assert not any(isinstance(each, Lines) for each in found)
-        arcs = {each.path: each for each in found if isinstance(each, Arc)}
+        arcs = {each.path: each for each in found if isinstance(each, ExportedArc)}
         assert arcs.keys() == {each.arc for each in named if each.tag == tag}
         for each in named:
             if each.tag == tag:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.urls import canonical
-from webarcfs.content.html_urls import Kind, resolver
+from webarcfs.content.html_urls import LinkPurpose, resolver
 from webarcfs.content.outlinks import LONGEST_BODY, MOST_LINKS, Link, links_of
 
 pytestmark = pytest.mark.pure
@@ -293,8 +293,8 @@ def test_only_the_start_of_a_body_is_parsed() -> None:
 
 
 def test_kinds_are_the_frontier_s_words() -> None:
-    assert Link("http://e.org/", Kind.LINK).kind.value == "link"
-    assert Link("http://e.org/", Kind.REQUISITE).kind.value == "requisite"
+    assert Link("http://e.org/", LinkPurpose.LINK).kind.value == "link"
+    assert Link("http://e.org/", LinkPurpose.REQUISITE).kind.value == "requisite"
 
 
 def test_links_behind_the_end_of_the_page() -> None:

@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.memory import kept
-from webarcfs.content.html_urls import Kind
-from webarcfs.content.markup import DEEPEST, Listener, Tokens, told
+from webarcfs.content.html_urls import LinkPurpose
+from webarcfs.content.markup import DEEPEST, MarkupListener, Tokenizer, stream_findings
 from webarcfs.content.outlinks import Link, anchors_of, links_of
 from webarcfs.content.text import title_of
 
@@ -33,7 +33,7 @@ def title(page: bytes) -> str:
     return title_of([page], "utf-8", "text/html")
 
 
-class _Heard(Listener[tuple[str, str, tuple[tuple[str, str], ...]]]):
+class _Heard(MarkupListener[tuple[str, str, tuple[tuple[str, str], ...]]]):
     """All that there is to hear, text in one piece."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ def _starts(heard: list[tuple[str, str, tuple[tuple[str, str], ...]]]) -> list[t
 
 def tokenized(*pieces: str) -> list[tuple[str, str, tuple[tuple[str, str], ...]]]:
     heard = _Heard()
-    tokens = Tokens(heard)
+    tokens = Tokenizer(heard)
     for piece in pieces:
         tokens.feed(piece)
     tokens.close()
@@ -86,8 +86,9 @@ def test_links_of_all_kinds_are_found_below_many_levels() -> None:
         </script><textarea><a href=no></textarea><meta http-equiv=refresh content='0; url=h'><a href=i"""
     shallow = links(inner.encode())
     assert [(link.url.removeprefix(f"{BASE}d/"), link.kind) for link in shallow] == [
-        ("a?x&y", Kind.LINK), ("b", Kind.REQUISITE), ("c", Kind.REQUISITE), ("d", Kind.REQUISITE), ("e", Kind.LINK),
-        ("f", Kind.REQUISITE), ("g", Kind.REQUISITE), ("h", Kind.LINK),
+        ("a?x&y", LinkPurpose.LINK), ("b", LinkPurpose.REQUISITE), ("c", LinkPurpose.REQUISITE),
+        ("d", LinkPurpose.REQUISITE), ("e", LinkPurpose.LINK),
+        ("f", LinkPurpose.REQUISITE), ("g", LinkPurpose.REQUISITE), ("h", LinkPurpose.LINK),
     ]  # fmt: skip
     assert links(b"<div>" * 1000 + inner.encode()) == shallow
 
@@ -212,5 +213,5 @@ RAW = st.sampled_from(
 def test_the_tokenizer_finds_the_tags_that_libxml2_finds(page: str) -> None:
     """As far as a page is what both can read: of some depth, with the elements that may be anywhere."""
     body = f"<body><p>{page}"
-    parsed = list(told(_Heard, lambda: [body]))
+    parsed = list(stream_findings(_Heard, lambda: [body]))
     assert _starts(tokenized(body)) == _starts(parsed)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webarcfs.archive.model.errors import DatabaseDamaged
-from webarcfs.archive.model.url_lists import SIZE, Block, Met, blocks_of, met_at, unpacked
+from webarcfs.archive.model.url_lists import SIZE, Met, MetBlock, blocks_of, met_at, unpacked
 
 pytestmark = pytest.mark.pure
 
@@ -34,4 +34,4 @@ def test_a_row_of_a_thousand_urls_is_small() -> None:
 @given(st.binary(max_size=100))
 def test_other_bytes_are_damage(raw: bytes) -> None:
     with pytest.raises(DatabaseDamaged):
-        unpacked(Block(0, 0, raw))
+        unpacked(MetBlock(0, 0, raw))

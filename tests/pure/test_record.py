@@ -21,14 +21,14 @@ from webarcfs.archive.catalogue.record import (
     BY_NUMBER,
     FIELDS,
     Attachment,
+    CrawlPart,
     Edit,
     Event,
     FieldNumber,
-    Kind,
+    FieldPurpose,
     Occasion,
-    Part,
     Record,
-    State,
+    RecordState,
     Value,
     step_of,
 )
@@ -55,7 +55,7 @@ def _fields_of(group_of_measures: bool) -> st.SearchStrategy[dict[int, Value]]:
 
 
 _PARTS = st.builds(
-    Part, st.builds(CommitTag, _TIMES, st.just("a.example")), st.booleans(), st.just("") | _OID, st.booleans()
+    CrawlPart, st.builds(CommitTag, _TIMES, st.just("a.example")), st.booleans(), st.just("") | _OID, st.booleans()
 )
 _NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=40)
 
@@ -74,7 +74,7 @@ _RECORDS = st.builds(
     id=st.just("20261121T030000-example"),
     number=st.integers(1, 10**9),
     publication=st.just("example"),
-    state=st.sampled_from(State),
+    state=st.sampled_from(RecordState),
     occasion=st.sampled_from(Occasion),
     complete=st.booleans(),
     release=st.sampled_from(["automatic", "when-checked", "by-hand"]),
@@ -90,7 +90,7 @@ _RECORDS = st.builds(
 
 def test_there_are_81_fields_of_three_kinds() -> None:
     assert [each.number for each in FIELDS] == list(range(1, 82))
-    assert Counter(each.kind for each in FIELDS) == {Kind.LOG: 16, Kind.AVA: 9, Kind.TMD: 56}
+    assert Counter(each.kind for each in FIELDS) == {FieldPurpose.LOG: 16, FieldPurpose.AVA: 9, FieldPurpose.TMD: 56}
     assert len({each.name for each in FIELDS}) == len({each.de for each in FIELDS}) == 81
     assert {step_of(each) for each in FIELDS} == {
         "capture",
@@ -157,7 +157,7 @@ def test_what_is_no_record_is_refused(raw: bytes) -> None:
 
 
 def test_a_commit_tag_that_is_none_is_refused() -> None:
-    record = Record(id="20261121T030000-x", number=1, publication="x", state=State.EMPTY)
+    record = Record(id="20261121T030000-x", number=1, publication="x", state=RecordState.EMPTY)
     raw = record_xml.write(record).replace(b"</record>", b'<part commitTag="nonsense"/></record>')
     raw = raw.replace(b"/>\n", b'><part commitTag="nonsense"/></record>') if b"</record>" not in raw else raw
     with pytest.raises(InvalidDocument):

@@ -6,16 +6,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.crawl.scope import EXCLUDED, EXCLUDED_HOST, FOREIGN_HOST, PRIVATE_ADDRESS, TOO_DEEP, Scope, Verdict, judge
+from agent.crawl.scope import (
+    EXCLUDED,
+    EXCLUDED_HOST,
+    FOREIGN_HOST,
+    PRIVATE_ADDRESS,
+    TOO_DEEP,
+    CrawlScope,
+    ScopeVerdict,
+    judge,
+)
 from agent.crawl.vocabulary import SYSTEM_ERROR, LinkKind, Status, seed3_code
 
 pytestmark = pytest.mark.pure
 
-TOO_LONG = Verdict(Status.TRAP, "trap:url-length")
-PATH_DEPTH = Verdict(Status.TRAP, "trap:path-depth")
-REPEATS = Verdict(Status.TRAP, "trap:repeats")
+TOO_LONG = ScopeVerdict(Status.TRAP, "trap:url-length")
+PATH_DEPTH = ScopeVerdict(Status.TRAP, "trap:path-depth")
+REPEATS = ScopeVerdict(Status.TRAP, "trap:repeats")
 
-SCOPE = Scope(
+SCOPE = CrawlScope(
     hosts=frozenset({"www.fc.ul.pt", "e.org:8080", "[2001:db8::1]:81"}),
     patterns=("*.fc.ul.pt", "news?.example", "*.port.example:81", "*.bücher.example"),
     exclude=("ptmat.lmc.fc.ul.pt", "bad.*"),
@@ -40,7 +49,7 @@ SCOPE = Scope(
 @pytest.mark.parametrize("kind", ["seed", "link", "redirect", "requisite"])
 def test_parts_of_a_site_can_be_left_out(url: str, is_out: bool, kind: str) -> None:
     left_out = ("dip.e.org", "www.e.org/bic/pp/*", "*.e.org/one.html")
-    scope = Scope(frozenset(), patterns=("*.e.org",), left_out=left_out)
+    scope = CrawlScope(frozenset(), patterns=("*.e.org",), left_out=left_out)
     assert judge(scope, url, 0, kind) == (EXCLUDED if is_out else None)
 
 
@@ -96,7 +105,7 @@ def test_parts_of_a_site_can_be_left_out(url: str, is_out: bool, kind: str) -> N
         ("http://www.fc.ul.pt/x?" + "a/" * 100, 1, "link", None),
     ],
 )
-def test_judge(url: str, depth: int, kind: str, verdict: Verdict | None) -> None:
+def test_judge(url: str, depth: int, kind: str, verdict: ScopeVerdict | None) -> None:
     assert judge(SCOPE, url, depth, kind) == verdict
 
 
@@ -108,13 +117,13 @@ def test_private_addresses_enter_where_the_job_may_ask_them() -> None:
 
 
 @pytest.mark.parametrize(("depth", "verdict"), [(2, None), (3, TOO_DEEP)])
-def test_requisites_are_links_where_the_publication_wants_none(depth: int, verdict: Verdict | None) -> None:
-    bare = Scope(hosts=frozenset({"e.org"}), depth=2, page_requisites=False)
+def test_requisites_are_links_where_the_publication_wants_none(depth: int, verdict: ScopeVerdict | None) -> None:
+    bare = CrawlScope(hosts=frozenset({"e.org"}), depth=2, page_requisites=False)
     assert judge(bare, "http://e.org/a.png", depth, "requisite") == verdict
 
 
 def test_depth_zero_is_the_start_urls_and_their_requisites() -> None:
-    only = Scope(hosts=frozenset({"e.org"}), depth=0)
+    only = CrawlScope(hosts=frozenset({"e.org"}), depth=0)
     assert judge(only, "http://e.org/", 0, "seed") is None
     assert judge(only, "http://e.org/a.css", 0, "requisite") is None
     assert judge(only, "http://e.org/a", 1, "link") == TOO_DEEP
@@ -122,7 +131,7 @@ def test_depth_zero_is_the_start_urls_and_their_requisites() -> None:
 
 @given(st.text(), st.integers(), st.sampled_from(LinkKind), st.lists(st.text(), max_size=3))
 def test_nothing_raises(url: str, depth: int, kind: LinkKind, patterns: list[str]) -> None:
-    bounds = Scope(hosts=frozenset(patterns), patterns=tuple(patterns), exclude=tuple(patterns))
+    bounds = CrawlScope(hosts=frozenset(patterns), patterns=tuple(patterns), exclude=tuple(patterns))
     verdict = judge(bounds, url, depth, kind)
     assert verdict is None or seed3_code(verdict.status) == -5
 

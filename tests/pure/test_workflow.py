@@ -7,14 +7,14 @@ from datetime import datetime
 
 import pytest
 
-from webarcfs.archive.catalogue.record import BY_NUMBER, FIELDS, Part, Record, State
+from webarcfs.archive.catalogue.record import BY_NUMBER, FIELDS, CrawlPart, Record, RecordState
 from webarcfs.archive.catalogue.workflow import (
     RIGHTS,
     TABLE,
     Decision,
     Right,
     Role,
-    Step,
+    WorkflowStep,
     apply_decision,
     edited,
     may_edit,
@@ -26,21 +26,21 @@ pytestmark = pytest.mark.pure
 
 _TAG = CommitTag(datetime(2026, 11, 21, 3, tzinfo=CET), "www.example.org")
 _RECORD = Record(
-    id="20261121T030000-p", number=1, publication="p", state=State.COUNTED, parts=(Part(_TAG, True),)
+    id="20261121T030000-p", number=1, publication="p", state=RecordState.COUNTED, parts=(CrawlPart(_TAG, True),)
 )  # fmt: skip
-_WAITING = {State.CAPTURED, State.COUNTED, State.CONVERTED, State.INDEXED, State.CHECKED}
+_WAITING = {RecordState.CAPTURED, RecordState.COUNTED, RecordState.CONVERTED, RecordState.INDEXED, RecordState.CHECKED}
 
 
-@pytest.mark.parametrize("state", list(State))
+@pytest.mark.parametrize("state", list(RecordState))
 @pytest.mark.parametrize("decision", list(Decision))
-def test_a_decision_starts_in_the_right_states_only(decision: Decision, state: State) -> None:
+def test_a_decision_starts_in_the_right_states_only(decision: Decision, state: RecordState) -> None:
     allowed = {
         Decision.RELEASE: _WAITING,
         Decision.REJECT: _WAITING,
-        Decision.REOPEN: {State.REJECTED},
-        Decision.WITHDRAW: {State.RELEASED},
-        Decision.DISCARD: _WAITING | {State.RELEASED, State.REJECTED},
-        Decision.RESTORE: {State.DISCARDED},
+        Decision.REOPEN: {RecordState.REJECTED},
+        Decision.WITHDRAW: {RecordState.RELEASED},
+        Decision.DISCARD: _WAITING | {RecordState.RELEASED, RecordState.REJECTED},
+        Decision.RESTORE: {RecordState.DISCARDED},
     }[decision]
     record = replace(_RECORD, state=state)
     if state not in allowed:
@@ -49,30 +49,33 @@ def test_a_decision_starts_in_the_right_states_only(decision: Decision, state: S
         return
     after = apply_decision(record, decision, "anna", "why")
     assert after.events[-1].by == "anna" and after.events[-1].text == "why" and after.events[-1].state == after.state
-    assert after.text(64) == f"{TABLE[Step(decision)].event}: why"
+    assert after.text(64) == f"{TABLE[WorkflowStep(decision)].event}: why"
 
 
 def test_a_decision_and_its_way_back() -> None:
     released = apply_decision(_RECORD, Decision.RELEASE, "anna", "")
     assert (
-        released.state is State.RELEASED and released.text(61) == "anna" and released.text(60) and not released.text(64)
+        released.state is RecordState.RELEASED
+        and released.text(61) == "anna"
+        and released.text(60)
+        and not released.text(64)
     )
     withdrawn = apply_decision(released, Decision.WITHDRAW, "bert", "wrong site")
-    assert withdrawn.state is State.CHECKED
-    assert apply_decision(withdrawn, Decision.RELEASE, "anna", "").state is State.RELEASED
+    assert withdrawn.state is RecordState.CHECKED
+    assert apply_decision(withdrawn, Decision.RELEASE, "anna", "").state is RecordState.RELEASED
     rejected = apply_decision(withdrawn, Decision.REJECT, "bert", "empty")
-    assert rejected.state is State.REJECTED
-    assert apply_decision(rejected, Decision.REOPEN, "anna", "").state is State.CHECKED
-    fresh = replace(_RECORD, events=()).with_event("captured", "webarcfs", "", State.COUNTED)
+    assert rejected.state is RecordState.REJECTED
+    assert apply_decision(rejected, Decision.REOPEN, "anna", "").state is RecordState.CHECKED
+    fresh = replace(_RECORD, events=()).with_event("captured", "webarcfs", "", RecordState.COUNTED)
     again = apply_decision(apply_decision(fresh, Decision.REJECT, "anna", "x"), Decision.REOPEN, "anna", "")
-    assert again.state is State.COUNTED
+    assert again.state is RecordState.COUNTED
     assert [event.what for event in again.events] == ["captured", "rejected", "reopened"]
 
 
 @pytest.mark.parametrize("decision", [Decision.REJECT, Decision.WITHDRAW])
 @pytest.mark.parametrize("reason", ["", "  "])
 def test_what_takes_away_needs_a_reason(decision: Decision, reason: str) -> None:
-    state = State.RELEASED if decision is Decision.WITHDRAW else State.COUNTED
+    state = RecordState.RELEASED if decision is Decision.WITHDRAW else RecordState.COUNTED
     with pytest.raises(UsageError, match="reason"):
         apply_decision(replace(_RECORD, state=state), decision, "anna", reason)
 

@@ -29,12 +29,12 @@ from webarcfs.room.views import (
     HomePage,
     InnerNotice,
     Line,
-    Link,
     LinksPage,
     Marked,
     MissingPage,
     Notice,
     NoticePage,
+    PageLink,
     Pages,
     PartRow,
     PrefixPage,
@@ -144,15 +144,19 @@ def _hit(number: int) -> HitRow:
         signature="5100",
         project="Internet",
         domain="www.bundestag.example",
-        record=Link("/snapshot/a", "Internetangebot des Deutschen Bundestages"),
+        record=PageLink("/snapshot/a", "Internetangebot des Deutschen Bundestages"),
     )  # fmt: skip
 
 
 _FACETS = (
-    Facet("type", "Kind of file", ((Link("?type=html", "html"), 1_204), (Link("?type=pdf", "pdf", True), 311))),
-    Facet("site", "Site", ((Link("?site=a", "www.bundestag.example"), 1_411), (Link("?site=b", "dip.example"), 104))),
-    Facet("language", "Language", ((Link("?language=de", "de"), 1_400), (Link("?language=en", "en"), 115))),
-    Facet("", "Year", ((Link("", "2005"), 800), (Link("", "2006"), 900))),
+    Facet("type", "Kind of file", ((PageLink("?type=html", "html"), 1_204), (PageLink("?type=pdf", "pdf", True), 311))),
+    Facet(
+        "site",
+        "Site",
+        ((PageLink("?site=a", "www.bundestag.example"), 1_411), (PageLink("?site=b", "dip.example"), 104)),
+    ),
+    Facet("language", "Language", ((PageLink("?language=de", "de"), 1_400), (PageLink("?language=en", "en"), 115))),
+    Facet("", "Year", ((PageLink("", "2005"), 800), (PageLink("", "2006"), 900))),
 )
 _SEARCHED = SearchPage(
     words="bericht ausschuss",
@@ -162,11 +166,15 @@ _SEARCHED = SearchPage(
     hits=tuple(_hit(number) for number in range(1, 8)),
     facets=_FACETS,
     pages=Pages(21, 40, 1_515, "/search?q=bericht", "/search?q=bericht&page=3"),
-    suggestion=Link("/search?q=berichte+ausschuss", "berichte ausschuss"),
+    suggestion=PageLink("/search?q=berichte+ausschuss", "berichte ausschuss"),
     from_record=row(),
-    sorts=(Link("?sort=", "by relevance"), Link("?sort=date", "newest first", True), Link("?sort=url", "by URL")),
-    groupings=(Link("?q=", "by URL", True), Link("?group=snapshot", "by snapshot")),
-    exports=(Link("/search.csv?q=bericht", "CSV"), Link("/search.json?q=bericht", "JSON")),
+    sorts=(
+        PageLink("?sort=", "by relevance"),
+        PageLink("?sort=date", "newest first", True),
+        PageLink("?sort=url", "by URL"),
+    ),
+    groupings=(PageLink("?q=", "by URL", True), PageLink("?group=snapshot", "by snapshot")),
+    exports=(PageLink("/search.csv?q=bericht", "CSV"), PageLink("/search.json?q=bericht", "JSON")),
     missing=2,
     publications=("bundestag", "mitmischen"),
     snapshots=(("a", "Internetangebot, 2 Aug 2005", True), ("b", "Internetangebot, 3 Sep 2005", False)),
@@ -180,7 +188,7 @@ _GROUPED = replace(
                  number * 100, (_hit(number), _hit(number + 1)), "/search?q=bericht&at=x")
         for number in range(1, 4)
     ),
-    groupings=(Link("?q=", "by URL"), Link("?group=snapshot", "by snapshot", True)),
+    groupings=(PageLink("?q=", "by URL"), PageLink("?group=snapshot", "by snapshot", True)),
     sorts=(),
 )  # fmt: skip
 
@@ -211,7 +219,8 @@ _ENTRIES = (
     _entry(930, Change.SAME),
 )
 _YEARS = tuple(
-    (Link(f"/web/{year}*/{_PAGE}", str(year), year == 2005), count) for year, count in ((2005, 6), (2006, 3), (2008, 1))
+    (PageLink(f"/web/{year}*/{_PAGE}", str(year), year == 2005), count)
+    for year, count in ((2005, 6), (2006, 3), (2008, 1))
 )
 _CALENDAR = CalendarPage(
     url=_PAGE,
@@ -219,8 +228,8 @@ _CALENDAR = CalendarPage(
     years=tuple((replace(link, is_here=False), count) for link, count in _YEARS),
     year=None,
     versions=6,
-    timemaps=tuple(Link(f"/timemap/{kind}/{_PAGE}", kind) for kind in ("link", "json", "cdxj")),
-    others=(Link("/web/*/http://bundestag.example/", "http://bundestag.example/"),),
+    timemaps=tuple(PageLink(f"/timemap/{kind}/{_PAGE}", kind) for kind in ("link", "json", "cdxj")),
+    others=(PageLink("/web/*/http://bundestag.example/", "http://bundestag.example/"),),
     prefix="/web/*/http://www.bundestag.example/parlament/*",
 )
 _DIFF = DiffPage(
@@ -258,16 +267,16 @@ _FRAME = FramePage(
     captured=START - timedelta(days=3),
     is_unchanged=False,
     furthest=9,
-    previous=Link(f"/web/20050701020000/{_PAGE}", "2005-07-01T03:00:00+01:00"),
-    following=Link(f"/web/20050902020000/{_PAGE}", "2005-09-02T03:00:00+01:00"),
-    first=Link(f"/web/20050101020000/{_PAGE}", "2005-01-01T03:00:00+01:00"),
-    last=Link(f"/web/20080902020000/{_PAGE}", "2008-09-02T03:00:00+01:00"),
+    previous=PageLink(f"/web/20050701020000/{_PAGE}", "2005-07-01T03:00:00+01:00"),
+    following=PageLink(f"/web/20050902020000/{_PAGE}", "2005-09-02T03:00:00+01:00"),
+    first=PageLink(f"/web/20050101020000/{_PAGE}", "2005-01-01T03:00:00+01:00"),
+    last=PageLink(f"/web/20080902020000/{_PAGE}", "2008-09-02T03:00:00+01:00"),
     calendar=f"/web/*/{_PAGE}",
     differences=f"/diff/1..2/{_PAGE}",
     raw=f"{REPLAY}/web/20050802020000id_/{_PAGE}",
     search="/search?from=a",
     record=row(),
-    goes_on=Link(f"/web/20050802020000/{_PAGE}/on", f"{_PAGE}/on"),
+    goes_on=PageLink(f"/web/20050802020000/{_PAGE}/on", f"{_PAGE}/on"),
     alone=f"{REPLAY}/web/20050802020000mp_/{_PAGE}",
     has_scripts=True,
     runs_scripts=False,
@@ -276,9 +285,9 @@ _FRAME = FramePage(
 _MISSING = MissingPage(
     url=_PAGE,
     date=START,
-    before=Link(f"/web/1/{_PAGE}", "2 Jul 2005, 03:00 CET"),
-    after=Link(f"/web/2/{_PAGE}", "2 Sept 2005, 03:00 CET"),
-    variants=(Link("/web/*/http://bundestag.example/", "http://bundestag.example/"),),
+    before=PageLink(f"/web/1/{_PAGE}", "2 Jul 2005, 03:00 CET"),
+    after=PageLink(f"/web/2/{_PAGE}", "2 Sept 2005, 03:00 CET"),
+    variants=(PageLink("/web/*/http://bundestag.example/", "http://bundestag.example/"),),
     calendar=f"/web/*/{_PAGE}",
     prefix="/web/*/http://www.bundestag.example/*",
     search="/search?q=site:bundestag.example",
@@ -298,9 +307,9 @@ _HOME = HomePage(
     rows=(),
     pages=None,
     filters=(
-        Choice("signature", "Signature", (Link("/?signature=5100", "5100"), Link("/?signature=5101", "5101"))),
-        Choice("type", "Type", (Link("/", "occasion", True), Link("/?type=regular", "regular")), "occasion"),
-        Choice("year", "Year", tuple(Link(f"/?year={year}", str(year)) for year in range(2024, 2004, -1))),
+        Choice("signature", "Signature", (PageLink("/?signature=5100", "5100"), PageLink("/?signature=5101", "5101"))),
+        Choice("type", "Type", (PageLink("/", "occasion", True), PageLink("/?type=regular", "regular")), "occasion"),
+        Choice("year", "Year", tuple(PageLink(f"/?year={year}", str(year)) for year in range(2024, 2004, -1))),
     ),
     order=(),
     has_search=True,
@@ -313,28 +322,28 @@ RICH: dict[str, object] = {
     "home": _HOME,
     "list": replace(
         _HOME, fonds=(), query="wahl", rows=(_CLOSED, *_ROWS), pages=_WAY,
-        order=(Link("/?all=1", "newest first", True), Link("/?all=1&order=oldest", "oldest first")),
+        order=(PageLink("/?all=1", "newest first", True), PageLink("/?all=1&order=oldest", "oldest first")),
     ),
     "publication": PublicationPage(
         name="bundestag", description="Das Internetangebot des Deutschen Bundestages.", rows=_ROWS, pages=_WAY,
         years=((2005, 2), (2006, 4), (2007, 0), (2008, 9), (2009, 12)),
-        compare=(Link("/compare/a..b", ""), Link("/compare/b..c", "")), search="/search?publication=bundestag",
+        compare=(PageLink("/compare/a..b", ""), PageLink("/compare/b..c", "")), search="/search?publication=bundestag",
     ),
     "record": RecordPage(
         row=row(), is_closed=False, groups=_GROUPS,
-        starts=(Link(f"/web/1/{_PAGE}", _PAGE), Link("/web/1/http://dip.example/", "http://dip.example/")),
+        starts=(PageLink(f"/web/1/{_PAGE}", _PAGE), PageLink("/web/1/http://dip.example/", "http://dip.example/")),
         parts=tuple(PartRow(name, f"x@{name}", f"/web/1/http://{name}/", 24_000, 12, 991_000_000)
                     for name in row().domains),
         types=_TYPES, extensions=_EXTENSIONS, before=row(11), changes=_COMPARED, compare="/compare/a..b",
-        links="/snapshot/a/links", neighbours=(Link("/snapshot/b", "earlier"), Link("/snapshot/c", "later")),
-        exports=tuple(Link(f"/snapshot/a.{kind}", kind.upper()) for kind in ("xml", "json", "dc")),
+        links="/snapshot/a/links", neighbours=(PageLink("/snapshot/b", "earlier"), PageLink("/snapshot/c", "later")),
+        exports=tuple(PageLink(f"/snapshot/a.{kind}", kind.upper()) for kind in ("xml", "json", "dc")),
     ),
     "closed record": RecordPage(
-        _CLOSED, True, _GROUPS, (), (), (), (), None, (), "", "", (Link("/snapshot/b", "earlier"),), ()
+        _CLOSED, True, _GROUPS, (), (), (), (), None, (), "", "", (PageLink("/snapshot/b", "earlier"),), ()
     ),
     "compare": ComparePage(
         a=row(11), b=row(12), types=_COMPARED, extensions=_COMPARED[:2],
-        documents=tuple(Link(f"/diff/1..2/{_PAGE}", f"{what} {_PAGE}") for what in ("added", "removed", "changed")),
+        documents=tuple(PageLink(f"/diff/1..2/{_PAGE}", f"{what} {_PAGE}") for what in ("added", "removed", "changed")),
         counts=(("added", 1_204), ("removed", 3), ("changed", 41)),
         figures=(("bytes after the download", "3,212,345,678", "3,303,345,678"), ("number of files", "48211", "")),
         pages=_WAY,
@@ -343,7 +352,7 @@ RICH: dict[str, object] = {
         row(),
         tuple(
             ExternalLinkRow(number, ("Bundesrat", "zum Bundesrat"), f"http://www.bundesrat.example/{'a' * 90}/{number}",
-                            ("_blank",), (Link(f"/web/1/{_PAGE}", _PAGE),), 17)
+                            ("_blank",), (PageLink(f"/web/1/{_PAGE}", _PAGE),), 17)
             for number in range(1, 5)
         ),
         _WAY, "/snapshot/a/links.csv",

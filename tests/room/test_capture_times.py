@@ -14,7 +14,7 @@ import pytest
 from agent.indexing.recovery import recover
 from tests.support import archives
 from tests.support.rooms import Page, Served, digits, published, served
-from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CET
 from webarcfs.room.replay.memento import http_date
@@ -37,7 +37,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
     published(made, DOMAIN, first, BEGUN)
     published(made, DOMAIN, {}, AGAIN)  # nothing changed
     published(made, DOMAIN, {BOTH: Page(b"two", captured=OTHERS + timedelta(hours=1))}, OTHERS, publication="q")
-    published(made, DOMAIN, {LATE: Page(b"hidden", captured=HIDDEN)}, HIDDEN, state=State.COUNTED, held=True)
+    published(made, DOMAIN, {LATE: Page(b"hidden", captured=HIDDEN)}, HIDDEN, state=RecordState.COUNTED, held=True)
     recover(made)
     return made
 

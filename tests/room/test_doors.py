@@ -24,7 +24,7 @@ from webarcfs.access import access_rules
 from webarcfs.access.access_rules import Access
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
-from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.catalogue.workflow import Decision, apply_decision
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CET
@@ -68,9 +68,9 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
         URLS["held"]: page(SECRETS["held"]),
         f"http://{DOMAIN}/pdf/x.pdf": page(SECRETS["held"]),
     }
-    published(made, DOMAIN, hidden, THIRD, state=State.COUNTED, held=True, title=SECRETS["held"])
+    published(made, DOMAIN, hidden, THIRD, state=RecordState.COUNTED, held=True, title=SECRETS["held"])
     secret = SECRETS["odom"]
-    rejected = {"publication": "q", "state": State.REJECTED, "held": True, "signature": secret, "title": secret}
+    rejected = {"publication": "q", "state": RecordState.REJECTED, "held": True, "signature": secret, "title": secret}
     published(made, OTHER, {f"http://{OTHER}/": page(secret)}, THIRD, **rejected)
     published(
         made, "closed.example.org", {CLOSED: page(SECRETS["closed"])}, SECOND, publication="r", closed_for="100 years"
@@ -236,7 +236,7 @@ def test_pywb_gets_what_the_public_may_see(archive: Archive) -> None:
 def test_release_withdraw_and_rules_show_in_a_room_that_runs(tmp_path: Path) -> None:
     made = archives.make_archive(tmp_path)
     home = f"http://{DOMAIN}/"
-    published(made, DOMAIN, {home: page("first")}, FIRST, state=State.CHECKED, held=True)
+    published(made, DOMAIN, {home: page("first")}, FIRST, state=RecordState.CHECKED, held=True)
     recover(made)
     catalogue = Catalogue(made)
     with served(made) as room:

@@ -187,9 +187,9 @@ def test_dates_and_numbers_are_those_of_the_language() -> None:
 
 
 def test_texts_of_others_are_looked_up_and_never_filled_in() -> None:
-    assert language.said("newest first", "de") == "neueste zuerst"
-    assert language.said("%(count)s <b>", "de") == "%(count)s <b>"
-    assert language.said("", "de") == ""
+    assert language.translate("newest first", "de") == "neueste zuerst"
+    assert language.translate("%(count)s <b>", "de") == "%(count)s <b>"
+    assert language.translate("", "de") == ""
 
 
 # -- pictures ----------------------------------------------------------------------------------------------------------

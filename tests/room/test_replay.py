@@ -19,11 +19,11 @@ from tests.support.rooms import Answer, Page, Served, digits, published, recorde
 from webarcfs.access import access_rules
 from webarcfs.access.access_rules import Access
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CET, CommitTag
 from webarcfs.room import limits
-from webarcfs.room.replay.headers import Part, part
+from webarcfs.room.replay.headers import BodyRange, part
 
 pytestmark = pytest.mark.store
 
@@ -67,7 +67,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
                       state=None)  # fmt: skip
     mine = published(made, DOMAIN, {f"{HOME}b.html": Page(b"<p>second b"), f"{HOME}gone.png": None}, TIMES[1])
     assert mine
-    recorded(made, "20200101T120000-p", "p", [CommitTag(TIMES[0], DOMAIN), other], State.RELEASED)
+    recorded(made, "20200101T120000-p", "p", [CommitTag(TIMES[0], DOMAIN), other], RecordState.RELEASED)
     Catalogue(made).save([], "test", "settings", files={"publications/p.json": json.dumps(SETTINGS).encode()})
     recover(made)
     return made
@@ -251,13 +251,13 @@ def test_random_paths_never_break_it(room: Served) -> None:
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        ("bytes=0-9", Part(0, 10)), ("bytes=-5", Part(95, 100)), ("bytes=90-", Part(90, 100)), ("bytes=0-999", Part(0, 100)),
-        ("bytes=100-", None), ("bytes=-0", None), ("bytes=5-3", Part(0, 100)), ("bytes=0-1,5-6", Part(0, 100)),
-        ("lines=1-2", Part(0, 100)), ("bytes=", Part(0, 100)), ("bytes=-", Part(0, 100)), ("bytes=-1000", Part(0, 100)),
-        ("bytes=99999999999999999999-", Part(0, 100)),
+        ("bytes=0-9", BodyRange(0, 10)), ("bytes=-5", BodyRange(95, 100)), ("bytes=90-", BodyRange(90, 100)), ("bytes=0-999", BodyRange(0, 100)),
+        ("bytes=100-", None), ("bytes=-0", None), ("bytes=5-3", BodyRange(0, 100)), ("bytes=0-1,5-6", BodyRange(0, 100)),
+        ("lines=1-2", BodyRange(0, 100)), ("bytes=", BodyRange(0, 100)), ("bytes=-", BodyRange(0, 100)), ("bytes=-1000", BodyRange(0, 100)),
+        ("bytes=99999999999999999999-", BodyRange(0, 100)),
     ],
 )  # fmt: skip
-def test_ranges(asked: str, expected: Part | None) -> None:
+def test_ranges(asked: str, expected: BodyRange | None) -> None:
     assert part(asked, 100) == expected
 
 

@@ -33,7 +33,7 @@ from webarcfs.archive.model.errors import Busy, UsageError
 from webarcfs.archive.system.processes import lives
 from webarcfs.commands.serve import serve
 from webarcfs.room.server import supervisor
-from webarcfs.room.server.access_log import Access, escaped, line
+from webarcfs.room.server.access_log import AnsweredRequest, escaped, line
 from webarcfs.room.server.connections import host_names, is_own_host
 from webarcfs.room.server.options import (
     Engine,
@@ -674,7 +674,7 @@ def test_names_of_listeners(tmp_path: Path) -> None:
 @given(st.text(), st.text())
 def test_no_text_ends_a_line_or_a_field_of_the_log(target: str, agent: str) -> None:
     written = line(
-        Access(
+        AnsweredRequest(
             peer="::1",
             at=0.0,
             method="GET",

@@ -14,7 +14,7 @@ from tests.support import archives
 from tests.support.rooms import Answer, Page, Served, digits, published, served
 from webarcfs.access import access_rules
 from webarcfs.access.access_rules import Access
-from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.model.metadata import CET
 
 pytestmark = pytest.mark.store
@@ -46,7 +46,7 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     published(made, "both.example", {BOTH: Page(b"<p>bare"), BLOCKED: Page(b"<p>bare")}, TIMES[0])
     published(made, "both.example", {BOTH: None}, TIMES[1])
     published(made, "www.both.example", {at_www(BOTH): Page(b"<p>www")}, TIMES[1])
-    published(made, "held.example", {HELD: Page(b"<p>bare")}, TIMES[0], state=State.COUNTED, held=True)
+    published(made, "held.example", {HELD: Page(b"<p>bare")}, TIMES[0], state=RecordState.COUNTED, held=True)
     published(made, "www.held.example", {at_www(HELD): Page(b"<p>www")}, TIMES[1])
     recover(made)
     access_rules.withhold(made, BLOCKED, "test", "no", access=Access.BLOCK)

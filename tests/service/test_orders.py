@@ -19,7 +19,7 @@ import pytest
 
 from agent.cli import cli
 from agent.crawl import job_orders
-from agent.crawl.job_orders import Word
+from agent.crawl.job_orders import OrderWord
 from tests.support import crawls
 from tests.support.agents import agent, configure, job_of, reports, status, summaries
 from tests.support.crawls import end, run_command, start_command
@@ -337,7 +337,7 @@ def test_orders_to_a_job_that_ended_or_that_makes_no_sense_are_refused(archive: 
 
 
 def test_orders_get_numbers_of_their_own_and_one_that_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
-    for number, word in enumerate(Word, 1):
+    for number, word in enumerate(OrderWord, 1):
         assert job_orders.give(tmp_path, word, by="me").number == number == job_orders.last(tmp_path)
     (tmp_path / "orders" / "3.json").write_text('{"word": "dance"}')
     (tmp_path / "orders" / "7.json").write_text("{")
@@ -345,10 +345,10 @@ def test_orders_get_numbers_of_their_own_and_one_that_cannot_be_read_is_passed_o
     (tmp_path / "orders" / "2.json").write_text('{"word": "stop", "by": "me"}')
     found = job_orders.after(tmp_path, 1)
     assert [each.number for each in found] == [2, 4, 5, 6] and found[0].reason == "", "as older versions wrote it"
-    assert job_orders.give(tmp_path, Word.STOP).number == 8
+    assert job_orders.give(tmp_path, OrderWord.STOP).number == 8
     assert [path.name for path in (tmp_path / "orders").glob(".*")] == []
     with pytest.raises(NotFound, match="has ended already"):
-        job_orders.give(tmp_path / "gone", Word.STOP)
+        job_orders.give(tmp_path / "gone", OrderWord.STOP)
 
 
 def test_an_order_is_on_the_disk_before_its_command_answers(archive: Archive, tmp_path: Path) -> None:
@@ -375,7 +375,7 @@ def test_a_kill_amid_an_order_loses_and_doubles_nothing(archive: Archive, site: 
     configure(archive, publication(site))
     with agent(archive) as running:
         fetches(site)
-        job_orders.give(archive.jobs / str((job_of(archive, "p") or {})["job"]), Word(word),
+        job_orders.give(archive.jobs / str((job_of(archive, "p") or {})["job"]), OrderWord(word),
                     "nowhere.example" if word == "exclude" else "")  # fmt: skip
         for moment in (0.3, 0.55, 0.1):
             time.sleep(moment)

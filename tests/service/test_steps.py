@@ -19,7 +19,7 @@ from tests.support.nasty import slow
 from tests.support.site import Site
 from tests.support.waiting import until
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import Record, State
+from webarcfs.archive.catalogue.record import Record, RecordState
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 
@@ -48,7 +48,7 @@ def _record(archive: Archive) -> Record | None:
     return next(Catalogue(archive).records("p"), None)
 
 
-def _state(archive: Archive) -> State | None:
+def _state(archive: Archive) -> RecordState | None:
     found = _record(archive)
     return None if found is None else found.state
 
@@ -58,7 +58,7 @@ def test_what_needs_no_decision_runs_by_itself(archive: Archive, site: Site, tmp
     backup = tmp_path / "backup"
     _configure(archive, site, f'release = "when-checked"\n[backup]\nto = "{backup}"\n')
     with agent(archive):
-        until(lambda: _state(archive) is State.RELEASED, "the snapshot is released")
+        until(lambda: _state(archive) is RecordState.RELEASED, "the snapshot is released")
         until(lambda: not list(stepfolders.waiting(archive)), "all steps have ended")
         found = _record(archive)
         assert found is not None
@@ -82,7 +82,7 @@ def test_a_record_is_captured_by_the_agent_and_does_not_shift_the_schedule(archi
         done = run_command("record", "step", name, "capture", "--archive", archive.root, timeout=120)
         assert done.code == 0 and f"record step {name} count" in done.err, done
         found, _ = Catalogue(archive).read(name)
-        assert found.state is State.CAPTURED and found.job.endswith("-p+occasion") and found.text(5) == "election"
+        assert found.state is RecordState.CAPTURED and found.job.endswith("-p+occasion") and found.text(5) == "election"
         assert [each["next"] for each in status(archive)["publications"]] == [each["next"] for each in before]
     assert run_command("crawl", *words, timeout=120).code == 0  # the same at once, without a record before
     assert [each["name"] for each in status(archive)["publications"]] == ["p"]
@@ -100,7 +100,7 @@ def test_a_record_is_cancelled_before_its_capture(archive: Archive, site: Site) 
     name = run_command("record", "new", "--publication", "p", "--archive", archive.root).out.strip()
     done = run_command("record", "cancel", name, "--reason", "too early", "--archive", archive.root)
     found, _ = Catalogue(archive).read(name)
-    assert done.code == 0 and found.state is State.CANCELLED and found.text(6) == "too early"
+    assert done.code == 0 and found.state is RecordState.CANCELLED and found.text(6) == "too early"
     for words in (("cancel", name), ("step", name, "capture")):
         done = run_command("record", *words, "--archive", archive.root)
         assert done.code == 1 and "it is cancelled" in done.err, done
@@ -123,9 +123,9 @@ def test_a_capture_of_a_record_outlives_the_agent(archive: Archive, site: Site) 
         done = run_command("record", "cancel", name, "--archive", archive.root)
         assert done.code == 1 and "has begun" in done.err
         running.kill()
-    assert (archive.jobs / job).is_dir() and Catalogue(archive).read(name)[0].state is State.OPEN
+    assert (archive.jobs / job).is_dir() and Catalogue(archive).read(name)[0].state is RecordState.OPEN
     with agent(archive):
-        until(lambda: Catalogue(archive).read(name)[0].state is State.CAPTURED, "the record is captured")
+        until(lambda: Catalogue(archive).read(name)[0].state is RecordState.CAPTURED, "the record is captured")
         until(lambda: not list(stepfolders.waiting(archive)), "the step has ended")
     found, _ = Catalogue(archive).read(name)
     assert found.job == job and [each.what for each in found.events] == ["new", "begun", "captured"]
@@ -143,5 +143,5 @@ def test_a_job_that_was_begun_and_not_noted_is_taken(archive: Archive, site: Sit
     job_folder.save(left, Definition(publication=publication, record=name))
     assert run_command("record", "step", name, "capture", "--archive", archive.root, timeout=120).code == 0
     (found,) = Catalogue(archive).records("p")
-    assert (found.id, found.job_name, found.state) == (name, left.name, State.CAPTURED)
+    assert (found.id, found.job_name, found.state) == (name, left.name, RecordState.CAPTURED)
     assert not list(archive.jobs.iterdir())

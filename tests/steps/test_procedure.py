@@ -13,7 +13,7 @@ from tests.support import ministry
 from tests.support.crawls import Done, run_command
 from tests.support.site import Site
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import Record, State
+from webarcfs.archive.catalogue.record import Record, RecordState
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
 
@@ -40,16 +40,16 @@ def test_the_whole_procedure_fills_the_record(archive: Archive, site: Site, tmp_
     done = agent("record", "new", "--publication", "office", "--type", "occasion", "--reason", "new style", "remarks=r")
     name = done.out.strip()
     assert f"next: webarc-agent record step {name} capture" in done.err
-    assert record().state is State.OPEN and record().occasion == "occasion" and record().text(5) == "new style"
+    assert record().state is RecordState.OPEN and record().occasion == "occasion" and record().text(5) == "new style"
     assert "it must be captured" in agent("record", "step", name, "convert", code=1).err  # out of order
     done = agent("record", "step", name, "capture")
-    assert record().state is State.CAPTURED and f"step {name} count" in done.err and not record().text(22)
+    assert record().state is RecordState.CAPTURED and f"step {name} count" in done.err and not record().text(22)
     assert "it must be open" in agent("record", "cancel", name, code=1).err
     for step, following, state in (
-        ("count", "convert", State.COUNTED),
-        ("convert", "index", State.CONVERTED),
-        ("index", "check", State.INDEXED),
-        ("check", "look", State.INDEXED),
+        ("count", "convert", RecordState.COUNTED),
+        ("convert", "index", RecordState.CONVERTED),
+        ("index", "check", RecordState.INDEXED),
+        ("check", "look", RecordState.INDEXED),
     ):
         done = agent("record", "step", name, step)
         assert record().state is state and f" {following}" in done.err, done
@@ -58,7 +58,7 @@ def test_the_whole_procedure_fills_the_record(archive: Archive, site: Site, tmp_
             assert "convert comes first" in agent("record", "release", name, code=1).err
     assert "Minutes" in agent("record", "look", name).out
     done = agent("record", "look", name, "Minutes", "--remark", "as before")
-    assert record().state is State.CHECKED and f"record release {name}" in done.err
+    assert record().state is RecordState.CHECKED and f"record release {name}" in done.err
     agent("record", "release", name)
     agent("record", "step", name, "backup")
     kind, description, software, parameters = ministry.MEASURE

@@ -22,8 +22,8 @@ from agent.steps.running import run_step, run_waiting
 from tests.support.archives import DOMAIN
 from tests.support.stepped import captured, now_of, page, set_up, told
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import Record, State
-from webarcfs.archive.catalogue.workflow import Step
+from webarcfs.archive.catalogue.record import Record, RecordState
+from webarcfs.archive.catalogue.workflow import WorkflowStep
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, ReferencePage
@@ -41,7 +41,7 @@ def _xhtml(archive: Archive) -> Forms:
     return Forms(archive, DOMAIN, converting.XHTML, how.settings)
 
 
-def _taken(archive: Archive, record: Record, step: Step, *, again: bool = False, by: str = "anna") -> Record:
+def _taken(archive: Archive, record: Record, step: WorkflowStep, *, again: bool = False, by: str = "anna") -> Record:
     asked = stepfolders.ask(archive, record, step, by=by, again=again)
     run_step(archive, asked.folder)
     return now_of(archive, record)
@@ -50,19 +50,19 @@ def _taken(archive: Archive, record: Record, step: Step, *, again: bool = False,
 def test_the_chain_runs_by_itself_and_waits_for_the_release(archive: Archive, tmp_path: Path) -> None:
     set_up(archive, tmp_path / "backup")
     record = captured(archive, _SITE)
-    assert ask_next(archive, record) is Step.CONVERT
+    assert ask_next(archive, record) is WorkflowStep.CONVERT
     assert run_waiting(archive, record.id) == []
     found = now_of(archive, record)
     assert [each.what for each in found.events] == ["captured", "converted", "indexed", "checked", "backup"]
-    assert found.state is State.CHECKED and found.text(62) == "First: good" and int(found.text(58)) > 6
+    assert found.state is RecordState.CHECKED and found.text(62) == "First: good" and int(found.text(58)) > 6
     assert not list(archive.jobs.iterdir()) and list(verify(archive)) == []
-    stepfolders.ask(archive, found, Step.BACKUP)
+    stepfolders.ask(archive, found, WorkflowStep.BACKUP)
     assert set(read(archive).runs) == {"test"} and read(archive).open == ()  # a step is no run of a publication
 
 
 def test_the_second_snapshot_converts_what_changed(archive: Archive, tmp_path: Path) -> None:
     set_up(archive, tmp_path / "backup")
-    first = _taken(archive, captured(archive, _SITE | {"bad.html": b"<html><blah>x</blah>"}), Step.CONVERT)
+    first = _taken(archive, captured(archive, _SITE | {"bad.html": b"<html><blah>x</blah>"}), WorkflowStep.CONVERT)
     assert (first.text(50), first.text(51)) == ("6", "1") and first.text(52).startswith("7 pages were converted now")
     folder = archive.reports / first.job_name / "convert"
     assert (folder / converting.LIST).read_text() == f"http://{DOMAIN}/bad.html\t<blah> is not recognized!\n"
@@ -73,12 +73,12 @@ def test_the_second_snapshot_converts_what_changed(archive: Archive, tmp_path: P
     report = (folder / converting.REPORT).read_text()
     assert "&lt;blah&gt; is not recognized!" in report and "<blah>" not in report  # it is text, not markup
     record = captured(archive, {"1.html": page("changed"), "2.html": None})
-    second = _taken(archive, record, Step.CONVERT)
+    second = _taken(archive, record, WorkflowStep.CONVERT)
     assert (second.text(50), second.text(51)) == ("5", "1") and second.text(52).startswith("1 pages were converted now")
-    again = _taken(archive, second, Step.CONVERT, again=True)  # only what failed is tried again
-    assert again.text(52).startswith("1 pages were converted now") and again.state is State.CONVERTED
+    again = _taken(archive, second, WorkflowStep.CONVERT, again=True)  # only what failed is tried again
+    assert again.text(52).startswith("1 pages were converted now") and again.state is RecordState.CONVERTED
     archive.converter_settings.write_text("wrap: 30\n")
-    anew = _taken(archive, again, Step.CONVERT, again=True)
+    anew = _taken(archive, again, WorkflowStep.CONVERT, again=True)
     assert anew.text(52).startswith("6 pages were converted now") and anew.text(49) != again.text(49)
     assert int(anew.text(37)) != int(anew.text(22)) and list(verify(archive)) == []
 
@@ -89,7 +89,7 @@ def test_other_documents_and_the_pages_stay(archive: Archive, tmp_path: Path) ->
     record = captured(archive, _SITE | {"a.png": b"png", "b.pdf": b"%PDF-1.4", "c.css": b"p { }"})
     store = Repository(archive.repository(DOMAIN))
     before = store.head()
-    _taken(archive, record, Step.CONVERT)
+    _taken(archive, record, WorkflowStep.CONVERT)
     assert store.head() == before
     forms = {
         path.split("/")[1] for path, _ in store.files(str(store.ref("refs/forms/xhtml")), "") if "/settings" not in path
@@ -110,9 +110,9 @@ def test_bounds_beside_the_snapshot_before(archive: Archive, tmp_path: Path) -> 
     done = told(archive, "record", "release", record.id)
     assert done.code == 1 and "reason" in done.err
     words = ("release", record.id, "--reason", "the site was cut")
-    assert told(archive, "record", *words).code == 0 and now_of(archive, record).state is State.RELEASED
+    assert told(archive, "record", *words).code == 0 and now_of(archive, record).state is RecordState.RELEASED
     measured = ("measure", record.id, "--kind", "migration", "--readers-see")
-    assert told(archive, "record", *measured).code == 0 and now_of(archive, record).state is State.CHECKED
+    assert told(archive, "record", *measured).code == 0 and now_of(archive, record).state is RecordState.CHECKED
 
 
 def test_registers(archive: Archive) -> None:
@@ -134,9 +134,9 @@ def test_registers(archive: Archive) -> None:
 def test_a_step_is_not_done_twice(archive: Archive, tmp_path: Path) -> None:
     set_up(archive, tmp_path / "backup")
     record = captured(archive, _SITE)
-    asked = stepfolders.ask(archive, record, Step.CONVERT, by="anna")
+    asked = stepfolders.ask(archive, record, WorkflowStep.CONVERT, by="anna")
     with pytest.raises(Busy, match="asked for already"):
-        stepfolders.ask(archive, record, Step.CONVERT, by="bert")
+        stepfolders.ask(archive, record, WorkflowStep.CONVERT, by="bert")
     (tmp_path / "kept").mkdir()
     copy = (archive.jobs / asked.folder / "definition.json").read_bytes()
     run_step(archive, asked.folder)
@@ -144,7 +144,7 @@ def test_a_step_is_not_done_twice(archive: Archive, tmp_path: Path) -> None:
     (archive.jobs / asked.folder / "definition.json").write_bytes(copy)
     assert run_step(archive, asked.folder) is None
     assert [each.what for each in now_of(archive, record).events].count("converted") == 1
-    assert stepfolders.ask(archive, now_of(archive, record), Step.CONVERT).folder  # a new one may be asked for
+    assert stepfolders.ask(archive, now_of(archive, record), WorkflowStep.CONVERT).folder  # a new one may be asked for
     with pytest.raises(StepRefused, match="already"):
         run_step(archive, asked.folder)
     assert not (archive.jobs / asked.folder).exists()
@@ -153,7 +153,7 @@ def test_a_step_is_not_done_twice(archive: Archive, tmp_path: Path) -> None:
 def test_a_record_that_is_worked_on_takes_no_step_and_no_decision(archive: Archive, tmp_path: Path) -> None:
     set_up(archive, tmp_path / "backup")
     record = captured(archive, _SITE)
-    asked = stepfolders.ask(archive, record, Step.CONVERT)
+    asked = stepfolders.ask(archive, record, WorkflowStep.CONVERT)
     with running.locked(archive, record.id):
         assert running.is_locked(archive, record.id)
         with pytest.raises(Busy, match="another process"):
@@ -221,15 +221,15 @@ def test_a_step_that_fails_stays_is_tried_again_and_not_for_ever(archive: Archiv
     assert not known.again  # from now on it waits for a person
     archive.converter_settings.write_text("wrap: 0\n")
     done = told(archive, "record", "step", record.id, "convert")
-    assert done.code == 0 and now_of(archive, record).state is State.CHECKED, done
+    assert done.code == 0 and now_of(archive, record).state is RecordState.CHECKED, done
     assert not list(archive.jobs.iterdir())
 
 
 def test_what_people_write_while_a_step_runs_stays(archive: Archive, tmp_path: Path) -> None:
     set_up(archive, tmp_path / "backup")
     record = captured(archive, _SITE)
-    asked = stepfolders.ask(archive, record, Step.CONVERT)
-    catalogue, original = Catalogue(archive), running._WORK[Step.CONVERT]
+    asked = stepfolders.ask(archive, record, WorkflowStep.CONVERT)
+    catalogue, original = Catalogue(archive), running._WORK[WorkflowStep.CONVERT]
 
     def edited_meanwhile(step: running.StepContext) -> running.StepResult:
         result = original(step)
@@ -238,7 +238,7 @@ def test_what_people_write_while_a_step_runs_stays(archive: Archive, tmp_path: P
         catalogue.save([changed], "bert", "edited", expected={record.id: blob})
         return result
 
-    work = dict(running._WORK) | {Step.CONVERT: edited_meanwhile}
+    work = dict(running._WORK) | {WorkflowStep.CONVERT: edited_meanwhile}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(running, "_WORK", work)
         run_step(archive, asked.folder)
@@ -249,21 +249,21 @@ def test_a_remark_of_a_person_stays_and_one_of_the_step_goes(archive: Archive, t
     """A step without remarks removes those of its last time alone."""
     set_up(archive, tmp_path / "backup")
     record = captured(archive, _SITE)
-    catalogue, original, said = Catalogue(archive), running._WORK[Step.CONVERT], ["half of it", "", ""]
+    catalogue, original, said = Catalogue(archive), running._WORK[WorkflowStep.CONVERT], ["half of it", "", ""]
 
     def remarking(step: running.StepContext) -> running.StepResult:
         result = original(step)
         return replace(result, texts={**result.texts, 43: said.pop(0)})
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(running, "_WORK", dict(running._WORK) | {Step.CONVERT: remarking})
-        assert _taken(archive, record, Step.CONVERT).text(43) == "half of it"
-        assert _taken(archive, now_of(archive, record), Step.CONVERT, again=True).text(43) == ""
+        patch.setattr(running, "_WORK", dict(running._WORK) | {WorkflowStep.CONVERT: remarking})
+        assert _taken(archive, record, WorkflowStep.CONVERT).text(43) == "half of it"
+        assert _taken(archive, now_of(archive, record), WorkflowStep.CONVERT, again=True).text(43) == ""
         current, blob = catalogue.read(record.id)
         catalogue.save(
             [current.with_values({43: "seen by eye"}, "anna", now())], "anna", "x", expected={record.id: blob}
         )
-        assert _taken(archive, now_of(archive, record), Step.CONVERT, again=True).text(43) == "seen by eye"
+        assert _taken(archive, now_of(archive, record), WorkflowStep.CONVERT, again=True).text(43) == "seen by eye"
 
 
 def test_error_pages_by_their_marks_and_time(archive: Archive, tmp_path: Path) -> None:
@@ -271,9 +271,9 @@ def test_error_pages_by_their_marks_and_time(archive: Archive, tmp_path: Path) -
     later = '[[publication.error_page]]\ncontains = "page 3"\nfrom = 2030-01-01T00:00:00\n'
     set_up(archive, tmp_path / "backup", more=marks + later)
     errors = {f"e{number}.html": b"<html><h1>Fehlermeldung</h1>" + bytes([97 + number]) for number in range(3)}
-    record = _taken(archive, captured(archive, _SITE | errors), Step.CONVERT)
+    record = _taken(archive, captured(archive, _SITE | errors), WorkflowStep.CONVERT)
     assert (record.text(44), record.text(46)) == ("3", "0")
-    second = _taken(archive, captured(archive, {"e0.html": None}), Step.CONVERT)
+    second = _taken(archive, captured(archive, {"e0.html": None}), WorkflowStep.CONVERT)
     assert second.text(44) == "2"
 
 
@@ -300,4 +300,4 @@ def test_a_publication_that_is_deleted_goes_on_as_it_was(archive: Archive, tmp_p
     ask_next(archive, record)
     assert run_waiting(archive, record.id) == []
     found = now_of(archive, record)
-    assert found.text(44) == "1" and found.text(62) == "First: good" and found.state is State.CHECKED
+    assert found.text(44) == "1" and found.text(62) == "First: good" and found.state is RecordState.CHECKED

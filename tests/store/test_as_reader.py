@@ -25,7 +25,7 @@ from webarcfs.access import reader_stores
 from webarcfs.access.gate import Gate, Reader
 from webarcfs.access.reader_repositories import ReaderRepositories
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.catalogue.workflow import Decision, apply_decision
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
@@ -35,7 +35,7 @@ from webarcfs.archive.index import query
 from webarcfs.archive.model.errors import BadCondition, NotFound, NotPermitted, SettingsError, UsageError
 from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, CommitTag, compact_time, format_time
 from webarcfs.client import WebarchiveClient
-from webarcfs.commands.arguments import Place, for_reader
+from webarcfs.commands.arguments import ArchiveArgument, for_reader
 from webarcfs.commands.cli import COMMANDS, cli
 
 pytestmark = pytest.mark.store
@@ -60,7 +60,7 @@ def _three(folder: Path) -> tuple[Archive, list[CommitTag]]:
     return _archive(
         folder,
         Step("p", {"a.html": _A, "b.html": "b", "c.html": "c"}),
-        Step("p", {"a.html": _LATER, "b.html": "b", f"{_SECRET}.html": _SECRET}, State.COUNTED, held=True),
+        Step("p", {"a.html": _LATER, "b.html": "b", f"{_SECRET}.html": _SECRET}, RecordState.COUNTED, held=True),
     )
 
 
@@ -227,7 +227,9 @@ def test_withdraw_the_first_of_three_that_share_a_page(tmp_path: Path) -> None:
 def test_a_version_that_a_hidden_snapshot_stored_has_the_time_of_the_first_that_is_visible(tmp_path: Path) -> None:
     """R5: its time is that of the first visible record that contains it; a release of an earlier one moves it back."""
     same = {"a.html": "same"}
-    archive, tags = _archive(tmp_path, Step("p", same, State.COUNTED, held=True), Step("p", same), Step("p", same))
+    archive, tags = _archive(
+        tmp_path, Step("p", same, RecordState.COUNTED, held=True), Step("p", same), Step("p", same)
+    )
 
     def times() -> set[tuple[str, str]]:
         with WebarchiveClient(archive.root, reader="") as client:
@@ -250,7 +252,7 @@ def test_two_publications_on_one_host_one_held(tmp_path: Path) -> None:
     archive, tags = _archive(
         tmp_path,
         Step("p", {"a.html": "p"}),
-        Step("q", {"q.html": _SECRET}, State.COUNTED, held=True),
+        Step("q", {"q.html": _SECRET}, RecordState.COUNTED, held=True),
         Step("p", {"a.html": "p2"}),
     )
     found = webarc("query", "--archive", str(archive.root), "--as-reader", "--format", "paths").stdout.splitlines()
@@ -368,4 +370,4 @@ def test_a_reader_neither_counts_nor_writes(tmp_path: Path) -> None:
 
 def test_a_mount_is_not_for_readers(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
-        for_reader(Place(Archive(tmp_path), tmp_path), Reader())
+        for_reader(ArchiveArgument(Archive(tmp_path), tmp_path), Reader())

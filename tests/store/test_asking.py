@@ -17,7 +17,7 @@ from tests.support.indexing import change
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.index.query import ask
 from webarcfs.archive.model.errors import BadCondition, DatabaseDamaged, NotFound, TookTooLong, WebarcError
-from webarcfs.archive.model.metadata import CommitTag, Message, MetaData
+from webarcfs.archive.model.metadata import CommitMessage, CommitTag, MetaData
 
 pytestmark = pytest.mark.store
 TAG = CommitTag(FIRST, "e.org")
@@ -37,7 +37,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     path = tmp_path_factory.mktemp("asking") / "webarc.db"
     with Database(path) as opened:
         trailers = (("Publication", "test"), ("Complete", "yes"), ("Sequence", "1"))
-        opened.record(Message(TAG, trailers), [change(each.path, each) for each in DOCUMENTS])
+        opened.record(CommitMessage(TAG, trailers), [change(each.path, each) for each in DOCUMENTS])
     before = path.read_bytes()
     yield path
     assert path.read_bytes() == before, "a condition changed the database"

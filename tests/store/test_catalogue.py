@@ -34,7 +34,7 @@ from webarcfs.archive.catalogue import people as persons
 from webarcfs.archive.catalogue import record_xml
 from webarcfs.archive.catalogue.catalogue import Catalogue, opened
 from webarcfs.archive.catalogue.people import Person
-from webarcfs.archive.catalogue.record import Part, Record, State
+from webarcfs.archive.catalogue.record import CrawlPart, Record, RecordState
 from webarcfs.archive.catalogue.workflow import Right, Role
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
@@ -61,9 +61,9 @@ def archive(tmp_path: Path) -> Archive:
     return archives.make_archive(tmp_path)
 
 
-def _record(number: int, publication: str = "p", state: State = State.RELEASED) -> Record:
+def _record(number: int, publication: str = "p", state: RecordState = RecordState.RELEASED) -> Record:
     time = _FIRST + timedelta(hours=number)
-    part = Part(CommitTag(time, DOMAIN), True)
+    part = CrawlPart(CommitTag(time, DOMAIN), True)
     record = Record(
         id=f"{compact_time(time)}-{publication}", number=0, publication=publication, state=state, parts=(part,)
     )
@@ -123,25 +123,25 @@ def test_the_tables_follow_the_catalogue(archive: Archive) -> None:
     (record,) = catalogue.save([_record(1)], "anna", "new")
     seq = int(_record(1).parts[0].tag.crawl_time.timestamp())
 
-    def state() -> State:
+    def state() -> RecordState:
         with opened(archive) as database:
             return database.parts(DOMAIN)[seq].state
 
-    assert state() is State.RELEASED
-    catalogue.save([record.with_event("withdrawn", "anna", "x", State.CHECKED)], "anna", "withdrawn")
-    assert state() is State.CHECKED
+    assert state() is RecordState.RELEASED
+    catalogue.save([record.with_event("withdrawn", "anna", "x", RecordState.CHECKED)], "anna", "withdrawn")
+    assert state() is RecordState.CHECKED
     archive.catalogue_database.write_bytes(b"nonsense" * 1000)
-    assert state() is State.CHECKED
+    assert state() is RecordState.CHECKED
     archive.catalogue_database.unlink()
-    assert state() is State.CHECKED and archive.catalogue_database.exists()
+    assert state() is RecordState.CHECKED and archive.catalogue_database.exists()
     (record,) = catalogue.records()
-    catalogue.save([record.with_event("released", "anna", "", State.RELEASED)], "anna", "released")
+    catalogue.save([record.with_event("released", "anna", "", RecordState.RELEASED)], "anna", "released")
     archive.catalogue_database.chmod(0o444)
-    assert state() is State.RELEASED
+    assert state() is RecordState.RELEASED
 
 
 def test_a_catalogue_that_is_removed_or_behind_is_made_anew_from_git(archive: Archive) -> None:
-    tags = published(archive, History([Step("p", {"a": "1"}), Step("q", {"b": "1"}, State.COUNTED, held=True)]))
+    tags = published(archive, History([Step("p", {"a": "1"}), Step("q", {"b": "1"}, RecordState.COUNTED, held=True)]))
     catch_up(archive)
     assert catch_up_records(archive) == 0  # `published` wrote them
     shutil.rmtree(archive.catalogue)
@@ -150,7 +150,10 @@ def test_a_catalogue_that_is_removed_or_behind_is_made_anew_from_git(archive: Ar
     assert any(line.startswith("catalogue.git: it is missing") for line in verify(archive))
     assert catch_up_records(archive) == 2
     found = {each.publication: each for each in Catalogue(archive).records()}
-    assert [found[name].state for name in "pq"] == [State.RELEASED, State.COUNTED]  # what was held stays so (R2)
+    assert [found[name].state for name in "pq"] == [
+        RecordState.RELEASED,
+        RecordState.COUNTED,
+    ]  # what was held stays so (R2)
     assert found["q"].parts[0].tag == tags[1] and found["q"].release == "by-hand"
     assert list(verify(archive)) == []
 
@@ -214,7 +217,7 @@ def test_backup_restore_maintain(archive: Archive, tmp_path: Path) -> None:
     _, _, finished = restore(tmp_path / "backup", tmp_path / "again")
     again = directory.open_archive(tmp_path / "again")
     assert finished and list(verify(again)) == []
-    assert [each.state for each in Catalogue(again).records()] == [State.RELEASED, State.CHECKED]
+    assert [each.state for each in Catalogue(again).records()] == [RecordState.RELEASED, RecordState.CHECKED]
     assert again.access_rules.read_text() == archive.access_rules.read_text()
     assert again.people.stat().st_mode & 0o777 == 0o600
     told = [each.what for each in Catalogue(again).history("20200101T000000-p")]
@@ -277,7 +280,7 @@ def test_people_with_faults_let_nobody_in(archive: Archive, text: str) -> None:
 
 def test_commands_of_records(archive: Archive) -> None:
     """release, reject, reopen, withdraw, edit, log: each by its command, each in the record's history."""
-    published(archive, History([Step("p", {"a": str(number)}, State.COUNTED, held=True) for number in range(3)]))
+    published(archive, History([Step("p", {"a": str(number)}, RecordState.COUNTED, held=True) for number in range(3)]))
     catch_up(archive)
 
     def record(*words: str) -> str:
@@ -289,7 +292,11 @@ def test_commands_of_records(archive: Archive) -> None:
     assert "20200102T000000-p: rejected" in record("reject", "2", "--reason", "empty")
     record("reopen", "20200102T000000-p")
     record("release", "--publication", "p", "--before", "2020-01-03")
-    assert [each.state for each in Catalogue(archive).records()] == [State.COUNTED, State.RELEASED, State.RELEASED]
+    assert [each.state for each in Catalogue(archive).records()] == [
+        RecordState.COUNTED,
+        RecordState.RELEASED,
+        RecordState.RELEASED,
+    ]
     record("withdraw", "1", "--reason", "wrong")
     record("edit", "1", "remarks=ש\u05dcום", "title=\u4f8b", "signature=5100")
     shown = json.loads(record("show", "1", "--json"))
@@ -432,7 +439,9 @@ def test_an_automatic_archive_says_no_word_of_states(archive: Archive) -> None:
     catch_up(archive)
     for words in (("record", "list"), ("record", "show", "1"), ("status",)):
         out = run_command(*words, "--archive", archive.root).out
-        assert not any(str(state) in out for state in State if state not in (State.OPEN, State.EMPTY)), (words, out)
+        assert not any(
+            str(state) in out for state in RecordState if state not in (RecordState.OPEN, RecordState.EMPTY)
+        ), (words, out)
 
 
 def test_a_thousand_records_are_valid_in_each_format(archive: Archive) -> None:
@@ -526,7 +535,7 @@ def test_a_clock_that_was_set_back(archive: Archive, monkeypatch: pytest.MonkeyP
     past = datetime(1999, 1, 1, tzinfo=CET)
     for module in ("webarcfs.archive.catalogue.catalogue", "webarcfs.archive.catalogue.record"):
         monkeypatch.setattr(f"{module}.now", lambda: past)
-    changed = record.with_event("withdrawn", "anna", "x", State.CHECKED)
+    changed = record.with_event("withdrawn", "anna", "x", RecordState.CHECKED)
     catalogue.save([changed], "anna", "withdrawn")
-    assert catalogue.read(record.id)[0].state is State.CHECKED
+    assert catalogue.read(record.id)[0].state is RecordState.CHECKED
     assert [event.what for event in catalogue.history(record.id)] == ["withdrawn", "new"]

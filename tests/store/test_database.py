@@ -19,7 +19,7 @@ from webarcfs.archive.config import directory
 from webarcfs.archive.index import sqlite_file
 from webarcfs.archive.index.database import Database, DocumentChange
 from webarcfs.archive.model.errors import Busy, DatabaseDamaged
-from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, CommitTag, Message, MetaData
+from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, CommitMessage, CommitTag, MetaData
 
 pytestmark = pytest.mark.store
 DOMAIN = "e.org"
@@ -29,9 +29,9 @@ def tag(number: int, domain: str = DOMAIN) -> CommitTag:
     return CommitTag(FIRST + timedelta(seconds=number), domain)
 
 
-def message(which: CommitTag, sequence: int) -> Message:
+def message(which: CommitTag, sequence: int) -> CommitMessage:
     trailers = (("Publication", "test"), ("Complete", "yes"), ("Sequence", str(sequence)))
-    return Message(which, trailers)
+    return CommitMessage(which, trailers)
 
 
 def meta(path: str, which: CommitTag, title: str = "", scheme: str = "http", created: datetime = CREATED) -> MetaData:

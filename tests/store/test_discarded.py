@@ -25,7 +25,7 @@ from webarcfs.access import reader_stores
 from webarcfs.access.access_rules import Standing
 from webarcfs.access.gate import Gate, Reader, StaffGate
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import query
@@ -126,10 +126,10 @@ def test_the_record_is_in_no_list_and_says_why(tmp_path: Path) -> None:
     assert record in run_command("record", "list", "--archive", archive.root).out
 
 
-@pytest.mark.parametrize("state", [State.RELEASED, State.COUNTED, State.REJECTED])
-def test_restored_it_is_what_it_was(tmp_path: Path, state: State) -> None:
+@pytest.mark.parametrize("state", [RecordState.RELEASED, RecordState.COUNTED, RecordState.REJECTED])
+def test_restored_it_is_what_it_was(tmp_path: Path, state: RecordState) -> None:
     """Also twice. Nothing is released by this."""
-    archive, tags = _archive(tmp_path, Step("p", {"a.html": "a"}, state, held=state is not State.RELEASED))
+    archive, tags = _archive(tmp_path, Step("p", {"a.html": "a"}, state, held=state is not RecordState.RELEASED))
     record = _record(tags[0])
     for _ in range(2):
         _discard(archive, tags[0])

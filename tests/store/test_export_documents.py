@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.url_lists import Redirect, place_of, write_list
 from webarcfs.export import selection
-from webarcfs.export.selection import Document, documents, listed_redirects
+from webarcfs.export.selection import ExportedDocument, documents, listed_redirects
 
 pytestmark = pytest.mark.store
 
@@ -103,7 +103,7 @@ def test_a_document_names_what_is_its_own() -> None:
     assert [path for path, _ in found.additions()] == ["b/c.txt", "d"]
     assert found.seen is found.files and found.before is None
     assert selection.data_of({"b/data.html": "x"}) == ""
-    assert not Document("a", {"x.txt": "1"}, None, None).is_whole
+    assert not ExportedDocument("a", {"x.txt": "1"}, None, None).is_whole
 
 
 def _redirect(number: int, target: str = "t") -> Redirect:

@@ -14,7 +14,7 @@ from tests.support.recorded import published
 from webarcfs.access.gate import Gate, Reader
 from webarcfs.access.reader_repositories import ReaderRepositories
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.history.versions import tree_of
@@ -37,7 +37,7 @@ def _two(folder: Path) -> tuple[Archive, list[CommitTag]]:
         Step("p", {"a": "1"}),
         Step("q", {"b": "2"}),
         Step("p", {"a": "3"}),
-        Step("q", {"b": "4"}, State.COUNTED, held=True),
+        Step("q", {"b": "4"}, RecordState.COUNTED, held=True),
     )
 
 

@@ -16,7 +16,7 @@ from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
 
 from agent.indexing import extraction
-from agent.indexing.extraction import Extraction, Request
+from agent.indexing.extraction import Extraction, ExtractionRequest
 from tests.support import archives
 from webarcfs.content.extractors import extracting
 from webarcfs.content.extractors.extracted import LONGEST, SENTENCES, Extracted, Fault
@@ -267,9 +267,11 @@ def test_documents_come_in_order_and_a_death_costs_one(tmp_path: Path) -> None:
     store = archives.store_of(archives.make_archive(tmp_path), archives.DOMAIN)
     blobs = [store.write_blob(f"<p>word{number}".encode()) for number in range(100)]
     heavy = store.write_blob(_zip({"content.xml": b"<a>" + b"<b/>" * (60 << 20) + b"</a>"}))
-    requests = [(number, Request(str(store.path), blob, "", "text/html")) for number, blob in enumerate(blobs)]
-    requests.insert(30, (1_000, Request(str(store.path), "0" * 40, "", "text/html")))
-    requests.insert(60, (2_000, Request(str(store.path), heavy, "", _ODT)))
+    requests = [
+        (number, ExtractionRequest(str(store.path), blob, "", "text/html")) for number, blob in enumerate(blobs)
+    ]
+    requests.insert(30, (1_000, ExtractionRequest(str(store.path), "0" * 40, "", "text/html")))
+    requests.insert(60, (2_000, ExtractionRequest(str(store.path), heavy, "", _ODT)))
     with Extraction[int]() as run:
         found = []
         for item, text in run.texts(iter(requests)):
@@ -294,9 +296,9 @@ def test_the_process_has_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(extraction, "PATIENCE", 0.2)
     with Extraction[int]() as run:
         begun = time.monotonic()
-        texts = run.texts(iter([(1, Request(str(store.path), blob, "", fifo))]))
+        texts = run.texts(iter([(1, ExtractionRequest(str(store.path), blob, "", fifo))]))
         # The process is stopped, so that it cannot answer.
-        run._send(Request(str(store.path), blob, "", fifo))
+        run._send(ExtractionRequest(str(store.path), blob, "", fifo))
         assert run._process is not None
         os.kill(run._process.pid, 19)
         assert next(texts)[1].fault == Fault.TOO_SLOW

@@ -14,7 +14,7 @@ from agent.indexing.recovery import recover
 from tests.support.histories import DOMAIN, HISTORIES, NOW, PATHS, History
 from tests.support.recorded import published
 from webarcfs.access import access_rules, reader_stores
-from webarcfs.access.access_rules import Open, Saw, Scope, Snapshot, Version, standing
+from webarcfs.access.access_rules import Open, Saw, VersionSpan, VisibleSnapshot, VisibleSpans, standing
 from webarcfs.access.gate import Gate, Reader
 from webarcfs.access.reader_repositories import ReaderRepositories
 from webarcfs.archive.config import directory
@@ -31,31 +31,33 @@ _ARCHIVES = int(os.environ.get("GATE_ARCHIVES", "50"))
 _BOTH = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
-def _snapshots(history: History) -> list[Snapshot]:
+def _snapshots(history: History) -> list[VisibleSnapshot]:
     found = []
     for number, step in enumerate(history.steps):
         said, until = standing(
             step.state, held=step.held, closed_for=step.closed_for, captured=history.time(number), now=NOW
         )
         partial = history.seen[number] != history.states[number]
-        found.append(Snapshot(history.seq(number), step.publication, said, str(number) if partial else "", until))
+        found.append(
+            VisibleSnapshot(history.seq(number), step.publication, said, str(number) if partial else "", until)
+        )
     return found
 
 
-def _version(history: History, number: int, path: str) -> Version:
+def _version(history: History, number: int, path: str) -> VersionSpan:
     span = history.span(number, path)
     end = history.seq(span.stop) if span.stop < len(history.steps) else (1 << 63) - 1
-    return Version(path, history.states[number][path], history.seq(span.start), end, history.seq(span.start))
+    return VersionSpan(path, history.states[number][path], history.seq(span.start), end, history.seq(span.start))
 
 
 def agree(history: History) -> None:
     """`may`, the spans and the predicate say what the rules say, of each version in each snapshot."""
     snapshots = _snapshots(history)
 
-    def saw(snapshot: Snapshot, version: Version) -> bool:
+    def saw(snapshot: VisibleSnapshot, version: VersionSpan) -> bool:
         return history.seen[int(snapshot.seen)].get(version.path) == version.blob
 
-    scope = Scope(snapshots, saw)
+    scope = VisibleSpans(snapshots, saw)
     hidden = scope.hidden()
     for number, state in enumerate(history.states):
         for path in state:
@@ -77,7 +79,7 @@ def agree(history: History) -> None:
     assert scope.is_whole == all(history.is_open(number) for number in range(len(history.steps)))
 
 
-def _rows(history: History, snapshots: list[Snapshot], saw: Saw) -> set[tuple[int, str]]:
+def _rows(history: History, snapshots: list[VisibleSnapshot], saw: Saw) -> set[tuple[int, str]]:
     """The rows of a reader's view of a webarc.db in memory: number of the snapshot, and path."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(sql("schema"))
@@ -95,7 +97,7 @@ def _rows(history: History, snapshots: list[Snapshot], saw: Saw) -> set[tuple[in
                     "INSERT INTO version VALUES (?, 1, ?, ?, ?, '', '', '', '', 200, ?, x'', 0, x'')", row
                 )
 
-        def saw_it(_domain: str, snapshot: Snapshot, version: Version) -> bool:
+        def saw_it(_domain: str, snapshot: VisibleSnapshot, version: VersionSpan) -> bool:
             return saw(snapshot, replace(version, blob=version.blob.lstrip("0")))
 
         reader_stores.show(connection, {DOMAIN: snapshots}, saw_it, lambda *_: True, lambda *_: False)

@@ -26,7 +26,15 @@ from tests.support.archives import DOMAIN, FIRST, add, publish, store_of
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import links as link_index
 from webarcfs.archive.index.database import Database
-from webarcfs.archive.index.links import ArchivedLink, AskedKind, Held, LinksDatabase, PageChange, Question, words_of
+from webarcfs.archive.index.links import (
+    ArchivedLink,
+    AskedKind,
+    LinksDatabase,
+    LinkTarget,
+    PageChange,
+    Question,
+    words_of,
+)
 from webarcfs.archive.model.errors import Busy, DatabaseDamaged, TookTooLong
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.system import locks
@@ -550,9 +558,9 @@ def test_no_writer_waits_while_an_answer_is_judged_for_a_reader(published: Archi
                 writer.execute("ROLLBACK")
             return first, last
 
-        def held(self, url: str) -> Held:
+        def held(self, url: str) -> LinkTarget:
             self.span(url, 0, 0)
-            return Held(True, "" if url.endswith("gone.html") else "some")
+            return LinkTarget(True, "" if url.endswith("gone.html") else "some")
 
     found = list(link_index.ask(published, asked, 60, Looking(), arcs=True))
     gone = [each for each in found if each.target.endswith("gone.html")]
@@ -564,8 +572,8 @@ def test_a_long_answer_for_a_reader_is_spooled(published: Archive, monkeypatch: 
         def span(self, _path: str, first: int, last: int) -> tuple[int, int] | None:
             return first, last
 
-        def held(self, _url: str) -> Held:
-            return Held(True, "")
+        def held(self, _url: str) -> LinkTarget:
+            return LinkTarget(True, "")
 
     whole = list(link_index.ask(published, Question(ever=True), 60, Seeing()))
     for name, value in (("_PAGE", 2), ("_SPOOLED", 64)):

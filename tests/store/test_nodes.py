@@ -14,7 +14,7 @@ from tests.support import archives
 from tests.support.archives import CREATED, DOMAIN, FIRST
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.objects import TreeEntry
 from webarcfs.archive.history.sequence import Feed
 from webarcfs.archive.model.additions import blob_id
 from webarcfs.archive.model.errors import Damaged, NameTooLong, NotADirectory, NotFound, NotPermitted, ReadOnly
@@ -148,7 +148,7 @@ def test_what_may_be_another_version_is_told_by_its_node(archive: Archive, tree:
     view.overlay.confirmed(arc.place, "data.xml", PendingFile(blob_id(b"x"), 1, ("log", 1), b"x"))
     assert arc.child_attrs("data.xml") is None
     assert arc.child_attrs("headers.http")
-    view.overlay.reserve(arc.place, "headers.http", Entry("headers.http", "", False), Ownership(1000))
+    view.overlay.reserve(arc.place, "headers.http", TreeEntry("headers.http", "", False), Ownership(1000))
     assert arc.child_attrs("headers.http") is None
     assert arc.child_attrs("nothing") is None
     assert arc.child_attrs("data.html")

@@ -18,7 +18,7 @@ from webarcfs.archive.additions import journal
 from webarcfs.archive.additions.commit_additions import commit_additions
 from webarcfs.archive.additions.journal import Journal
 from webarcfs.archive.document.schemas import Schemas
-from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.objects import TreeEntry
 from webarcfs.archive.git.repository import MAIN, Commit, RefUpdate, Repository
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.additions import AddNodes, ArcVersion, blob_id
@@ -65,7 +65,7 @@ def test_pending_files_are_seen_until_git_has_them(tree: Tree) -> None:
     assert overlay.committed_files(DOMAIN) == []
     overlay.committed(DOMAIN, {("log", 1)})
     settled = overlay.committed_files(DOMAIN)
-    assert settled == [(PLACE, "notes", Entry("notes", A, False))]
+    assert settled == [(PLACE, "notes", TreeEntry("notes", A, False))]
     overlay.drop(settled)
     assert listing(tree) == set()
     assert overlay.size(A) is None
@@ -137,7 +137,7 @@ def test_renames_leave_no_old_name(tree: Tree) -> None:
 def test_what_was_renamed_does_not_come_back_when_its_successor_goes(tree: Tree) -> None:
     overlay = tree.view.overlay
     overlay.moved(PLACE, "data.html", "moved", PendingFile(A, 1, ("log", 1)))
-    assert overlay.reserve(PLACE, "data.html", Entry("data.html", "", True), Ownership(0))
+    assert overlay.reserve(PLACE, "data.html", TreeEntry("data.html", "", True), Ownership(0))
     overlay.removed(PLACE, "data.html")
     with pytest.raises(NotFound):
         tree.find(f"/{DOMAIN}/index.html/data.html")
@@ -147,7 +147,7 @@ def test_a_folder_takes_the_name_of_what_was_renamed(tree: Tree) -> None:
     """At once, though the state that is shown has the file still."""
     overlay = tree.view.overlay
     overlay.moved(PLACE, "data.html", "moved", PendingFile(A, 1, ("log", 1)))
-    assert overlay.reserve(PLACE, "data.html", Entry("data.html", "", True), Ownership(0))
+    assert overlay.reserve(PLACE, "data.html", TreeEntry("data.html", "", True), Ownership(0))
     assert isinstance(tree.find(f"/{DOMAIN}/index.html/data.html"), Folder)
     overlay.committed(DOMAIN, {("log", 1)})
     overlay.drop(overlay.committed_files(DOMAIN))
@@ -156,8 +156,8 @@ def test_a_folder_takes_the_name_of_what_was_renamed(tree: Tree) -> None:
 
 def test_folders_are_there_before_git_has_them(tree: Tree) -> None:
     overlay = tree.view.overlay
-    assert overlay.reserve(PLACE, "more", Entry("more", "", True), Ownership(0))
-    assert not overlay.reserve(PLACE, "more", Entry("more", "", True), Ownership(0))
+    assert overlay.reserve(PLACE, "more", TreeEntry("more", "", True), Ownership(0))
+    assert not overlay.reserve(PLACE, "more", TreeEntry("more", "", True), Ownership(0))
     overlay.confirmed(PLACE, "more/deep", PendingFile(A, 1, ("log", 1)))
     assert (listing(tree), listing(tree, "/more")) == ({"more"}, {"deep"})
     assert overlay.makers.of(PLACE, "more") == Ownership(0)
@@ -186,7 +186,7 @@ def test_empty_folders_go_with_the_arc_that_a_crawl_replaced(tree: Tree) -> None
     assert isinstance(kept, StoredFolder) and kept.place is not None
     for place in (PLACE, kept.place):
         for path in ("empty", "empty/deep", "more"):
-            assert overlay.reserve(place, path, Entry(path.rpartition("/")[2], "", True), Ownership(0))
+            assert overlay.reserve(place, path, TreeEntry(path.rpartition("/")[2], "", True), Ownership(0))
     archives.publish(archive, pages={"index.html": b"2"})
     tree.view.refresh()
     assert (overlay.listing(PLACE, ""), overlay.listing(PLACE, "empty")) == ({}, {})
@@ -349,7 +349,7 @@ def test_a_data_xml_that_was_looked_up_is_read_though_others_extend_it(tree: Tre
 def test_what_was_added_is_there_while_its_state_comes_into_force(tree: Tree) -> None:
     """S-add-1: whoever found the folder in the state before finds what is not laid over that any more."""
     archive, overlay = tree.view.archive, tree.view.overlay
-    overlay.reserve(PLACE, "more", Entry("more", "", True), Ownership(0))
+    overlay.reserve(PLACE, "more", TreeEntry("more", "", True), Ownership(0))
     overlay.confirmed(PLACE, "notes", PendingFile(A, 1, ("log", 1)))
     overlay.confirmed(PLACE, "more/deep", PendingFile(A, 1, ("log", 2)))
     overlay.confirmed(PLACE, "old", PendingFile(A, 1, ("log", 3)))
@@ -406,7 +406,7 @@ def test_a_name_that_was_given_again_stays_with_who_has_it(tree: Tree) -> None:
 
 def test_makers_lose_their_rights_in_time() -> None:
     overlay = Overlay()
-    overlay.reserve(PLACE, "mine", Entry("mine", A, False), Ownership(7))
+    overlay.reserve(PLACE, "mine", TreeEntry("mine", A, False), Ownership(7))
     assert overlay.makers.of(PLACE, "mine") == Ownership(7)
     assert overlay.makers.of(None, "mine") is None
     assert overlay.makers.of(PLACE, "other") is None

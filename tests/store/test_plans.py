@@ -17,7 +17,7 @@ from webarcfs.archive.index import query
 from webarcfs.archive.index.conditions import Condition
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.index.query import ask
-from webarcfs.archive.model.metadata import CommitTag, Message, MetaData
+from webarcfs.archive.model.metadata import CommitMessage, CommitTag, MetaData
 
 pytestmark = pytest.mark.store
 TAG = CommitTag(FIRST, "e.org")
@@ -29,7 +29,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with Database(path) as opened:
         trailers = (("Publication", "test"), ("Complete", "yes"), ("Sequence", "1"))
         found = MetaData("http://e.org/a", "text/html", "t", "/e.org/a", "e.org", FIRST, FIRST, TAG)
-        opened.record(Message(TAG, trailers), [change(found.path, found)])
+        opened.record(CommitMessage(TAG, trailers), [change(found.path, found)])
     return path
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.crawl.discovery import HOSTS, QUERIES, UrlQuotas
+from agent.crawl.discovery import TOO_MANY_HOSTS, QUERIES, UrlQuotas
 from agent.crawl.frontier import FoundUrl, Frontier
-from agent.crawl.scope import Verdict, domain_in
+from agent.crawl.scope import ScopeVerdict, domain_in
 from agent.crawl.vocabulary import LinkKind
 from webarcfs.archive.config.settings import CrawlSettings
 
@@ -34,7 +34,7 @@ def _found(frontier: Frontier, *urls: str, kind: LinkKind = LinkKind.LINK, state
         frontier.add(finds)
 
 
-def _judge(crowd: UrlQuotas, url: str) -> Verdict | None:
+def _judge(crowd: UrlQuotas, url: str) -> ScopeVerdict | None:
     return crowd.judge(url, domain_in(url), domain_in(url) == _OWN)
 
 
@@ -50,7 +50,7 @@ def _judge(crowd: UrlQuotas, url: str) -> Verdict | None:
     ],
 )
 def test_urls_that_differ_in_their_query_alone(
-    frontier: Frontier, known: list[str], asked: list[str], verdicts: list[Verdict | None]
+    frontier: Frontier, known: list[str], asked: list[str], verdicts: list[ScopeVerdict | None]
 ) -> None:
     _found(frontier, *(f"http://{_OWN}{path}" for path in known))
     crowd = UrlQuotas(frontier, _SETTINGS)
@@ -60,14 +60,14 @@ def test_urls_that_differ_in_their_query_alone(
 @pytest.mark.parametrize(
     ("known", "asked", "verdicts"),
     [
-        ([], ["a.example", "b.example", "c.example"], [None, None, HOSTS]),
-        (["a.example"], ["a.example", "b.example", "c.example", "a.example"], [None, None, HOSTS, None]),
-        (["a.example", "b.example"], ["c.example", _OWN], [HOSTS, None]),  # hosts of start URLs are no find
-        (["a.example", "b.example"], ["a.example:8080"], [HOSTS]),
+        ([], ["a.example", "b.example", "c.example"], [None, None, TOO_MANY_HOSTS]),
+        (["a.example"], ["a.example", "b.example", "c.example", "a.example"], [None, None, TOO_MANY_HOSTS, None]),
+        (["a.example", "b.example"], ["c.example", _OWN], [TOO_MANY_HOSTS, None]),  # hosts of start URLs are no find
+        (["a.example", "b.example"], ["a.example:8080"], [TOO_MANY_HOSTS]),
     ],
 )
 def test_hosts_that_a_crawl_finds(
-    frontier: Frontier, known: list[str], asked: list[str], verdicts: list[Verdict | None]
+    frontier: Frontier, known: list[str], asked: list[str], verdicts: list[ScopeVerdict | None]
 ) -> None:
     _found(frontier, *(f"http://{host}/" for host in known))
     crowd = UrlQuotas(frontier, _SETTINGS)

@@ -18,7 +18,7 @@ from tests.support.histories import DOMAIN, History, Step
 from tests.support.recorded import published
 from webarcfs.access import reader_stores
 from webarcfs.access.gate import Gate, Reader
-from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import query
@@ -75,7 +75,7 @@ def _archive(folder: Path, word: str, count: int) -> Archive:
     archive = directory.create(folder)
     shown = {f"{number:04}.html": "x" for number in range(count)}
     hidden = shown | {f"{word}.html": word} | {f"h{number:04}.html": "y" for number in range(count)}
-    published(archive, History([Step("p", shown), Step("p", hidden, State.COUNTED, held=True)]))
+    published(archive, History([Step("p", shown), Step("p", hidden, RecordState.COUNTED, held=True)]))
     recover(archive)
     return archive
 

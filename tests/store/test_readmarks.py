@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.crawl import resultreader
-from agent.crawl.resultreader import MOST_DEATHS, Marks
+from agent.crawl.resultreader import MOST_DEATHS, ReadMarks
 
 pytestmark = pytest.mark.store
 
@@ -26,7 +26,7 @@ def test_deaths_are_counted_by_answer(runs: list[list[int]]) -> None:
         warc = Path(folder) / "000001.warc"
         killers: list[int] = []
         for run in runs:
-            marks = Marks(warc)
+            marks = ReadMarks(warc)
             assert marks.deadly == {each for each in killers if killers.count(each) >= MOST_DEATHS}
             for position in run:
                 marks.begin(position)
@@ -34,12 +34,12 @@ def test_deaths_are_counted_by_answer(runs: list[list[int]]) -> None:
             killers.append(run[-1])
             assert resultreader.deaths(warc) == killers.count(run[-1])
         known = resultreader.size(warc)
-        ended = Marks(warc)
+        ended = ReadMarks(warc)
         ended.begin(7)
         os.close(ended._fd)
         resultreader.forget(warc, known)  # nothing is to blame
         assert resultreader.size(warc) == known
-        Marks(warc).done()
+        ReadMarks(warc).done()
         assert resultreader.size(warc) == 0 and list(Path(folder).iterdir()) == []
 
 
@@ -50,6 +50,6 @@ def test_a_damaged_file_accuses_nobody(content: bytes) -> None:
         warc = Path(folder) / "000001.warc"
         resultreader.path_of(warc).write_bytes(content)
         assert resultreader.deaths(warc) <= len(content.splitlines())
-        marks = Marks(warc)
+        marks = ReadMarks(warc)
         marks.done()
         assert all(content.count(b"%d" % position) >= resultreader.MOST_DEATHS for position in marks.deadly)

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from webarcfs.archive.catalogue.catalogue import Catalogue, Chosen, opened
-from webarcfs.archive.catalogue.record import Occasion, Part, Record, State, Value
+from webarcfs.archive.catalogue.catalogue import Catalogue, RecordSelection, opened
+from webarcfs.archive.catalogue.record import CrawlPart, Occasion, Record, RecordState, Value
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CommitTag, compact_time, parse_time
 
@@ -15,41 +15,42 @@ pytestmark = pytest.mark.store
 FIRST = parse_time("2024-12-30T03:00:00")
 
 
-def record(at: int, publication: str, state: State, **more: object) -> Record:
+def record(at: int, publication: str, state: RecordState, **more: object) -> Record:
     when = FIRST + timedelta(days=at)
     values = {4: Value("Internet"), 12: Value("www.example.org"), 22: Value(str(1000 + at)), 23: Value(str(10 + at))}
     made = Record(
         id=f"{compact_time(when)}-{publication}", number=0, publication=publication, state=state, complete=at % 2 == 0,
         title=Value(f"Bundestag {at} \u4f8b"), values=values,
-        parts=() if state is State.EMPTY else (Part(CommitTag(when, "www.example.org"), at % 2 == 0),),
+        parts=() if state is RecordState.EMPTY else (CrawlPart(CommitTag(when, "www.example.org"), at % 2 == 0),),
         **more,  # type: ignore[arg-type]
     )  # fmt: skip
-    return made.with_event("captured", "webarcfs", "", State.COUNTED if state is State.COUNTED else None)
+    return made.with_event("captured", "webarcfs", "", RecordState.COUNTED if state is RecordState.COUNTED else None)
 
 
 def test_lists_choose_sort_and_count(archive: Archive) -> None:
     catalogue = Catalogue(archive)
     catalogue.save(
         [
-            record(0, "a", State.RELEASED), record(1, "b", State.COUNTED), record(2, "a", State.COUNTED),
-            record(3, "a", State.EMPTY), record(4, "a", State.REJECTED, occasion=Occasion.OCCASION),
+            record(0, "a", RecordState.RELEASED), record(1, "b", RecordState.COUNTED),
+            record(2, "a", RecordState.COUNTED),
+            record(3, "a", RecordState.EMPTY), record(4, "a", RecordState.REJECTED, occasion=Occasion.OCCASION),
         ],
         "test",
         "some",
     )  # fmt: skip
     with opened(archive, catalogue) as tables:
-        every = tables.listed(Chosen())
+        every = tables.listed(RecordSelection())
         assert [each.number for each in every] == [5, 4, 3, 2, 1]
-        assert [each.number for each in tables.listed(Chosen(), oldest=True, limit=2, offset=1)] == [2, 3]
-        waiting = Chosen(waits=True)
+        assert [each.number for each in tables.listed(RecordSelection(), oldest=True, limit=2, offset=1)] == [2, 3]
+        waiting = RecordSelection(waits=True)
         assert tables.count_of(waiting) == 2
         assert tables.numbers(waiting, 10) == [3, 2]
-        assert tables.numbers(Chosen(waits=True, complete=True, passed=True), 10) == [3]
-        assert [each.number for each in tables.listed(Chosen(publication="a", state="released"))] == [1]
-        assert [each.number for each in tables.listed(Chosen(words="BUNDESTAG \u4f8b 0103T"))] == [5]
-        assert [each.number for each in tables.listed(Chosen(year="2025"))] == [5, 4, 3]
-        assert tables.count_of(Chosen(year="2024")) == 2
-        assert tables.states()[State.COUNTED] == 2
+        assert tables.numbers(RecordSelection(waits=True, complete=True, passed=True), 10) == [3]
+        assert [each.number for each in tables.listed(RecordSelection(publication="a", state="released"))] == [1]
+        assert [each.number for each in tables.listed(RecordSelection(words="BUNDESTAG \u4f8b 0103T"))] == [5]
+        assert [each.number for each in tables.listed(RecordSelection(year="2025"))] == [5, 4, 3]
+        assert tables.count_of(RecordSelection(year="2024")) == 2
+        assert tables.states()[RecordState.COUNTED] == 2
         assert tables.newest(["none", "a"]) == {"a": (4, int(every[0].date.timestamp()))}
         third = every[2]
         assert (third.before, third.documents, third.documents_before, third.bytes_before) == (
@@ -66,6 +67,6 @@ def test_lists_choose_sort_and_count(archive: Archive) -> None:
 
 @pytest.mark.parametrize("year", ["", "0000", "9999", "20x5", "99999", "\u0662\u0660\u0662\u0664"])
 def test_a_year_that_is_none_chooses_all_or_nothing(archive: Archive, year: str) -> None:
-    Catalogue(archive).save([record(0, "a", State.RELEASED)], "test", "one")
+    Catalogue(archive).save([record(0, "a", RecordState.RELEASED)], "test", "one")
     with opened(archive) as tables:
-        assert tables.count_of(Chosen(year=year)) in (0, 1)
+        assert tables.count_of(RecordSelection(year=year)) in (0, 1)

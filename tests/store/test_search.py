@@ -34,7 +34,7 @@ from webarcfs.archive.model.errors import BadCondition, Interrupted, NotFound, T
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.client import WebarchiveClient
 from webarcfs.search import generations, index
-from webarcfs.search.searching import Searcher, SearchQuestion, Sort
+from webarcfs.search.searching import HitOrder, Searcher, SearchQuestion
 
 pytestmark = pytest.mark.store
 _DOMAIN, _OTHER = "www.example.org", "other.example.net"
@@ -137,7 +137,7 @@ def test_what_narrows_a_search(archive: Archive) -> None:
     assert _urls(archive, "site:example.org", all_versions=True, type="pdf") == []
     assert _urls(archive, "report", all_versions=True, language="en", publication="test", domain=_OTHER) == both[:1]
     assert _urls(archive, "report", all_versions=True, publication="unknown") == []
-    for sort, expected in ((Sort.OLDEST, "zebra"), (Sort.DATE, "giraffe")):
+    for sort, expected in ((HitOrder.OLDEST, "zebra"), (HitOrder.DATE, "giraffe")):
         hits = Searcher(archive).ask(SearchQuestion(words="url:c.html", all_versions=True, sort=sort)).hits
         assert expected in hits[0].snippet.text and len(hits) == 2
 

@@ -19,7 +19,7 @@ from tests.support.histories import DOMAIN, FIRST, HISTORIES, NOW, History, Step
 from tests.support.recorded import published
 from webarcfs.access.access_rules import Access, AccessRule, AccessRules, Open, rule_key
 from webarcfs.access.gate import Gate, Reader
-from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import captures
@@ -94,8 +94,8 @@ def test_a_search_finds_what_the_gate_shows(tmp_path_factory: pytest.TempPathFac
 
 def test_long_runs_of_held_snapshots(tmp_path: Path) -> None:
     """A run that is too long to list its spans is given as numbers."""
-    steps = [Step("p", {"a": str(number), "b": "1"}, State.RELEASED if number in (0, 30) else State.COUNTED, held=True)
-             for number in range(35)]  # fmt: skip
+    states = (RecordState.RELEASED if number in (0, 30) else RecordState.COUNTED for number in range(35))
+    steps = [Step("p", {"a": str(number), "b": "1"}, state, held=True) for number, state in enumerate(states)]
     _agree(directory.create(tmp_path / "archive"), History(steps))
 
 
@@ -140,7 +140,7 @@ def test_the_order_of_a_readers_hits_tells_nothing_of_what_is_hidden(tmp_path: P
     for number, word in enumerate(("nothing", "apple", "pear", "apple " * 20, f"pear {'long ' * 200}")):
         archive = directory.create(tmp_path / str(number))
         hidden = shown | {f"{each % 8 + 1}hidden{each}.html": f"{word} {each}" for each in range(30)}
-        published(archive, History([Step("p", shown), Step("p", hidden, State.COUNTED, held=True)]))
+        published(archive, History([Step("p", shown), Step("p", hidden, RecordState.COUNTED, held=True)]))
         recover(archive)
         bring_in_step(archive)
         question = SearchQuestion(words=words, limit=100)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.support.urls import canonical_urls
 from webarcfs.archive.git import git_command
-from webarcfs.archive.git.objects import Difference, Entry
+from webarcfs.archive.git.objects import Difference, TreeEntry
 from webarcfs.archive.git.repository import INCOMING, MAIN, RefUpdate, Repository
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Busy, Damaged, NotFound, WebarcError
@@ -229,7 +229,7 @@ def test_names_of_urls_survive_git(tmp_path: Path, urls: list[str]) -> None:
 
 def test_find(store: Repository) -> None:
     tree = tree_of(store, {"a/b/c": b"1", "a.b": b"2"})
-    assert store.find(tree, "") == Entry("", tree, True)
+    assert store.find(tree, "") == TreeEntry("", tree, True)
     found = store.find(tree, "a/b")
     assert found is not None and found.is_tree and found.name == "b"
     for path in ("x", "a/x", "a/b/c/d", "a.b/c", "A"):
@@ -541,7 +541,7 @@ def test_damaged_objects_say_so(store: Repository) -> None:
 def test_an_object_that_is_cut_off_is_damage(store: Repository, left: float) -> None:
     """A crash without a sync leaves such files; libgit2 by itself would never come back from some of them."""
     blob = store.write_blob(os.urandom(100) * 1000)
-    tree = store.write_tree([Entry(f"{number:05d}", blob, False) for number in range(200)])
+    tree = store.write_tree([TreeEntry(f"{number:05d}", blob, False) for number in range(200)])
     commit = store.write_commit(tree, [], "x" * 1000, COMMITTER, 1)
     for oid in (blob, tree, commit):
         file = store.path / "objects" / oid[:2] / oid[2:]
@@ -580,7 +580,9 @@ def test_a_tree_that_is_malformed_is_damage(store: Repository, raw: bytes) -> No
 
 def test_trees_are_read_as_git_reads_them(store: Repository) -> None:
     blob, empty = store.write_blob(b"x"), store.write_tree([])
-    entries = [Entry(name, blob, False) for name in ("a b", "\udcff", "z\n", "0 0")] + [Entry("folder", empty, True)]
+    entries = [TreeEntry(name, blob, False) for name in ("a b", "\udcff", "z\n", "0 0")] + [
+        TreeEntry("folder", empty, True)
+    ]
     found = store.entries(store.write_tree(entries))
     assert sorted(found) == sorted(entries)
 

@@ -16,7 +16,7 @@ from webarcfs.access import access_rules
 from webarcfs.access.access_rules import Access, Blocked, Closed, Open
 from webarcfs.access.gate import Gate, KnownGate, Reader
 from webarcfs.access.visible_captures import NEVER, VisibleCaptures
-from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.captures import CaptureIndex, Span
@@ -116,7 +116,7 @@ def test_another_database_at_the_same_path_is_noticed(tmp_path: Path) -> None:
 
 def test_a_closed_url_is_closed_and_not_absent(tmp_path: Path) -> None:
     archive = archives.make_archive(tmp_path)
-    history = History([Step("p", {"a": "1"}, State.RELEASED, closed_for="30 years")])
+    history = History([Step("p", {"a": "1"}, RecordState.RELEASED, closed_for="30 years")])
     published(archive, history)
     recover(archive)
     captures = captures_of(archive)

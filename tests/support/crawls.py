@@ -30,7 +30,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.objects import TreeEntry
 from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.metadata import MetaData
@@ -195,7 +195,7 @@ def _files(repository: Repository, oid: str, path: str) -> Iterator[tuple[str, t
             yield from _files(repository, entry.oid, f"{path}/{entry.name}".lstrip("/"))
 
 
-def _is_file(entry: Entry, name: str) -> bool:
+def _is_file(entry: TreeEntry, name: str) -> bool:
     return entry.name == name and not entry.is_tree
 
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from hypothesis import strategies as st
 
-from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.model.metadata import CET
 
 DOMAIN = "www.example.org"
@@ -20,8 +20,9 @@ FIRST = datetime(2020, 1, 1, tzinfo=CET)
 NOW = datetime(2020, 2, 1, tzinfo=CET)
 PATHS = ("a", "b", "b/c", "d")
 #: What a record may say: its state (None: no record), whether git says held, and its closure.
-STATES: tuple[State | None, ...] = (
-    State.RELEASED, State.RELEASED, State.RELEASED, State.COUNTED, State.REJECTED, State.CHECKED, State.OPEN, None,
+STATES: tuple[RecordState | None, ...] = (
+    RecordState.RELEASED, RecordState.RELEASED, RecordState.RELEASED, RecordState.COUNTED,
+    RecordState.REJECTED, RecordState.CHECKED, RecordState.OPEN, None,
 )  # fmt: skip
 CLOSURES = ("", "", "", "1 day", "1 year", "30 years")
 
@@ -32,7 +33,7 @@ class Step:
 
     publication: str
     pages: Mapping[str, str]
-    state: State | None = State.RELEASED
+    state: RecordState | None = RecordState.RELEASED
     held: bool = False
     closed_for: str = ""
 
@@ -68,9 +69,9 @@ class History:
     def is_open(self, number: int) -> bool:
         """Whether readers see a snapshot: R2, R3, R5."""
         step = self.steps[number]
-        if step.state is None or step.state is State.OPEN:
+        if step.state is None or step.state is RecordState.OPEN:
             return not step.held
-        if step.state is not State.RELEASED:
+        if step.state is not RecordState.RELEASED:
             return False
         days = {"": 0, "1 day": 1, "1 year": 366, "30 years": 11_000}[step.closed_for]
         return self.time(number) + timedelta(days=days) <= NOW

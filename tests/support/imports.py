@@ -36,7 +36,7 @@ def import_files(archive: Archive, *files: Path, **how: Any) -> Result:
     judged = {key: how.pop(key) for key in ("complete", "accept_shrink", "again", "grouping") if key in how}
     settings = config.override(CrawlSettings(), how, "test")
     done = importjob.run(
-        archive, sources, Publication(name=name, urls=(), crawl=settings), profile, importjob.Request(**judged)
+        archive, sources, Publication(name=name, urls=(), crawl=settings), profile, importjob.ImportRequest(**judged)
     )
     outcomes = done.outcomes
     return Result(outcomes[-1] if outcomes else None, outcomes, done.known, done.remarks)

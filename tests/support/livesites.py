@@ -20,7 +20,7 @@ from tests.support.rooms import Page, published
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CET
 from webarcfs.archive.model.urls import canonical
-from webarcfs.content.html_urls import Kind
+from webarcfs.content.html_urls import LinkPurpose
 from webarcfs.content.outlinks import links_of
 from webarcfs.content.text import decode_charset
 
@@ -62,7 +62,7 @@ def archived(archive: Archive, urls: list[str]) -> dict[str, bytes]:
         kind = _kind(path)
         if kind in ("text/html", "text/css", "application/xhtml+xml", "image/svg+xml"):
             found = links_of(body, url, kind, decode_charset(body, ""))
-            waiting += [link.url for link in found if link.kind is Kind.REQUISITE and link.url not in bodies]
+            waiting += [link.url for link in found if link.kind is LinkPurpose.REQUISITE and link.url not in bodies]
     for at, host in enumerate(SITES):
         pages = {url: Page(body, _kind_of(url)) for url, body in bodies.items() if url.startswith(f"http://{host}/")}
         if pages:

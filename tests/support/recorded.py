@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.support import archives
 from tests.support.histories import DOMAIN, History
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import Part, Record
+from webarcfs.archive.catalogue.record import CrawlPart, Record
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import SEEN, RefUpdate
 from webarcfs.archive.history.sequence import Feed
@@ -45,7 +45,7 @@ def published(archive: Archive, history: History) -> list[CommitTag]:
             records.append(
                 Record(
                     id=job, number=0, publication=step.publication, state=step.state, complete=True,
-                    closed_for=step.closed_for, parts=(Part(tag, True, seen, step.held),),
+                    closed_for=step.closed_for, parts=(CrawlPart(tag, True, seen, step.held),),
                 )
             )  # fmt: skip
     if records:

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 
 from tests.support import archives
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import Part, Record, State, Value
+from webarcfs.archive.catalogue.record import CrawlPart, Record, RecordState, Value
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.history.sequence import Feed
@@ -58,7 +58,7 @@ def published(
     when: datetime,
     *,
     publication: str = "p",
-    state: State | None = State.RELEASED,
+    state: RecordState | None = RecordState.RELEASED,
     held: bool = False,
     closed_for: str = "",
     redirects: Mapping[str, str] | None = None,
@@ -103,7 +103,7 @@ def published(
 
 
 def recorded(
-    archive: Archive, job: str, publication: str, tags: list[CommitTag], state: State, *, held: bool = False,
+    archive: Archive, job: str, publication: str, tags: list[CommitTag], state: RecordState, *, held: bool = False,
     closed_for: str = "", signature: str = "5100", title: str = "",
 ) -> None:  # fmt: skip
     """Write the record of a capture."""
@@ -111,7 +111,7 @@ def recorded(
     record = Record(
         id=job, number=0, publication=publication, state=state, complete=True, closed_for=closed_for,
         title=Value(title or f"Internet: {tags[0].domain}"), values=values,
-        parts=tuple(Part(tag, True, "", held) for tag in tags),
+        parts=tuple(CrawlPart(tag, True, "", held) for tag in tags),
     )  # fmt: skip
     Catalogue(archive).save([record], "test", job)
 

@@ -14,7 +14,7 @@ from agent.indexing import recovery
 from tests.support.archives import publish
 from tests.support.crawls import Done
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import Record, State
+from webarcfs.archive.catalogue.record import Record, RecordState
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import WebarcError, exit_code_of
 
@@ -35,7 +35,10 @@ name = "First"
 
 
 def captured(
-    archive: Archive, pages: Mapping[str, bytes | None], state: State = State.COUNTED, release: str = "by-hand"
+    archive: Archive,
+    pages: Mapping[str, bytes | None],
+    state: RecordState = RecordState.COUNTED,
+    release: str = "by-hand",
 ) -> Record:
     """Publish pages, and return the record of that capture in a state, with the way of its release."""
     publish(archive, pages=pages)

@@ -25,7 +25,7 @@ from tests.support.crawls import run_command
 from tests.support.mounts import UMOUNT, Mounted, run
 from tests.support.readercommand import webarc
 from tests.support.rooms import Page, digits, published, served
-from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CET
 from webarcfs.commands.cli import cli as reader_cli
@@ -58,7 +58,7 @@ def archive_of(folder: Path) -> Archive:
     ]  # fmt: skip
     for number, (time, changes) in enumerate(zip(_TIMES, pages, strict=True)):
         is_last = number == len(pages) - 1
-        state = State.COUNTED if is_last else State.RELEASED
+        state = RecordState.COUNTED if is_last else RecordState.RELEASED
         redirects = {f"{_HOME}old": f"{_HOME}b"} if number == 0 else None
         published(archive, _HOST, changes, time, state=state, held=is_last, title="Home", redirects=redirects)
     recover(archive)

@@ -34,7 +34,7 @@ from datetime import datetime
 from enum import Enum, StrEnum
 
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.validators import Interval
@@ -62,7 +62,7 @@ class Standing(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class VisibleSnapshot:
     """A snapshot of a domain, to one reader. `seq` orders the snapshots of a domain; it is their time in seconds.
 
     `seen` is the tree that its publication saw, empty for the whole tree. `until` is the end of its closure.
@@ -76,7 +76,7 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class VersionSpan:
     """A version of a document: in the snapshots from `first` up to `last`, which no longer contains it.
 
     `blob` is git's id of its body; `stored` is the snapshot whose crawl stored it.
@@ -90,7 +90,7 @@ class Version:
 
 
 #: Whether a snapshot whose publication saw less than the whole tree saw a version.
-Saw = Callable[[Snapshot, Version], bool]
+Saw = Callable[[VisibleSnapshot, VersionSpan], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,21 +123,21 @@ Answer = Open | Closed | Blocked | Absent
 
 
 def standing(
-    state: State | None, *, held: bool, closed_for: str, captured: datetime, now: datetime
+    state: RecordState | None, *, held: bool, closed_for: str, captured: datetime, now: datetime
 ) -> tuple[Standing, datetime | None]:
     """Return the standing of a snapshot, and the end of its closure. `state` is that of its record; None: it has none.
 
     `held`: git says that it was not to be shown at once.
     """
-    if state is None or state is State.OPEN:
+    if state is None or state is RecordState.OPEN:
         return (Standing.HIDDEN if held else Standing.OPEN), None
-    if state is not State.RELEASED:
-        return (Standing.DISCARDED if state is State.DISCARDED else Standing.HIDDEN), None
+    if state is not RecordState.RELEASED:
+        return (Standing.DISCARDED if state is RecordState.DISCARDED else Standing.HIDDEN), None
     until = Interval.parse(closed_for).after(captured) if closed_for else None
     return (Standing.CLOSED, until) if until is not None and now < until else (Standing.OPEN, None)
 
 
-def may(snapshots: Iterable[Snapshot], version: Version, saw: Saw) -> Open | Closed | Absent:
+def may(snapshots: Iterable[VisibleSnapshot], version: VersionSpan, saw: Saw) -> Open | Closed | Absent:
     """Return whether a reader may see a version, by the snapshots of its domain."""
     closed: list[datetime] = []
     for snapshot in sorted(_containing(snapshots, version, saw), key=lambda candidate: candidate.seq):
@@ -148,26 +148,26 @@ def may(snapshots: Iterable[Snapshot], version: Version, saw: Saw) -> Open | Clo
     return Closed(min(closed)) if closed else Absent()
 
 
-def _containing(snapshots: Iterable[Snapshot], version: Version, saw: Saw) -> Iterator[Snapshot]:
+def _containing(snapshots: Iterable[VisibleSnapshot], version: VersionSpan, saw: Saw) -> Iterator[VisibleSnapshot]:
     for snapshot in snapshots:
         is_there = version.first <= snapshot.seq < version.last and snapshot.standing.is_told
         if is_there and (not snapshot.seen or saw(snapshot, version)):
             yield snapshot
 
 
-def newest_open(snapshots: Iterable[Snapshot], seq: int) -> list[Snapshot]:
+def newest_open(snapshots: Iterable[VisibleSnapshot], seq: int) -> list[VisibleSnapshot]:
     """Return what a reader sees of a domain at `seq`: the newest open snapshot of each publication, newest first."""
-    newest_by_publication: dict[str, Snapshot] = {}
+    newest_by_publication: dict[str, VisibleSnapshot] = {}
     for snapshot in sorted(snapshots, key=lambda candidate: candidate.seq):
         if snapshot.seq <= seq and snapshot.standing is Standing.OPEN:
             newest_by_publication[snapshot.publication] = snapshot
     return sorted(newest_by_publication.values(), key=lambda candidate: candidate.seq, reverse=True)
 
 
-class Scope:
+class VisibleSpans:
     """All that a reader may see of a domain, as spans: for filters of many versions at once."""
 
-    def __init__(self, snapshots: Sequence[Snapshot], saw: Saw) -> None:
+    def __init__(self, snapshots: Sequence[VisibleSnapshot], saw: Saw) -> None:
         self.snapshots = sorted(snapshots, key=lambda snapshot: snapshot.seq)
         self._saw = saw
         shown = [snapshot for snapshot in self.snapshots if snapshot.standing is Standing.OPEN]
@@ -202,7 +202,7 @@ class Scope:
                 begin = snapshot.seq
         return [*runs, (begin, None)] if begin is not None else runs
 
-    def shows(self, version: Version) -> bool:
+    def shows(self, version: VersionSpan) -> bool:
         """Return whether a reader may see a version."""
         place = bisect_left(self._whole, version.first)
         if place < len(self._whole) and self._whole[place] < version.last:

@@ -36,14 +36,14 @@ from webarcfs.access.access_rules import (
     Closed,
     Open,
     Saw,
-    Scope,
-    Snapshot,
     Standing,
-    Version,
+    VersionSpan,
+    VisibleSnapshot,
+    VisibleSpans,
     standing,
 )
 from webarcfs.archive.catalogue.catalogue import Catalogue, RecordedPart, opened, part_of
-from webarcfs.archive.catalogue.record import OWN, Record, State
+from webarcfs.archive.catalogue.record import OWN, Record, RecordState
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.history import sequence
@@ -110,9 +110,9 @@ class Gate:
             return Blocked(rule.public_text)
         return Open(0) if isinstance(answer, Closed) and rule.user else answer
 
-    def scope(self, domain: str) -> Scope:
+    def scope(self, domain: str) -> VisibleSpans:
         """Return all that the reader may see of a domain, but for the access rules."""
-        return Scope(self.snapshots(domain), self.saw(domain))
+        return VisibleSpans(self.snapshots(domain), self.saw(domain))
 
     def rules(self) -> AccessRules:
         """Return the access rules as they are now. Raises SettingsError, OSError."""
@@ -141,7 +141,7 @@ class Gate:
         rules = self.rules()
         return not any(rules.takes_from(domain, self.reader.name, self._clock()) for domain in domains)
 
-    def standing(self, tag: CommitTag) -> Snapshot | None:
+    def standing(self, tag: CommitTag) -> VisibleSnapshot | None:
         """Return what a snapshot is to the reader; None if there is none."""
         seq = int(tag.crawl_time.timestamp())
         return next((snapshot for snapshot in self.snapshots(tag.domain) if snapshot.seq == seq), None)
@@ -152,7 +152,7 @@ class Gate:
 
     # -- facts -------------------------------------------------------------------------------------------------------
 
-    def snapshots(self, domain: str) -> list[Snapshot]:
+    def snapshots(self, domain: str) -> list[VisibleSnapshot]:
         """Return the snapshots of a domain, oldest first; none if there is no such domain. Raises Damaged."""
         with opened(self.archive, self._catalogue) as database:
             recorded = database.parts(domain)
@@ -168,13 +168,13 @@ class Gate:
                 domain_snapshots.append(self._snapshot(part, time))
         return sorted(domain_snapshots, key=lambda snapshot: snapshot.seq)
 
-    def _snapshot(self, part: RecordedPart | _Unrecorded, time: datetime) -> Snapshot:
+    def _snapshot(self, part: RecordedPart | _Unrecorded, time: datetime) -> VisibleSnapshot:
         state = part.state if isinstance(part, RecordedPart) else None
         closed_for = part.closed_for if isinstance(part, RecordedPart) else ""
         snapshot_standing, until = standing(
             state, held=part.is_held, closed_for=closed_for, captured=time, now=self._clock()
         )
-        return Snapshot(int(time.timestamp()), part.publication, snapshot_standing, part.seen, until)
+        return VisibleSnapshot(int(time.timestamp()), part.publication, snapshot_standing, part.seen, until)
 
     def _unrecorded(self, store: Repository, ref: str, time: datetime) -> _Unrecorded | None:
         """Return what git says of a snapshot without a record; None if the ref has gone."""
@@ -199,19 +199,19 @@ class Gate:
                 return False
             return any(entry.oid == blob for entry in store.each(folder.oid) if not entry.is_tree)
 
-        def saw(snapshot: Snapshot, version: Version) -> bool:
+        def saw(snapshot: VisibleSnapshot, version: VersionSpan) -> bool:
             if snapshot.seen == OWN:
                 return publications().get(version.stored) == snapshot.publication
             return has(snapshot.seen, split(version.path)[1], version.blob)
 
         return saw
 
-    def version_at(self, path: str, seq: int) -> tuple[str, datetime, Version] | None:
+    def version_at(self, path: str, seq: int) -> tuple[str, datetime, VersionSpan] | None:
         """Return URL, time of capture and version of the document at a path in a snapshot."""
         held_version = captures.version_at(self.archive.database, path, seq)
         if held_version is None:
             return None
-        version = Version(path, held_version.blob, held_version.first, held_version.last, held_version.stored)
+        version = VersionSpan(path, held_version.blob, held_version.first, held_version.last, held_version.stored)
         return held_version.url, held_version.captured, version
 
 
@@ -238,14 +238,14 @@ class StaffGate(Gate):
 
     def records(self, publication: str | None = None) -> Iterator[Record]:
         """Yield the records that are not discarded, newest capture first."""
-        return (record for record in self._catalogue.records(publication) if record.state is not State.DISCARDED)
+        return (record for record in self._catalogue.records(publication) if record.state is not RecordState.DISCARDED)
 
-    def snapshots(self, domain: str) -> list[Snapshot]:
+    def snapshots(self, domain: str) -> list[VisibleSnapshot]:
         """Return the snapshots of a domain, oldest first."""
         return [opened_to_staff(snapshot) for snapshot in super().snapshots(domain)]
 
 
-def opened_to_staff(snapshot: Snapshot) -> Snapshot:
+def opened_to_staff(snapshot: VisibleSnapshot) -> VisibleSnapshot:
     """Return a snapshot as it is to staff."""
     if snapshot.standing is Standing.DISCARDED:
         return snapshot
@@ -266,7 +266,7 @@ class _Unrecorded:
 _REMEMBERED = 65_536
 
 
-def _is_open(snapshot: Snapshot) -> bool:
+def _is_open(snapshot: VisibleSnapshot) -> bool:
     return snapshot.standing is Standing.OPEN
 
 
@@ -290,11 +290,11 @@ class DomainFacts:
     own state counts, whoever saw it; `sees_all`: no open snapshot saw less than the domain has.
     """
 
-    snapshots: list[Snapshot]
+    snapshots: list[VisibleSnapshot]
     records: dict[int, str]
-    shown: list[Snapshot] = field(init=False)
+    shown: list[VisibleSnapshot] = field(init=False)
     seqs: list[int] = field(init=False)
-    closed: list[Snapshot] = field(init=False)
+    closed: list[VisibleSnapshot] = field(init=False)
     is_whole: bool = field(init=False)
     sees_all: bool = field(init=False)
     _publications: int = field(init=False)
@@ -309,18 +309,18 @@ class DomainFacts:
         self.seqs = [snapshot.seq for snapshot in self.shown]
         self._publications = len({snapshot.publication for snapshot in self.shown})
 
-    def newest(self, seq: int) -> list[Snapshot]:
+    def newest(self, seq: int) -> list[VisibleSnapshot]:
         """Return the open snapshots whose states together are that of the time `seq`, the one that decides first.
 
         That is the newest one of each publication; where nothing is hidden, the newest alone.
         """
         return self.newest_at(bisect_right(self.seqs, seq) - 1)
 
-    def newest_at(self, place: int) -> list[Snapshot]:
+    def newest_at(self, place: int) -> list[VisibleSnapshot]:
         """Return the same for the open snapshot at a place among them."""
         if self._is_of_one:
             return self.shown[place : place + 1] if place >= 0 else []
-        by_publication: dict[str, Snapshot] = {}
+        by_publication: dict[str, VisibleSnapshot] = {}
         for at in range(place, -1, -1):
             snapshot = self.shown[at]
             by_publication.setdefault(snapshot.publication, snapshot)
@@ -328,12 +328,12 @@ class DomainFacts:
                 break
         return list(by_publication.values())
 
-    def newest_of_each(self) -> Iterator[list[Snapshot]]:
+    def newest_of_each(self) -> Iterator[list[VisibleSnapshot]]:
         """Yield the same for each open snapshot, oldest first."""
         if self._is_of_one:
             yield from ([snapshot] for snapshot in self.shown)
             return
-        by_publication: dict[str, Snapshot] = {}
+        by_publication: dict[str, VisibleSnapshot] = {}
         for snapshot in self.shown:
             by_publication.pop(snapshot.publication, None)
             by_publication[snapshot.publication] = snapshot
@@ -426,7 +426,7 @@ class KnownGate(Gate):
             known = self._facts[domain] = self._known.domains.get(domain, lambda: self._found(domain))
         return known
 
-    def snapshots(self, domain: str) -> list[Snapshot]:
+    def snapshots(self, domain: str) -> list[VisibleSnapshot]:
         """Return the snapshots of a domain, oldest first."""
         return self.facts(domain).snapshots
 

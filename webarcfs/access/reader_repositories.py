@@ -18,12 +18,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self
 
-from webarcfs.access.access_rules import Access, Snapshot, Standing, hosts, plain_key
+from webarcfs.access.access_rules import Access, Standing, VisibleSnapshot, hosts, plain_key
 from webarcfs.access.gate import Gate
 from webarcfs.archive.catalogue.record import OWN
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.document.data_xml import describe, has_no_nodes, metadata
-from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.objects import TreeEntry
 from webarcfs.archive.git.repository import CRAWLS, MAIN, RefUpdate, Repository
 from webarcfs.archive.history import redirect_lists, sequence
 from webarcfs.archive.history.versions import arcs, is_arc, leads_to_arcs, tree_of
@@ -39,7 +39,7 @@ from webarcfs.archive.system.files import OF_READERS, TemporaryFolder
 # == layers ===========================================================================================================
 
 
-def without(store: Repository, tree: str, paths: Iterable[str], lists: Callable[[str, Entry], str | None]) -> str:
+def without(store: Repository, tree: str, paths: Iterable[str], lists: Callable[[str, TreeEntry], str | None]) -> str:
     """Return a tree without the ARCs at some paths and their additions.
 
     `lists` returns the blob of the list of redirects that takes the place of one, None for none.
@@ -81,9 +81,9 @@ class WithoutAdditions:
         for entry in entries:
             if entry.is_tree:
                 inner = self._of(entry.oid) if entry.name != REDIRECTS else None
-                kept += [Entry(entry.name, inner, True)] if inner is not None else []
+                kept += [TreeEntry(entry.name, inner, True)] if inner is not None else []
             elif entry.is_document:
-                kept.append(Entry(entry.name, self._plain(entry.oid), False))
+                kept.append(TreeEntry(entry.name, self._plain(entry.oid), False))
             elif is_reserved(entry.name) and is_arc(entries):
                 kept.append(entry)
         return self._store.write_tree(kept) if kept else None
@@ -131,11 +131,11 @@ def union(store: Repository, trees: Sequence[str]) -> str:
     merged = {entry.name: entry for entry in _merged(store, distinct) if entry.name != REDIRECTS}
     redirects = _redirects(store, [top for top in tops if top is not None])
     if redirects is not None:
-        merged[REDIRECTS] = Entry(REDIRECTS, redirects, True)
+        merged[REDIRECTS] = TreeEntry(REDIRECTS, redirects, True)
     return store.write_tree(list(merged.values()))
 
 
-def _merged(store: Repository, trees: Sequence[str]) -> Iterator[Entry]:
+def _merged(store: Repository, trees: Sequence[str]) -> Iterator[TreeEntry]:
     """Yield the entries of a folder: an ARC with its additions is one, and comes from the newest tree that has it."""
     layers = [{entry.name: entry for entry in store.each(tree)} for tree in trees]
     owner = next((layer for layer in layers if is_arc(layer.values())), {})
@@ -145,16 +145,16 @@ def _merged(store: Repository, trees: Sequence[str]) -> Iterator[Entry]:
         inner = [layer[name].oid for layer in layers if name in layer and _is_above_arcs(store, layer[name])]
         distinct = list(dict.fromkeys(inner))
         if len(distinct) == 1:
-            yield Entry(name, distinct[0], True)
+            yield TreeEntry(name, distinct[0], True)
         elif distinct:
-            yield Entry(name, store.write_tree(list(_merged(store, distinct))), True)
+            yield TreeEntry(name, store.write_tree(list(_merged(store, distinct))), True)
 
 
-def _is_above_arcs(store: Repository, entry: Entry) -> bool:
+def _is_above_arcs(store: Repository, entry: TreeEntry) -> bool:
     return entry.is_tree and leads_to_arcs(store, entry.oid)
 
 
-def _redirects(store: Repository, tops: Sequence[Entry]) -> str | None:
+def _redirects(store: Repository, tops: Sequence[TreeEntry]) -> str | None:
     """Return the folder of the redirects that several trees have together; None if none has any."""
     redirects: dict[str, dict[str, Redirect]] = {}
     for top in reversed(tops):
@@ -171,7 +171,7 @@ def _redirects(store: Repository, tops: Sequence[Entry]) -> str | None:
     return store.edit(store.write_tree([]), blobs)
 
 
-def _own(store: Repository, tree: str, path: str) -> Iterator[Entry]:
+def _own(store: Repository, tree: str, path: str) -> Iterator[TreeEntry]:
     """Yield the entries of an ARC, without the ARCs below it."""
     folder = store.find(tree, path)
     for entry in store.each(folder.oid) if folder is not None and folder.is_tree else ():
@@ -285,7 +285,7 @@ class _DomainView:
         return bool(name) and any(rule.access is Access.ALLOW and rule.user == name for rule in self._rules.rules)
 
     @cached_property
-    def shown(self) -> list[Snapshot]:
+    def shown(self) -> list[VisibleSnapshot]:
         """The snapshots of which the reader may see something, oldest first."""
         wanted = (Standing.OPEN, Standing.CLOSED) if self.is_named else (Standing.OPEN,)
         return [snapshot for snapshot in self._snapshots if snapshot.standing in wanted]
@@ -337,10 +337,10 @@ class _DomainView:
         store.update_refs(updates)
         return store
 
-    def _tag(self, snapshot: Snapshot) -> CommitTag:
+    def _tag(self, snapshot: VisibleSnapshot) -> CommitTag:
         return CommitTag(from_epoch(snapshot.seq), self._domain)
 
-    def _tree(self, store: Repository, snapshot: Snapshot, original: Repository) -> str:
+    def _tree(self, store: Repository, snapshot: VisibleSnapshot, original: Repository) -> str:
         """Return what a snapshot shows the reader: what its publication saw, without what rules take away."""
         whole = tree_of(original, self._tag(snapshot))
         tree = snapshot.seen or whole
@@ -356,7 +356,7 @@ class _DomainView:
             tree if self._is_plain else without(store, tree, hidden, lambda *arguments: self._list(store, *arguments))
         )
 
-    def _list(self, store: Repository, place: str, entry: Entry) -> str | None:
+    def _list(self, store: Repository, place: str, entry: TreeEntry) -> str | None:
         """Return the list of redirects that the reader may see in place of one."""
         if entry.oid not in self._lists:
             lines = redirect_lists.lines(store, entry, place)

@@ -33,21 +33,21 @@ from webarcfs.access.access_rules import (
     AccessRules,
     Open,
     Saw,
-    Snapshot,
     Standing,
-    Version,
+    VersionSpan,
+    VisibleSnapshot,
     standing,
 )
 from webarcfs.access.gate import Gate
 from webarcfs.access.reader_repositories import ReaderRepositories
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import BY_NUMBER, FieldNumber, Kind, Occasion, Record, State
+from webarcfs.archive.catalogue.record import BY_NUMBER, FieldNumber, FieldPurpose, Occasion, Record, RecordState
 from webarcfs.archive.config.directory import Archive, sql
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import redirect_lists, versions
 from webarcfs.archive.index import captures
 from webarcfs.archive.index.conditions import COLUMNS
-from webarcfs.archive.index.links import NEVER, Held, Question
+from webarcfs.archive.index.links import NEVER, LinkTarget, Question
 from webarcfs.archive.index.query import Narrowed
 from webarcfs.archive.model.arc_paths import arc_path, second_name, split
 from webarcfs.archive.model.errors import NotFound, UrlRefused
@@ -98,7 +98,7 @@ def narrowed(gate: Gate) -> Narrowed | None:
 
     sees: dict[str, Saw] = {}
 
-    def saw(domain: str, snapshot: Snapshot, version: Version) -> bool:
+    def saw(domain: str, snapshot: VisibleSnapshot, version: VersionSpan) -> bool:
         if domain not in sees:
             sees[domain] = gate.saw(domain)
         return sees[domain](snapshot, version)
@@ -113,8 +113,8 @@ def narrowed(gate: Gate) -> Narrowed | None:
 
 def show(
     connection: sqlite3.Connection,
-    snapshots: Mapping[str, Sequence[Snapshot]],
-    saw: Callable[[str, Snapshot, Version], bool],
+    snapshots: Mapping[str, Sequence[VisibleSnapshot]],
+    saw: Callable[[str, VisibleSnapshot, VersionSpan], bool],
     permitted: Callable[[str, str], bool],
     named: Callable[[str, str], bool],
 ) -> None:
@@ -126,8 +126,8 @@ def show(
 
     def sees(*about: Any) -> bool:
         domain, seq, publication, seen, path, blob, stored = about
-        snapshot = Snapshot(seq, publication, Standing.OPEN, seen)
-        return saw(domain, snapshot, Version(path, blob.hex(), seq, seq + 1, stored))
+        snapshot = VisibleSnapshot(seq, publication, Standing.OPEN, seen)
+        return saw(domain, snapshot, VersionSpan(path, blob.hex(), seq, seq + 1, stored))
 
     connection.create_function("permitted", 2, permitted)
     connection.create_function("named", 2, named)
@@ -197,7 +197,7 @@ class ReaderLinks:
         later = [snapshot.seq for snapshot in snapshots if snapshot.standing is Standing.OPEN and snapshot.seq >= last]
         return answer.since, min(later, default=NEVER)
 
-    def _facts_of(self, domain: str) -> tuple[list[Snapshot], Saw]:
+    def _facts_of(self, domain: str) -> tuple[list[VisibleSnapshot], Saw]:
         return self._gate.snapshots(domain), self._gate.saw(domain)
 
     def _state_of(self, domain: str) -> tuple[Repository, str] | None:
@@ -210,27 +210,27 @@ class ReaderLinks:
         tags = [(tag, oid) for tag, oid in seen if self._at is None or tag.crawl_time.timestamp() <= self._at]
         return (store, store.commit(tags[-1][1]).tree) if tags else None
 
-    def _held(self, url: str) -> Held:
+    def _held(self, url: str) -> LinkTarget:
         """Return what the reader may see of a URL."""
         try:
             for _ in range(LONGEST_CHAIN + 1):
                 path = arc_path(url)
                 state = self._state(split(path)[0])
                 if state is None:
-                    return Held(False, "")
+                    return LinkTarget(False, "")
                 redirect = redirect_lists.of_url(*state, url)
                 target = without_fragment(redirect.target) if redirect is not None else url
                 if target == url:
                     break
                 url = target
             else:
-                return Held(True, "")
+                return LinkTarget(True, "")
             # As for those who may see all: a folder without its slash is the folder's page.
             folder = path if "?" in url else arc_path(f"{url}/")
         except UrlRefused:
-            return Held(False, "")
+            return LinkTarget(False, "")
         paths = (candidate for candidate in (second_name(path, url), path, folder) if _has(*state, split(candidate)[1]))
-        return Held(True, next((f"/{path}" for path in paths), ""))
+        return LinkTarget(True, next((f"/{path}" for path in paths), ""))
 
 
 def _has(store: Repository, tree: str, arc: str) -> bool:
@@ -280,7 +280,7 @@ class KeptHead:
     """What is kept of a record: its head, and what decides who may see it."""
 
     head: RecordHead
-    state: State
+    state: RecordState
     is_held: bool
     closed_for: str
 
@@ -379,7 +379,7 @@ class ReaderRecords:
         record = self._catalogue.read(record_id)[0].for_readers(whole=self._shows_all_of(head))
         if head.closed_until is None:
             return record
-        values = {n: value for n, value in record.values.items() if BY_NUMBER[n].kind is Kind.AVA}
+        values = {n: value for n, value in record.values.items() if BY_NUMBER[n].kind is FieldPurpose.AVA}
         return replace(record, values=values, measures=())
 
     def file(self, path: str) -> bytes | None:
@@ -456,7 +456,7 @@ def _kept(record: Record) -> KeptHead | None:
 
 
 def _head(record: Record, date: datetime) -> RecordHead:
-    releases = [event.at for event in record.events if event.state is State.RELEASED]
+    releases = [event.at for event in record.events if event.state is RecordState.RELEASED]
     return RecordHead(
         id=record.id,
         number=record.number,

@@ -17,7 +17,7 @@ from functools import cached_property, lru_cache, partial
 from itertools import groupby
 from operator import itemgetter
 
-from webarcfs.access.access_rules import Absent, Answer, Blocked, Closed, Open, Snapshot, Standing, Version
+from webarcfs.access.access_rules import Absent, Answer, Blocked, Closed, Open, Standing, VersionSpan, VisibleSnapshot
 from webarcfs.access.gate import KnownGate
 from webarcfs.archive.catalogue.record import OWN
 from webarcfs.archive.git.repository import Repository
@@ -70,7 +70,7 @@ class VisibleCapture:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class VisibleState:
     """What a reader sees of a URL in the state of a snapshot: a capture, or why there is none.
 
     `answer` is Open with a capture, Closed or Blocked without one; Absent: as if it were not there. `closed` is the
@@ -93,7 +93,7 @@ class UrlHistory:
     def __init__(
         self,
         url: str,
-        states: Callable[[], list[State]],
+        states: Callable[[], list[VisibleState]],
         captures: Callable[[UrlHistory], Iterable[VisibleCapture]],
     ) -> None:
         self.url = url
@@ -101,7 +101,7 @@ class UrlHistory:
         self._captures = captures
 
     @cached_property
-    def states(self) -> Sequence[State]:
+    def states(self) -> Sequence[VisibleState]:
         """The state of each visible snapshot, oldest first."""
         return self._states()
 
@@ -110,24 +110,24 @@ class UrlHistory:
         """The captures that are in force in some of them, and when crawls met them again; oldest first."""
         return sorted(self._captures(self), key=_order)
 
-    def at(self, seq: int) -> State | None:
+    def at(self, seq: int) -> VisibleState | None:
         """Return the state in force at a time; before the first snapshot, that of the first. None: no snapshot."""
         place = bisect_right(self.states, seq, key=lambda state: state.seq)
         return self.states[max(place - 1, 0)] if self.states else None
 
-    def nearest(self, seq: int) -> State | None:
+    def nearest(self, seq: int) -> VisibleState | None:
         """Return the state with a capture that is nearest to a time; None without any. Of two the earlier one."""
         shown = [state for state in self.states if state.capture is not None]
         return min(shown, key=lambda state: abs(state.seq - seq), default=None)
 
-    def beside(self, seq: int) -> tuple[State | None, State | None]:
+    def beside(self, seq: int) -> tuple[VisibleState | None, VisibleState | None]:
         """Return the last state with a capture before a time, and the first one after it."""
         before = [state for state in self.states if state.capture is not None and state.seq < seq]
         after = [state for state in self.states if state.capture is not None and state.seq > seq]
         return before[-1] if before else None, after[0] if after else None
 
 
-def _distinct(states: Iterable[State]) -> Iterator[VisibleCapture]:
+def _distinct(states: Iterable[VisibleState]) -> Iterator[VisibleCapture]:
     """Yield each capture once for each run of snapshots that have it."""
     before: VisibleCapture | None = None
     seen: set[tuple[str, int, str]] = set()
@@ -150,7 +150,7 @@ class VisibleCaptures:
 
     # -- one URL -----------------------------------------------------------------------------------------------------
 
-    def state(self, url: str, seq: int) -> State:
+    def state(self, url: str, seq: int) -> VisibleState:
         """Return what the reader sees of a canonical URL at a time; before the first snapshot, in the first."""
         domain, stored = self._stored(url)
         facts = self.gate.facts(domain)
@@ -215,13 +215,13 @@ class VisibleCaptures:
         if is_open and met.time != capture.captured:
             yield replace(capture, url=url, since=seq, captured=met.time, is_revisit=True)
 
-    def _states(self, domain: str, stored: UrlRows) -> list[State]:
+    def _states(self, domain: str, stored: UrlRows) -> list[VisibleState]:
         """Return the state of a URL in each visible snapshot of its domain."""
         facts = self.gate.facts(domain)
         if not stored.rows:
-            return [State(seq, Absent()) for seq in facts.seqs]
+            return [VisibleState(seq, Absent()) for seq in facts.seqs]
         closed = self._closed(domain, stored)
-        judged: dict[int, State] = {}
+        judged: dict[int, VisibleState] = {}
         states = []
         left = self._left(domain, stored)
         for seq, newest in zip(facts.seqs, facts.newest_of_each(), strict=True):
@@ -235,7 +235,7 @@ class VisibleCaptures:
             known = judged.get(id(row))
             if known is None:
                 known = judged[id(row)] = self._judged(domain, row, seq)
-            states.append(State(seq, known.answer, known.capture))
+            states.append(VisibleState(seq, known.answer, known.capture))
         return states
 
     def _stored(self, url: str) -> tuple[str, UrlRows]:
@@ -252,7 +252,7 @@ class VisibleCaptures:
         self._latest = (key, stored) if len(versions) <= _ROWS else None
         return stored
 
-    def _row_of(self, domain: str, stored: UrlRows, newest: Sequence[Snapshot]) -> CaptureRow | None:
+    def _row_of(self, domain: str, stored: UrlRows, newest: Sequence[VisibleSnapshot]) -> CaptureRow | None:
         """Return the row that is in force where these snapshots make the state; None: no row."""
         for snapshot in newest:
             for row in stored.at(snapshot.seq):
@@ -260,7 +260,7 @@ class VisibleCaptures:
                     return row
         return None
 
-    def _left(self, domain: str, stored: UrlRows) -> Iterator[tuple[Snapshot, CaptureRow | None]]:
+    def _left(self, domain: str, stored: UrlRows) -> Iterator[tuple[VisibleSnapshot, CaptureRow | None]]:
         """Yield each visible snapshot, oldest first, with the row that the crawls up to it left at the URL, or None.
 
         That is the one that was captured last, unless a later complete crawl of the same publication did not find it.
@@ -283,14 +283,14 @@ class VisibleCaptures:
                 left.pop(snapshot.publication, None)
             yield snapshot, max(left.values(), key=itemgetter(0))[1] if left else None
 
-    def _judged(self, domain: str, row: CaptureRow, seq: int) -> State:
+    def _judged(self, domain: str, row: CaptureRow, seq: int) -> VisibleState:
         """Return the state at a snapshot that has a row: after the access rules."""
         capture = self.visible(domain, row)
         if isinstance(capture, VisibleCapture):
-            return State(seq, Open(capture.since), capture)
-        return State(seq, capture)
+            return VisibleState(seq, Open(capture.since), capture)
+        return VisibleState(seq, capture)
 
-    def _closed(self, domain: str, stored: UrlRows) -> Callable[[int], State]:
+    def _closed(self, domain: str, stored: UrlRows) -> Callable[[int], VisibleState]:
         """Return a function: the state of a URL that no visible snapshot has at a time.
 
         That is the state of the last closed snapshot before it that has the URL, else of the first one after it. What
@@ -302,9 +302,9 @@ class VisibleCaptures:
             for snapshot in facts.closed
             if (row := self._row_of(domain, stored, [snapshot])) is not None
         ]
-        judged: dict[int, State] = {}
+        judged: dict[int, VisibleState] = {}
 
-        def state(seq: int) -> State:
+        def state(seq: int) -> VisibleState:
             place = bisect_right(closed, seq, key=lambda pair: pair[0].seq)
             for at in itertools.chain(range(place - 1, -1, -1), range(place, len(closed))):
                 clocks.check()
@@ -313,8 +313,8 @@ class VisibleCaptures:
                 if known is None:
                     known = judged[id(row)] = self._judged(domain, row, snapshot.seq)
                 if not isinstance(known.answer, Open) or not facts.shown:
-                    return State(seq, known.answer, known.capture, snapshot.seq)
-            return State(seq, Absent())
+                    return VisibleState(seq, known.answer, known.capture, snapshot.seq)
+            return VisibleState(seq, Absent())
 
         return state
 
@@ -385,7 +385,7 @@ class VisibleCaptures:
 
     # -- snapshots -----------------------------------------------------------------------------------------------------
 
-    def contains(self, domain: str, snapshot: Snapshot | None, row: CaptureRow) -> bool:
+    def contains(self, domain: str, snapshot: VisibleSnapshot | None, row: CaptureRow) -> bool:
         """Return whether a snapshot has a row, as its publication saw it."""
         if snapshot is None or not row.first <= snapshot.seq < row.last:
             return False
@@ -393,7 +393,7 @@ class VisibleCaptures:
             return True
         clocks.check()  # git is asked
         if not row.target:
-            version = Version(row.path, row.blob, row.first, row.last, row.stored)
+            version = VersionSpan(row.path, row.blob, row.first, row.last, row.stored)
             return self.gate.saw(domain)(snapshot, version)
         if snapshot.seen == OWN:
             return snapshot.publication == row.publication

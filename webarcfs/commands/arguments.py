@@ -37,7 +37,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ArchiveArgument:
     """An archive, and the mount by which it was given, if any; with a `gate`, as its reader sees it.
 
     Where something is discarded, staff have a gate, too.
@@ -102,26 +102,26 @@ def place_options(command: _F) -> _F:
     return cast(_F, archive(mount(public(named(with_place)))))
 
 
-def for_reader(place: Place, reader: Reader) -> Place:
+def for_reader(place: ArchiveArgument, reader: Reader) -> ArchiveArgument:
     """Return a place as a reader sees it. Raises UsageError for a mount. Called inside a command."""
     if place.mount is not None:
         raise UsageError("a mount shows all that there is; give --archive with --as-reader")
     return _behind(place, Gate(place.archive, reader))
 
 
-def _behind(place: Place, gate: Gate) -> Place:
+def _behind(place: ArchiveArgument, gate: Gate) -> ArchiveArgument:
     repositories = click.get_current_context().with_resource(ReaderRepositories(gate))
-    return Place(place.archive, place.mount, gate, repositories)
+    return ArchiveArgument(place.archive, place.mount, gate, repositories)
 
 
-def find(archive: str | None, mount: Path | None) -> Place:
+def find(archive: str | None, mount: Path | None) -> ArchiveArgument:
     """Return the place of the options. Raises UsageError for both at once, NotAnArchive without an archive."""
     if archive is not None and mount is not None:
         raise UsageError("give --archive or --mount, not both")
     if mount is None:
-        return Place(directory.open_archive(directory.default_root(archive)))
+        return ArchiveArgument(directory.open_archive(directory.default_root(archive)))
     if mounted := client.behind(mount):
-        return Place(mounted[1], mounted[0])
+        return ArchiveArgument(mounted[1], mounted[0])
     raise NotAnArchive(f"{mount} is in no mounted archive; `mount.webarcfs ARCHIVE {mount}` mounts one")
 
 
@@ -138,7 +138,7 @@ class Target:
     url: str = ""  # where it was named by its URL
 
 
-def document(place: Place, text: str) -> Target:
+def document(place: ArchiveArgument, text: str) -> Target:
     """Return the document of a URL, of a path in metadata (`/www.example.org/index.html`), or of one below the mount.
 
     It need not be in any snapshot. Raises UsageError for any other text, NotFound for a domain that is not in the
@@ -162,7 +162,7 @@ def document(place: Place, text: str) -> Target:
     return Target(place.repository(domain), domain, arc, url)
 
 
-def tag(place: Place, text: str) -> tuple[CommitTag, Repository]:
+def tag(place: ArchiveArgument, text: str) -> tuple[CommitTag, Repository]:
     """Return the snapshot of a commitTag's text, which need not exist, and its domain's repository.
 
     Raises NotFound, or Forbidden, for one that the reader may not see.
@@ -176,7 +176,7 @@ def tag(place: Place, text: str) -> tuple[CommitTag, Repository]:
     return commit_tag, store
 
 
-def moment(place: Place, text: str | None) -> CommitTag | datetime | None:
+def moment(place: ArchiveArgument, text: str | None) -> CommitTag | datetime | None:
     """Return the snapshot or the time, in CET without a zone, that a text spells; None without one.
 
     Raises UsageError for any other text, NotFound or Forbidden for a snapshot that the reader may not see.
@@ -194,7 +194,7 @@ def moment(place: Place, text: str | None) -> CommitTag | datetime | None:
     return time if time.tzinfo else time.replace(tzinfo=CET)
 
 
-def _inside(place: Place, text: str) -> str:
+def _inside(place: ArchiveArgument, text: str) -> str:
     """Turn a path below the mount into one in the archive."""
     if place.mount is not None:
         path = Path(text).absolute()

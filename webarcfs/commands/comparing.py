@@ -14,7 +14,7 @@ from webarcfs.archive.history.versions import statistics
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.commands import output
-from webarcfs.commands.arguments import Place, document, place_options, tag
+from webarcfs.commands.arguments import ArchiveArgument, document, place_options, tag
 from webarcfs.commands.lazy_commands import AbsolutePath
 
 
@@ -25,7 +25,7 @@ from webarcfs.commands.lazy_commands import AbsolutePath
 @place_options
 @click.option("-w", "--ignore-space", is_flag=True, help="In texts: differences of white space are none.")
 @click.option("--json", "as_json", is_flag=True, help="The list of documents, an object a line.")
-def diff(old: str, new: str, path: str, *, place: Place, ignore_space: bool, as_json: bool) -> None:
+def diff(old: str, new: str, path: str, *, place: ArchiveArgument, ignore_space: bool, as_json: bool) -> None:
     """Show what changed between two snapshots of a domain.
 
     That is the documents that were added, removed or changed, those whose URLs redirect now, and the other redirects
@@ -101,7 +101,7 @@ def _tell(name: str, what: str, led: redirect_lists.RedirectChange | None, *, as
 @place_options
 @click.option("--json", "as_json", is_flag=True, help="All figures as one object.")
 @click.option("--plot", metavar="FILE.svg|png", type=AbsolutePath(), help="Draw them, too.")
-def stat(tags: tuple[str, ...], *, place: Place, as_json: bool, plot: Path | None) -> None:
+def stat(tags: tuple[str, ...], *, place: ArchiveArgument, as_json: bool, plot: Path | None) -> None:
     """Count documents and bytes of a snapshot, or compare two.
 
     They are counted by MIME type and by extension. The links of its pages: webarc links --count TAG.

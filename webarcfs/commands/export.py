@@ -24,7 +24,7 @@ from webarcfs.archive.additions.waiting_additions import settle_first
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged, Exists, Exit, UsageError, WebarcError
 from webarcfs.archive.model.metadata import CommitTag
-from webarcfs.commands.arguments import Place, moment, place_options
+from webarcfs.commands.arguments import ArchiveArgument, moment, place_options
 from webarcfs.commands.lazy_commands import AbsolutePath
 from webarcfs.commands.output import Display
 from webarcfs.export.export_result import DAMAGED, Progress, Stop, Summary, Unfinished
@@ -62,7 +62,7 @@ def export(
     since: str | None,
     record: str,
     publication: str,
-    place: Place,
+    place: ArchiveArgument,
     as_json: bool,
 ) -> None:
     """Write snapshots to OUT in another format.
@@ -124,7 +124,7 @@ def _settle(archive: Archive) -> None:
 
 
 def _made(
-    place: Place, asked: Asked, form: str, out: Path, make: Callable[[Selection, Path], Summary]
+    place: ArchiveArgument, asked: Asked, form: str, out: Path, make: Callable[[Selection, Path], Summary]
 ) -> dict[str, Any]:
     """Make the result at `out`, or go on with it; tell a full disk."""
     reader = "" if place.gate is None or place.gate.is_staff else place.gate.reader.name or "public"

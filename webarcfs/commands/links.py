@@ -19,7 +19,7 @@ from webarcfs.archive.model.errors import Damaged, UrlRefused, UsageError
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.model.urls import canonical
 from webarcfs.commands import arguments
-from webarcfs.commands.arguments import Place, place_options
+from webarcfs.commands.arguments import ArchiveArgument, place_options
 
 #: Columns of a table; the other formats have all.
 _SHOWN = ("page", "kind", "target", "text", "times")
@@ -54,7 +54,7 @@ def links(
     at: str | None,
     ever: bool,
     count: str | None,
-    place: Place,
+    place: ArchiveArgument,
     limit: int | None,
     form: str,
     seconds: float,
@@ -105,7 +105,7 @@ def links(
     _FORMATS[form](matching_links)
 
 
-def _path(place: Place, text: str) -> str:
+def _path(place: ArchiveArgument, text: str) -> str:
     document = arguments.document(place, text)
     return f"/{document.domain}/{document.arc}"
 
@@ -129,7 +129,7 @@ def _tag(text: str) -> CommitTag:
         raise UsageError(str(error)) from None
 
 
-def _count(place: Place, text: str, form: str, seconds: float) -> None:
+def _count(place: ArchiveArgument, text: str, form: str, seconds: float) -> None:
     """Write seed 2's figures 39 to 42, in its order."""
     tag = _tag(text)
     place.must_be_open(tag)

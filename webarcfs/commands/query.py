@@ -11,7 +11,7 @@ import click
 
 from webarcfs.archive.index.query import SECONDS, ask
 from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, MetaData
-from webarcfs.commands.arguments import Place, place_options
+from webarcfs.commands.arguments import ArchiveArgument, place_options
 
 #: Columns of a table; the other formats have all.
 _SHOWN = ("commitTag", "path", "mimeType", "createTime", "title")
@@ -27,7 +27,7 @@ _SHOWN = ("commitTag", "path", "mimeType", "createTime", "title")
 def query(
     where: str,
     *,
-    place: Place,
+    place: ArchiveArgument,
     order_by: str,
     limit: int | None,
     form: str,
@@ -49,7 +49,7 @@ def query(
     _FORMATS[form](ask(place.archive.database, where, order_by, limit, seconds, narrowed=place.narrowed()), place)
 
 
-def _table(documents: Iterable[MetaData], _place: Place) -> None:
+def _table(documents: Iterable[MetaData], _place: ArchiveArgument) -> None:
     # Slow to load, and other formats, which programs use, do not need them.
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
@@ -62,7 +62,7 @@ def _table(documents: Iterable[MetaData], _place: Place) -> None:
     Console(width=None if sys.stdout.isatty() else 250).print(table)
 
 
-def _json(documents: Iterable[MetaData], _place: Place) -> None:
+def _json(documents: Iterable[MetaData], _place: ArchiveArgument) -> None:
     """Write an array with an object a line, for readers of JSON as a whole and of lines as they come."""
     click.echo("[", nl=False)
     for number, meta in enumerate(documents):
@@ -70,20 +70,20 @@ def _json(documents: Iterable[MetaData], _place: Place) -> None:
     click.echo("\n]")
 
 
-def _csv(documents: Iterable[MetaData], _place: Place) -> None:
+def _csv(documents: Iterable[MetaData], _place: ArchiveArgument) -> None:
     writer = csv.DictWriter(sys.stdout, (*FIELDS, *CAPTURE_FIELDS))
     writer.writeheader()
     writer.writerows(meta.as_fields() for meta in documents)
 
 
-def _paths(documents: Iterable[MetaData], place: Place) -> None:
+def _paths(documents: Iterable[MetaData], place: ArchiveArgument) -> None:
     """Write the path of each version in a mount: `/.snapshots/<commitTag>/…`, below the mount if that is known."""
     for meta in documents:
         inner = meta.path.removeprefix(f"/{meta.domain}/")
         click.echo(f"{place.mount or ''}/.snapshots/{meta.commit_tag}/{inner}")
 
 
-_FORMATS: Mapping[str, Callable[[Iterable[MetaData], Place], None]] = {
+_FORMATS: Mapping[str, Callable[[Iterable[MetaData], ArchiveArgument], None]] = {
     "table": _table,
     "json": _json,
     "csv": _csv,

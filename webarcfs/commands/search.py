@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.text import Text
 
 from webarcfs.archive.model.errors import UsageError
-from webarcfs.commands.arguments import Place, moment, place_options
+from webarcfs.commands.arguments import ArchiveArgument, moment, place_options
 
 if TYPE_CHECKING:
     from webarcfs.search.searching import Hit, Searcher, SearchQuestion, SnapshotHits
@@ -45,8 +45,8 @@ _SORTS = ("relevance", "date", "oldest", "url")
 @click.option("--format", "form", type=click.Choice(["table", "json", "csv", "paths"]), default="table")
 @place_options
 def search(
-    *, words: tuple[str, ...], place: Place, at: str | None, group: str, facets: bool, form: str, type_: str, lang: str,
-    errors: bool, sort: str, **narrowing: Any,
+    *, words: tuple[str, ...], place: ArchiveArgument, at: str | None, group: str, facets: bool, form: str,
+    type_: str, lang: str, errors: bool, sort: str, **narrowing: Any,
 ) -> None:  # fmt: skip
     """Show the documents in which all WORDS are.
 
@@ -75,7 +75,7 @@ def search(
     """
     if find_spec("tantivy") is None:
         raise UsageError("search needs more libraries: pip install 'webarcfs[search]'")
-    from webarcfs.search.searching import Searcher, SearchQuestion, Sort  # noqa: PLC0415 # of the extra `search`
+    from webarcfs.search.searching import HitOrder, Searcher, SearchQuestion  # noqa: PLC0415 # of the extra `search`
 
     question = SearchQuestion(
         words=" ".join(words),
@@ -83,7 +83,7 @@ def search(
         type=type_,
         language=lang,
         error_pages=errors,
-        sort=Sort(sort),
+        sort=HitOrder(sort),
         record=narrowing.pop("record") or "",
         **narrowing,
     )

@@ -17,14 +17,14 @@ from webarcfs.archive.model.errors import NotFound, UsageError, WebarcError
 from webarcfs.archive.model.metadata import CET, OK, CommitTag, format_utc, from_epoch
 from webarcfs.archive.model.url_lists import spelled
 from webarcfs.archive.model.urls import both_schemes
-from webarcfs.commands.arguments import Place, Target, document, place_options, tag
+from webarcfs.commands.arguments import ArchiveArgument, Target, document, place_options, tag
 
 
 @click.command()
 @click.argument("document_", metavar="URL|PATH")
 @place_options
 @click.option("--json", "as_json", is_flag=True, help="An object a line.")
-def log(document_: str, *, place: Place, as_json: bool) -> None:
+def log(document_: str, *, place: ArchiveArgument, as_json: bool) -> None:
     """Show what each snapshot did to a document, newest first.
 
     It was added, changed, removed, extended by users, or met unchanged. The time of the server's answer is in UTC. A
@@ -52,7 +52,7 @@ def log(document_: str, *, place: Place, as_json: bool) -> None:
         click.echo(json.dumps({"tag": str(when), **fields}) if as_json else f"{when}  {text}")
 
 
-def _told(step: versions.Step, shown: Collection[CommitTag]) -> tuple[dict[str, Any], str]:
+def _told(step: versions.ChangedDocument, shown: Collection[CommitTag]) -> tuple[dict[str, Any], str]:
     """Return a document's change as fields, and as text. The time of a crawl that is not shown is not told."""
     files = f"  + {', '.join(step.files)}" if step.files else ""
     status = f"  ({step.status})" if step.status != OK else ""
@@ -63,7 +63,7 @@ def _told(step: versions.Step, shown: Collection[CommitTag]) -> tuple[dict[str, 
 
 
 def _met_again(
-    place: Place, target: Target, urls: Iterable[str], shown: Collection[CommitTag]
+    place: ArchiveArgument, target: Target, urls: Iterable[str], shown: Collection[CommitTag]
 ) -> Iterator[tuple[CommitTag, dict[str, Any], str]]:
     """Yield when crawls of snapshots that are shown met the document, or redirects of the URLs, unchanged."""
     path = f"/{target.domain}/{target.arc}"
@@ -101,7 +101,7 @@ def _told_of_redirect(change: redirect_lists.RedirectChange, *, is_whole: bool) 
 @click.argument("tag_", metavar="TAG")
 @click.argument("document_", metavar="URL|PATH")
 @place_options
-def cat(tag_: str, document_: str, *, place: Place) -> None:
+def cat(tag_: str, document_: str, *, place: ArchiveArgument) -> None:
     """Write what a document was in a snapshot to stdout.
 
     Byte for byte, as the server sent it.

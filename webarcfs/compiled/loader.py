@@ -54,7 +54,7 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class CompiledForm:
     """Whether the compiled form is in use; the reason if not; and whether an administrator should act."""
 
     compiled: bool
@@ -69,10 +69,10 @@ class Form:
 class _Found:
     """The result of `use`, for later reports."""
 
-    form = Form(False, "it was not begun as mount.webarcfs")
+    form = CompiledForm(False, "it was not begun as mount.webarcfs")
 
 
-def form() -> Form:
+def form() -> CompiledForm:
     """Return the form that this process runs."""
     return _Found.form
 
@@ -119,23 +119,23 @@ def fault(folder: Path) -> str:
     return f"{folder}: {', '.join(wrong)} is damaged" if wrong else ""
 
 
-def _used() -> Form:
+def _used() -> CompiledForm:
     if os.environ.get(INTERPRETED):
-        return Form(False, f"{INTERPRETED} is set")
+        return CompiledForm(False, f"{INTERPRETED} is set")
     if early := [name for name in MODULES if name in sys.modules]:
-        return Form(False, f"{early[0]} was imported before")
+        return CompiledForm(False, f"{early[0]} was imported before")
     try:
         folder = place()
         if not folder.is_dir():
-            return Form(False, "nothing is compiled of these sources")
+            return CompiledForm(False, "nothing is compiled of these sources")
         if wrong := fault(folder):
-            return Form(False, wrong, damaged=True)
+            return CompiledForm(False, wrong, damaged=True)
         _load(folder)
     except (ImportError, OSError) as error:  # made for another libc, or unreadable
-        return Form(False, f"the compiled form cannot be loaded ({error})", damaged=True)
+        return CompiledForm(False, f"the compiled form cannot be loaded ({error})", damaged=True)
     for package in sorted({name.rpartition(".")[0] for name in MODULES}):
         importlib.import_module(package).__path__.insert(0, str(folder.joinpath(*package.split("."))))
-    return Form(True)
+    return CompiledForm(True)
 
 
 def _load(folder: Path) -> None:

@@ -22,7 +22,7 @@ from urllib.parse import quote, urljoin
 from webarcfs.archive.index.links import AskedKind
 from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.urls import canonical, joined
-from webarcfs.content.markup import Listener
+from webarcfs.content.markup import MarkupListener
 
 # == urlresolver, pure ================================================================================================
 
@@ -128,7 +128,7 @@ def _unescape(match: re.Match[str]) -> str:
 LONGEST_LINK = 1 << 15
 
 
-class Kind(StrEnum):
+class LinkPurpose(StrEnum):
     """The purpose of a link: a click costs depth (/Cr-1.1/), a requisite belongs to the page."""
 
     LINK = "link"
@@ -136,7 +136,7 @@ class Kind(StrEnum):
 
 
 #: A link as written in the document.
-Raw = tuple[str, Kind]
+Raw = tuple[str, LinkPurpose]
 _Attributes = Mapping[str, str]
 
 
@@ -149,39 +149,39 @@ class LinkAttribute(NamedTuple):
 
     tag: str
     attribute: str
-    kind: Kind
+    kind: LinkPurpose
     shown: AskedKind | None = None
     text: str = ""
 
 
 #: Elements with a URL in an attribute. A form's action is not followed: sending a form is not reading.
 LINK_ATTRIBUTES = (
-    LinkAttribute("a", "href", Kind.LINK),  # named by its text
-    LinkAttribute("a", "xlink:href", Kind.LINK),
-    LinkAttribute("area", "href", Kind.LINK, AskedKind.HTTP, "alt"),
-    LinkAttribute("img", "longdesc", Kind.LINK, AskedKind.HTTP, "alt"),
-    LinkAttribute("img", "src", Kind.REQUISITE, AskedKind.IMAGE, "alt"),
-    LinkAttribute("img", "lowsrc", Kind.REQUISITE, AskedKind.IMAGE, "alt"),
-    LinkAttribute("img", "data-src", Kind.REQUISITE, AskedKind.IMAGE, "alt"),  # lazy loading
-    LinkAttribute("source", "src", Kind.REQUISITE, AskedKind.HTTP, "title"),
-    LinkAttribute("script", "src", Kind.REQUISITE),
-    LinkAttribute("frame", "src", Kind.REQUISITE, AskedKind.HTTP, "title"),
-    LinkAttribute("iframe", "src", Kind.REQUISITE, AskedKind.HTTP, "title"),
-    LinkAttribute("embed", "src", Kind.REQUISITE, AskedKind.HTTP, "title"),
-    LinkAttribute("video", "src", Kind.REQUISITE, AskedKind.HTTP, "title"),
-    LinkAttribute("video", "poster", Kind.REQUISITE, AskedKind.IMAGE, "title"),
-    LinkAttribute("audio", "src", Kind.REQUISITE, AskedKind.HTTP, "title"),
-    LinkAttribute("track", "src", Kind.REQUISITE, AskedKind.HTTP, "label"),
-    LinkAttribute("object", "data", Kind.REQUISITE, AskedKind.HTTP, "title"),  # `_object` reads it for the crawl
-    LinkAttribute("bgsound", "src", Kind.REQUISITE),
+    LinkAttribute("a", "href", LinkPurpose.LINK),  # named by its text
+    LinkAttribute("a", "xlink:href", LinkPurpose.LINK),
+    LinkAttribute("area", "href", LinkPurpose.LINK, AskedKind.HTTP, "alt"),
+    LinkAttribute("img", "longdesc", LinkPurpose.LINK, AskedKind.HTTP, "alt"),
+    LinkAttribute("img", "src", LinkPurpose.REQUISITE, AskedKind.IMAGE, "alt"),
+    LinkAttribute("img", "lowsrc", LinkPurpose.REQUISITE, AskedKind.IMAGE, "alt"),
+    LinkAttribute("img", "data-src", LinkPurpose.REQUISITE, AskedKind.IMAGE, "alt"),  # lazy loading
+    LinkAttribute("source", "src", LinkPurpose.REQUISITE, AskedKind.HTTP, "title"),
+    LinkAttribute("script", "src", LinkPurpose.REQUISITE),
+    LinkAttribute("frame", "src", LinkPurpose.REQUISITE, AskedKind.HTTP, "title"),
+    LinkAttribute("iframe", "src", LinkPurpose.REQUISITE, AskedKind.HTTP, "title"),
+    LinkAttribute("embed", "src", LinkPurpose.REQUISITE, AskedKind.HTTP, "title"),
+    LinkAttribute("video", "src", LinkPurpose.REQUISITE, AskedKind.HTTP, "title"),
+    LinkAttribute("video", "poster", LinkPurpose.REQUISITE, AskedKind.IMAGE, "title"),
+    LinkAttribute("audio", "src", LinkPurpose.REQUISITE, AskedKind.HTTP, "title"),
+    LinkAttribute("track", "src", LinkPurpose.REQUISITE, AskedKind.HTTP, "label"),
+    LinkAttribute("object", "data", LinkPurpose.REQUISITE, AskedKind.HTTP, "title"),  # `_object` reads it for the crawl
+    LinkAttribute("bgsound", "src", LinkPurpose.REQUISITE),
     *(
-        LinkAttribute(tag, "background", Kind.REQUISITE, AskedKind.IMAGE, "title")
+        LinkAttribute(tag, "background", LinkPurpose.REQUISITE, AskedKind.IMAGE, "title")
         for tag in ("body", "table", "tr", "td", "th")
     ),
-    LinkAttribute("image", "href", Kind.REQUISITE, AskedKind.IMAGE, "title"),  # SVG
-    LinkAttribute("image", "xlink:href", Kind.REQUISITE, AskedKind.IMAGE, "title"),
-    LinkAttribute("use", "href", Kind.REQUISITE),
-    LinkAttribute("use", "xlink:href", Kind.REQUISITE),
+    LinkAttribute("image", "href", LinkPurpose.REQUISITE, AskedKind.IMAGE, "title"),  # SVG
+    LinkAttribute("image", "xlink:href", LinkPurpose.REQUISITE, AskedKind.IMAGE, "title"),
+    LinkAttribute("use", "href", LinkPurpose.REQUISITE),
+    LinkAttribute("use", "xlink:href", LinkPurpose.REQUISITE),
 )
 #: Attributes with several images, by element.
 SRCSETS: Mapping[str, tuple[str, ...]] = {
@@ -264,19 +264,19 @@ def _link(attributes: _Attributes) -> Iterator[Raw]:
     rels = set(attributes.get("rel", "").lower().split())
     href = attributes.get("href")
     if href and not rels & NO_LINKS:
-        yield href, Kind.REQUISITE if rels & REQUISITE_RELS else Kind.LINK
+        yield href, LinkPurpose.REQUISITE if rels & REQUISITE_RELS else LinkPurpose.LINK
     for name in SRCSETS["link"]:
         yield from _srcset(attributes.get(name, ""))
 
 
 def _meta(attributes: _Attributes) -> Iterator[Raw]:
     if attributes.get("http-equiv", "").strip().lower() == "refresh":
-        yield refreshed(attributes.get("content", "")), Kind.LINK
+        yield refreshed(attributes.get("content", "")), LinkPurpose.LINK
 
 
 def _input(attributes: _Attributes) -> Iterator[Raw]:
     if attributes.get("type", "").strip().lower() == "image":
-        yield attributes.get("src", ""), Kind.REQUISITE
+        yield attributes.get("src", ""), LinkPurpose.REQUISITE
 
 
 def _object(attributes: _Attributes) -> Iterator[Raw]:
@@ -287,18 +287,18 @@ def _object(attributes: _Attributes) -> Iterator[Raw]:
         codebase = codebase.rstrip("/") + "/"
     for name in filter(None, map(str.strip, names)):
         try:
-            yield urljoin(codebase, name), Kind.REQUISITE
+            yield urljoin(codebase, name), LinkPurpose.REQUISITE
         except ValueError:
             continue
 
 
 def styles(text: str) -> Iterator[Raw]:
     """Return the references of a style sheet, or of a part of one."""
-    return ((reference, Kind.REQUISITE) for reference in references(text))
+    return ((reference, LinkPurpose.REQUISITE) for reference in references(text))
 
 
 def _srcset(value: str) -> Iterator[Raw]:
-    return ((candidate, Kind.REQUISITE) for candidate in candidates(value))
+    return ((candidate, LinkPurpose.REQUISITE) for candidate in candidates(value))
 
 
 def candidates(value: str) -> Iterator[str]:
@@ -331,7 +331,7 @@ _TAGS = frozenset({*_READERS, "style", "base"})
 _ENDING = frozenset({"style"})
 
 
-class Links(Listener[Raw]):
+class Links(MarkupListener[Raw]):
     """Finds a page's references; in style attributes only if it is `styled`. Values of <base> are added to `bases`."""
 
     def __init__(self, bases: list[str], *, styled: bool) -> None:

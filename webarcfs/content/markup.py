@@ -61,7 +61,7 @@ class Hears(Protocol):
         """Handle the end of the page."""
 
 
-class Tokens:
+class Tokenizer:
     """A tokenizer that sends events to `hears` as it is fed. Call `close` at the end of the page."""
 
     def __init__(self, hears: Hears) -> None:
@@ -166,7 +166,7 @@ _FED_AT_ONCE = 1 << 13
 T = TypeVar("T")
 
 
-class Listener(Generic[T]):
+class MarkupListener(Generic[T]):
     """Receives the events of a page, and adds its findings to `found`."""
 
     def __init__(self, opening: Container[str] | None, ending: Container[str] | None) -> None:
@@ -205,7 +205,7 @@ class Listener(Generic[T]):
         """Handle the end of the page."""
 
 
-def told(listener: Callable[[], Listener[T]], pieces: Callable[[], Iterable[str]]) -> Iterator[T]:
+def stream_findings(listener: Callable[[], MarkupListener[T]], pieces: Callable[[], Iterable[str]]) -> Iterator[T]:
     """Yield a listener's findings in a page, while the page streams; no content raises.
 
     `pieces` returns the page's text from its start, without NULs; it is called again, for another listener, if the page
@@ -226,7 +226,7 @@ def told(listener: Callable[[], Listener[T]], pieces: Callable[[], Iterable[str]
             yield finding
 
 
-def _parsed(listener: Listener[T], pieces: Iterable[str]) -> Iterator[T]:
+def _parsed(listener: MarkupListener[T], pieces: Iterable[str]) -> Iterator[T]:
     """Yield the findings up to the page's end, or up to where it is too deep."""
     parser = etree.HTMLParser(target=cast(Any, listener), encoding="utf-8")
     try:
@@ -244,8 +244,8 @@ def _parsed(listener: Listener[T], pieces: Iterable[str]) -> Iterator[T]:
             parser.close()
 
 
-def _tokenized(listener: Listener[T], pieces: Iterable[str]) -> Iterator[T]:
-    tokens = Tokens(listener)
+def _tokenized(listener: MarkupListener[T], pieces: Iterable[str]) -> Iterator[T]:
+    tokens = Tokenizer(listener)
     for piece in pieces:
         tokens.feed(piece)
         yield from _drained(listener)
@@ -253,6 +253,6 @@ def _tokenized(listener: Listener[T], pieces: Iterable[str]) -> Iterator[T]:
     yield from _drained(listener)
 
 
-def _drained(listener: Listener[T]) -> list[T]:
+def _drained(listener: MarkupListener[T]) -> list[T]:
     findings, listener.found = listener.found, []
     return findings

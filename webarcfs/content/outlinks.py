@@ -29,7 +29,7 @@ from webarcfs.content.html_urls import (
     NO_LINKS,
     REQUISITE_RELS,
     SRCSETS,
-    Kind,
+    LinkPurpose,
     Links,
     Raw,
     candidates,
@@ -37,7 +37,7 @@ from webarcfs.content.html_urls import (
     resolver,
     styles,
 )
-from webarcfs.content.markup import PIECE, Listener, told
+from webarcfs.content.markup import PIECE, MarkupListener, stream_findings
 from webarcfs.content.text import CAREFUL_XML, HTML_TYPES, decoder, is_xml
 
 # == outlinks, pure ===================================================================================================
@@ -55,7 +55,7 @@ class Link(NamedTuple):
     """A canonical URL in a document."""
 
     url: str
-    kind: Kind
+    kind: LinkPurpose
 
 
 class PageLinks(NamedTuple):
@@ -130,7 +130,7 @@ def _html(text: str, bases: list[str]) -> Iterator[Raw]:
     # Most pages have no URL in a style attribute, and need no search for one.
     styled = "url(" in text.lower()
     pieces = range(0, len(text), PIECE)
-    return told(lambda: Links(bases, styled=styled), lambda: (text[at : at + PIECE] for at in pieces))
+    return stream_findings(lambda: Links(bases, styled=styled), lambda: (text[at : at + PIECE] for at in pieces))
 
 
 # --- feeds
@@ -153,7 +153,7 @@ def _entries(root: etree._Element) -> Iterator[Raw]:
         with suppress(UnicodeDecodeError):
             for value in (element.get("href"), element.get("url"), element.text):
                 if value:
-                    yield value, Kind.LINK
+                    yield value, LinkPurpose.LINK
 
 
 def _parse(data: bytes, parser: etree.XMLParser) -> etree._Element | None:
@@ -180,7 +180,7 @@ _BASE = re.compile(rb"<base\b", re.IGNORECASE)
 _STYLES = (".css", ".woff", ".woff2", ".ttf", ".otf", ".eot")
 
 # Of each element the attributes with a link, its kind, and the attribute that names it; visible ones come first.
-_ROWS = sorted(LINK_ATTRIBUTES, key=lambda row: (row.tag, row.kind is Kind.LINK))
+_ROWS = sorted(LINK_ATTRIBUTES, key=lambda row: (row.tag, row.kind is LinkPurpose.LINK))
 _ATTRIBUTES: Mapping[str, tuple[tuple[str, AskedKind, str], ...]] = {
     tag: tuple((row.attribute, row.shown, row.text) for row in rows if row.shown is not None)
     for tag, rows in groupby(_ROWS, key=lambda row: row.tag)
@@ -202,7 +202,7 @@ def anchors_of(chunks: Iterable[bytes], url: str, charset: str, base: str = "") 
     resolve = resolver(url, charset)
     if base and (based := resolve(bare(base))):
         resolve = resolver(based, charset)
-    for kind, raw, name, window in told(_Reader, lambda: _pieces(chunks, charset)):
+    for kind, raw, name, window in stream_findings(_Reader, lambda: _pieces(chunks, charset)):
         if len(raw) >= LONGEST_LINK:
             continue
         if raw.lstrip()[:7].lower() == "mailto:":
@@ -223,7 +223,7 @@ def may_have_base(body: bytes) -> bool:
 
 def base_of(chunks: Iterable[bytes], charset: str) -> str:
     """Return the first <base href> of a page, as written; empty if there is none."""
-    for _, base, *_ in told(_BaseReader, lambda: _pieces(chunks, charset)):
+    for _, base, *_ in stream_findings(_BaseReader, lambda: _pieces(chunks, charset)):
         return base
     return ""
 
@@ -237,7 +237,7 @@ def _addresses(raw: str) -> Iterator[str]:
             yield f"{local}@{domain.lower()}"
 
 
-class _Reader(Listener[_Raw]):
+class _Reader(MarkupListener[_Raw]):
     """Finds links as written."""
 
     def __init__(self) -> None:
@@ -336,7 +336,7 @@ class _Reader(Listener[_Raw]):
         self.found += ((AskedKind.IMAGE, reference, "", "") for reference in references)
 
 
-class _BaseReader(Listener[_Raw]):
+class _BaseReader(MarkupListener[_Raw]):
     """Finds the bases of a page."""
 
     def __init__(self) -> None:

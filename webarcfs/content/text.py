@@ -20,7 +20,7 @@ from lxml import etree
 from w3lib.encoding import read_bom, resolve_encoding
 from webencodings.labels import LABELS
 
-from webarcfs.content.markup import Listener, told
+from webarcfs.content.markup import MarkupListener, stream_findings
 
 # == declared charset, pure ===========================================================================================
 
@@ -381,7 +381,7 @@ def _pieces(chunks: Iterable[bytes]) -> Iterator[bytes]:
             return
 
 
-class _Titles(Listener[str]):
+class _Titles(MarkupListener[str]):
     """Finds titles outside of drawings; also one without an end, as far as it was read."""
 
     def __init__(self) -> None:
@@ -425,7 +425,7 @@ def _first_of_html(pieces: Iterator[str]) -> str:
             read.append(piece)
             yield piece
 
-    return next(told(_Titles, from_start), "")
+    return next(stream_findings(_Titles, from_start), "")
 
 
 def _first_of_xml(pieces: Iterable[str]) -> str:

@@ -72,7 +72,7 @@ def folded(line: str) -> str:
 # == line differences =================================================================================================
 
 
-class Block(NamedTuple):
+class ChangedLines(NamedTuple):
     """The texts from `old` up to `old_end` became those from `new` up to `new_end`; or both are equal."""
 
     is_equal: bool
@@ -82,7 +82,7 @@ class Block(NamedTuple):
     new_end: int
 
 
-def blocks(old: Sequence[str], new: Sequence[str]) -> Iterator[Block]:
+def blocks(old: Sequence[str], new: Sequence[str]) -> Iterator[ChangedLines]:
     """Yield the blocks of two sequences, equal ones and others in turn; together they are both sequences."""
     numbers: dict[str, int] = {}
     a, b = ("".join(f"{numbers.setdefault(text, len(numbers))}\n" for text in side).encode() for side in (old, new))
@@ -93,8 +93,8 @@ def blocks(old: Sequence[str], new: Sequence[str]) -> Iterator[Block]:
         old_begin = hunk.old_start - (hunk.old_lines > 0)
         new_begin = hunk.new_start - (hunk.new_lines > 0)
         if old_begin > old_at:
-            yield Block(True, old_at, old_begin, new_at, new_begin)
+            yield ChangedLines(True, old_at, old_begin, new_at, new_begin)
         old_at, new_at = old_begin + hunk.old_lines, new_begin + hunk.new_lines
-        yield Block(False, old_begin, old_at, new_begin, new_at)
+        yield ChangedLines(False, old_begin, old_at, new_begin, new_at)
     if old_at < len(old):
-        yield Block(True, old_at, len(old), new_at, len(new))
+        yield ChangedLines(True, old_at, len(old), new_at, len(new))

@@ -31,7 +31,7 @@ from webarcfs.archive.system.files import Sorter
 from webarcfs.export.export_result import Growing, Progress, Stop, Summary, fill
 from webarcfs.export.selection import Selection
 from webarcfs.export.warc import SELECTION, file_name
-from webarcfs.export.warc_records import Record, sha1
+from webarcfs.export.warc_records import WarcRecord, sha1
 from webarcfs.warc.http_response import LONGEST_HEAD, parse_head
 
 # == cdx key, pure ====================================================================================================
@@ -127,7 +127,7 @@ def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> S
         rows = place / f"{out.name}.rows"
         with Growing(place / f"{out.name}.notes", lambda _: rows, lambda _: b"") as files:
 
-            def write(record: Record) -> None:
+            def write(record: WarcRecord) -> None:
                 if record.kind in _KINDS and record.uri.startswith("http"):
                     files.write(_line(_Capture.of(record)))
 
@@ -152,7 +152,7 @@ class _Capture:
     place: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def of(cls, record: Record) -> _Capture:
+    def of(cls, record: WarcRecord) -> _Capture:
         mime = _REVISIT if record.kind == "revisit" else record.mime
         return cls(record.uri, format_utc(record.date), mime, str(record.status), sha1(record.payload))
 

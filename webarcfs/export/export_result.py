@@ -31,7 +31,7 @@ from webarcfs.archive.model.errors import Damaged, Exists, Interrupted, UsageErr
 from webarcfs.archive.system import locks
 from webarcfs.archive.system.files import replacing, sync_folder, sync_tree
 from webarcfs.export.selection import Selection, units
-from webarcfs.export.warc_records import PayloadDigests, Record, RecordCounts, SnapshotRecords
+from webarcfs.export.warc_records import PayloadDigests, RecordCounts, SnapshotRecords, WarcRecord
 
 # == summary, pure ====================================================================================================
 
@@ -355,7 +355,7 @@ class Stream:
 
 
 def fill(
-    out: Growing | Stream, selection: Selection, write: Callable[[Record], None], progress: Progress, stop: Stop
+    out: Growing | Stream, selection: Selection, write: Callable[[WarcRecord], None], progress: Progress, stop: Stop
 ) -> Summary:
     """Have `write` put each record of a selection into `out`, from its checkpoint on; return what came of it.
 

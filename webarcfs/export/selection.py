@@ -31,7 +31,7 @@ from webarcfs.archive.history import redirect_lists, sequence, versions
 from webarcfs.archive.history.redirect_lists import MetInOrder
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, is_data_file
 from webarcfs.archive.model.errors import Damaged, NotFound, UsageError
-from webarcfs.archive.model.metadata import CommitTag, Message, format_time
+from webarcfs.archive.model.metadata import CommitMessage, CommitTag, format_time
 from webarcfs.archive.model.url_lists import REDIRECTS, Met, MetList, Redirect
 
 # == selection ========================================================================================================
@@ -75,7 +75,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class SelectedSnapshot:
     """A snapshot to export: ids of commit and tree, and of the tree that its publication saw, where that is less."""
 
     tag: CommitTag
@@ -97,7 +97,7 @@ class Exported:
     tag: CommitTag
     tree: str
     before: str | None
-    message: Message
+    message: CommitMessage
     time: int
     seen: str = ""
     met_in: str = ""
@@ -115,7 +115,7 @@ class Selection:
     """
 
     open: Opener
-    chosen: Mapping[str, tuple[Chosen, ...]]
+    chosen: Mapping[str, tuple[SelectedSnapshot, ...]]
     before: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -178,7 +178,7 @@ class Selection:
         try:
             chosen = {
                 str(domain): tuple(
-                    Chosen(CommitTag.parse(f"{time}@{domain}"), str(commit), str(tree), str(seen))
+                    SelectedSnapshot(CommitTag.parse(f"{time}@{domain}"), str(commit), str(tree), str(seen))
                     for time, commit, tree, seen in rows
                 )
                 for domain, rows in fields["snapshots"].items()
@@ -191,7 +191,7 @@ class Selection:
 def select(archive: Archive, asked: Asked, reader: ReaderRepositories | None = None) -> Selection:
     """Return what is to be exported; for a reader what it may see. Raises NotFound if that is nothing."""
     open_ = opener(archive, reader)
-    chosen: dict[str, tuple[Chosen, ...]] = {}
+    chosen: dict[str, tuple[SelectedSnapshot, ...]] = {}
     before: dict[str, str] = {}
     for domain, tags in _domains(archive, asked, reader):
         try:
@@ -255,7 +255,7 @@ def _parts(archive: Archive, record_id: str, reader: ReaderRepositories | None) 
     return tags_by_domain
 
 
-def _snapshots(store: Repository, domain: str, asked: Asked) -> Iterator[Chosen]:
+def _snapshots(store: Repository, domain: str, asked: Asked) -> Iterator[SelectedSnapshot]:
     """Yield the snapshots of a domain, oldest first; of a publication its own, as it saw them."""
     for tag, commit in versions.snapshots(store, domain):
         if asked.publication and _crawl(store, tag, commit).message.publication != asked.publication:
@@ -263,10 +263,10 @@ def _snapshots(store: Repository, domain: str, asked: Asked) -> Iterator[Chosen]
         tree, seen = store.commit(commit).tree, store.ref(tag.seen_ref) or ""
         if seen and (asked.publication or asked.record):
             tree, seen = seen, ""
-        yield Chosen(tag, commit, tree, seen if seen != tree else "")
+        yield SelectedSnapshot(tag, commit, tree, seen if seen != tree else "")
 
 
-def _up_to(snapshots: list[Chosen], asked: Asked, archive: Archive) -> list[Chosen]:
+def _up_to(snapshots: list[SelectedSnapshot], asked: Asked, archive: Archive) -> list[SelectedSnapshot]:
     """Return the snapshots up to a time; without a beginning, the last of them."""
     at = asked.at
     if isinstance(at, CommitTag):
@@ -300,7 +300,7 @@ _DOCUMENT: Final = b"%s %s\0" % (FILE, DATA_XML.encode())
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ExportedDocument:
     """The own files of an ARC: data, data.xml, head and additions; or files in a folder that is none.
 
     `path` is that of its folder in the domain. `before` has the files that it had in the snapshot exported before,
@@ -373,7 +373,7 @@ class _Folder:
 
 def documents(
     store: Repository, tree: str, before: str | None = None, seen: str = "", *, every: bool = True
-) -> Iterator[Document]:
+) -> Iterator[ExportedDocument]:
     """Yield the documents of a tree, in its order. Raises Damaged if a tree cannot be read.
 
     `seen` is what the publication saw, empty for all of it. Without `every`, only those that differ from `before`.
@@ -416,7 +416,7 @@ class Unit:
     `met` tells when the crawl met a document or redirect unchanged.
     """
 
-    what: Document | ListedRedirect | MetList | None = None
+    what: ExportedDocument | ListedRedirect | MetList | None = None
     met: Met | None = None
 
 
@@ -438,7 +438,7 @@ def _units(exported: Exported) -> Iterator[Unit]:
         yield Unit(redirect_lists.narrowed(store, met_list, exported.met_in, exported.seen or exported.tree))
 
 
-def _opened(store: Repository, folder: _Folder) -> tuple[Document | None, Iterator[_Folder] | None]:
+def _opened(store: Repository, folder: _Folder) -> tuple[ExportedDocument | None, Iterator[_Folder] | None]:
     """Return the document of a folder, and the folders below that may have more."""
     raw = store.read_tree(folder.tree)
     files, inner = _own(store, raw, folder.tree, is_root=not folder.path)
@@ -451,7 +451,7 @@ def _opened(store: Repository, folder: _Folder) -> tuple[Document | None, Iterat
             others.append(files)
         else:
             others.append(_own(store, beside, other, is_root=not folder.path)[0] or None)
-    document = Document(folder.path, files, *others) if files else None
+    document = ExportedDocument(folder.path, files, *others) if files else None
     return document, None if inner is None else _below(store, folder, raw, inner)
 
 

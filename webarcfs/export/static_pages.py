@@ -31,7 +31,7 @@ from webarcfs.content.outlinks import bare
 from webarcfs.content.rewriting import assembly, css_references, data_urls, html_references
 from webarcfs.content.rewriting.references import LONGEST_BODY, References, Rewritten, Use
 from webarcfs.content.text import label_of
-from webarcfs.export.static_places import OWN, Place, Reading
+from webarcfs.export.static_places import OWN, SiteReading, SiteTarget
 
 # == targets, pure ====================================================================================================
 
@@ -53,7 +53,7 @@ _NOTHING = "data:,"
 _KEPT_IN_ATTRIBUTE = (Use.LINK, Use.FORM, Use.BASE)
 
 
-class Targets:
+class SiteTargets:
     """Returns what takes the place of each reference of one document, and remembers what was there."""
 
     def __init__(
@@ -61,7 +61,7 @@ class Targets:
         url: str,
         path: str,
         charset: str,
-        place_of: Callable[[str], Place | None],
+        place_of: Callable[[str], SiteTarget | None],
         base: str,
         *,
         has_attributes: bool,
@@ -130,13 +130,13 @@ class Targets:
             return self._led_or_told(place, raw) if use is Use.OBJECT else self._led(place, raw)
         return data_urls.NOTHING if use is Use.OBJECT else _NOTHING
 
-    def _led_or_told(self, place: Place, raw: str) -> str:
+    def _led_or_told(self, place: SiteTarget, raw: str) -> str:
         """Return the way to a file that a browser shows; for one that keeps its links to the notice before it."""
         if not place.path.lower().endswith(_WITH_LIVE_LINKS):
             return self._led(place, raw)
         return self._notice(LIVE, f"{relative('', place.path)}{place.fragment or _fragment(raw)}")
 
-    def _led(self, place: Place, raw: str) -> str:
+    def _led(self, place: SiteTarget, raw: str) -> str:
         fragment = place.fragment or _fragment(raw)
         if place.path == self._path and fragment:
             return fragment
@@ -299,18 +299,18 @@ _CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class RewrittenDocument:
     """A document to be rewritten. `said` is told in its comment: name → value."""
 
     url: str
     path: str
-    reading: Reading
+    reading: SiteReading
     content_type: str
     said: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class SitePage:
     """The bytes of a file. `is_cut`: the document was too long to be read, and ends early; `is_cleaned`: what would run
     was taken out of a drawing.
     """
@@ -320,36 +320,38 @@ class Page:
     is_cleaned: bool = False
 
 
-def page_of(document: Document, body: bytes, place_of: Callable[[str], Place | None]) -> Page:
+def page_of(document: RewrittenDocument, body: bytes, place_of: Callable[[str], SiteTarget | None]) -> SitePage:
     """Return the file of a document; `body` is its beginning, up to `references.LONGEST_BODY` and a byte."""
     reading = document.reading
     charset = text.decode_charset(body, document.content_type)
     references = _references(reading, body, charset)
     base = references.base or ""
-    targets = Targets(document.url, document.path, charset, place_of, base, has_attributes=reading is Reading.HTML)
+    targets = SiteTargets(
+        document.url, document.path, charset, place_of, base, has_attributes=reading is SiteReading.HTML
+    )
     rewritten = assembly.rewritten(body, references, targets.of)
     label = label_of(references.charset_sent)
     # XML that is not well-formed ends where its fault is, as in a browser: it is not cut.
     is_cut = references.is_cut and (not references.is_xml or len(body) > LONGEST_BODY)
-    if reading is Reading.CSS:
+    if reading is SiteReading.CSS:
         comment = _comment(document.said, targets.originals).replace("*/", "*&#47;")
-        return Page(_sheet(rewritten, label, f"/* {comment} */\n".encode("ascii")), is_cut)
+        return SitePage(_sheet(rewritten, label, f"/* {comment} */\n".encode("ascii")), is_cut)
     comment = f"<!-- {_comment(document.said, targets.originals)} -->\n"
-    if reading is Reading.HTML:
-        return Page(_html(rewritten, label, comment), is_cut)
+    if reading is SiteReading.HTML:
+        return SitePage(_html(rewritten, label, comment), is_cut)
     is_other = references.charset_sent != references.charset
     rewritten = _declared(rewritten, label) if is_other or not rewritten.isascii() else rewritten
-    if reading is Reading.DRAWING:
+    if reading is SiteReading.DRAWING:
         drawing, is_cleaned = cleaned(rewritten)
-        return Page(drawing, is_cut, is_cleaned)
-    return Page(_xhtml(rewritten, comment), is_cut)
+        return SitePage(drawing, is_cut, is_cleaned)
+    return SitePage(_xhtml(rewritten, comment), is_cut)
 
 
-def _references(reading: Reading, body: bytes, charset: str) -> References:
-    if reading is Reading.CSS:
+def _references(reading: SiteReading, body: bytes, charset: str) -> References:
+    if reading is SiteReading.CSS:
         return css_references.of_css(body, charset)
     # The policy forbids scripts, but a browser that could run them has read <noscript> as text by then.
-    return html_references.of_html(body, charset, is_xml=reading is not Reading.HTML, shows_noscript=True)
+    return html_references.of_html(body, charset, is_xml=reading is not SiteReading.HTML, shows_noscript=True)
 
 
 def _meta(label: str, end: str) -> str:

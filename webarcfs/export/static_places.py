@@ -34,7 +34,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.objects import TreeEntry
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.git.tree_stream import FILE, FOLDERS, LINE
 from webarcfs.archive.history import redirect_lists
@@ -50,7 +50,7 @@ from webarcfs.warc.http_response import parse_head
 # == file types, pure =================================================================================================
 
 
-class Reading(StrEnum):
+class SiteReading(StrEnum):
     """As what a document is read for its references."""
 
     NONE = "none"
@@ -66,15 +66,15 @@ class FileType:
 
     extension: str
     accepted: frozenset[str]
-    reading: Reading = Reading.NONE
+    reading: SiteReading = SiteReading.NONE
 
 
-def _type(extensions: str, reading: Reading = Reading.NONE) -> FileType:
+def _type(extensions: str, reading: SiteReading = SiteReading.NONE) -> FileType:
     names = extensions.split()
     return FileType(names[0], frozenset(names), reading)
 
 
-_CSS = _type("css", Reading.CSS)
+_CSS = _type("css", SiteReading.CSS)
 _SCRIPT = _type("js mjs")
 _TEXT = _type("txt text log md rst")
 _ICON = _type("ico cur")
@@ -87,9 +87,9 @@ _WORD = "vnd.openxmlformats-officedocument."
 _OPEN = "vnd.oasis.opendocument."
 
 _TYPES: dict[str, FileType] = {
-    "text/html": _type("html htm", Reading.HTML),
-    "application/xhtml+xml": _type("xhtml xht", Reading.XHTML),
-    "image/svg+xml": _type("svg", Reading.DRAWING),
+    "text/html": _type("html htm", SiteReading.HTML),
+    "application/xhtml+xml": _type("xhtml xht", SiteReading.XHTML),
+    "image/svg+xml": _type("svg", SiteReading.DRAWING),
     "text/css": _CSS,
     **dict.fromkeys(SCRIPT_TYPES, _SCRIPT),
     "text/plain": _TEXT,
@@ -281,7 +281,7 @@ def folded(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class NameMarks:
     """The names of a folder that need a mark: those that another one in it would equal, as a file or as a folder; and
     those of documents whose file might get another one's name, by its extension.
     """
@@ -293,7 +293,7 @@ class Marks:
         return len(self.always) + len(self.as_files)
 
 
-def to_mark(names: Iterable[str]) -> Marks:
+def to_mark(names: Iterable[str]) -> NameMarks:
     """Return the names of a folder that need a mark.
 
     A document might get any extension: that depends on what it is, which this need not know.
@@ -313,7 +313,7 @@ def to_mark(names: Iterable[str]) -> Marks:
         stem, dot, extension = key.rpartition(".")
         if dot and extension in EXTENSIONS and stem in first:
             files.add(first[stem])
-    return Marks(frozenset(marked), frozenset(files))
+    return NameMarks(frozenset(marked), frozenset(files))
 
 
 def file_name(name: str, kind: FileType, *, is_marked: bool = False) -> str:
@@ -345,13 +345,13 @@ def host_name(domain: str) -> str:
     return plain
 
 
-def file_path(domain: str, segments: Sequence[str], kind: FileType, marks: Sequence[Marks] = ()) -> str:
+def file_path(domain: str, segments: Sequence[str], kind: FileType, marks: Sequence[NameMarks] = ()) -> str:
     """Return the path of a document's file in the exported folder.
 
     `segments` are those of the path of its ARC, `marks` is `to_mark` of the folder of each.
     """
     host = host_name(domain)
-    known = marks or [Marks()] * len(segments)
+    known = marks or [NameMarks()] * len(segments)
     names = []
     for at, (segment, of) in enumerate(zip(segments, known, strict=True)):
         is_marked = segment in of.always or (at == 0 and folded(safe(segment)) == LONG)
@@ -395,7 +395,7 @@ def _units(text: str) -> int:
 _KEPT = 64 << 20
 
 
-class Folder:
+class SiteFolder:
     """A folder: its lines, the places where they begin, and the marks of the folders in it."""
 
     __slots__ = ("_raw", "_starts", "marks")
@@ -446,14 +446,14 @@ class Folders:
     """Folders that were read, up to a bound, and the latest one however large it is."""
 
     def __init__(self) -> None:
-        self._kept: Cache[str, Folder] = Cache(_KEPT, lambda folder: folder.weight)
-        self._latest: tuple[str, Folder] | None = None
+        self._kept: Cache[str, SiteFolder] = Cache(_KEPT, lambda folder: folder.weight)
+        self._latest: tuple[str, SiteFolder] | None = None
 
-    def read(self, store: Repository, tree: str) -> Folder:
+    def read(self, store: Repository, tree: str) -> SiteFolder:
         """Return a folder by its id. Raises Damaged."""
         if self._latest is not None and self._latest[0] == tree:
             return self._latest[1]
-        folder = self._kept.get(tree, lambda: Folder(store.read_tree(tree), f"{store.path}: {tree}"))
+        folder = self._kept.get(tree, lambda: SiteFolder(store.read_tree(tree), f"{store.path}: {tree}"))
         self._latest = tree, folder
         return folder
 
@@ -467,7 +467,7 @@ _PLACES_KEPT = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SiteTarget:
     """Where a URL leads: a file in the folder, and a fragment that a redirect brought along (with `#`, or empty)."""
 
     path: str
@@ -489,7 +489,7 @@ class Places:
         segments = arc.split("/")
         return file_path(domain, segments, kind, self._walk(self._open(domain), self._trees[domain], segments)[1])
 
-    def _walk(self, store: Repository, tree: str, segments: Sequence[str]) -> tuple[str | None, list[Marks]]:
+    def _walk(self, store: Repository, tree: str, segments: Sequence[str]) -> tuple[str | None, list[NameMarks]]:
         """Return the folder at the end of a path, and the marks of those on the way to it; None if there is none."""
         marks = []
         for segment in segments:
@@ -501,7 +501,7 @@ class Places:
             tree = folder_id
         return tree, marks
 
-    def _of(self, url: str) -> Place | None:
+    def _of(self, url: str) -> SiteTarget | None:
         fragment = ""
         seen = set()
         for _ in range(LONGEST_CHAIN + 1):
@@ -518,7 +518,7 @@ class Places:
                 if path is None and not url.endswith("/") and "?" not in url:
                     # As servers do: the folder of that name.
                     path = self._document(store, domain, arc_paths.split(arc_paths.arc_path(f"{url}/"))[1])
-                return None if path is None else Place(path, fragment)
+                return None if path is None else SiteTarget(path, fragment)
             url, sign, rest = redirect.target.partition("#")
             fragment = sign + rest or fragment
         return None
@@ -533,7 +533,7 @@ class Places:
         return next(
             (
                 redirect
-                for redirect in redirect_lists.lines(store, Entry(name, blob, False), place)
+                for redirect in redirect_lists.lines(store, TreeEntry(name, blob, False), place)
                 if redirect.url == url
             ),
             None,

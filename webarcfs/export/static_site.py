@@ -34,9 +34,9 @@ from webarcfs.archive.model.metadata import MetaData
 from webarcfs.content.rewriting.references import LONGEST_BODY
 from webarcfs.export import static_pages
 from webarcfs.export.export_result import Progress, Stop, Summary
-from webarcfs.export.selection import Document, Exported, Selection, documents
+from webarcfs.export.selection import Exported, ExportedDocument, Selection, documents
 from webarcfs.export.static_pages import page_of
-from webarcfs.export.static_places import FileType, Places, Reading, content_type_of, kind_of
+from webarcfs.export.static_places import FileType, Places, SiteReading, content_type_of, kind_of
 from webarcfs.export.warc_records import SMALL
 
 # == own pages, pure ==================================================================================================
@@ -290,7 +290,7 @@ class _Export:
         domain = exported.tag.domain
         for document, meta, kind in self._documents(exported):
             path = self._places.path_of(domain, document.path, kind)
-            if kind.reading is Reading.HTML:
+            if kind.reading is SiteReading.HTML:
                 start.offer(document.path, path, meta)
             row = lines.found(path)
             if row is None:
@@ -308,7 +308,7 @@ class _Export:
         )  # fmt: skip
         self.listed.append((listed, {"tree": exported.tree, "record": message.job, "start": start.path}))
 
-    def _documents(self, exported: Exported) -> Iterator[tuple[Document, MetaData, FileType]]:
+    def _documents(self, exported: Exported) -> Iterator[tuple[ExportedDocument, MetaData, FileType]]:
         """Yield the documents of a snapshot that the folder will have; count what it will not."""
         for document in documents(exported.store, exported.tree):
             if self.stop():
@@ -329,7 +329,7 @@ class _Export:
     # -- files
 
     def _file(
-        self, exported: Exported, document: Document, meta: MetaData, kind: FileType, path: str
+        self, exported: Exported, document: ExportedDocument, meta: MetaData, kind: FileType, path: str
     ) -> dict[str, Any]:
         """Write the file of a document; return its line."""
         store, blob = exported.store, document.files[document.data]
@@ -339,7 +339,7 @@ class _Export:
         }  # fmt: skip
         changed = []
         new = self.out / _NEW
-        if kind.reading is Reading.NONE:
+        if kind.reading is SiteReading.NONE:
             self._copy(store, blob, new)
         else:
             page = page_of(
@@ -354,8 +354,8 @@ class _Export:
         return row | ({"changed": changed} if changed else {})
 
     def _page(
-        self, exported: Exported, document: Document, meta: MetaData, kind: FileType, path: str
-    ) -> static_pages.Document:
+        self, exported: Exported, document: ExportedDocument, meta: MetaData, kind: FileType, path: str
+    ) -> static_pages.RewrittenDocument:
         """Return what is known of a document that is rewritten."""
         comment = {
             "url": meta.url, "captured": meta.capture_time.isoformat(), "commitTag": str(meta.commit_tag),
@@ -363,7 +363,7 @@ class _Export:
             "record": exported.message.job, "blob": document.files[document.data],
         }  # fmt: skip
         content_type = content_type_of(exported.store, document.head)
-        return static_pages.Document(
+        return static_pages.RewrittenDocument(
             url=meta.url, path=path, reading=kind.reading, content_type=content_type, said=comment
         )
 

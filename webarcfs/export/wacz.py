@@ -25,7 +25,7 @@ from webarcfs.archive.model.metadata import MetaData, format_utc, utc
 from webarcfs.export import cdxj, warc
 from webarcfs.export.export_result import Growing, Progress, Stop, Summary, fill
 from webarcfs.export.selection import Selection, documents
-from webarcfs.export.warc_records import Record, record_id
+from webarcfs.export.warc_records import WarcRecord, record_id
 
 VERSION: Final = "1.1.1"
 INDEX: Final = "indexes/index.cdx.gz"
@@ -66,7 +66,7 @@ def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> S
 
     with Growing(out.with_name(f"{out.name}.notes"), lambda _: out, start) as files:
 
-        def write(record: Record) -> None:
+        def write(record: WarcRecord) -> None:
             for part in warc.encoded(record, is_plain=False):
                 files.write(part)
 

@@ -18,7 +18,7 @@ import webarcfs
 from webarcfs.archive.model.metadata import format_utc
 from webarcfs.export.export_result import Growing, Progress, Stop, Stream, Summary, fill
 from webarcfs.export.selection import Selection
-from webarcfs.export.warc_records import FIELDS_TYPE, Record, fields_block, record_id
+from webarcfs.export.warc_records import FIELDS_TYPE, WarcRecord, fields_block, record_id
 
 #: Bytes of a file after which another one begins.
 FILE_SIZE: Final = 1_000_000_000
@@ -52,7 +52,7 @@ def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> S
             FILE_SIZE,
         )
 
-    def write(record: Record) -> None:
+    def write(record: WarcRecord) -> None:
         for part in encoded(record, is_plain=is_plain):
             files.write(part)
 
@@ -70,7 +70,7 @@ def _notes(out: Path) -> Path:
     return out.with_name(f"{out.name}.notes")
 
 
-def warcinfo(selection: Selection, digest: str, number: int, name: str) -> Record:
+def warcinfo(selection: Selection, digest: str, number: int, name: str) -> WarcRecord:
     """Return the record that a file begins with; `digest` is the selection's."""
     block = fields_block([
         ("software", f"webarcfs/{webarcfs.__version__}"),
@@ -81,10 +81,10 @@ def warcinfo(selection: Selection, digest: str, number: int, name: str) -> Recor
     ])  # fmt: skip
     when = selection.newest.crawl_time
     fields = (("WARC-Filename", name),) if name else ()
-    return Record("warcinfo", "", when, record_id("warcinfo", digest, str(number)), FIELDS_TYPE, fields, block)
+    return WarcRecord("warcinfo", "", when, record_id("warcinfo", digest, str(number)), FIELDS_TYPE, fields, block)
 
 
-def encoded(record: Record, *, is_plain: bool) -> Iterator[bytes]:
+def encoded(record: WarcRecord, *, is_plain: bool) -> Iterator[bytes]:
     """Yield the bytes of a record: a member of gzip, unless plain."""
     head = _head(record) + record.head
     content = record.body.content
@@ -105,7 +105,7 @@ def encoded(record: Record, *, is_plain: bool) -> Iterator[bytes]:
     yield packer.flush()
 
 
-def _head(record: Record) -> bytes:
+def _head(record: WarcRecord) -> bytes:
     """Return a record before its block."""
     target = f"WARC-Target-URI: {record.uri}\r\n" if record.uri else ""
     fields = "".join([f"{name}: {value}\r\n" for name, value in record.fields])

@@ -32,7 +32,7 @@ from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS
 from webarcfs.archive.model.errors import Damaged, InvalidDocument
 from webarcfs.archive.model.metadata import RESOURCE, MetaData, format_utc, from_epoch
 from webarcfs.archive.model.url_lists import Met, MetList, spelled
-from webarcfs.export.selection import Document, Exported, Files, ListedRedirect, Unit, data_of
+from webarcfs.export.selection import Exported, ExportedDocument, Files, ListedRedirect, Unit, data_of
 from webarcfs.warc.http_response import base32, parse_head, response_head
 
 # == bodies ===========================================================================================================
@@ -48,7 +48,7 @@ _ID = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class RecordBody:
     """A body of `size` bytes: `content`, or where that is None, all of `file`. Valid until its `opened` ends."""
 
     size: int
@@ -78,21 +78,21 @@ class Body:
         return payload.digest(), block.digest()
 
 
-NOTHING: Final = Body(0, b"")
+NOTHING: Final = RecordBody(0, b"")
 
 
 @contextmanager
-def opened(store: Repository, blob: str) -> Iterator[Body]:
+def opened(store: Repository, blob: str) -> Iterator[RecordBody]:
     """Yield the body of a blob of any size. Raises Damaged, OSError on a full disk."""
     size = store.size(blob)
     if size <= SMALL:
-        yield Body(size, store.read(blob))
+        yield RecordBody(size, store.read(blob))
         return
     with tempfile.TemporaryFile(prefix="webarcfs-") as file:
         # Reserved first: a full disk then fails with ENOSPC at once, instead of a git that fails for some reason.
         os.posix_fallocate(file.fileno(), 0, size)
         store.copy(blob, file.fileno())
-        yield Body(size, None, file)
+        yield RecordBody(size, None, file)
 
 
 def digest_of(store: Repository, blob: str) -> bytes:
@@ -192,7 +192,7 @@ _PLAIN = "/!$&'()*+,;=:@~?"
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class WarcRecord:
     """A record: its fields in order, and its block: `head`, then `body`. Valid until the next one is asked for.
 
     `payload` is the SHA-1 of what its payload is, `status` and `mime` what its response says; empty without.
@@ -205,7 +205,7 @@ class Record:
     type: str
     fields: tuple[tuple[str, str], ...]
     head: bytes
-    body: Body = NOTHING
+    body: RecordBody = NOTHING
     payload: bytes = b""
     status: int = 0
     mime: str = ""
@@ -243,7 +243,7 @@ class SnapshotRecords:
     digests: PayloadDigests
     counts: RecordCounts
 
-    def of(self, unit: Unit) -> Iterator[Record]:
+    def of(self, unit: Unit) -> Iterator[WarcRecord]:
         """Yield the records of a piece. Raises Damaged, OSError."""
         what = unit.what
         if what is None:
@@ -264,7 +264,7 @@ class SnapshotRecords:
 
     # -- the snapshot ------------------------------------------------------------------------------------------------
 
-    def _snapshot(self) -> Record:
+    def _snapshot(self) -> WarcRecord:
         exported, message = self.exported, self.exported.message
         lines = [
             ("commitTag", str(exported.tag)),
@@ -289,7 +289,7 @@ class SnapshotRecords:
         uri = f"urn:webarcfs:snapshot:{exported.tag}"
         return self._metadata(uri, exported.tag.crawl_time, FIELDS_TYPE, block, fields=self._named(None))
 
-    def _met_list(self, met_list: MetList) -> Record:
+    def _met_list(self, met_list: MetList) -> WarcRecord:
         uri, block = f"urn:webarcfs:met:{self.exported.tag}", url_lists.write(met_list)
         return self._metadata(uri, self.exported.tag.crawl_time, _BYTES, block, "met", fields=self._named(None))
 
@@ -301,7 +301,7 @@ class SnapshotRecords:
         except (InvalidDocument, Damaged):
             return None
 
-    def _is_as_before(self, document: Document, meta: MetaData) -> bool:
+    def _is_as_before(self, document: ExportedDocument, meta: MetaData) -> bool:
         """Return whether a document is the capture of the snapshot before, with perhaps more additions."""
         files, before = document.files, document.before
         if before is None or (document.seen is not None and document.seen != files):
@@ -313,7 +313,7 @@ class SnapshotRecords:
             return False
         return files[DATA_XML] == before[DATA_XML] or self._meta(before[DATA_XML]) == meta
 
-    def _response(self, document: Document, meta: MetaData, met: Met | None) -> Iterator[Record]:
+    def _response(self, document: ExportedDocument, meta: MetaData, met: Met | None) -> Iterator[WarcRecord]:
         store, files, data = self.exported.store, document.files, document.data
         blob = files[data]
         with opened(store, blob) as body:
@@ -328,12 +328,12 @@ class SnapshotRecords:
             digests = (("WARC-Payload-Digest", sha1(payload)), ("WARC-Block-Digest", sha1(block)))
             first = self._id(kind, document.path, "", blob)
             when = meta.capture_time
-            yield Record(kind, meta.url, when, first, type_, digests + named, http, body, payload, status, mime)
+            yield WarcRecord(kind, meta.url, when, first, type_, digests + named, http, body, payload, status, mime)
         yield from self._beside(document, meta, first, meta.capture_time, files)
         if met is not None:
             yield from self._met_again(document, met, blob, payload)
 
-    def _met_again(self, document: Document, met: Met, blob: str, payload: bytes) -> Iterator[Record]:
+    def _met_again(self, document: ExportedDocument, met: Met, blob: str, payload: bytes) -> Iterator[WarcRecord]:
         """Yield the revisit of what the publication saw of a document whose files are told already."""
         seen = replace(document, files=document.seen or {})
         meta = self._meta(seen.data_xml) if seen.is_whole else None
@@ -342,7 +342,7 @@ class SnapshotRecords:
             digest = payload if own == blob else digest_of(self.exported.store, own)
             yield self._revisit(seen, meta, met, digest, (_AGAIN, *self._named(document.path)))
 
-    def _as_before(self, document: Document, meta: MetaData, met: Met | None) -> Iterator[Record]:
+    def _as_before(self, document: ExportedDocument, meta: MetaData, met: Met | None) -> Iterator[WarcRecord]:
         """Yield the records of the capture of the snapshot before: a revisit only if this crawl met it, too."""
         data = document.data
         blob = document.files[data]
@@ -359,8 +359,8 @@ class SnapshotRecords:
         yield from self._since(document, meta, first)
 
     def _revisit(
-        self, document: Document, meta: MetaData, met: Met, payload: bytes, named: tuple[tuple[str, str], ...]
-    ) -> Record:
+        self, document: ExportedDocument, meta: MetaData, met: Met, payload: bytes, named: tuple[tuple[str, str], ...]
+    ) -> WarcRecord:
         blob = document.files[document.data]
         http, status, mime = self._http(document, meta, self.exported.store.size(blob))
         fields = (
@@ -371,16 +371,16 @@ class SnapshotRecords:
         )
         when, name = from_epoch(met.time), self._id("revisit", document.path, "", blob)
         url = spelled(meta.url, met.spelling)
-        return Record("revisit", url, when, name, _HTTP, fields, http, NOTHING, payload, status, mime)
+        return WarcRecord("revisit", url, when, name, _HTTP, fields, http, NOTHING, payload, status, mime)
 
-    def _carried(self, place: str, lines: list[tuple[str, str]], fields: tuple[tuple[str, str], ...]) -> Record:
+    def _carried(self, place: str, lines: list[tuple[str, str]], fields: tuple[tuple[str, str], ...]) -> WarcRecord:
         """Return the record of what is here since the snapshot before has it: no capture."""
         uri = f"urn:webarcfs:carried:{self.exported.tag}:{percent(place)}"
         block = fields_block(lines)
         when, of = self.exported.tag.crawl_time, ("carried", place, *lines[0])
         return self._metadata(uri, when, FIELDS_TYPE, block, *of, fields=fields)
 
-    def _since(self, document: Document, meta: MetaData, record: Record) -> Iterator[Record]:
+    def _since(self, document: ExportedDocument, meta: MetaData, record: WarcRecord) -> Iterator[WarcRecord]:
         """Yield the records of what was added to a document since the snapshot before."""
         before, first, when = document.before or {}, record.id, record.date
         new = {path: blob for path, blob in document.files.items() if before.get(path) != blob}
@@ -389,7 +389,7 @@ class SnapshotRecords:
             if path not in new:
                 yield self._same_addition(document.path, path, addition, _marks(document, path))
 
-    def _http(self, document: Document, meta: MetaData, size: int) -> tuple[bytes, int, str]:
+    def _http(self, document: ExportedDocument, meta: MetaData, size: int) -> tuple[bytes, int, str]:
         """Return the head of a document's response, its status and its MIME type."""
         sent = self.exported.store.read(document.head) if document.head else b""
         http = response_head(sent, size, meta.status, (("Content-Type", meta.mime_type),))
@@ -397,7 +397,9 @@ class SnapshotRecords:
         assert head is not None
         return http, head.status, head.content_type.partition(";")[0].strip()
 
-    def _beside(self, document: Document, meta: MetaData, first: str, when: datetime, files: Files) -> Iterator[Record]:
+    def _beside(
+        self, document: ExportedDocument, meta: MetaData, first: str, when: datetime, files: Files
+    ) -> Iterator[WarcRecord]:
         """Yield the records of a document's files beside its body: those `files`, and those that only `seen` has."""
         seen = document.seen or {}
         for name, type_ in ((DATA_XML, "application/xml"), (HEADERS, _BYTES)):
@@ -420,7 +422,7 @@ class SnapshotRecords:
             if path not in (DATA_XML, HEADERS) and seen[path] != document.files.get(path):
                 yield from self._resource(document.path, path, seen[path], _Marks(only_seen=True))
 
-    def _files(self, document: Document) -> Iterator[Record]:
+    def _files(self, document: ExportedDocument) -> Iterator[WarcRecord]:
         """Yield the files of what is no document that can be read: nothing is lost."""
         if document.data_xml or document.data:
             self.counts.leave_out(UNREADABLE)
@@ -431,7 +433,7 @@ class SnapshotRecords:
             if blob != document.files.get(path):
                 yield from self._resource(document.path, path, blob, _Marks(only_seen=True))
 
-    def _resource(self, arc: str, path: str, blob: str, marks: _Marks) -> Iterator[Record]:
+    def _resource(self, arc: str, path: str, blob: str, marks: _Marks) -> Iterator[WarcRecord]:
         tag, uri = self.exported.tag, self._urn("addition", arc, path)
         with opened(self.exported.store, blob) as body:
             payload, _ = body.digests()
@@ -441,9 +443,9 @@ class SnapshotRecords:
                 *self._named(arc, file=path, marks=marks),
             )
             name = self._id("resource", arc, path, blob)
-            yield Record("resource", uri, tag.crawl_time, name, _BYTES, fields, b"", body, payload, 0, _BYTES)
+            yield WarcRecord("resource", uri, tag.crawl_time, name, _BYTES, fields, b"", body, payload, 0, _BYTES)
 
-    def _same_addition(self, arc: str, path: str, blob: str, marks: _Marks) -> Record:
+    def _same_addition(self, arc: str, path: str, blob: str, marks: _Marks) -> WarcRecord:
         """Return the record of an addition that the snapshot before has as well."""
         payload = digest_of(self.exported.store, blob)
         fields = (
@@ -453,11 +455,11 @@ class SnapshotRecords:
             *self._named(arc, file=path, marks=marks),
         )
         uri, name = self._urn("addition", arc, path), self._id("revisit", arc, path, blob)
-        return Record("revisit", uri, self.exported.tag.crawl_time, name, _BYTES, fields, b"", NOTHING, payload)
+        return WarcRecord("revisit", uri, self.exported.tag.crawl_time, name, _BYTES, fields, b"", NOTHING, payload)
 
     # -- redirects ---------------------------------------------------------------------------------------------------
 
-    def _redirect(self, listed: ListedRedirect, met: Met | None) -> Iterator[Record]:
+    def _redirect(self, listed: ListedRedirect, met: Met | None) -> Iterator[WarcRecord]:
         redirect, marks = listed.redirect, _Marks(not listed.is_seen, listed.only_seen)
         http = response_head(b"", 0, redirect.status, (("Location", redirect.target),))
         payload, _ = NOTHING.digests()
@@ -465,9 +467,9 @@ class SnapshotRecords:
         own = (("Webarcfs-Redirect", str(redirect).replace("\t", "%09")), *marks.fields)
         tagged = self._named(None)
 
-        def record(kind: str, when: datetime, fields: tuple[tuple[str, str], ...]) -> Record:
+        def record(kind: str, when: datetime, fields: tuple[tuple[str, str], ...]) -> WarcRecord:
             name = self._id(kind, redirect.url, str(redirect), "seen" if listed.only_seen else "")
-            return Record(kind, redirect.url, when, name, _HTTP, fields, http, NOTHING, payload, redirect.status)
+            return WarcRecord(kind, redirect.url, when, name, _HTTP, fields, http, NOTHING, payload, redirect.status)
 
         if not listed.was_there:
             yield record("response", redirect.time, (*digests, *tagged, *own))
@@ -483,10 +485,12 @@ class SnapshotRecords:
 
     def _metadata(
         self, uri: str, when: datetime, type_: str, block: bytes, *of: str, fields: tuple[tuple[str, str], ...]
-    ) -> Record:
+    ) -> WarcRecord:
         digest = (("WARC-Block-Digest", _block_digest(block)),)
-        body = Body(len(block), block)
-        return Record("metadata", uri, when, self._id("metadata", *of), type_, digest + fields, b"", body, mime=type_)
+        body = RecordBody(len(block), block)
+        return WarcRecord(
+            "metadata", uri, when, self._id("metadata", *of), type_, digest + fields, b"", body, mime=type_
+        )
 
     def _named(
         self, arc: str | None, *, data: str = "", file: str = "", marks: _Marks | None = None
@@ -525,7 +529,7 @@ def percent(path: str) -> str:
     return quote(os.fsencode(path), safe=_PLAIN)
 
 
-def _marks(document: Document, path: str) -> _Marks:
+def _marks(document: ExportedDocument, path: str) -> _Marks:
     """Return whether the publication saw a file of a document."""
     return _Marks(unseen=document.seen is None or document.seen.get(path) != document.files.get(path))
 
@@ -539,4 +543,4 @@ def _refers_to(url: str, time: datetime) -> tuple[tuple[str, str], ...]:
 
 
 def _block_digest(block: bytes) -> str:
-    return sha1(Body(len(block), block).digests()[0])
+    return sha1(RecordBody(len(block), block).digests()[0])

@@ -17,7 +17,7 @@ from enum import StrEnum
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class PageLink:
     """A link of the room: where it leads, and its words. `is_here`: it is what the page shows."""
 
     href: str
@@ -85,7 +85,7 @@ class Choice:
 
     name: str
     label: str
-    values: tuple[Link, ...]
+    values: tuple[PageLink, ...]
     chosen: str = ""
 
 
@@ -98,7 +98,7 @@ class HomePage:
     rows: tuple[SnapshotRow, ...]
     pages: Pages | None
     filters: tuple[Choice, ...]
-    order: tuple[Link, ...]
+    order: tuple[PageLink, ...]
     has_search: bool
     total_snapshots: int
     total_publications: int
@@ -134,7 +134,7 @@ class PublicationPage:
     rows: tuple[SnapshotRow, ...]
     pages: Pages
     years: tuple[tuple[int, int], ...]
-    compare: tuple[Link, ...]
+    compare: tuple[PageLink, ...]
     search: str
 
 
@@ -165,7 +165,7 @@ class RecordPage:
     row: SnapshotRow
     is_closed: bool
     groups: tuple[FieldGroup, ...]
-    starts: tuple[Link, ...]
+    starts: tuple[PageLink, ...]
     parts: tuple[PartRow, ...]
     types: tuple[Slice, ...]
     extensions: tuple[Slice, ...]
@@ -173,8 +173,8 @@ class RecordPage:
     changes: tuple[Compared, ...]
     compare: str
     links: str
-    neighbours: tuple[Link, ...]
-    exports: tuple[Link, ...]
+    neighbours: tuple[PageLink, ...]
+    exports: tuple[PageLink, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ class ComparePage:
     b: SnapshotRow
     types: tuple[Compared, ...]
     extensions: tuple[Compared, ...]
-    documents: tuple[Link, ...]
+    documents: tuple[PageLink, ...]
     counts: tuple[tuple[str, int], ...]
     figures: tuple[tuple[str, str, str], ...]
     pages: Pages | None
@@ -199,7 +199,7 @@ class ExternalLinkRow:
     texts: tuple[str, ...]
     url: str
     windows: tuple[str, ...]
-    pages: tuple[Link, ...]
+    pages: tuple[PageLink, ...]
     more_pages: int
 
 
@@ -246,7 +246,7 @@ class HitRow:
     signature: str
     project: str
     domain: str
-    record: Link | None
+    record: PageLink | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +268,7 @@ class Facet:
 
     name: str
     label: str
-    values: tuple[tuple[Link, int], ...]
+    values: tuple[tuple[PageLink, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,13 +283,13 @@ class SearchPage:
     groups: tuple[HitGroup, ...] = ()
     facets: tuple[Facet, ...] = ()
     pages: Pages | None = None
-    suggestion: Link | None = None
+    suggestion: PageLink | None = None
     fault: str = ""
     fault_at: int | None = None
     from_record: SnapshotRow | None = None
-    sorts: tuple[Link, ...] = ()
-    groupings: tuple[Link, ...] = ()
-    exports: tuple[Link, ...] = ()
+    sorts: tuple[PageLink, ...] = ()
+    groupings: tuple[PageLink, ...] = ()
+    exports: tuple[PageLink, ...] = ()
     missing: int = 0
     publications: tuple[str, ...] = ()
     snapshots: tuple[tuple[str, str, bool], ...] = ()  # record, its title, whether it is ticked
@@ -341,11 +341,11 @@ class CalendarPage:
 
     url: str
     entries: tuple[CalendarEntry, ...]
-    years: tuple[tuple[Link, int], ...]
+    years: tuple[tuple[PageLink, int], ...]
     year: int | None
     versions: int
-    timemaps: tuple[Link, ...]
-    others: tuple[Link, ...]
+    timemaps: tuple[PageLink, ...]
+    others: tuple[PageLink, ...]
     prefix: str
 
 
@@ -431,10 +431,10 @@ class FramePage:
     captured: datetime
     is_unchanged: bool
     furthest: int | None
-    previous: Link | None
-    following: Link | None
-    first: Link | None
-    last: Link | None
+    previous: PageLink | None
+    following: PageLink | None
+    first: PageLink | None
+    last: PageLink | None
     calendar: str
     differences: str
     raw: str
@@ -442,7 +442,7 @@ class FramePage:
     record: SnapshotRow | None
     has_scripts: bool
     runs_scripts: bool
-    goes_on: Link | None = None
+    goes_on: PageLink | None = None
     alone: str = ""
     is_unreleased: bool = False
     reason_against: str = ""  # why the document is a download, in words of `replay.showing.Reason`
@@ -480,9 +480,9 @@ class MissingPage:
 
     url: str
     date: datetime | None
-    before: Link | None
-    after: Link | None
-    variants: tuple[Link, ...]
+    before: PageLink | None
+    after: PageLink | None
+    variants: tuple[PageLink, ...]
     calendar: str
     prefix: str
     search: str

@@ -23,7 +23,7 @@ import tantivy
 from tantivy import Filter, Occur, Query, SchemaBuilder, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
 from webarcfs.archive.model.errors import Busy, Damaged
-from webarcfs.search.query_language import Part
+from webarcfs.search.query_language import DocumentPart
 from webarcfs.search.words import SNAPSHOT, IndexedDocument, from_bytes, key, kind_of, marks, natural, terms_of
 
 #: Raised with each change of the fields: an index of another version is made anew.
@@ -35,11 +35,11 @@ STEMMERS = {
 }  # fmt: skip
 #: The fields of the parts of a document.
 FIELDS = {
-    Part.TEXT: "body",
-    Part.TITLE: "title",
-    Part.HEADINGS: "headings",
-    Part.DESCRIPTION: "description",
-    Part.URL: "url",
+    DocumentPart.TEXT: "body",
+    DocumentPart.TITLE: "title",
+    DocumentPart.HEADINGS: "headings",
+    DocumentPart.DESCRIPTION: "description",
+    DocumentPart.URL: "url",
 }
 #: Memory of the writer, bytes: it writes a segment when this is full.
 _HEAP = 64 << 20
@@ -228,13 +228,15 @@ class IndexReader:
         except OSError:
             return False
 
-    def documents(self, query: Query, limit: int, offset: int = 0, order: str = "", *, ascending: bool = False) -> Page:
+    def documents(
+        self, query: Query, limit: int, offset: int = 0, order: str = "", *, ascending: bool = False
+    ) -> HitPage:
         """Return a page of the documents of a query; by relevance, or by the numbers of a field."""
         with _translated(self._folder):
             way = tantivy.Order.Asc if ascending else tantivy.Order.Desc
             search_result = self.searcher.search(query, max(limit, 1), True, order or None, offset, way)
             shown = search_result.hits[:limit]
-            return Page(getattr(search_result, "count", 0) or 0, [address for _, address in shown], self)
+            return HitPage(getattr(search_result, "count", 0) or 0, [address for _, address in shown], self)
 
     def count(self, query: Query) -> int:
         """Return the number of documents of a query."""
@@ -253,7 +255,7 @@ class IndexReader:
     def count_terms(self) -> int:
         """Return the number of different words in the texts of all documents. Takes memory for each of them."""
         with _translated(self._folder):
-            return len(self.searcher.terms_with_prefix(FIELDS[Part.TEXT], ""))
+            return len(self.searcher.terms_with_prefix(FIELDS[DocumentPart.TEXT], ""))
 
     def similar(self, field: str, prefix: str, query: Query, limit: int) -> list[tuple[str, int]]:
         """Return terms that begin so, with the number of documents of a query that have each."""
@@ -286,7 +288,7 @@ class IndexReader:
         return next(page.with_text(), None)
 
 
-class Page:
+class HitPage:
     """Some documents of an answer, and the number of all."""
 
     def __init__(self, total: int, addresses: Sequence[tantivy.DocAddress], reader: IndexReader) -> None:

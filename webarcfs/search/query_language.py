@@ -28,7 +28,7 @@ from webarcfs.search.words import KINDS, terms_of
 LONGEST, MOST_WORDS, MOST_BEGINNINGS, DEEPEST = 8_192, 512, 16, 32
 
 
-class Part(StrEnum):
+class DocumentPart(StrEnum):
     """A part of a document with words."""
 
     ANYWHERE = ""
@@ -47,7 +47,7 @@ class Words:
     """
 
     terms: tuple[str, ...]
-    part: Part = Part.ANYWHERE
+    part: DocumentPart = DocumentPart.ANYWHERE
     beginning: bool = False
     natural: str = ""
 
@@ -60,7 +60,7 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class Type:
+class TypeCondition:
     """Documents of a kind, `pdf`, or of a MIME type, `application/pdf`, which may end in `/*`."""
 
     name: str
@@ -108,7 +108,7 @@ class Any:
     inner: tuple[Expression, ...]
 
 
-Expression = Words | Site | Type | Language | Before | After | Not | All | Any
+Expression = Words | Site | TypeCondition | Language | Before | After | Not | All | Any
 
 _QUOTES = {'"': '"', "\u201c": "\u201d", "\u201e": "\u201c\u201d", "\u00ab": "\u00bb"}
 _TOKEN = re.compile(
@@ -234,7 +234,7 @@ class _Parser:
         if token is None or token.kind == "close":
             raise self._wrong("a word is missing here", len(self._text) if token is None else token.at)
         self._next += 1
-        return self._words_of(token, Part.ANYWHERE)
+        return self._words_of(token, DocumentPart.ANYWHERE)
 
     def _deeper(self, token: _Token) -> None:
         self._depth += 1
@@ -247,7 +247,7 @@ class _Parser:
         if name in ("http", "https"):
             self._next += value is not None
             rest = "" if value is None else value.text
-            return self._words_of(_Token("quote", rest, field.at), Part.URL)
+            return self._words_of(_Token("quote", rest, field.at), DocumentPart.URL)
         if value is None or value.kind not in ("word", "quote", "minus", "field"):
             raise self._wrong(f"after {field.text} comes a value", field.at)
         if name not in _FIELDS:
@@ -256,8 +256,8 @@ class _Parser:
             )
             raise self._wrong(message, field.at)
         value = self._joined()
-        if name in set(Part):
-            return self._words_of(value, Part(name))
+        if name in set(DocumentPart):
+            return self._words_of(value, DocumentPart(name))
         text = value.text.strip()
         match name:
             case "site":
@@ -265,7 +265,7 @@ class _Parser:
             case "type":
                 if text.lower() not in KINDS and "/" not in text:
                     raise self._wrong(f"a type is {', '.join(sorted(KINDS))}, or a MIME type", value.at)
-                return Type(text.lower())
+                return TypeCondition(text.lower())
             case "lang":
                 code = text.lower().partition("-")[0]
                 if not _LANGUAGE.fullmatch(code):
@@ -287,7 +287,7 @@ class _Parser:
             self._next += 1
         return _Token("word", text, first.at)
 
-    def _words_of(self, token: _Token, part: Part) -> Words | None:
+    def _words_of(self, token: _Token, part: DocumentPart) -> Words | None:
         text = token.text
         beginning = token.kind == "word" and text.endswith("*")
         terms = tuple(terms_of(text).split())

@@ -20,7 +20,7 @@ from enum import StrEnum
 
 from tantivy import Query
 
-from webarcfs.access.access_rules import Standing, Version
+from webarcfs.access.access_rules import Standing, VersionSpan
 from webarcfs.access.gate import Gate
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config.directory import Archive
@@ -30,7 +30,7 @@ from webarcfs.archive.model.errors import BadCondition, NotFound, TooMany
 from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch
 from webarcfs.archive.system import clocks
 from webarcfs.search import generations
-from webarcfs.search.index import STEMMERS, IndexReader, Page, stem
+from webarcfs.search.index import STEMMERS, HitPage, IndexReader, stem
 from webarcfs.search.query_language import (
     After,
     All,
@@ -40,12 +40,12 @@ from webarcfs.search.query_language import (
     Language,
     Not,
     Site,
-    Type,
+    TypeCondition,
     Words,
     parse_search,
 )
 from webarcfs.search.translation import Filter, Moment, ReadersView, Shown, Translator
-from webarcfs.search.words import ERROR_PAGE, SNAPSHOT, IndexedDocument, Word, words_of
+from webarcfs.search.words import ERROR_PAGE, SNAPSHOT, IndexedDocument, TextWord, words_of
 
 # == suggestions ======================================================================================================
 
@@ -111,7 +111,7 @@ class Snippet:
 
 
 #: Whether a word is one that was searched.
-Wanted = Callable[[Word, str], bool]
+Wanted = Callable[[TextWord, str], bool]
 
 
 def wanted(expression: Expression, root: Callable[[str], str]) -> Wanted:
@@ -121,7 +121,7 @@ def wanted(expression: Expression, root: Callable[[str], str]) -> Wanted:
     beginnings = tuple(phrase.terms[-1] for phrase in words if phrase.beginning)
     roots = {root(phrase.natural) for phrase in words if phrase.natural} - {""}
 
-    def is_wanted(word: Word, text: str) -> bool:
+    def is_wanted(word: TextWord, text: str) -> bool:
         if any(term in terms or (beginnings and term.startswith(beginnings)) for term in word.terms):
             return True
         return bool(roots) and root(text[word.begin : word.end]) in roots
@@ -153,7 +153,7 @@ def _positive(expression: Expression) -> Iterator[Words]:
         case All(inner) | Any(inner):
             for operand in inner:
                 yield from _positive(operand)
-        case Not() | Site() | Type() | Language() | Before() | After():
+        case Not() | Site() | TypeCondition() | Language() | Before() | After():
             return
 
 
@@ -212,7 +212,7 @@ _GROUPS, _OF_EACH = 20, 3
 _COUNTED = 65_000
 
 
-class Sort(StrEnum):
+class HitOrder(StrEnum):
     """An order of hits."""
 
     RELEVANCE = "relevance"
@@ -239,7 +239,7 @@ class SearchQuestion:
     language: str = ""
     error_pages: bool = False
     exact: bool = False
-    sort: Sort = Sort.RELEVANCE
+    sort: HitOrder = HitOrder.RELEVANCE
     limit: int = 20
     offset: int = 0
 
@@ -460,14 +460,14 @@ class Searcher:
 
     # -- hits --------------------------------------------------------------------------------------------------------
 
-    def _hits(self, stack: ExitStack, asked: _Asked, page: Page, *, with_text: bool = True) -> Iterator[Hit]:
+    def _hits(self, stack: ExitStack, asked: _Asked, page: HitPage, *, with_text: bool = True) -> Iterator[Hit]:
         spans = stack.enter_context(PathSpans(self._archive.database))
         for document in page.with_text() if with_text else page.plain():
             yield self._hit(asked, document, spans.of(document.path), with_text=with_text)
 
     def _hit(self, asked: _Asked, document: IndexedDocument, spans: Sequence[PathSpan], *, with_text: bool) -> Hit:
         clocks.check()
-        versions = [Version(document.path, span.blob, span.since, span.until, span.stored) for span in spans]
+        versions = [VersionSpan(document.path, span.blob, span.since, span.until, span.stored) for span in spans]
         own_version = next((version for version in versions if version.first == document.since), None)
         own = [] if own_version is None else self._seqs(document.domain, own_version)
         if not own and own_version is not None:  # a reader whom a rule names sees it before its closure ends
@@ -488,7 +488,7 @@ class Searcher:
             document.size, document.status, document.publication, since, until, first, last, piece,
         )  # fmt: skip
 
-    def _seqs(self, domain: str, version: Version, standing: Standing = Standing.OPEN) -> list[int]:
+    def _seqs(self, domain: str, version: VersionSpan, standing: Standing = Standing.OPEN) -> list[int]:
         """Return the snapshots of a standing, to the asker, that have a version, oldest first."""
         if self._view is None:
             return [
@@ -528,9 +528,9 @@ class _Asked:
     visible: Query
     moment: Moment
 
-    def page(self, question: SearchQuestion) -> Page:
+    def page(self, question: SearchQuestion) -> HitPage:
         """Return the documents of the question's page."""
-        by = {Sort.DATE: ("since", False), Sort.OLDEST: ("since", True), Sort.URL: ("rule_key", True)}
+        by = {HitOrder.DATE: ("since", False), HitOrder.OLDEST: ("since", True), HitOrder.URL: ("rule_key", True)}
         order, ascending = by.get(question.sort, ("", False))
         return self.reader.documents(self.query, question.limit, question.offset, order, ascending=ascending)
 

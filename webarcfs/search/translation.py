@@ -30,27 +30,45 @@ from webarcfs.access.access_rules import (
     AccessRule,
     AccessRules,
     Saw,
-    Scope,
-    Snapshot,
     Standing,
-    Version,
+    VersionSpan,
+    VisibleSnapshot,
+    VisibleSpans,
     weight,
 )
 from webarcfs.access.gate import Gate
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.index import captures
 from webarcfs.search.index import FIELDS, STEMMERS, STEMS, stem, stem_term
-from webarcfs.search.query_language import After, All, Any, Before, Expression, Language, Not, Part, Site, Type, Words
+from webarcfs.search.query_language import (
+    After,
+    All,
+    Any,
+    Before,
+    DocumentPart,
+    Expression,
+    Language,
+    Not,
+    Site,
+    TypeCondition,
+    Words,
+)
 from webarcfs.search.words import CURRENT, KINDS, began, ended, key, span
 
 # == translation ======================================================================================================
 
 
 #: The weight of a word in each part; of another form of it, half of that.
-_WEIGHTS = {Part.TITLE: 4.0, Part.HEADINGS: 2.0, Part.TEXT: 1.0, Part.DESCRIPTION: 1.0, Part.URL: 0.5}
+_WEIGHTS = {
+    DocumentPart.TITLE: 4.0,
+    DocumentPart.HEADINGS: 2.0,
+    DocumentPart.TEXT: 1.0,
+    DocumentPart.DESCRIPTION: 1.0,
+    DocumentPart.URL: 0.5,
+}
 _STEM_WEIGHT = 0.5
 #: The parts of which other forms are found.
-_STEMMED = (Part.TEXT, Part.TITLE, Part.DESCRIPTION)
+_STEMMED = (DocumentPart.TEXT, DocumentPart.TITLE, DocumentPart.DESCRIPTION)
 #: More values than this are one query of a set, which looks each up once.
 _FEW = 4
 
@@ -78,7 +96,7 @@ class Translator:
                 return self._words(expression)
             case Site(place):
                 return self.term("site", place)
-            case Type(name):
+            case TypeCondition(name):
                 return self._type(name)
             case Language(code):
                 return self.term("language", code)
@@ -101,11 +119,11 @@ class Translator:
     # -- words -------------------------------------------------------------------------------------------------------
 
     def _words(self, words: Words) -> Query:
-        parts = list(_WEIGHTS) if words.part is Part.ANYWHERE else [words.part]
+        parts = list(_WEIGHTS) if words.part is DocumentPart.ANYWHERE else [words.part]
         queries = [
             Query.boost_query(self._scored(self._in_field(FIELDS[part], words)), _WEIGHTS[part]) for part in parts
         ]
-        if words.natural and words.part in (Part.ANYWHERE, Part.TEXT):
+        if words.natural and words.part in (DocumentPart.ANYWHERE, DocumentPart.TEXT):
             queries += [Query.boost_query(self._scored(query), _STEM_WEIGHT) for query in self._other_forms(words)]
         return queries[0] if len(queries) == 1 else self.any(*queries)
 
@@ -254,7 +272,7 @@ class Between:
 
 
 @dataclass(slots=True)
-class Remembered:
+class SnapshotMemory:
     """What is found out about snapshots once, and asked with each search; shared by all that show the same ones."""
 
     late: dict[tuple[int, tuple[Standing, ...]], Late] = field(default_factory=dict)
@@ -271,12 +289,12 @@ class Shown:
     whose versions are all named. `rules` are those in force for the `reader` at `now`.
     """
 
-    snapshots: Mapping[str, Sequence[Snapshot]] = field(default_factory=dict)
+    snapshots: Mapping[str, Sequence[VisibleSnapshot]] = field(default_factory=dict)
     others: Sequence[int] = ()
     shared: tuple[Named, ...] = ()
     rules: tuple[AccessRule, ...] = ()
     reader: str = ""
-    remembered: Remembered = field(default_factory=Remembered, repr=False, compare=False)
+    remembered: SnapshotMemory = field(default_factory=SnapshotMemory, repr=False, compare=False)
 
     @property
     def is_all(self) -> bool:
@@ -437,11 +455,13 @@ class Filter:
         return Query.const_score_query(query, 0.0)
 
 
-def _seq(snapshot: Snapshot) -> int:
+def _seq(snapshot: VisibleSnapshot) -> int:
     return snapshot.seq
 
 
-def _hidden_runs(snapshots: Sequence[Snapshot], visible: tuple[Standing, ...]) -> Iterator[tuple[list[int], int]]:
+def _hidden_runs(
+    snapshots: Sequence[VisibleSnapshot], visible: tuple[Standing, ...]
+) -> Iterator[tuple[list[int], int]]:
     """Yield the runs of hidden snapshots, each with the open one that follows."""
     run: list[int] = []
     for snapshot in snapshots:
@@ -479,11 +499,11 @@ _MOMENTS = 64
 class _Known:
     """What the gate said in one state of the archive, by domain."""
 
-    snapshots: dict[str, list[Snapshot]]
+    snapshots: dict[str, list[VisibleSnapshot]]
     saw: dict[str, Saw]
     named: OrderedDict[Moment, tuple[Named, ...]] = field(default_factory=OrderedDict)
     shown: dict[tuple[Moment, tuple[AccessRule, ...]], Shown] = field(default_factory=dict)
-    remembered: Remembered = field(default_factory=Remembered)
+    remembered: SnapshotMemory = field(default_factory=SnapshotMemory)
 
     @property
     def ends(self) -> float:
@@ -534,11 +554,11 @@ class ReadersView:
         )  # fmt: skip
         return reader_view
 
-    def snapshots(self, domain: str, standing: Standing = Standing.OPEN) -> Sequence[Snapshot]:
+    def snapshots(self, domain: str, standing: Standing = Standing.OPEN) -> Sequence[VisibleSnapshot]:
         """Return the snapshots of a domain of a standing, oldest first."""
         return [snapshot for snapshot in self._current().snapshots.get(domain, []) if snapshot.standing is standing]
 
-    def has(self, snapshot: Snapshot, domain: str, version: Version) -> bool:
+    def has(self, snapshot: VisibleSnapshot, domain: str, version: VersionSpan) -> bool:
         """Return whether a snapshot of a domain contains a version, as its publication saw it."""
         is_there = version.first <= snapshot.seq < version.last
         return is_there and (not snapshot.seen or self._saw(domain)(snapshot, version))
@@ -567,11 +587,11 @@ class ReadersView:
         """Yield the keys of the versions of a domain that a state has for the reader."""
         snapshots, saw = self._known.snapshots[domain], self._saw(domain)
         versions = (
-            Version(held.path, held.blob, held.first, held.last, held.stored)
+            VersionSpan(held.path, held.blob, held.first, held.last, held.stored)
             for held in captures.versions_of(self._gate.archive.database, domain)
         )
         if moment.ever:
-            scope = Scope(snapshots, saw)
+            scope = VisibleSpans(snapshots, saw)
             yield from (key(version.path, version.first) for version in versions if scope.shows(version))
             return
         # Of each publication its newest snapshot, and of these for each path the newest one.
@@ -587,10 +607,10 @@ class ReadersView:
         yield from (name for _, name in best.values())
 
 
-def _is_of_several(snapshots: Sequence[Snapshot]) -> bool:
+def _is_of_several(snapshots: Sequence[VisibleSnapshot]) -> bool:
     """Whether a reader's state is put together from several publications', or from less than a domain has."""
     return any(snapshot.seen for snapshot in snapshots) or len({snapshot.publication for snapshot in snapshots}) > 1
 
 
-def _is_open(snapshots: Sequence[Snapshot]) -> bool:
+def _is_open(snapshots: Sequence[VisibleSnapshot]) -> bool:
     return all(snapshot.standing is Standing.OPEN for snapshot in snapshots)

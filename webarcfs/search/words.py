@@ -74,7 +74,7 @@ _ASCII_WORDS = str.maketrans({number: " " for number in range(128) if not chr(nu
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class TextWord:
     """A word of a text: its terms, as the index has them, and its place in the text."""
 
     terms: tuple[str, ...]
@@ -94,12 +94,12 @@ def terms_of(text: str) -> str:
     return " ".join(term for run in runs for term in _terms(run))
 
 
-def words_of(text: str) -> Iterator[Word]:
+def words_of(text: str) -> Iterator[TextWord]:
     """Yield the words of a text with their places, to mark them in it."""
     for match in _written().finditer(text):
         terms = terms_of(match[0]).split()
         if terms:
-            yield Word(tuple(terms), match.start(), match.end())
+            yield TextWord(tuple(terms), match.start(), match.end())
 
 
 def natural(text: str) -> str:

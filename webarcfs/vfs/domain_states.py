@@ -22,7 +22,7 @@ from pathlib import Path
 
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.objects import TreeEntry
 from webarcfs.archive.git.repository import CRAWLS, Commit, Repository
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.additions import ArcVersion
@@ -39,7 +39,7 @@ from webarcfs.vfs.query_answers import Discarded
 # == domain reader ====================================================================================================
 
 
-Entries = Mapping[str, Entry]
+Entries = Mapping[str, TreeEntry]
 
 #: Documents whose metadata are cached, 2 KB each: for a file whose extended attributes are read one after another.
 _DESCRIBED = 1_000
@@ -74,7 +74,7 @@ class Caches:
         self.commits: Cache[str, Commit] = Cache(2_000)
         self.leads: Cache[str, bool] = Cache(most // content.OF_AN_ARC)
         # Each addition reads its ARC several times.
-        self.arcs: Cache[tuple[str, ArcVersion], Entry | None] = Cache(1_000)
+        self.arcs: Cache[tuple[str, ArcVersion], TreeEntry | None] = Cache(1_000)
         self.blobs = Blobs()
 
 
@@ -99,9 +99,9 @@ class DomainReader:
             return {}
         return self._caches.trees.get(tree, lambda: {entry.name: entry for entry in self.store.entries(tree)})
 
-    def find(self, tree: str, path: str) -> Entry | None:
+    def find(self, tree: str, path: str) -> TreeEntry | None:
         """Return git's entry at `path` below `tree`, or None."""
-        entry: Entry | None = Entry("", tree, True)
+        entry: TreeEntry | None = TreeEntry("", tree, True)
         for name in path.split("/"):
             entry = self.entries(entry.oid).get(name) if entry is not None and entry.is_tree else None
         return entry
@@ -126,11 +126,11 @@ class DomainReader:
                 return self._caches.leads.get(tree, lambda: self._leads_to_arcs(tree))
         return False
 
-    def arc(self, tree: str, place: ArcVersion) -> Entry | None:
+    def arc(self, tree: str, place: ArcVersion) -> TreeEntry | None:
         """Return the folder of an ARC below `tree`; None if there is no ARC, or another version."""
         return self._caches.arcs.get((tree, place), lambda: self._arc(tree, place))
 
-    def _arc(self, tree: str, place: ArcVersion) -> Entry | None:
+    def _arc(self, tree: str, place: ArcVersion) -> TreeEntry | None:
         entry = self.find(tree, place.arc)
         if entry is not None and entry.is_tree and self.is_arc(entry.oid):
             dates = self.dates(self.entries(entry.oid)[arc_paths.DATA_XML].oid)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.objects import TreeEntry
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.additions import ArcVersion
 from webarcfs.archive.model.errors import Damaged, NotFound, ReadOnly, WebarcError
@@ -67,7 +67,7 @@ def older(domain: str) -> ReadOnly:
     return ReadOnly(f"the newest crawl of {domain} is discarded: this is an older state, which takes no additions")
 
 
-class Version(NamedTuple):
+class FileVersion(NamedTuple):
     """One version of one file: the same four make the same file for ever. `path` is inside the domain."""
 
     domain: str
@@ -94,7 +94,7 @@ class StoredFile(File):
     """
 
     state: ShownState
-    version: Version
+    version: FileVersion
     document: str | None = None
     place: ArcVersion | None = None
     _ino: int = field(init=False, repr=False, compare=False)
@@ -179,7 +179,7 @@ class StoredFolder(Folder):
     """A folder of the repository above ARCs; `path` is relative to the domain, empty for the domain's own folder."""
 
     _ino: int
-    _entries: Mapping[str, Entry]
+    _entries: Mapping[str, TreeEntry]
 
     def __init__(self, state: ShownState, path: str, tree: str) -> None:
         self.state: Final = state
@@ -246,7 +246,7 @@ class StoredFolder(Folder):
         return seconds(self.state.tag.crawl_time)
 
     @property
-    def _stored(self) -> Mapping[str, Entry]:
+    def _stored(self) -> Mapping[str, TreeEntry]:
         """Git's entries of it, by name."""
         try:
             return self._entries
@@ -361,11 +361,11 @@ class StoredFolder(Folder):
     def _path(self, name: str) -> str:
         return f"{self.path}/{name}" if self.path else name
 
-    def _version(self, entry: Entry) -> Version:
+    def _version(self, entry: TreeEntry) -> FileVersion:
         """Return the version of a file in it, in this state."""
-        return Version(self.state.reader.domain, self._path(entry.name), entry.oid, self._modified(entry.name))
+        return FileVersion(self.state.reader.domain, self._path(entry.name), entry.oid, self._modified(entry.name))
 
-    def _size(self, entry: Entry) -> int:
+    def _size(self, entry: TreeEntry) -> int:
         """Return the size of a file in it."""
         return self.state.reader.size(entry.oid)
 
@@ -373,7 +373,7 @@ class StoredFolder(Folder):
         """Return the mtime of a file in it."""
         return self.mtime
 
-    def _node(self, entry: Entry) -> Node:
+    def _node(self, entry: TreeEntry) -> Node:
         if entry.is_tree:
             return self._folder(self._path(entry.name), entry.oid)
         return StoredFile(self.state, self._version(entry), place=self.place)
@@ -448,7 +448,7 @@ class Arc(StoredFolder):
     def xattrs(self) -> Mapping[str, bytes]:
         return metadata_xattrs(self.meta)
 
-    def _size(self, entry: Entry) -> int:
+    def _size(self, entry: TreeEntry) -> int:
         if self.dates is not None and entry.oid == self.document:
             return self.dates.size
         return super()._size(entry)
@@ -458,7 +458,7 @@ class Arc(StoredFolder):
             return self.mtime
         return self.dates.created if arc_paths.is_data_file(name) else self.dates.crawled
 
-    def _node(self, entry: Entry) -> Node:
+    def _node(self, entry: TreeEntry) -> Node:
         if self.dates is None or entry.is_tree or not arc_paths.is_data_file(entry.name):
             return super()._node(entry)
         return StoredFile(self.state, self._version(entry), self.document)
@@ -499,7 +499,7 @@ class AddedFolder(StoredFolder):
         return self.arc.mtime
 
 
-def _is_in(stored: Mapping[str, Entry], added: OverlayEntry) -> bool:
+def _is_in(stored: Mapping[str, TreeEntry], added: OverlayEntry) -> bool:
     """Return whether git now has a folder that was made through this mount (and not still a renamed file)."""
-    entry = stored.get(added.name) if isinstance(added, Entry) and added.is_tree else None
+    entry = stored.get(added.name) if isinstance(added, TreeEntry) and added.is_tree else None
     return entry is not None and entry.is_tree

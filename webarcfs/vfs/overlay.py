@@ -34,7 +34,7 @@ from webarcfs.archive.additions.journal_log import PROVISIONAL, SUFFIX, LogReade
 from webarcfs.archive.additions.placement import AdditionTree
 from webarcfs.archive.additions.waiting_additions import Waiting, read_progress, read_waiting, say_waiting
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.objects import TreeEntry
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.additions import AddFile, AddNodes, ArcVersion, Move, blob_id
 from webarcfs.archive.model.arc_paths import DATA_XML
@@ -202,9 +202,9 @@ SUPERSEDED_BYTES = 16 << 20
 
 #: A name in the overlay: an entry that git will have (without an id, if the file was removed), or a node without a
 #: version yet.
-OverlayEntry = Entry | Node
+OverlayEntry = TreeEntry | Node
 #: An addition that git has: the ARC, the path in it, its entry.
-CommittedFile = tuple[ArcVersion, str, Entry]
+CommittedFile = tuple[ArcVersion, str, TreeEntry]
 #: The journal's key of an addition: the log and the number in it.
 Number = tuple[str, int]
 _NOTHING: Mapping[str, OverlayEntry] = {}
@@ -228,7 +228,7 @@ class PendingFile:
 
 def is_gone(item: OverlayEntry | None) -> bool:
     """Return whether an item means that the name was removed."""
-    return isinstance(item, Entry) and not item.oid and not item.is_tree
+    return isinstance(item, TreeEntry) and not item.oid and not item.is_tree
 
 
 class PendingBodies(Protocol):
@@ -317,7 +317,7 @@ class Overlay:
             if name in items and not is_gone(items[name]):
                 return False
             items[name] = item
-            (self.makers.folder if isinstance(item, Entry) else self.makers.file)(place, path, ownership)
+            (self.makers.folder if isinstance(item, TreeEntry) else self.makers.file)(place, path, ownership)
         return True
 
     def confirmed(self, place: ArcVersion, path: str, pending: PendingFile, shown: Node | None = None) -> None:
@@ -334,7 +334,7 @@ class Overlay:
             self._sizes[pending.blob] = pending.size
             if pending.body is not None:
                 self._bodies[pending.blob] = pending.body
-            item = Entry(name, pending.blob, False) if shown is None else shown
+            item = TreeEntry(name, pending.blob, False) if shown is None else shown
             self._folders.setdefault(place, {}).setdefault(folder, {})[name] = item
 
     def shown(self, place: ArcVersion, path: str, node: Node) -> None:
@@ -353,7 +353,7 @@ class Overlay:
             if pending is None:  # a state with it is in force
                 self._remove(place, path)
             else:
-                self._folders[place][folder][name] = Entry(name, pending.blob, False)
+                self._folders[place][folder][name] = TreeEntry(name, pending.blob, False)
 
     def nodes(self, place: ArcVersion) -> tuple[bytes, ...]:
         """Return the data nodes added to an ARC that no state shows yet."""
@@ -368,7 +368,7 @@ class Overlay:
             self._remove(place, path)
             before = self._pending.get(place.domain, {}).get((place, path))
             if before is not None and not before.blob:  # git still has the file that was renamed before
-                self._folders.setdefault(place, {}).setdefault(folder, {})[name] = Entry(name, "", False)
+                self._folders.setdefault(place, {}).setdefault(folder, {})[name] = TreeEntry(name, "", False)
             self.makers.removed(place, path)
 
     def settled(self, place: ArcVersion, path: str, number: Number) -> None:
@@ -396,8 +396,8 @@ class Overlay:
             pending = self._pending.get(place.domain, {}).pop((place, old), None)
             if pending is not None:
                 self._pending[place.domain][place, new] = pending
-            if isinstance(item, Entry):
-                item = Entry(new_name, item.oid, False)
+            if isinstance(item, TreeEntry):
+                item = TreeEntry(new_name, item.oid, False)
             if item is not None:
                 self._folders.setdefault(place, {}).setdefault(new_folder, {})[new_name] = item
             self.makers.renamed(place, old, new)
@@ -407,7 +407,11 @@ class Overlay:
         with self._lock:
             item = self._item(place, path)
             inside = self._folders.get(place, {}).get(path, {})
-            if not isinstance(item, Entry) or not item.is_tree or any(not is_gone(entry) for entry in inside.values()):
+            if (
+                not isinstance(item, TreeEntry)
+                or not item.is_tree
+                or any(not is_gone(entry) for entry in inside.values())
+            ):
                 return False
             self._remove(place, path)
             self.makers.folder_removed(place, path)
@@ -474,7 +478,7 @@ class Overlay:
             committed = [
                 (key, pending.blob) for key, pending in self._pending.get(domain, {}).items() if pending.committed
             ]
-        return [(place, path, Entry(_split(path)[1], blob, False)) for (place, path), blob in committed]
+        return [(place, path, TreeEntry(_split(path)[1], blob, False)) for (place, path), blob in committed]
 
     def drop(self, files: Sequence[CommittedFile]) -> None:
         """Remove these files: a state with them is in force."""
@@ -498,7 +502,7 @@ class Overlay:
             with self._lock:
                 for path in bare[place]:
                     item = self._item(place, path)
-                    if isinstance(item, Entry) and item.is_tree:
+                    if isinstance(item, TreeEntry) and item.is_tree:
                         self._remove(place, path)
 
     def _bare(self, domain: str) -> Iterator[tuple[ArcVersion, list[str]]]:
@@ -506,7 +510,7 @@ class Overlay:
         for place, folders in self._folders.items():
             if place.domain == domain:
                 items = [(folder, name, item) for folder, names in folders.items() for name, item in names.items()]
-                if all(isinstance(item, Entry) and item.is_tree for _, _, item in items):
+                if all(isinstance(item, TreeEntry) and item.is_tree for _, _, item in items):
                     yield place, [f"{folder}/{name}" if folder else name for folder, name, _ in items]
 
     def _note_committed(self, domain: str) -> None:
@@ -518,13 +522,13 @@ class Overlay:
     def _keep_folders(self, place: ArcVersion, path: str) -> None:
         while path := path.rpartition("/")[0]:
             folder, name = _split(path)
-            self._folders.setdefault(place, {}).setdefault(folder, {}).setdefault(name, Entry(name, "", True))
+            self._folders.setdefault(place, {}).setdefault(folder, {}).setdefault(name, TreeEntry(name, "", True))
 
     def _drop_folders(self, place: ArcVersion, path: str) -> None:
         """Remove the folders above a file that git has."""
         while path := path.rpartition("/")[0]:
             item = self._item(place, path)
-            if isinstance(item, Entry) and item.is_tree:
+            if isinstance(item, TreeEntry) and item.is_tree:
                 self._remove(place, path)
 
     def _item(self, place: ArcVersion, path: str) -> OverlayEntry | None:

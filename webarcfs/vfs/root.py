@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import OWN, Part
+from webarcfs.archive.catalogue.record import OWN, CrawlPart
 from webarcfs.archive.index.conditions import from_name, open_quote
 from webarcfs.archive.model.arc_paths import LONGEST_NAME
 from webarcfs.archive.model.errors import NameTooLong, NotADirectory, NotFound, WebarcError
@@ -158,7 +158,7 @@ class RecordFolder(Folder):
 
     view: View
     record: str
-    parts: Mapping[str, Part]
+    parts: Mapping[str, CrawlPart]
 
     @property
     def old(self) -> bool:
@@ -391,7 +391,7 @@ ROOT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class FolderShape:
     """The content of a folder above the domains.
 
     `fixed` maps names to functions that return their nodes; a listing shows the names in `listed`, then the domains.
@@ -440,8 +440,8 @@ def _snapshot(view: View, name: str) -> Node:
 
 
 #: Folder → its content. Lookups also find names that are not listed: find, grep -r and tar do not walk history.
-SHAPE: Mapping[str, Shape] = {
-    "/": Shape(
+SHAPE: Mapping[str, FolderShape] = {
+    "/": FolderShape(
         {
             ".changes": lambda view: ChangesFile(view.changes),
             ".snapshots": lambda view: Table(view, "/.snapshots"),
@@ -452,7 +452,7 @@ SHAPE: Mapping[str, Shape] = {
         (".changes",),
         _current,
     ),
-    "/.snapshots": Shape({}, (), _snapshot),
+    "/.snapshots": FolderShape({}, (), _snapshot),
 }
 
 
@@ -489,11 +489,11 @@ class Table(Folder):
         try:
             return self.lookup(name)
         except WebarcError as error:
-            return Unreadable(number("unreadable", self.place, name), error)
+            return UnreadableFolder(number("unreadable", self.place, name), error)
 
 
 @dataclass(frozen=True)
-class Unreadable(Folder):
+class UnreadableFolder(Folder):
     """A folder that exists and cannot be read: it is listed, and every access raises the reason."""
 
     inode: int

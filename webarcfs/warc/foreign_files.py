@@ -50,14 +50,14 @@ class RecordForm(Protocol):
     def find(self, data: bytes) -> int:
         """Return where a record starts in `data`, behind the end of a line; -1 without one."""
 
-    def record(self, stream: ByteStream) -> Record | Broken | None:
+    def record(self, stream: ByteStream) -> ReadRecord | Broken | None:
         """Return the record that begins here, its head read; None for what is part of the format, and no record."""
 
     def follows(self, stream: ByteStream) -> bool:
         """Return whether a record ends here: another one or the end of the file follows."""
 
 
-class Record:
+class ReadRecord:
     """A record: its fields as WARC names them, in lower case, and its block, which is read as a file.
 
     A caller that relies on the block reads it to its end and calls `whole`.
@@ -120,7 +120,7 @@ class Broken:
     what: str
 
 
-def records(stream: ByteStream, form: RecordForm, complain: Complain) -> Iterator[Record]:
+def records(stream: ByteStream, form: RecordForm, complain: Complain) -> Iterator[ReadRecord]:
     """Yield the records of a file in order; `complain` receives each fault and its byte (after unpacking)."""
     broken = 0
     while stream.skip_blank():
@@ -130,7 +130,7 @@ def records(stream: ByteStream, form: RecordForm, complain: Complain) -> Iterato
         record = form.record(stream)
         if record is None:
             continue
-        if isinstance(record, Record):
+        if isinstance(record, ReadRecord):
             yield record
             if record.whole():
                 continue
@@ -156,7 +156,7 @@ class WarcForm:
         match = _START.search(data)
         return match.start() if match else -1
 
-    def record(self, stream: ByteStream) -> Record | Broken:
+    def record(self, stream: ByteStream) -> ReadRecord | Broken:
         """Return the record that begins here, its head read."""
         if not _VERSION.fullmatch(stream.readline(64)):
             return Broken("no WARC record")
@@ -180,7 +180,7 @@ class WarcForm:
             return Broken("a record without a length")
         if stream.rest is not None and int(length) > stream.rest:
             return Broken("a record that is cut off")
-        return Record(fields, int(length), stream, self)
+        return ReadRecord(fields, int(length), stream, self)
 
     def follows(self, stream: ByteStream) -> bool:
         """Return whether a record ends here."""
@@ -222,7 +222,7 @@ class ArcForm:
         """Return where a record starts in `data`, behind the end of a line; -1 without one."""
         return next((match.start() for match in _LINE.finditer(data) if _parsed(match[0])), -1)
 
-    def record(self, stream: ByteStream) -> Record | Broken | None:
+    def record(self, stream: ByteStream) -> ReadRecord | Broken | None:
         """Return the record that begins here, its line read; None for the description of the file."""
         text = stream.readline(_LONGEST_LINE)
         line = _parsed(text)
@@ -240,7 +240,7 @@ class ArcForm:
             "warc-ip-address": line.address,
             "content-type": line.type,
         }
-        return Record(fields, line.length, stream, self)
+        return ReadRecord(fields, line.length, stream, self)
 
     def follows(self, stream: ByteStream) -> bool:
         """Return whether a record ends here."""
@@ -325,7 +325,7 @@ def stream_of(file: IO[bytes], size: int | None = None) -> ByteStream:
     return ByteStream(TextMode(file, size) if _DOUBLED.match(start) else Packing(file, size))
 
 
-def records_of(stream: ByteStream, complain: Complain) -> Iterator[Record]:
+def records_of(stream: ByteStream, complain: Complain) -> Iterator[ReadRecord]:
     """Yield the records of a WARC or ARC file in order; `complain` receives each fault and its byte."""
     is_arc = is_arc_file(stream.peek(_SAMPLE))
     return records(stream, ArcForm() if is_arc else WarcForm(), complain)

@@ -30,7 +30,7 @@ _MOST_FIELDS = 1000
 _READ_AT_ONCE = 1 << 18
 
 
-class Block:
+class RecordBlock:
     """The part of a file with a record's body, read like a file. Valid until the file is read elsewhere."""
 
     def __init__(self, file: IO[bytes], size: int) -> None:
@@ -106,7 +106,7 @@ def _length(fields: dict[str, str], path: object) -> int:
 
 
 def _response(file: IO[bytes], fields: dict[str, str], offset: int, length: int) -> Response | None:
-    block = Block(file, length)
+    block = RecordBlock(file, length)
     raw = http_response.read_head(block)
     head = http_response.parse_head(raw)
     if head is None:

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from agent.catalogue import stepfolders
 from agent.crawl import crawl_log, job_orders, job_state
 from agent.crawl.job_folder import publication_of, step_of
-from agent.crawl.job_orders import Word
+from agent.crawl.job_orders import OrderWord
 from agent.crawl.job_state import JobState
 from agent.desk.theme import words
 from agent.desk.views import JobCard, OrderRow, ReportPage, ReportTable, RunningPage
@@ -33,7 +33,7 @@ from webarcfs.archive.model.errors import Busy, Damaged, NotFound, UsageError
 from webarcfs.archive.model.metadata import now, parse_compact_time, parse_time
 from webarcfs.archive.system import files
 from webarcfs.room.theme import language as languages
-from webarcfs.room.views import Link
+from webarcfs.room.views import PageLink
 
 # == order rows =======================================================================================================
 
@@ -44,7 +44,7 @@ def rows(archive: Archive, job: str, language: str) -> tuple[OrderRow, ...]:
     if folder.is_dir():
         with suppress(Damaged):
             known = job_state.load(folder)
-            return of_open(job_orders.told(folder), known.orders if known is not None else 0, language)
+            return of_open(job_orders.describe_orders(folder), known.orders if known is not None else 0, language)
     with suppress(Damaged, OSError):
         return of_report(files.read(archive.reports / job / "summary.json") or {}, language)
     return ()
@@ -67,7 +67,7 @@ def _told(summary: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 def _row(order: Mapping[str, Any], language: str, *, is_taken: bool = True) -> OrderRow:
     word, value = str(order.get("order", "")), str(order.get("value", ""))
-    until = _time(value) if word == job_orders.Word.DEADLINE else None
+    until = _time(value) if word == job_orders.OrderWord.DEADLINE else None
     return OrderRow(
         what=words.ORDERS.get(word, word),
         value=languages.moment(until, language) if until is not None else value,
@@ -90,10 +90,10 @@ def _time(text: str) -> datetime | None:
 #: Seconds that a page waits for a job to take an order.
 _SOON = 2.5
 _DONE = {
-    Word.PAUSE: words.msgid("It is paused."), Word.RESUME: words.msgid("It goes on."),
-    Word.STOP: words.msgid("It fetches nothing more, and publishes what there is."),
-    Word.DISCARD: words.msgid("It ends without publishing."), Word.DEADLINE: words.msgid("Its time is set."),
-    Word.EXCLUDE: words.msgid("The server is left out."),
+    OrderWord.PAUSE: words.msgid("It is paused."), OrderWord.RESUME: words.msgid("It goes on."),
+    OrderWord.STOP: words.msgid("It fetches nothing more, and publishes what there is."),
+    OrderWord.DISCARD: words.msgid("It ends without publishing."), OrderWord.DEADLINE: words.msgid("Its time is set."),
+    OrderWord.EXCLUDE: words.msgid("The server is left out."),
 }  # fmt: skip
 
 
@@ -104,10 +104,10 @@ def give(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     if visit.form.token.state != str(job_orders.last(folder)):
         late = words.msgid("Somebody gave this job an order meanwhile. Nothing was done; this is how it is now.")
         raise Busy(visit.desk.said(late, visit.language))
-    if word == Word.DISCARD and visit.form.one("sure") != "yes":
+    if word == OrderWord.DISCARD and visit.form.one("sure") != "yes":
         sure = words.msgid("What a discarded job fetched is lost. Tick that you want this.")
         raise UsageError(visit.desk.said(sure, visit.language))
-    values = (visit.form.one(word),) if word in (Word.DEADLINE, Word.EXCLUDE) else ()
+    values = (visit.form.one(word),) if word in (OrderWord.DEADLINE, OrderWord.EXCLUDE) else ()
     is_run = ordering.state_of(folder).runs
     order = ordering.give(folder, word, values, visit.acting.name, visit.form.one("reason"))
     if not is_run and agent_status.running(visit.desk.archive) is None:
@@ -156,7 +156,7 @@ def cards(visit: DeskVisit) -> Iterator[JobCard]:
 def card(visit: DeskVisit, job: JobState) -> JobCard:
     """Return an open job as pages show it."""
     publication = job.publication or publication_of(job.job)
-    given = job_orders.told(visit.desk.archive.jobs / job.job)
+    given = job_orders.describe_orders(visit.desk.archive.jobs / job.job)
     begun = _begun(job.job)
     when = f", {languages.moment(begun, visit.language)}" if begun is not None else ""
     return JobCard(
@@ -229,7 +229,7 @@ def steps(archive: Archive) -> Iterator[tuple[str, str, str, str]]:
         )
 
 
-def told(archive: Archive, jobs: tuple[JobState, ...]) -> dict[str, Any]:
+def describe_jobs(archive: Archive, jobs: tuple[JobState, ...]) -> dict[str, Any]:
     """Return the figures of the open jobs, for the events that a page follows."""
     return {
         "agent": agent_status.running(archive) is not None,
@@ -255,12 +255,12 @@ def asked(archive: Archive) -> dict[str, str]:
     return {record: " ".join(names) for record, names in steps_by_record.items()}
 
 
-def _finished(visit: DeskVisit) -> Iterator[Link]:
+def _finished(visit: DeskVisit) -> Iterator[PageLink]:
     past = visit.desk.history()
     for name in sorted(past.last.values(), reverse=True)[:_FINISHED]:
         begun = _begun(name)
         when = f", {languages.moment(begun, visit.language)}" if begun is not None else ""
-        yield Link(f"/report/{quote(name, safe='')}", f"{publication_of(name)}{when}")
+        yield PageLink(f"/report/{quote(name, safe='')}", f"{publication_of(name)}{when}")
 
 
 # -- the report of a job -----------------------------------------------------------------------------------------------

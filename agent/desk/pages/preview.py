@@ -19,12 +19,12 @@ from agent.desk.theme import words
 from agent.desk.views import PreviewNote, PreviewPage
 from agent.desk.visit import NO_STORE, Desk, DeskVisit
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import State
-from webarcfs.archive.catalogue.workflow import Right, Step
+from webarcfs.archive.catalogue.record import RecordState
+from webarcfs.archive.catalogue.workflow import Right, WorkflowStep
 from webarcfs.archive.model.errors import NotFound, UsageError
 from webarcfs.room.pages import archived, frame, lists
 from webarcfs.room.replay.replay_url import Modifier, Refused, Replay, TimeGate, parse
-from webarcfs.room.views import ErrorPage, FramePage, Link, MissingPage
+from webarcfs.room.views import ErrorPage, FramePage, MissingPage, PageLink
 from webarcfs.room.visit import Origins, Visit
 
 
@@ -127,7 +127,7 @@ def _framed(preview: _Preview, view: FramePage) -> PreviewPage:
     """Return the frame of a page, whose links stay in the preview."""
     visit = preview.visit
 
-    def within(link: Link | None) -> Link | None:
+    def within(link: PageLink | None) -> PageLink | None:
         return None if link is None else replace(link, href=preview.prefix + link.href)
 
     with snapshots.open_tables(visit) as tables:
@@ -135,11 +135,18 @@ def _framed(preview: _Preview, view: FramePage) -> PreviewPage:
     if row is None:
         raise NotFound(f"there is no snapshot {preview.record}")
     line = snapshots.line(visit, row)
-    release = line.next if line.next is not None and line.next.action.endswith(f"/{Step.RELEASE}") else None
+    release = line.next if line.next is not None and line.next.action.endswith(f"/{WorkflowStep.RELEASE}") else None
     shown_frame = replace(
-        view, previous=within(view.previous), following=within(view.following), first=within(view.first),
-        last=within(view.last), calendar="", differences="", search="", is_unreleased=row.state is not State.RELEASED,
-    )  # fmt: skip
+        view,
+        previous=within(view.previous),
+        following=within(view.following),
+        first=within(view.first),
+        last=within(view.last),
+        calendar="",
+        differences="",
+        search="",
+        is_unreleased=row.state is not RecordState.RELEASED,
+    )
     withhold = f"/access?{urlencode({'url': view.url})}" if visit.may(Right.WITHDRAW) else ""
     return PreviewPage(
         frame=shown_frame, record=preview.record, name=line.name, state=line.state, release=release, withhold=withhold,

@@ -12,7 +12,7 @@ from agent.desk.visit import DeskVisit
 from agent.operations import registers
 from webarcfs.archive.catalogue import formats
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.formats import Format, Type
+from webarcfs.archive.catalogue.formats import Format, MediaType
 from webarcfs.archive.model.errors import SettingsError, UsageError
 
 #: Rows of the table of formats.
@@ -26,7 +26,7 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     text = desk.look_up(visit.language)
     fault = ""
     known: dict[str, Format] = {}
-    types: dict[str, Type] = {}
+    types: dict[str, MediaType] = {}
     try:
         known, types = formats.load(archive), formats.types(archive)
     except SettingsError as error:
@@ -43,7 +43,7 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     )
     chosen = visit.form.one("what") if visit.is_typed else visit.parameter("what")
     own = known.get(chosen, Format())
-    kind = types.get(chosen, Type())
+    kind = types.get(chosen, MediaType())
     of_format = (
         FormField(name="what", label=text(words.msgid("Extension")),
                   value=visit.typed("what", "" if "/" in chosen else chosen)),

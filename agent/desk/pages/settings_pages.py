@@ -28,11 +28,11 @@ from agent.desk import forms
 from agent.desk.pages import fields, jobs, snapshots
 from agent.desk.theme import words
 from agent.desk.views import (
+    DeskPublicationPage,
     FieldSet,
     FormField,
     OptionsPage,
     PublicationLine,
-    PublicationPage,
     PublicationsPage,
     TrialPage,
 )
@@ -229,8 +229,8 @@ def listed(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Show the list."""
     desk = visit.desk
     settings, faults = desk.settings_and_faults()
-    words = visit.parameter("q").casefold()
-    publications = [publication for publication in settings.publications if words in _text_of(publication)]
+    query = visit.parameter("q").casefold()
+    publications = [publication for publication in settings.publications if query in _text_of(publication)]
     pages, part = pages_of(visit, len(publications), forms.ROWS)
     shown = publications[part]
     with snapshots.open_tables(visit) as tables:
@@ -299,7 +299,7 @@ def _state_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _view(visit: DeskVisit, name: str, own: Mapping[str, Any], trial: TrialPage | None) -> PublicationPage:
+def _view(visit: DeskVisit, name: str, own: Mapping[str, Any], trial: TrialPage | None) -> DeskPublicationPage:
     desk = visit.desk
     settings = desk.settings()
     held = next(
@@ -314,7 +314,7 @@ def _view(visit: DeskVisit, name: str, own: Mapping[str, Any], trial: TrialPage 
     if name and not is_own and visit.may(Right.PUBLICATIONS):
         copy = settings_files.text_of({"publication": [own]})
     card = [job_card for job_card in jobs.cards(visit) if job_card.publication == name]
-    return PublicationPage(
+    return DeskPublicationPage(
         name=name,
         description=held.description if name else "",
         sets=tuple(_sets(visit, name, held, own, is_open=is_open)),

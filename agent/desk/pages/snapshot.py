@@ -50,7 +50,7 @@ from webarcfs.archive.catalogue.record import (
     Field,
     FieldNumber,
     Record,
-    State,
+    RecordState,
 )
 from webarcfs.archive.catalogue.workflow import (
     ABOUT,
@@ -60,8 +60,8 @@ from webarcfs.archive.catalogue.workflow import (
     Decision,
     Progress,
     Right,
-    Step,
     Way,
+    WorkflowStep,
     judged,
     progress_of,
 )
@@ -71,7 +71,7 @@ from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.system.files import size_of
 from webarcfs.room.answering import StreamedAnswer
 from webarcfs.room.pages import lists
-from webarcfs.room.views import Link, Slice
+from webarcfs.room.views import PageLink, Slice
 
 # == attachments ======================================================================================================
 
@@ -150,10 +150,10 @@ _LINES, _LONGEST = 500, 2_000
 _ENDINGS = (".log", ".log.gz", ".json", ".txt", ".csv", ".tsv")
 
 
-def of_record(archive: Archive, record: Record) -> Iterator[Link]:
+def of_record(archive: Archive, record: Record) -> Iterator[PageLink]:
     """Yield the logs of a snapshot."""
     for name, _ in _files(archive, record):
-        yield Link(f"/snapshot/{quote(record.id, safe='')}/log/{quote(name, safe='/')}", name)
+        yield PageLink(f"/snapshot/{quote(record.id, safe='')}/log/{quote(name, safe='/')}", name)
 
 
 def _files(archive: Archive, record: Record) -> Iterator[tuple[str, Path]]:
@@ -188,7 +188,7 @@ def show_log(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     shown, is_more = _piece(path, first)
     view = LogPage(
         title=path_params["log"],
-        back=Link(f"/snapshot/{quote(record.id, safe='')}", words.msgid("Back to the snapshot")),
+        back=PageLink(f"/snapshot/{quote(record.id, safe='')}", words.msgid("Back to the snapshot")),
         text="\n".join(shown),
         first=first,
         previous=visit.with_parameters(line=max(first - _LINES, 1)) if first > 1 else "",
@@ -238,7 +238,7 @@ def show(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         line=line,
         access=_access(record),
         way=tuple((words.EVENTS[TABLE[step].event], step in at.done or _is_past(step, record), step in way.set_up
-                   or step is Step.COUNT) for step in ORDER),
+                   or step is WorkflowStep.COUNT) for step in ORDER),
         buttons=tuple(_buttons(visit, record, at, way, line)),
         shared=_shared(visit, record),
         preview=preview,
@@ -259,7 +259,7 @@ def show(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         events=tuple(EventRow(words.EVENTS.get(event.what, event.what), event.at, event.by, event.text)
                      for event in reversed(record.events)),
         orders=jobs.rows(archive, record.job_name, visit.language),
-        exports=tuple(Link(f"{line.href}.{kind}", kind.upper()) for kind in ("xml", "json", "dc")),
+        exports=tuple(PageLink(f"{line.href}.{kind}", kind.upper()) for kind in ("xml", "json", "dc")),
         report=report_href(archive, record.job_name),
         measure=_measure(visit) if visit.may(Right.PROCESS) and record.parts else (),
         command=f"webarc-agent start --archive {archive.root}",
@@ -279,14 +279,14 @@ def _handover(visit: DeskVisit, record: Record) -> str:
     return f"webarc export --archive {visit.desk.archive.root} --record {record.id} --format bagit OUT"
 
 
-def _is_past(step: Step, record: Record) -> bool:
+def _is_past(step: WorkflowStep, record: Record) -> bool:
     places = list(ORDER.values())
     return record.state in places and places.index(record.state) >= places.index(ORDER[step])
 
 
 def _access(record: Record) -> str:
     """Return who may see it now (a msgid)."""
-    if record.state is State.RELEASED:
+    if record.state is RecordState.RELEASED:
         return words.msgid("Readers see it, after its closure") if record.closed_for else words.msgid("Readers see it")
     return words.msgid("Readers do not see it")
 
@@ -303,18 +303,25 @@ def _buttons(visit: DeskVisit, record: Record, at: Progress, way: Way, line: Sna
     if line.next is not None:
         yield line.next
     wanted = (
-        *RUNS, Step.RELEASE, Step.REJECT, Step.REOPEN, Step.WITHDRAW, Step.DISCARD, Step.RESTORE, Step.CANCEL,
-    )  # fmt: skip
+        *RUNS,
+        WorkflowStep.RELEASE,
+        WorkflowStep.REJECT,
+        WorkflowStep.REOPEN,
+        WorkflowStep.WITHDRAW,
+        WorkflowStep.DISCARD,
+        WorkflowStep.RESTORE,
+        WorkflowStep.CANCEL,
+    )
     for step in wanted:
         if line.next is not None and line.next.text == words.STEPS[step]:
             continue
         for again in (False, True) if step in ORDER else (False,):
             verdict = judged(step, at, way, visit.rights, person=visit.person.name, reason="some", again=again)
             is_way = step not in ORDER or step in way.set_up or again
-            is_backup = step is not Step.BACKUP or way.backs_up
+            is_backup = step is not WorkflowStep.BACKUP or way.backs_up
             if verdict.is_allowed and is_way and is_backup and not _is_asked(visit, record, step):
                 button = snapshots.button_of(record.id, record.state, step, again=again)
-                needs = step is Step.RELEASE and not at.passed
+                needs = step is WorkflowStep.RELEASE and not at.passed
                 yield Button(
                     text=button.text, action=button.action, state=button.state, more=button.more,
                     asks_reason=button.asks_reason or needs, is_final=button.is_final, is_main=needs,
@@ -322,14 +329,14 @@ def _buttons(visit: DeskVisit, record: Record, at: Progress, way: Way, line: Sna
                 break
 
 
-def _is_asked(visit: DeskVisit, record: Record, step: Step) -> bool:
+def _is_asked(visit: DeskVisit, record: Record, step: WorkflowStep) -> bool:
     return (visit.desk.archive.jobs / step_folder(record.id, step)).is_dir()
 
 
 def _shared(visit: DeskVisit, record: Record) -> tuple[int, int] | None:
     """Return how many documents the snapshot shares with others, and how many are its own; None: not counted."""
     documents = record.text(FieldNumber.FILES)
-    if record.state is not State.RELEASED or not documents.isdecimal() or int(documents) > _MOST_COUNTED:
+    if record.state is not RecordState.RELEASED or not documents.isdecimal() or int(documents) > _MOST_COUNTED:
         return None
     if not visit.may(Right.WITHDRAW):
         return None
@@ -349,9 +356,9 @@ def _shared(visit: DeskVisit, record: Record) -> tuple[int, int] | None:
     return visit.desk.kept(("shared", record.id, services.gate.state), counted)
 
 
-def _starts(record: Record) -> Iterator[Link]:
+def _starts(record: Record) -> Iterator[PageLink]:
     for tag in {part.tag.domain: part.tag for part in record.parts}.values():
-        yield Link(f"{snapshots.href_of(record.id)}/preview?{urlencode({'domain': tag.domain})}", tag.domain)
+        yield PageLink(f"{snapshots.href_of(record.id)}/preview?{urlencode({'domain': tag.domain})}", tag.domain)
 
 
 def _why(visit: DeskVisit, record: Record) -> Iterator[str]:
@@ -440,9 +447,9 @@ def _decision(decision: Decision, done: str) -> object:
     return decided
 
 
-def _expected(visit: DeskVisit) -> State | None:
+def _expected(visit: DeskVisit) -> RecordState | None:
     state = visit.form.token.state
-    return State(state) if state in set(State) else None
+    return RecordState(state) if state in set(RecordState) else None
 
 
 release = _decision(Decision.RELEASE, words.msgid("It is released; readers see it."))
@@ -468,7 +475,7 @@ def step(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     expected = _expected(visit)
     if expected is not None and record.state is not expected:
         raise UsageError(f"{record.id} is {record.state} by now; nothing was done")
-    records.ask(visit.desk.archive, record.id, Step(word), visit.acting, again=visit.form.one("again") == "yes")
+    records.ask(visit.desk.archive, record.id, WorkflowStep(word), visit.acting, again=visit.form.one("again") == "yes")
     if agent_status.running(visit.desk.archive) is not None:
         return visit.led(snapshots.href_of(record.id), words.msgid("It was asked for; the agent does it."))
     return visit.led(snapshots.href_of(record.id), words.msgid("It was asked for, and waits for an agent."))

@@ -28,16 +28,25 @@ from agent.desk.visit import NO_STORE, DeskVisit
 from agent.operations import records
 from agent.service import agent_status
 from agent.steps import running
-from webarcfs.archive.catalogue.catalogue import Catalogue, CatalogueDatabase, Chosen, RecordRow, opened
-from webarcfs.archive.catalogue.record import BY_NAME, FIELDS, Kind, Occasion, State
-from webarcfs.archive.catalogue.workflow import RUNS, TABLE, Decision, Step, Way, judged, may_edit, next_of_person
+from webarcfs.archive.catalogue.catalogue import Catalogue, CatalogueDatabase, RecordRow, RecordSelection, opened
+from webarcfs.archive.catalogue.record import BY_NAME, FIELDS, FieldPurpose, Occasion, RecordState
+from webarcfs.archive.catalogue.workflow import (
+    RUNS,
+    TABLE,
+    Decision,
+    Way,
+    WorkflowStep,
+    judged,
+    may_edit,
+    next_of_person,
+)
 from webarcfs.archive.config.settings import Settings
 from webarcfs.archive.model.errors import Damaged, NotFound, UsageError, WebarcError
 from webarcfs.archive.model.metadata import format_time, now, parse_time
 from webarcfs.room.pages import records as room_records
 from webarcfs.room.pages.lists import page_in, pages_of
 from webarcfs.room.theme import language as languages
-from webarcfs.room.views import Link, Pages
+from webarcfs.room.views import PageLink, Pages
 
 # == lines ============================================================================================================
 
@@ -137,43 +146,52 @@ def _next(visit: DeskVisit, row: RecordRow, *, is_locked: bool) -> tuple[Button 
     step = next_of_person(row.progress, way)
     if step is None:
         return None, words.msgid("is being fetched") if row.progress.is_fetching else ""
-    if step is Step.BACKUP:
+    if step is WorkflowStep.BACKUP:
         return None, ""
     if _is_asked(visit, row.id, step):
         return None, words.msgid("was asked for")
     return _judged(visit, row, step, way)
 
 
-def _is_asked(visit: DeskVisit, record_id: str, step: Step) -> bool:
+def _is_asked(visit: DeskVisit, record_id: str, step: WorkflowStep) -> bool:
     """Return whether a step was asked for, and is to come: one that failed may be asked for again."""
     folder = step_folder(record_id, step)
     archive = visit.desk.archive
     return (archive.jobs / folder).is_dir() and stepfolders.failure(archive, folder) is None
 
 
-def _judged(visit: DeskVisit, row: RecordRow, step: Step, way: Way) -> tuple[Button | None, str]:
+def _judged(visit: DeskVisit, row: RecordRow, step: WorkflowStep, way: Way) -> tuple[Button | None, str]:
     if not visit.may(TABLE[step].right):
         return None, words.msgid("waits for somebody with the right to go on")
-    if step is Step.CHECK and row.progress.looks_wanted:
+    if step is WorkflowStep.CHECK and row.progress.looks_wanted:
         return None, words.msgid("waits for a look at its reference pages")
     verdict = judged(step, row.progress, way, visit.rights, person=visit.person.name)
     if not verdict.is_allowed:
         wants = words.msgid("a check found something: its page has what to do")
-        return None, wants if step is Step.RELEASE else ""
+        return None, wants if step is WorkflowStep.RELEASE else ""
     return button_of(row.id, row.state, step, is_main=True), ""
 
 
-def button_of(record_id: str, state: State, step: Step, *, is_main: bool = False, again: bool = False) -> Button:
+def button_of(
+    record_id: str, state: RecordState, step: WorkflowStep, *, is_main: bool = False, again: bool = False
+) -> Button:
     """Return the button of a step of a snapshot in a state."""
     rule = TABLE[step]
-    is_run = step in (Step.CAPTURE, Step.COUNT, Step.CONVERT, Step.INDEX, Step.CHECK, Step.BACKUP)
+    is_run = step in (
+        WorkflowStep.CAPTURE,
+        WorkflowStep.COUNT,
+        WorkflowStep.CONVERT,
+        WorkflowStep.INDEX,
+        WorkflowStep.CHECK,
+        WorkflowStep.BACKUP,
+    )
     return Button(
         text=words.STEPS[step],
         action=f"{href_of(record_id)}/{'step' if is_run else step}",
         state=str(state),
         is_main=is_main,
         asks_reason=rule.needs_reason,
-        is_final=step is Step.CANCEL,
+        is_final=step is WorkflowStep.CANCEL,
         more=(("step", str(step)), *((("again", "yes"),) if again else ())) if is_run else (),
     )
 
@@ -245,7 +263,7 @@ def start(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         shift=form.one("shift") == "yes",
         changes={name: form.one(name) for name in _FIELDS if form.one(name)},
     )
-    records.ask(visit.desk.archive, record.id, Step.CAPTURE, visit.acting)
+    records.ask(visit.desk.archive, record.id, WorkflowStep.CAPTURE, visit.acting)
     message = words.msgid("It was entered; the agent fetches it.")
     if agent_status.running(visit.desk.archive) is None:
         message = words.msgid("It was entered, and waits for an agent.")
@@ -266,7 +284,7 @@ def compare(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     with open_tables(visit) as tables:
         row = tables.row(second)
         year = visit.parameter("year")
-        chosen = Chosen(publication="" if row is None else row.publication, year=year)
+        chosen = RecordSelection(publication="" if row is None else row.publication, year=year)
         total = 0 if row is None else tables.count_of(chosen)
         pages, part = pages_of(visit, total, forms.ROWS, name="others", place=_NAVIGATION)
         known = [] if row is None else tables.listed(chosen, offset=part.start, limit=forms.ROWS)
@@ -282,7 +300,7 @@ def choose(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         if row is None:
             raise NotFound(f"there is no snapshot {other}")
         if not one:
-            same = tables.listed(Chosen(publication=row.publication), limit=forms.ROWS)
+            same = tables.listed(RecordSelection(publication=row.publication), limit=forms.ROWS)
             one = row.before or next(
                 (record_row.id for record_row in same if record_row.id != other and record_row.has_parts), other
             )
@@ -322,7 +340,7 @@ def _view(visit: DeskVisit, query: str, ticked: frozenset[int]) -> SnapshotsPage
         last_page = max(-(-total // forms.ROWS), 1)
         page = min(page_in(path_params.get("page", "")), last_page)
         rows = tables.listed(chosen, offset=(page - 1) * forms.ROWS, limit=forms.ROWS, oldest=oldest)
-        newest = tables.listed(Chosen(), limit=1)
+        newest = tables.listed(RecordSelection(), limit=1)
     kept = {name: value for name, value in path_params.items() if name in (*_FILTERS, "order") and value}
     first = (page - 1) * forms.ROWS
     pages = Pages(
@@ -339,8 +357,8 @@ def _view(visit: DeskVisit, query: str, ticked: frozenset[int]) -> SnapshotsPage
         has_filters=any(name in kept for name in _FILTERS),
         quick=_quick(path_params),
         orders=(
-            Link(_href({**kept, "order": ""}, ticked), words.msgid("newest first"), not oldest),
-            Link(_href({**kept, "order": "oldest"}, ticked), words.msgid("oldest first"), oldest),
+            PageLink(_href({**kept, "order": ""}, ticked), words.msgid("newest first"), not oldest),
+            PageLink(_href({**kept, "order": "oldest"}, ticked), words.msgid("oldest first"), oldest),
         ),
         ticked=forms.written(ticked),
         ticked_total=len(ticked),
@@ -351,11 +369,11 @@ def _view(visit: DeskVisit, query: str, ticked: frozenset[int]) -> SnapshotsPage
     )
 
 
-def _chosen(path_params: Mapping[str, str]) -> Chosen:
+def _chosen(path_params: Mapping[str, str]) -> RecordSelection:
     flags = {"yes": True, "no": False}
-    return Chosen(
+    return RecordSelection(
         publication=path_params.get("publication", ""),
-        state=path_params.get("state", "") if path_params.get("state", "") in set(State) else "",
+        state=path_params.get("state", "") if path_params.get("state", "") in set(RecordState) else "",
         words=path_params.get("q", "")[:200],
         year=path_params.get("year", ""),
         waits=path_params.get("waits") == "yes",
@@ -372,7 +390,7 @@ def _href(kept: Mapping[str, str], ticked: frozenset[int], *, page: int = 0, tic
     return f"{PATH}?{urlencode(path_params)}" if path_params else PATH
 
 
-def _quick(path_params: Mapping[str, str]) -> tuple[Link, ...]:
+def _quick(path_params: Mapping[str, str]) -> tuple[PageLink, ...]:
     """Return the choices that people want most, as links."""
     wanted: tuple[tuple[str, dict[str, str]], ...] = (
         (words.msgid("All"), {}),
@@ -382,7 +400,7 @@ def _quick(path_params: Mapping[str, str]) -> tuple[Link, ...]:
         (words.msgid("Released"), {"state": "released"}),
     )
     now = {name: path_params[name] for name in _FILTERS if path_params.get(name)}
-    return tuple(Link(_href(filters, frozenset()), text, filters == now) for text, filters in wanted)
+    return tuple(PageLink(_href(filters, frozenset()), text, filters == now) for text, filters in wanted)
 
 
 def _filters(visit: DeskVisit, path_params: Mapping[str, str]) -> list[FormField]:
@@ -498,7 +516,7 @@ def to_several(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 def _common_fields(visit: DeskVisit) -> tuple[FormField, ...]:
     """Return the fields that the person may change in any snapshot."""
     wanted = [field for field in FIELDS if not field.repeats and may_edit(field, visit.person.role, is_fetched=True)]
-    first = [field for field in wanted if field.kind is Kind.AVA]
+    first = [field for field in wanted if field.kind is FieldPurpose.AVA]
     return tuple(
         fields.of_field(visit, field, visit.typed(field.name, ""))
         for field in (*first, *(w for w in wanted if w not in first))

@@ -30,8 +30,8 @@ from agent.service import agent_status
 from agent.service.agent_status import disagreeing
 from webarcfs.access import access_rules
 from webarcfs.archive.catalogue import people
-from webarcfs.archive.catalogue.catalogue import Catalogue, Chosen, RecordRow
-from webarcfs.archive.catalogue.record import State
+from webarcfs.archive.catalogue.catalogue import Catalogue, RecordRow, RecordSelection
+from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.model.errors import Damaged, NotFound, SettingsError
 from webarcfs.archive.model.metadata import now, parse_time
 from webarcfs.archive.system import files
@@ -43,7 +43,7 @@ from webarcfs.room.pages import about
 #: Free space below which a disk is told of: bytes, and share of the whole.
 _LITTLE, _SHARE = 2 << 30, 0.05
 #: Snapshots that wait for a release, and those of them that passed.
-_WAITING = Chosen(waits=True), Chosen(waits=True, complete=True, passed=True)
+_WAITING = RecordSelection(waits=True), RecordSelection(waits=True, complete=True, passed=True)
 #: Days after which a backup is overdue.
 _BACKUP_DAYS = 7
 
@@ -66,9 +66,9 @@ def find_waiting(visit: DeskVisit, most: int = forms.TODAY_ROWS) -> Found:
     with open_tables(visit) as tables:
         waiting = tables.listed(_WAITING[0], limit=most)
         total, passed = desk.kept(("waiting", tables.commit), lambda: tuple(map(tables.count_of, _WAITING)))
-        troubled = tables.listed(Chosen(state=State.RELEASED, complete=False, since=since), limit=most)
-        troubled += tables.listed(Chosen(state=State.EMPTY, since=since), limit=most)
-        newest = tables.listed(Chosen(), limit=1)
+        troubled = tables.listed(RecordSelection(state=RecordState.RELEASED, complete=False, since=since), limit=most)
+        troubled += tables.listed(RecordSelection(state=RecordState.EMPTY, since=since), limit=most)
+        newest = tables.listed(RecordSelection(), limit=1)
     troubled = sorted(troubled, key=lambda row: row.date, reverse=True)[:most]
     return Found(waiting, total, passed, troubled, newest[0] if newest else None)
 
@@ -148,7 +148,7 @@ _EMPTY = words.msgid("It got nothing: %(what)s")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class OpenTask:
     """Something that wants a person. `mark` tells it apart, as long as it lasts; `text` is a msgid with `what`.
 
     `command` is what helps.
@@ -176,7 +176,7 @@ def change(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     if visit.form.one("word") == "end":
         people.set_feed(archive, key, "")
         return visit.led("/feed", words.msgid("The address was taken back; it opens nothing any more."))
-    secret, kept = login.made()
+    secret, kept = login.make_secret()
     people.set_feed(archive, key, kept)
     return visit.page(FeedPage(True, f"{visit.base}/feed/{secret}.atom?lang={visit.language}"))
 
@@ -201,23 +201,23 @@ def read(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     return Response(about.written(feed), headers=dict(NO_STORE), media_type=about.KIND)
 
 
-def _entries(visit: DeskVisit) -> Iterator[Entry]:
+def _entries(visit: DeskVisit) -> Iterator[OpenTask]:
     overview = find_waiting(visit, forms.ROWS)
     for text, rows in ((_WAITS, overview.waiting), ("", overview.troubled)):
         for row in rows:
-            why = text or (_EMPTY if row.state is State.EMPTY else _INCOMPLETE)
+            why = text or (_EMPTY if row.state is RecordState.EMPTY else _INCOMPLETE)
             since = _changed(visit, row)
             mark = f"{row.id}/{'waits' if text else row.state}/{int(since.timestamp())}"
-            yield Entry(mark, why, snapshots.name_of(row, visit.language), snapshots.href_of(row.id), since)
+            yield OpenTask(mark, why, snapshots.name_of(row, visit.language), snapshots.href_of(row.id), since)
     for job in visit.desk.history().open:
         if job.held == Hold.DEADLINE:
             with suppress(Damaged):
-                yield Entry(f"{job.job}/{job.orders}", _HELD, job.publication, "/running", parse_time(job.updated))
+                yield OpenTask(f"{job.job}/{job.orders}", _HELD, job.publication, "/running", parse_time(job.updated))
     amiss = {f"{attention.text} {attention.what}": attention for attention in attentions(visit)}
     for key, since in visit.desk.since(tuple(amiss), now()).items():
         attention = amiss[key]
         mark = f"{hashlib.sha256(key.encode()).hexdigest()[:16]}/{since:%Y-%m-%d}"
-        yield Entry(mark, attention.text, attention.what, attention.href or "/", since, attention.command)
+        yield OpenTask(mark, attention.text, attention.what, attention.href or "/", since, attention.command)
 
 
 def _changed(visit: DeskVisit, row: RecordRow) -> datetime:

@@ -273,7 +273,7 @@ Handler = Callable[[DeskVisit, Mapping[str, str]], Response]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
+class DeskRoute:
     """A path, as an expression over the decoded path, with the handlers of GET and POST; None: there is none.
 
     `looks` and `acts` are the rights of GET and POST; None: every person of the archive. `again` shows the page of a
@@ -299,12 +299,12 @@ class Route:
         return self.action or path.removesuffix(self.suffix)
 
 
-def route(name: str, pattern: str, example: str, **more: object) -> Route:
+def route(name: str, pattern: str, example: str, **more: object) -> DeskRoute:
     """Return a route."""
-    return Route(name=name, pattern=re.compile(pattern, re.DOTALL), example=example, **more)  # type: ignore[arg-type] # as Route has them
+    return DeskRoute(name=name, pattern=re.compile(pattern, re.DOTALL), example=example, **more)  # type: ignore[arg-type] # as Route has them
 
 
-def found(routes: tuple[Route, ...], path: str) -> tuple[Route, dict[str, str]] | None:
+def find_route(routes: tuple[DeskRoute, ...], path: str) -> tuple[DeskRoute, dict[str, str]] | None:
     """Return the first route that fits a path, and what the path says."""
     for route in routes:
         if match := route.pattern.fullmatch(path):
@@ -319,13 +319,13 @@ _RECORD = r"/snapshot/(?P<record>[^/]+)"
 _EXAMPLE = "/snapshot/20260101T000000-p"
 
 
-def _of_snapshot(name: str, word: str, post: object, right: Right) -> Route:
+def _of_snapshot(name: str, word: str, post: object, right: Right) -> DeskRoute:
     """Return the route of a form on the page of a snapshot."""
     return route(name, f"{_RECORD}/{word}", f"{_EXAMPLE}/{word}", post=post, acts=right, again=snapshot.show)
 
 
 #: The first that fits answers.
-ROUTES: Final[tuple[Route, ...]] = (
+ROUTES: Final[tuple[DeskRoute, ...]] = (
     route("today", r"/", "/", get=today.today),
     route("snapshots as a table", r"/snapshots\.csv", "/snapshots.csv", get=snapshots.as_csv),
     route("snapshots", r"/snapshots", "/snapshots", get=snapshots.listed),
@@ -451,7 +451,7 @@ class DeskApp:
         form = _form(request) if is_post else Form()
         if path == "/login":
             return self._login(request, form)
-        known = found(ROUTES, path)
+        known = find_route(ROUTES, path)
         if known is None:
             raise NotFound("there is no such page")
         route, path_params = known
@@ -467,7 +467,7 @@ class DeskApp:
             self.desk.set_cookie(response, cookie)
         return response
 
-    def _by_secret(self, request: Request, route: Route, path_params: Mapping[str, str]) -> Response | None:
+    def _by_secret(self, request: Request, route: DeskRoute, path_params: Mapping[str, str]) -> Response | None:
         """Return what a secret in the path opens, without a session; None for any other."""
         secret = path_params.get("feed", "")
         if secret:
@@ -480,12 +480,12 @@ class DeskApp:
             return None if once is None else self._looked(route, path_params, once)
         return preview.embedded(request, self.desk, path_params["token"]) if "token" in path_params else None
 
-    def _looked(self, route: Route, path_params: Mapping[str, str], visit: DeskVisit) -> Response:
+    def _looked(self, route: DeskRoute, path_params: Mapping[str, str], visit: DeskVisit) -> Response:
         if route.get is None:
             return self._message(visit.request, HTTPStatus.METHOD_NOT_ALLOWED, msgid("This cannot be asked here"))
         return self._refused(route.looks, visit) or route.get(visit, path_params)
 
-    def _acted(self, route: Route, path_params: Mapping[str, str], visit: DeskVisit) -> Response:
+    def _acted(self, route: DeskRoute, path_params: Mapping[str, str], visit: DeskVisit) -> Response:
         if route.post is None:
             return self._message(visit.request, HTTPStatus.METHOD_NOT_ALLOWED, msgid("This cannot be asked here"))
         refused = self._refused(route.acts, visit)
@@ -515,7 +515,7 @@ class DeskApp:
 
     def _again(
         self,
-        route: Route,
+        route: DeskRoute,
         path_params: Mapping[str, str],
         visit: DeskVisit,
         problem: Problem | None,
@@ -560,12 +560,12 @@ class DeskApp:
     @staticmethod
     def takes_file(path: str) -> bool:
         """Return whether a form that is sent to a path has a file."""
-        known = found(ROUTES, path)
+        known = find_route(ROUTES, path)
         return known is not None and known[0].takes_file
 
     def may_send_file(self, request: Request) -> bool:
         """Return whether a person asks who may act on a path."""
-        known = found(ROUTES, request.scope["path"])
+        known = find_route(ROUTES, request.scope["path"])
         with suppress(WebarcError, OSError):
             who = self._who(request)
             return who is not None and known is not None and (known[0].acts is None or who[1].may(known[0].acts))
@@ -610,7 +610,7 @@ class DeskApp:
         self, request: Request, session: Session, person: Person, back: str, kept: list[tuple[str, str]]
     ) -> Response:
         """Lead to where the login was asked for; a form that was sent then is shown again, as it was typed."""
-        known = found(ROUTES, urlsplit(back).path)
+        known = find_route(ROUTES, urlsplit(back).path)
         if not kept or known is None or known[0].post is None:
             return RedirectResponse(back, 303, dict(NO_STORE))
         route, path_params = known

@@ -33,7 +33,7 @@ from agent.desk.pages import jobs
 from agent.desk.server.app import Bodies, DeskApp
 from agent.desk.visit import Desk
 from agent.operations.records import catalogue_of
-from webarcfs.archive.catalogue.catalogue import Catalogue, Chosen, opened
+from webarcfs.archive.catalogue.catalogue import Catalogue, RecordSelection, opened
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import WebarcError
@@ -43,7 +43,7 @@ from webarcfs.room.server import supervisor
 from webarcfs.room.server.access_log import AccessLog, Logged
 from webarcfs.room.server.connections import HostRules, ListenerServer, SecurityHeaders, host_names, room_headers
 from webarcfs.room.server.options import Address, hosts_of
-from webarcfs.room.server.supervisor import Listener
+from webarcfs.room.server.supervisor import ListeningSocket
 
 # == watching =========================================================================================================
 
@@ -123,10 +123,10 @@ class Watching:
 
     def _now(self) -> str:
         archive = self._desk.archive
-        state = jobs.told(archive, self._desk.history().open)
+        state = jobs.describe_jobs(archive, self._desk.history().open)
         if self._looks % _EVERY == 0:
             with opened(archive, Catalogue(archive)) as tables:
-                newest = tables.listed(Chosen(), limit=1)
+                newest = tables.listed(RecordSelection(), limit=1)
             self._newest = newest[0].number if newest else 0
         self._looks += 1
         return json.dumps({**state, "newest": self._newest}, ensure_ascii=False, separators=(",", ":"))
@@ -232,7 +232,7 @@ def _faults(desk: Desk) -> Iterator[str]:
 
 
 async def _serve(
-    desk: Desk, log: AccessLog, listener: Listener, options: DeskOptions, say: Callable[[str], None]
+    desk: Desk, log: AccessLog, listener: ListeningSocket, options: DeskOptions, say: Callable[[str], None]
 ) -> None:
     loop = asyncio.get_running_loop()
     names = host_names(desk.origin, hosts=hosts_of(listener.address, options.hosts))

@@ -37,7 +37,7 @@ _TEMPLATES: dict[type, str] = {
     views.OptionsPage: "options.html",
     views.RunningPage: "running.html",
     views.PublicationsPage: "publications.html",
-    views.PublicationPage: "publication_form.html",
+    views.DeskPublicationPage: "publication_form.html",
     views.TrialPage: "trial.html",
     views.RegistersPage: "registers.html",
     views.ReportPage: "report.html",

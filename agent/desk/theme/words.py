@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from webarcfs.archive.catalogue.record import BY_NUMBER, Field, FieldNumber, State
-from webarcfs.archive.catalogue.workflow import Step
+from webarcfs.archive.catalogue.record import BY_NUMBER, Field, FieldNumber, RecordState
+from webarcfs.archive.catalogue.workflow import WorkflowStep
 
 # == words, pure ======================================================================================================
 
@@ -24,34 +24,34 @@ def msgid(text: str) -> str:
 
 #: State → its word, and a sign that tells it apart without colour.
 STATES: dict[str, tuple[str, str]] = {
-    State.OPEN: (msgid("not fetched yet"), "○"),
-    State.CANCELLED: (msgid("cancelled"), "⊘"),
-    State.EMPTY: (msgid("empty"), "∅"),
-    State.CAPTURED: (msgid("fetched"), "◔"),
-    State.COUNTED: (msgid("counted"), "◑"),
-    State.CONVERTED: (msgid("converted"), "◑"),
-    State.INDEXED: (msgid("indexed"), "◕"),
-    State.CHECKED: (msgid("checked"), "◕"),
-    State.RELEASED: (msgid("released"), "●"),
-    State.REJECTED: (msgid("rejected"), "✕"),
-    State.DISCARDED: (msgid("discarded"), "⌫"),
+    RecordState.OPEN: (msgid("not fetched yet"), "○"),
+    RecordState.CANCELLED: (msgid("cancelled"), "⊘"),
+    RecordState.EMPTY: (msgid("empty"), "∅"),
+    RecordState.CAPTURED: (msgid("fetched"), "◔"),
+    RecordState.COUNTED: (msgid("counted"), "◑"),
+    RecordState.CONVERTED: (msgid("converted"), "◑"),
+    RecordState.INDEXED: (msgid("indexed"), "◕"),
+    RecordState.CHECKED: (msgid("checked"), "◕"),
+    RecordState.RELEASED: (msgid("released"), "●"),
+    RecordState.REJECTED: (msgid("rejected"), "✕"),
+    RecordState.DISCARDED: (msgid("discarded"), "⌫"),
 }
 #: Step → the words of its button.
 STEPS: dict[str, str] = {
-    Step.CANCEL: msgid("Cancel"),
-    Step.CAPTURE: msgid("Fetch"),
-    Step.COUNT: msgid("Count"),
-    Step.CONVERT: msgid("Convert"),
-    Step.INDEX: msgid("Index it"),
-    Step.CHECK: msgid("Check"),
-    Step.RELEASE: msgid("Release it"),
-    Step.REJECT: msgid("Reject"),
-    Step.REOPEN: msgid("Take the rejection back"),
-    Step.WITHDRAW: msgid("Withdraw"),
-    Step.DISCARD: msgid("Discard it for everybody"),
-    Step.RESTORE: msgid("Restore it"),
-    Step.BACKUP: msgid("Back up"),
-    Step.MEASURE: msgid("Record a measure"),
+    WorkflowStep.CANCEL: msgid("Cancel"),
+    WorkflowStep.CAPTURE: msgid("Fetch"),
+    WorkflowStep.COUNT: msgid("Count"),
+    WorkflowStep.CONVERT: msgid("Convert"),
+    WorkflowStep.INDEX: msgid("Index it"),
+    WorkflowStep.CHECK: msgid("Check"),
+    WorkflowStep.RELEASE: msgid("Release it"),
+    WorkflowStep.REJECT: msgid("Reject"),
+    WorkflowStep.REOPEN: msgid("Take the rejection back"),
+    WorkflowStep.WITHDRAW: msgid("Withdraw"),
+    WorkflowStep.DISCARD: msgid("Discard it for everybody"),
+    WorkflowStep.RESTORE: msgid("Restore it"),
+    WorkflowStep.BACKUP: msgid("Back up"),
+    WorkflowStep.MEASURE: msgid("Record a measure"),
 }
 #: Event of a record → its words.
 EVENTS: dict[str, str] = {

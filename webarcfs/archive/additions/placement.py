@@ -23,7 +23,7 @@ from functools import partial
 
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.document.data_nodes import merge_nodes
-from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.objects import TreeEntry
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.additions import AddFile, Addition, AddNodes, ArcVersion, Move, Removal
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, LONGEST_NAME, is_data_file, is_git_name, is_reserved
@@ -300,8 +300,8 @@ def check_names(parts: list[str]) -> None:
 
 
 _log = logging.getLogger(__name__)
-_Entry = Entry | None
-_Folder = dict[str, Entry]
+_Entry = TreeEntry | None
+_Folder = dict[str, TreeEntry]
 
 
 def additions_since(store: Repository, before: str, after: str, crawled: str) -> str:
@@ -354,7 +354,7 @@ def _child(store: Repository, path: str, states: tuple[_Entry, _Entry, _Entry], 
     if not any(_is_file(entry) for entry in states):
         place = _Place(f"{path}/", *(entry.oid if entry else None for entry in states))
         tree = _merge(store, place, takes=takes)
-        return Entry(path.rpartition("/")[2], tree, True) if tree else None
+        return TreeEntry(path.rpartition("/")[2], tree, True) if tree else None
     if takes and before == crawled:
         return after
     _log.warning("%s: the addition went, because a crawl replaced or removed its ARC or needs its place", path)

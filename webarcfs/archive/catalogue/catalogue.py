@@ -34,8 +34,17 @@ from pathlib import Path
 from typing import Any
 
 from webarcfs.archive.catalogue import record_xml
-from webarcfs.archive.catalogue.record import OWN, Event, FieldNumber, Occasion, Part, Record, State, publication_of
-from webarcfs.archive.catalogue.workflow import HELD, Progress, Step, progress_of
+from webarcfs.archive.catalogue.record import (
+    OWN,
+    CrawlPart,
+    Event,
+    FieldNumber,
+    Occasion,
+    Record,
+    RecordState,
+    publication_of,
+)
+from webarcfs.archive.catalogue.workflow import HELD, Progress, WorkflowStep, progress_of
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS, MAIN, PUBLICATIONS, Commit, RefUpdate, Repository
@@ -53,7 +62,7 @@ from webarcfs.archive.system.files import size_of
 class CapturedPart:
     """A crawl's commit on a domain, with what tells its job."""
 
-    part: Part
+    part: CrawlPart
     job: str
     publication: str
     sources: tuple[str, ...]
@@ -71,7 +80,7 @@ class CapturedPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Capture:
+class PublishedCrawl:
     """What one job published: its parts in the order of the feed. `is_import`: it read files, and fetched nothing.
 
     `last` is the number in the feed of its last part, `sequence` of its first.
@@ -79,7 +88,7 @@ class Capture:
 
     job: str
     publication: str
-    parts: tuple[Part, ...]
+    parts: tuple[CrawlPart, ...]
     sequence: int
     last: int
     is_import: bool
@@ -95,7 +104,7 @@ class Capture:
         return any(part.is_held for part in self.parts)
 
 
-def captures(archive: Archive, tags: Iterable[CommitTag] | None = None) -> list[Capture]:
+def captures(archive: Archive, tags: Iterable[CommitTag] | None = None) -> list[PublishedCrawl]:
     """Return the captures of an archive, or those of some commitTags, in the order of the feed.
 
     Skips what cannot be read: `verify` reports it.
@@ -132,13 +141,13 @@ def _at(store: Repository, ref: str) -> Iterator[CapturedPart]:
             yield _part(store, commit)
 
 
-def part_of(store: Repository, commit: Commit) -> Part:
+def part_of(store: Repository, commit: Commit) -> CrawlPart:
     """Return what a crawl's commit published. Of layout 1 git tells no seen tree: then each publication saw its own."""
     message = commit.message
     seen = message.seen
     if not seen and not message.job and len(_publications(store)) > 1:
         seen = OWN
-    return Part(message.tag, message.complete, seen, message.is_held)
+    return CrawlPart(message.tag, message.complete, seen, message.is_held)
 
 
 def _publications(store: Repository) -> set[str]:
@@ -158,18 +167,18 @@ def _part(store: Repository, commit: Commit) -> CapturedPart:
     return CapturedPart(part, message.job, message.publication, sources, commit.time, message.sequence)
 
 
-def _capture(parts: list[CapturedPart]) -> Capture:
+def _capture(parts: list[CapturedPart]) -> PublishedCrawl:
     first = parts[0]
     job = first.job or f"{compact_time(from_epoch(first.time))}-{first.publication}"
     shown = tuple(captured_part.part for captured_part in parts)
-    return Capture(job, first.publication, shown, first.sequence, parts[-1].sequence, bool(first.sources))
+    return PublishedCrawl(job, first.publication, shown, first.sequence, parts[-1].sequence, bool(first.sources))
 
 
 # == record rows, pure ================================================================================================
 
 
 #: The states of records that people have to look at: not released, and not put aside.
-WAITING = tuple(state for state in State if state in HELD)
+WAITING = tuple(state for state in RecordState if state in HELD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +191,7 @@ class RecordRow:
     id: str
     number: int
     publication: str
-    state: State
+    state: RecordState
     title: str
     domain: str
     date: datetime
@@ -201,7 +210,7 @@ class RecordRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class RecordSelection:
     """What a list chooses: an empty text, or None, chooses all. `since` is a time in seconds since 1970.
 
     `words` are words that the record has in its title, domains, publication, signature, provenance, project, occasion
@@ -270,10 +279,10 @@ def row_of(row: Any) -> RecordRow:
     (number, publication, state, title, domain, date, complete, parts, occasion, reason, release, closed_for,
      documents, size, passed, progress, record_id, before, documents_before, bytes_before) = row  # fmt: skip
     return RecordRow(
-        id=record_id, number=number, publication=publication, state=State(state), title=title, domain=domain,
+        id=record_id, number=number, publication=publication, state=RecordState(state), title=title, domain=domain,
         date=from_epoch(date), complete=bool(complete), has_parts=bool(parts), is_occasion=bool(occasion),
         reason=reason, release=release, closed_for=closed_for, documents=documents, bytes=size,
-        progress=_read(progress, State(state), complete=bool(complete), passed=bool(passed)),
+        progress=_read(progress, RecordState(state), complete=bool(complete), passed=bool(passed)),
         before=before or "", documents_before=documents_before, bytes_before=bytes_before,
     )  # fmt: skip
 
@@ -300,11 +309,11 @@ def _told(progress: Progress) -> str:
     return json.dumps({name: value for name, value in fields.items() if value}, ensure_ascii=False)
 
 
-def _read(text: str, state: State, *, complete: bool, passed: bool) -> Progress:
+def _read(text: str, state: RecordState, *, complete: bool, passed: bool) -> Progress:
     fields = json.loads(text)
     return Progress(
         state=state,
-        done=frozenset(Step(step) for step in fields.get("done", ())),
+        done=frozenset(WorkflowStep(step) for step in fields.get("done", ())),
         is_complete=complete,
         is_fetching=bool(fields.get("fetching")),
         looks_wanted=bool(fields.get("looks")),
@@ -380,7 +389,7 @@ class Catalogue:
         """Return the newest counted record of a publication whose id is less than `before`; None without one."""
         older = (record_id for record_id in self.ids(publication) if record_id < before)
         records = (self.read(record_id)[0] for record_id in older)
-        return next((record for record in records if record.parts and record.state is not State.DISCARDED), None)
+        return next((record for record in records if record.parts and record.state is not RecordState.DISCARDED), None)
 
     def discarded(self) -> frozenset[str]:
         """Return the ids of the discarded records. It costs a look at a ref if nothing changed."""
@@ -635,7 +644,7 @@ def _folder(record_id: str) -> str:
 
 def _discarded(records: Sequence[Record], before: frozenset[str]) -> frozenset[str]:
     """Return the ids of all discarded records once these are saved."""
-    discarded = {record.id for record in records if record.state is State.DISCARDED}
+    discarded = {record.id for record in records if record.state is RecordState.DISCARDED}
     return before - {record.id for record in records} | discarded
 
 
@@ -663,7 +672,7 @@ class RecordedPart:
     seen: str
     is_held: bool
     publication: str
-    state: State
+    state: RecordState
     closed_for: str
 
 
@@ -739,7 +748,7 @@ class CatalogueDatabase(SqliteFile):
         with self._translated():
             rows = self._run("catalogue/select_parts", domain=domain)
             return {
-                int(seq): RecordedPart(int(seq), seen, bool(held), publication, State(state), closed_for)
+                int(seq): RecordedPart(int(seq), seen, bool(held), publication, RecordState(state), closed_for)
                 for seq, seen, held, publication, state, closed_for in rows
             }
 
@@ -756,7 +765,9 @@ class CatalogueDatabase(SqliteFile):
 
     # -- lists -----------------------------------------------------------------------------------------------------
 
-    def listed(self, chosen: Chosen, *, offset: int = 0, limit: int = 50, oldest: bool = False) -> list[RecordRow]:
+    def listed(
+        self, chosen: RecordSelection, *, offset: int = 0, limit: int = 50, oldest: bool = False
+    ) -> list[RecordRow]:
         """Return the rows of a part of a list, newest first; it costs what that part costs."""
         values = {**chosen.parameters(), "offset": offset, "limit": limit}
         with self._translated():
@@ -770,23 +781,23 @@ class CatalogueDatabase(SqliteFile):
             sql_row = self._run("catalogue/find_listed", id=record_id).fetchone()
         return None if sql_row is None else row_of(sql_row)
 
-    def count_of(self, chosen: Chosen) -> int:
+    def count_of(self, chosen: RecordSelection) -> int:
         """Return how many records a list has."""
         with self._translated():
             if chosen.words.strip():
                 return int(self._run("catalogue/count_found", **chosen.parameters()).fetchone()[0])
             return int(self._run("catalogue/count_listed", **chosen.parameters()).fetchone()[0])
 
-    def numbers(self, chosen: Chosen, limit: int) -> list[int]:
+    def numbers(self, chosen: RecordSelection, limit: int) -> list[int]:
         """Return the numbers of the records of a list, newest first."""
         with self._translated():
             joined_numbers = self._run("catalogue/list_numbers", **chosen.parameters(), limit=limit).fetchone()[0]
         return [int(number) for number in joined_numbers.split(",")] if joined_numbers else []
 
-    def states(self) -> dict[State, int]:
+    def states(self) -> dict[RecordState, int]:
         """Return how many records each state has."""
         with self._translated():
-            return {State(state): int(count) for state, count in self._run("catalogue/count_states")}
+            return {RecordState(state): int(count) for state, count in self._run("catalogue/count_states")}
 
     def newest(self, publications: Iterable[str]) -> dict[str, tuple[int, int]]:
         """Return how many records publications have, and the time of the newest in seconds, by their names.

@@ -36,7 +36,7 @@ class Format:
 
 
 @dataclass(frozen=True, slots=True)
-class Type:
+class MediaType:
     """What a MIME type is, and the extension that its files have."""
 
     description: str = ""
@@ -49,10 +49,10 @@ def load(archive: Archive) -> dict[str, Format]:
     return {name: Format(**row) for name, row in rows.items()}
 
 
-def types(archive: Archive) -> dict[str, Type]:
+def types(archive: Archive) -> dict[str, MediaType]:
     """Return the types by name; none without the file. Raises SettingsError with all faults."""
     rows = _rows(archive.types, "type", ("description", "extension"))
-    return {name: Type(**row) for name, row in rows.items()}
+    return {name: MediaType(**row) for name, row in rows.items()}
 
 
 def keep(archive: Archive, extension: str, changes: Mapping[str, str]) -> None:
@@ -67,7 +67,7 @@ def keep_type(archive: Archive, mime_type: str, changes: Mapping[str, str]) -> N
     _change(archive, archive.types, ("type", mime_type), changes)
 
 
-def told(formats: Mapping[str, Format], extensions: Iterable[str], *, by: bool) -> str:
+def describe_programs(formats: Mapping[str, Format], extensions: Iterable[str], *, by: bool) -> str:
     """Return the programs for some extensions as a field has them: those that read them (`by`), or made them."""
     words = (
         (extension, formats[extension].read_by if by else formats[extension].made_by)

@@ -21,7 +21,7 @@ from webarcfs.archive.model.metadata import CommitTag, now
 # == fields, pure =====================================================================================================
 
 
-class Kind(StrEnum):
+class FieldPurpose(StrEnum):
     """What a field is for."""
 
     LOG = "LOG"  # checks the archiving
@@ -137,7 +137,7 @@ class Field:
 
     number: int
     group: str
-    kind: Kind
+    kind: FieldPurpose
     name: str
     set_by: SetBy
     en: str
@@ -158,7 +158,7 @@ class Field:
     @property
     def administrator(self) -> bool:
         """Whether an administrator may edit it."""
-        own = self.kind is Kind.LOG or self.number in _PERSONS
+        own = self.kind is FieldPurpose.LOG or self.number in _PERSONS
         return not own and not self.name.casefold().endswith(("date", "duration"))
 
     @property
@@ -225,45 +225,61 @@ _S, _R, _O = SetBy.SYSTEM, SetBy.ARCHIVIST, SetBy.OPTION
 
 
 def _field(  # noqa: PLR0917 # a row of the table
-    number: int, group: str, kind: Kind, name: str, set_by: SetBy, en: str, de: str
+    number: int, group: str, kind: FieldPurpose, name: str, set_by: SetBy, en: str, de: str
 ) -> Field:
     return Field(number, group, kind, name, set_by, en, de)
 
 
 #: In the order of their numbers. Number 53 is printed as a second 54 in the source.
 FIELDS: tuple[Field, ...] = (
-    _field(1, "1", Kind.LOG, "id", _S, "number", "Identifikationsnummer"),
-    _field(2, "1", Kind.AVA, "signature", _R, "signature of the fonds", "Bestandssignatur"),
-    _field(3, "1", Kind.AVA, "provenance", _R, "provenance: the office in charge", "Provenienz"),
-    _field(4, "1", Kind.AVA, "project", _R, "project", "Projektbezeichnung"),
-    _field(5, "1", Kind.AVA, "occasion", _R, "occasion", "Anlass"),
-    _field(6, "1", Kind.AVA, "remarks", _R, "remarks", "Bemerkungen"),
-    _field(7, "1", Kind.AVA, "date", _S, "date of the download", "Datum des Downloads"),
-    _field(8, "1", Kind.LOG, "person", _S, "person", "Bearbeiter"),
-    _field(9, "1", Kind.TMD, "operatingSystem", _S, "original operating system", "Ursprüngliches Betriebssystem"),
-    _field(10, "1", Kind.AVA, "path", _S, "path in the archive", "Lokaler Speicherpfad"),
-    _field(11, "1", Kind.TMD, "tool", _O, "download tool", "Download-Tool"),
-    _field(12, "1", Kind.AVA, "domain", _R, "selected domain", "Ausgewählte Domain"),
-    _field(13, "1", Kind.AVA, "excludedDomain", _R, "excluded domain", "Ausgeschlossene Domain"),
-    _field(14, "1", Kind.TMD, "internalDepth", _O, "depth of internal links", "Interne Linktiefe"),
-    _field(15, "1", Kind.TMD, "externalDepth", _O, "depth of external links", "Externe Linktiefe"),
+    _field(1, "1", FieldPurpose.LOG, "id", _S, "number", "Identifikationsnummer"),
+    _field(2, "1", FieldPurpose.AVA, "signature", _R, "signature of the fonds", "Bestandssignatur"),
+    _field(3, "1", FieldPurpose.AVA, "provenance", _R, "provenance: the office in charge", "Provenienz"),
+    _field(4, "1", FieldPurpose.AVA, "project", _R, "project", "Projektbezeichnung"),
+    _field(5, "1", FieldPurpose.AVA, "occasion", _R, "occasion", "Anlass"),
+    _field(6, "1", FieldPurpose.AVA, "remarks", _R, "remarks", "Bemerkungen"),
+    _field(7, "1", FieldPurpose.AVA, "date", _S, "date of the download", "Datum des Downloads"),
+    _field(8, "1", FieldPurpose.LOG, "person", _S, "person", "Bearbeiter"),
     _field(
-        16, "1", Kind.TMD, "excludedExtensions", _R, "excluded file extensions", "Ausgeschlossene Dateierweiterungen"
+        9, "1", FieldPurpose.TMD, "operatingSystem", _S, "original operating system", "Ursprüngliches Betriebssystem"
     ),
-    _field(17, "1", Kind.TMD, "rateLimit", _O, "limit of the rate", "Geschwindigkeitsbegrenzung"),
-    _field(18, "1", Kind.TMD, "parallelDownloads", _O, "downloads at a time", "Anzahl paralleler Downloads"),
-    _field(19, "1", Kind.TMD, "commandLine", _S, "command line of the crawler", "Kommandozeilenaufruf des Crawlers"),
+    _field(10, "1", FieldPurpose.AVA, "path", _S, "path in the archive", "Lokaler Speicherpfad"),
+    _field(11, "1", FieldPurpose.TMD, "tool", _O, "download tool", "Download-Tool"),
+    _field(12, "1", FieldPurpose.AVA, "domain", _R, "selected domain", "Ausgewählte Domain"),
+    _field(13, "1", FieldPurpose.AVA, "excludedDomain", _R, "excluded domain", "Ausgeschlossene Domain"),
+    _field(14, "1", FieldPurpose.TMD, "internalDepth", _O, "depth of internal links", "Interne Linktiefe"),
+    _field(15, "1", FieldPurpose.TMD, "externalDepth", _O, "depth of external links", "Externe Linktiefe"),
     _field(
-        20, "1", Kind.TMD, "crawlerRemarks", _R, "further remarks on the crawler", "Weitere Bemerkungen zum Crawler"
+        16,
+        "1",
+        FieldPurpose.TMD,
+        "excludedExtensions",
+        _R,
+        "excluded file extensions",
+        "Ausgeschlossene Dateierweiterungen",
     ),
-    _field(21, "1", Kind.LOG, "status", _S, "status", "Status"),
-    _field(22, "1", Kind.TMD, "bytes", _S, "bytes after the download", "Größe in Bytes nach dem Download"),
-    _field(23, "1", Kind.TMD, "files", _S, "number of files", "Anzahl heruntergeladener Dateien"),
-    _field(24, "1", Kind.TMD, "folders", _S, "number of folders", "Anzahl heruntergeladener Ordner"),
+    _field(17, "1", FieldPurpose.TMD, "rateLimit", _O, "limit of the rate", "Geschwindigkeitsbegrenzung"),
+    _field(18, "1", FieldPurpose.TMD, "parallelDownloads", _O, "downloads at a time", "Anzahl paralleler Downloads"),
+    _field(
+        19, "1", FieldPurpose.TMD, "commandLine", _S, "command line of the crawler", "Kommandozeilenaufruf des Crawlers"
+    ),
+    _field(
+        20,
+        "1",
+        FieldPurpose.TMD,
+        "crawlerRemarks",
+        _R,
+        "further remarks on the crawler",
+        "Weitere Bemerkungen zum Crawler",
+    ),
+    _field(21, "1", FieldPurpose.LOG, "status", _S, "status", "Status"),
+    _field(22, "1", FieldPurpose.TMD, "bytes", _S, "bytes after the download", "Größe in Bytes nach dem Download"),
+    _field(23, "1", FieldPurpose.TMD, "files", _S, "number of files", "Anzahl heruntergeladener Dateien"),
+    _field(24, "1", FieldPurpose.TMD, "folders", _S, "number of folders", "Anzahl heruntergeladener Ordner"),
     _field(
         25,
         "1",
-        Kind.TMD,
+        FieldPurpose.TMD,
         "filesByExtension",
         _S,
         "number of files by extension",
@@ -272,7 +288,7 @@ FIELDS: tuple[Field, ...] = (
     _field(
         26,
         "1",
-        Kind.TMD,
+        FieldPurpose.TMD,
         "makers",
         _S,
         "programs that made the files",
@@ -281,36 +297,44 @@ FIELDS: tuple[Field, ...] = (
     _field(
         27,
         "1",
-        Kind.TMD,
+        FieldPurpose.TMD,
         "readers",
         _S,
         "programs that read the files today",
         "Software, mit der die Dateitypen heute lesbar sind",
     ),
-    _field(28, "1", Kind.TMD, "newExtensions", _S, "new file extensions", "Neu hinzugekommene Dateierweiterungen"),
-    _field(29, "2", Kind.LOG, "duration", _S, "duration of the snapshot", "Dauer des Snapshots"),
+    _field(
+        28, "1", FieldPurpose.TMD, "newExtensions", _S, "new file extensions", "Neu hinzugekommene Dateierweiterungen"
+    ),
+    _field(29, "2", FieldPurpose.LOG, "duration", _S, "duration of the snapshot", "Dauer des Snapshots"),
     _field(
         30,
         "2",
-        Kind.TMD,
+        FieldPurpose.TMD,
         "captureRemarks",
         _R,
         "remarks and errors of the download",
         "Bemerkungen, Fehlermeldungen zum Download",
     ),
-    _field(31, "3", Kind.LOG, "copyDate", _S, "date of the copy", "Datum der Kopie"),
-    _field(32, "3", Kind.LOG, "copyPerson", _S, "person who made the copy", "Bearbeiter der Kopie"),
-    _field(33, "3", Kind.LOG, "copyPath", _S, "path of the safety copy", "Lokaler Speicherpfad der Sicherungskopie"),
-    _field(34, "3", Kind.LOG, "counted", _S, "statistics were made", "Statistik angelegt"),
-    _field(35, "4", Kind.LOG, "conversionDate", _S, "date of the conversion", "Datum der Konvertierung"),
-    _field(36, "4", Kind.LOG, "conversionPerson", _S, "person who converted", "Bearbeiter der Konvertierung"),
-    _field(37, "4", Kind.TMD, "bytesConverted", _S, "bytes after the conversion", "Größe nach der Konvertierung"),
-    _field(38, "4", Kind.LOG, "conversionDuration", _S, "duration of the conversion", "Dauer der Konvertierung"),
-    _field(39, "4.1", Kind.TMD, "links", _S, "links in all", "Gesamtanzahl Links"),
+    _field(31, "3", FieldPurpose.LOG, "copyDate", _S, "date of the copy", "Datum der Kopie"),
+    _field(32, "3", FieldPurpose.LOG, "copyPerson", _S, "person who made the copy", "Bearbeiter der Kopie"),
+    _field(
+        33, "3", FieldPurpose.LOG, "copyPath", _S, "path of the safety copy", "Lokaler Speicherpfad der Sicherungskopie"
+    ),
+    _field(34, "3", FieldPurpose.LOG, "counted", _S, "statistics were made", "Statistik angelegt"),
+    _field(35, "4", FieldPurpose.LOG, "conversionDate", _S, "date of the conversion", "Datum der Konvertierung"),
+    _field(36, "4", FieldPurpose.LOG, "conversionPerson", _S, "person who converted", "Bearbeiter der Konvertierung"),
+    _field(
+        37, "4", FieldPurpose.TMD, "bytesConverted", _S, "bytes after the conversion", "Größe nach der Konvertierung"
+    ),
+    _field(
+        38, "4", FieldPurpose.LOG, "conversionDuration", _S, "duration of the conversion", "Dauer der Konvertierung"
+    ),
+    _field(39, "4.1", FieldPurpose.TMD, "links", _S, "links in all", "Gesamtanzahl Links"),
     _field(
         40,
         "4.1",
-        Kind.TMD,
+        FieldPurpose.TMD,
         "externalLinksReplaced",
         _S,
         "external links that were replaced",
@@ -319,59 +343,81 @@ FIELDS: tuple[Field, ...] = (
     _field(
         41,
         "4.1",
-        Kind.TMD,
+        FieldPurpose.TMD,
         "externalLinks",
         _S,
         "different external links",
         "Anzahl der unterschiedlichen externen Links",
     ),
-    _field(42, "4.1", Kind.TMD, "internalLinks", _S, "internal links", "Anzahl der internen Links"),
+    _field(42, "4.1", FieldPurpose.TMD, "internalLinks", _S, "internal links", "Anzahl der internen Links"),
     _field(
         43,
         "4.1",
-        Kind.TMD,
+        FieldPurpose.TMD,
         "linkRemarks",
         _R,
         "remarks and errors of the links",
         "Bemerkungen, Fehlermeldungen zu Links",
     ),
     _field(
-        44, "4.2", Kind.LOG, "errorPages", _S, "error pages that were treated", "Anzahl der behandelten Fehlermeldungen"
+        44,
+        "4.2",
+        FieldPurpose.LOG,
+        "errorPages",
+        _S,
+        "error pages that were treated",
+        "Anzahl der behandelten Fehlermeldungen",
     ),
     _field(
         45,
         "4.2",
-        Kind.TMD,
+        FieldPurpose.TMD,
         "errorPageRemarks",
         _R,
         "remarks and errors of the error pages",
         "Bemerkungen, Fehlermeldungen zu Fehlerseiten",
     ),
-    _field(46, "4.3", Kind.TMD, "searchLinks", _S, "search links that were replaced", "Anzahl der ersetzten Suchlinks"),
+    _field(
+        46,
+        "4.3",
+        FieldPurpose.TMD,
+        "searchLinks",
+        _S,
+        "search links that were replaced",
+        "Anzahl der ersetzten Suchlinks",
+    ),
     _field(
         47,
         "4.3",
-        Kind.TMD,
+        FieldPurpose.TMD,
         "searchLinkRemarks",
         _R,
         "remarks and errors of the search links",
         "Bemerkungen, Fehlermeldungen zu Suchlinks",
     ),
-    _field(48, "4.4", Kind.TMD, "converter", _O, "conversion tool", "Konvertierungstool"),
+    _field(48, "4.4", FieldPurpose.TMD, "converter", _O, "conversion tool", "Konvertierungstool"),
     _field(
         49,
         "4.4",
-        Kind.TMD,
+        FieldPurpose.TMD,
         "converterParameters",
         _O,
         "parameters of the conversion tool",
         "Parameter des Konvertierungstools",
     ),
-    _field(50, "4.4", Kind.TMD, "filesConverted", _S, "files that were converted", "Anzahl der konvertierten Dateien"),
+    _field(
+        50,
+        "4.4",
+        FieldPurpose.TMD,
+        "filesConverted",
+        _S,
+        "files that were converted",
+        "Anzahl der konvertierten Dateien",
+    ),
     _field(
         51,
         "4.4",
-        Kind.TMD,
+        FieldPurpose.TMD,
         "filesNotConverted",
         _S,
         "files that were not converted",
@@ -380,62 +426,76 @@ FIELDS: tuple[Field, ...] = (
     _field(
         52,
         "4.4",
-        Kind.TMD,
+        FieldPurpose.TMD,
         "conversionRemarks",
         _R,
         "remarks and errors of the conversion",
         "Bemerkungen, Fehlermeldungen zur Konvertierung",
     ),
-    _field(53, "5", Kind.TMD, "indexDate", _S, "date of the index", "Datum der Indexierung"),
-    _field(54, "5", Kind.LOG, "indexPerson", _S, "person who indexed", "Bearbeiter der Indexierung"),
-    _field(55, "5", Kind.LOG, "indexDuration", _S, "duration of the indexing", "Dauer der Indexierung"),
-    _field(56, "5", Kind.TMD, "indexer", _O, "indexing tool", "Indexierungstool"),
+    _field(53, "5", FieldPurpose.TMD, "indexDate", _S, "date of the index", "Datum der Indexierung"),
+    _field(54, "5", FieldPurpose.LOG, "indexPerson", _S, "person who indexed", "Bearbeiter der Indexierung"),
+    _field(55, "5", FieldPurpose.LOG, "indexDuration", _S, "duration of the indexing", "Dauer der Indexierung"),
+    _field(56, "5", FieldPurpose.TMD, "indexer", _O, "indexing tool", "Indexierungstool"),
     _field(
-        57, "5", Kind.TMD, "indexerParameters", _O, "parameters of the indexing tool", "Parameter des Indexierungstools"
+        57,
+        "5",
+        FieldPurpose.TMD,
+        "indexerParameters",
+        _O,
+        "parameters of the indexing tool",
+        "Parameter des Indexierungstools",
     ),
-    _field(58, "5", Kind.TMD, "terms", _S, "number of index terms", "Anzahl der Indexierungsbegriffe"),
+    _field(58, "5", FieldPurpose.TMD, "terms", _S, "number of index terms", "Anzahl der Indexierungsbegriffe"),
     _field(
         59,
         "5",
-        Kind.TMD,
+        FieldPurpose.TMD,
         "indexRemarks",
         _R,
         "remarks and errors of the index",
         "Bemerkungen, Fehlermeldungen zur Indexierung",
     ),
-    _field(60, "6", Kind.TMD, "releaseDate", _S, "date of the release", "Datum der Freigabe"),
-    _field(61, "6", Kind.TMD, "releasePerson", _S, "person who released", "Bearbeiter der Freigabe"),
-    _field(62, "6", Kind.TMD, "checkedPages", _R, "reference pages that were checked", "Geprüfte Referenzseiten"),
-    _field(63, "6", Kind.TMD, "otherChecks", _R, "other checks", "Sonstige Prüfroutinen"),
+    _field(60, "6", FieldPurpose.TMD, "releaseDate", _S, "date of the release", "Datum der Freigabe"),
+    _field(61, "6", FieldPurpose.TMD, "releasePerson", _S, "person who released", "Bearbeiter der Freigabe"),
+    _field(
+        62, "6", FieldPurpose.TMD, "checkedPages", _R, "reference pages that were checked", "Geprüfte Referenzseiten"
+    ),
+    _field(63, "6", FieldPurpose.TMD, "otherChecks", _R, "other checks", "Sonstige Prüfroutinen"),
     _field(
         64,
         "6",
-        Kind.TMD,
+        FieldPurpose.TMD,
         "releaseRemarks",
         _R,
         "remarks and errors of the release",
         "Bemerkungen, Fehlermeldungen zur Freigabe",
     ),
-    _field(65, "7", Kind.TMD, "backupDate", _S, "date of the backup", "Datum des Backups"),
-    _field(66, "7", Kind.TMD, "backupPerson", _S, "person who made the backup", "Bearbeiter des Backups"),
-    _field(67, "7", Kind.LOG, "backupDuration", _S, "duration of the backup", "Dauer des Backups"),
-    _field(68, "7", Kind.TMD, "backupBytes", _S, "bytes of the backup", "Größe des Backups in Bytes"),
-    _field(69, "7", Kind.TMD, "backupSoftware", _O, "backup software", "Backupsoftware"),
-    _field(70, "7", Kind.TMD, "backupParameters", _O, "parameters of the backup", "Parameter des Backups"),
-    _field(71, "7", Kind.TMD, "medium", _O, "medium", "Medium"),
-    _field(72, "7", Kind.TMD, "mediumUri", _O, "path or signature of the medium", "Pfad oder Signatur des Mediums"),
-    _field(73, "7", Kind.TMD, "backupRemarks", _R, "remarks on the backup", "Bemerkungen zum Backup"),
-    _field(74, "8", Kind.TMD, "measureDate", _S, "date of the measure", "Datum der Maßnahme"),
-    _field(75, "8", Kind.LOG, "measurePerson", _S, "person who took the measure", "Bearbeiter der Maßnahme"),
-    _field(76, "8", Kind.TMD, "measureKind", _R, "measure", "Maßnahme"),
-    _field(77, "8", Kind.TMD, "measureDescription", _R, "description of the measure", "Beschreibung der Maßnahme"),
-    _field(78, "8", Kind.TMD, "measureSoftware", _R, "software of the measure", "Software der Maßnahme"),
-    _field(79, "8", Kind.TMD, "measureParameters", _R, "parameters of the measure", "Parameter der Maßnahme"),
-    _field(80, "8", Kind.TMD, "measureBytes", _S, "bytes after the measure", "Größe in Bytes nach der Maßnahme"),
+    _field(65, "7", FieldPurpose.TMD, "backupDate", _S, "date of the backup", "Datum des Backups"),
+    _field(66, "7", FieldPurpose.TMD, "backupPerson", _S, "person who made the backup", "Bearbeiter des Backups"),
+    _field(67, "7", FieldPurpose.LOG, "backupDuration", _S, "duration of the backup", "Dauer des Backups"),
+    _field(68, "7", FieldPurpose.TMD, "backupBytes", _S, "bytes of the backup", "Größe des Backups in Bytes"),
+    _field(69, "7", FieldPurpose.TMD, "backupSoftware", _O, "backup software", "Backupsoftware"),
+    _field(70, "7", FieldPurpose.TMD, "backupParameters", _O, "parameters of the backup", "Parameter des Backups"),
+    _field(71, "7", FieldPurpose.TMD, "medium", _O, "medium", "Medium"),
+    _field(
+        72, "7", FieldPurpose.TMD, "mediumUri", _O, "path or signature of the medium", "Pfad oder Signatur des Mediums"
+    ),
+    _field(73, "7", FieldPurpose.TMD, "backupRemarks", _R, "remarks on the backup", "Bemerkungen zum Backup"),
+    _field(74, "8", FieldPurpose.TMD, "measureDate", _S, "date of the measure", "Datum der Maßnahme"),
+    _field(75, "8", FieldPurpose.LOG, "measurePerson", _S, "person who took the measure", "Bearbeiter der Maßnahme"),
+    _field(76, "8", FieldPurpose.TMD, "measureKind", _R, "measure", "Maßnahme"),
+    _field(
+        77, "8", FieldPurpose.TMD, "measureDescription", _R, "description of the measure", "Beschreibung der Maßnahme"
+    ),
+    _field(78, "8", FieldPurpose.TMD, "measureSoftware", _R, "software of the measure", "Software der Maßnahme"),
+    _field(79, "8", FieldPurpose.TMD, "measureParameters", _R, "parameters of the measure", "Parameter der Maßnahme"),
+    _field(
+        80, "8", FieldPurpose.TMD, "measureBytes", _S, "bytes after the measure", "Größe in Bytes nach der Maßnahme"
+    ),
     _field(
         81,
         "8",
-        Kind.TMD,
+        FieldPurpose.TMD,
         "measureRemarks",
         _R,
         "remarks and errors of the measure",
@@ -477,7 +537,7 @@ def step_of(field: Field) -> str:
 OWN = "own"
 
 
-class State(StrEnum):
+class RecordState(StrEnum):
     """How far a record is. Visibility to readers is not decided by it alone."""
 
     OPEN = "open"
@@ -510,7 +570,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CrawlPart:
     """What a capture published on one domain: `seen` is the tree that its publication saw, empty for all of it.
 
     `is_held`: readers were not allowed to see it at once.
@@ -548,7 +608,7 @@ class Event:
     at: datetime
     by: str
     text: str = ""
-    state: State | None = None
+    state: RecordState | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -562,7 +622,7 @@ class Record:
     id: str
     number: int
     publication: str
-    state: State
+    state: RecordState
     occasion: Occasion = Occasion.REGULAR
     complete: bool = False
     release: str = "automatic"
@@ -571,7 +631,7 @@ class Record:
     title: Value = Value("")
     language: Value = Value("")
     access: Value = Value("")
-    parts: tuple[Part, ...] = ()
+    parts: tuple[CrawlPart, ...] = ()
     values: Mapping[int, Value] = field(default_factory=dict)
     measures: tuple[Mapping[int, Value], ...] = ()
     attachments: tuple[Attachment, ...] = ()
@@ -652,7 +712,7 @@ class Record:
                 values[number] = Value(text, by, at)
         return replace(self, values={number: values[number] for number in sorted(values)})
 
-    def with_event(self, what: str, by: str, text: str = "", state: State | None = None) -> Record:
+    def with_event(self, what: str, by: str, text: str = "", state: RecordState | None = None) -> Record:
         """Return it with an event of now, in the state that follows."""
         event = Event(what, now(), by, text, state)
         return replace(self, events=(*self.events, event), state=state or self.state)

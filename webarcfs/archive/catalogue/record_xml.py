@@ -18,12 +18,12 @@ from webarcfs.archive.catalogue.record import (
     BY_NAME,
     BY_NUMBER,
     Attachment,
+    CrawlPart,
     Event,
     FieldNumber,
     Occasion,
-    Part,
     Record,
-    State,
+    RecordState,
     Value,
 )
 from webarcfs.archive.config import directory
@@ -107,7 +107,7 @@ def _read(root: etree._Element) -> Record:
         id=_get(root, "id"),
         number=int(_get(root, "number")),
         publication=_get(root, "publication"),
-        state=State(_get(root, "state")),
+        state=RecordState(_get(root, "state")),
         occasion=Occasion(_get(root, "occasion")),
         complete=_is_yes(root, "complete"),
         release=_get(root, "release"),
@@ -122,9 +122,9 @@ def _read(root: etree._Element) -> Record:
     )
 
 
-def _part(element: etree._Element) -> Part:
+def _part(element: etree._Element) -> CrawlPart:
     tag = CommitTag.parse(_get(element, "commitTag"))
-    return Part(tag, _is_yes(element, "complete"), _get(element, "seen"), _is_yes(element, "held"))
+    return CrawlPart(tag, _is_yes(element, "complete"), _get(element, "seen"), _is_yes(element, "held"))
 
 
 def _attachment(element: etree._Element) -> Attachment:
@@ -135,7 +135,7 @@ def _attachment(element: etree._Element) -> Attachment:
 def _event(element: etree._Element) -> Event:
     state = _get(element, "state")
     at, by = parse_time(_get(element, "at")), _get(element, "by")
-    return Event(_get(element, "what"), at, by, element.text or "", State(state) if state else None)
+    return Event(_get(element, "what"), at, by, element.text or "", RecordState(state) if state else None)
 
 
 def _fields(parent: etree._Element) -> Iterator[tuple[int, Value]]:
@@ -245,6 +245,6 @@ def _elements(record: Record, institution: str) -> list[tuple[str, str]]:
 
 def _access(record: Record) -> str:
     """Return the access statement of a record that has none: what its state says."""
-    if record.state is not State.RELEASED:
+    if record.state is not RecordState.RELEASED:
         return "not released"
     return f"closed for {record.closed_for} from its date" if record.closed_for else "released"

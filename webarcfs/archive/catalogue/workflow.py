@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from webarcfs.archive.catalogue.record import BY_NAME, Edit, Event, Field, FieldNumber, Record, State, Value
+from webarcfs.archive.catalogue.record import BY_NAME, Edit, Event, Field, FieldNumber, Record, RecordState, Value
 from webarcfs.archive.model.errors import Forbidden, UsageError
 from webarcfs.archive.model.metadata import format_time, now
 
@@ -106,7 +106,7 @@ def may_edit(field: Field, role: Role | None, *, is_fetched: bool) -> bool:
 # == steps, pure ======================================================================================================
 
 
-class Step(StrEnum):
+class WorkflowStep(StrEnum):
     """What can be done with a snapshot."""
 
     NEW = "new"
@@ -127,16 +127,16 @@ class Step(StrEnum):
 
 
 #: The steps that lead from state to state, and the state that each leads to, in their order.
-ORDER: dict[Step, State] = {
-    Step.COUNT: State.COUNTED,
-    Step.CONVERT: State.CONVERTED,
-    Step.INDEX: State.INDEXED,
-    Step.CHECK: State.CHECKED,
+ORDER: dict[WorkflowStep, RecordState] = {
+    WorkflowStep.COUNT: RecordState.COUNTED,
+    WorkflowStep.CONVERT: RecordState.CONVERTED,
+    WorkflowStep.INDEX: RecordState.INDEXED,
+    WorkflowStep.CHECK: RecordState.CHECKED,
 }
-_POSITIONS = (State.CAPTURED, *ORDER.values())
+_POSITIONS = (RecordState.CAPTURED, *ORDER.values())
 #: The states in which a snapshot waits for a release.
 HELD = frozenset(_POSITIONS)
-_FETCHED = HELD | {State.RELEASED}
+_FETCHED = HELD | {RecordState.RELEASED}
 #: The event of a check that waits for persons to look at pages, and of a person who looked at one.
 CHECKING, LOOKED = "checking", "looked"
 
@@ -149,38 +149,40 @@ class StepRule:
     """
 
     right: Right
-    starts: frozenset[State]
-    leads: State | None
+    starts: frozenset[RecordState]
+    leads: RecordState | None
     event: str
     needs_reason: bool = False
 
 
 #: `new` starts from nothing. The steps of ORDER start where the ones before them that are set up are done.
-TABLE: dict[Step, StepRule] = {
-    Step.NEW: StepRule(Right.CAPTURE, frozenset(), State.OPEN, "new"),
-    Step.CANCEL: StepRule(Right.CAPTURE, frozenset({State.OPEN}), State.CANCELLED, "cancelled"),
-    Step.CAPTURE: StepRule(Right.CAPTURE, frozenset({State.OPEN}), State.CAPTURED, "captured"),
-    Step.COUNT: StepRule(Right.PROCESS, _FETCHED, State.COUNTED, "counted"),
-    Step.CONVERT: StepRule(Right.PROCESS, _FETCHED, State.CONVERTED, "converted"),
-    Step.INDEX: StepRule(Right.PROCESS, _FETCHED, State.INDEXED, "indexed"),
-    Step.CHECK: StepRule(Right.REVIEW, _FETCHED, State.CHECKED, "checked"),
-    Step.RELEASE: StepRule(Right.RELEASE, HELD, State.RELEASED, "released"),
-    Step.REJECT: StepRule(Right.REVIEW, HELD, State.REJECTED, "rejected", needs_reason=True),
-    Step.REOPEN: StepRule(Right.REVIEW, frozenset({State.REJECTED}), None, "reopened"),
-    Step.WITHDRAW: StepRule(Right.WITHDRAW, frozenset({State.RELEASED}), State.CHECKED, "withdrawn", needs_reason=True),
-    Step.DISCARD: StepRule(
+TABLE: dict[WorkflowStep, StepRule] = {
+    WorkflowStep.NEW: StepRule(Right.CAPTURE, frozenset(), RecordState.OPEN, "new"),
+    WorkflowStep.CANCEL: StepRule(Right.CAPTURE, frozenset({RecordState.OPEN}), RecordState.CANCELLED, "cancelled"),
+    WorkflowStep.CAPTURE: StepRule(Right.CAPTURE, frozenset({RecordState.OPEN}), RecordState.CAPTURED, "captured"),
+    WorkflowStep.COUNT: StepRule(Right.PROCESS, _FETCHED, RecordState.COUNTED, "counted"),
+    WorkflowStep.CONVERT: StepRule(Right.PROCESS, _FETCHED, RecordState.CONVERTED, "converted"),
+    WorkflowStep.INDEX: StepRule(Right.PROCESS, _FETCHED, RecordState.INDEXED, "indexed"),
+    WorkflowStep.CHECK: StepRule(Right.REVIEW, _FETCHED, RecordState.CHECKED, "checked"),
+    WorkflowStep.RELEASE: StepRule(Right.RELEASE, HELD, RecordState.RELEASED, "released"),
+    WorkflowStep.REJECT: StepRule(Right.REVIEW, HELD, RecordState.REJECTED, "rejected", needs_reason=True),
+    WorkflowStep.REOPEN: StepRule(Right.REVIEW, frozenset({RecordState.REJECTED}), None, "reopened"),
+    WorkflowStep.WITHDRAW: StepRule(
+        Right.WITHDRAW, frozenset({RecordState.RELEASED}), RecordState.CHECKED, "withdrawn", needs_reason=True
+    ),
+    WorkflowStep.DISCARD: StepRule(
         Right.WITHDRAW,
-        HELD | {State.RELEASED, State.REJECTED},
-        State.DISCARDED,
+        HELD | {RecordState.RELEASED, RecordState.REJECTED},
+        RecordState.DISCARDED,
         "discarded",
         needs_reason=True,
     ),
-    Step.RESTORE: StepRule(Right.WITHDRAW, frozenset({State.DISCARDED}), None, "restored"),
-    Step.BACKUP: StepRule(Right.PROCESS, _FETCHED, None, "backup"),
-    Step.MEASURE: StepRule(Right.PROCESS, _FETCHED, None, "measure"),
+    WorkflowStep.RESTORE: StepRule(Right.WITHDRAW, frozenset({RecordState.DISCARDED}), None, "restored"),
+    WorkflowStep.BACKUP: StepRule(Right.PROCESS, _FETCHED, None, "backup"),
+    WorkflowStep.MEASURE: StepRule(Right.PROCESS, _FETCHED, None, "measure"),
 }
 #: The steps that run as jobs of their own.
-RUNS = (Step.CAPTURE, *ORDER, Step.BACKUP)
+RUNS = (WorkflowStep.CAPTURE, *ORDER, WorkflowStep.BACKUP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +193,7 @@ class Way:
     releases has not checked; `backs_up`: a backup follows a capture, or with `backs_up_late` a release.
     """
 
-    set_up: frozenset[Step] = frozenset()
+    set_up: frozenset[WorkflowStep] = frozenset()
     release: str = "automatic"
     step_by_step: bool = False
     two_persons: bool = False
@@ -203,8 +205,8 @@ class Way:
 class Progress:
     """Where a snapshot is: its state, the steps that are done, and what decisions need to know of it."""
 
-    state: State
-    done: frozenset[Step] = frozenset()
+    state: RecordState
+    done: frozenset[WorkflowStep] = frozenset()
     is_complete: bool = True
     is_locked: bool = False
     is_fetching: bool = False
@@ -215,11 +217,11 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class StepVerdict:
     """Whether a step may be taken: `refused` says why not, else it is empty and `state` is what follows."""
 
     refused: str = ""
-    state: State | None = None
+    state: RecordState | None = None
 
     @property
     def is_allowed(self) -> bool:
@@ -229,13 +231,13 @@ class Verdict:
 
 def progress_of(record: Record, *, is_locked: bool = False) -> Progress:
     """Return where a record is. What was done before the last capture, or before it went back, counts no more."""
-    done = {Step.COUNT}
+    done = {WorkflowStep.COUNT}
     wanted, passed, checkers = False, True, set[str]()
-    taken_back = {TABLE[step].event for step in (Step.WITHDRAW, Step.REJECT, Step.DISCARD)}
+    taken_back = {TABLE[step].event for step in (WorkflowStep.WITHDRAW, WorkflowStep.REJECT, WorkflowStep.DISCARD)}
     for event in record.events:
         wanted = event.what == CHECKING or (wanted and event.what in (LOOKED, "edited", "backup", "measure"))
         done = _after(done, event)
-        if event.what in (CHECKING, TABLE[Step.CHECK].event):
+        if event.what in (CHECKING, TABLE[WorkflowStep.CHECK].event):
             passed = not event.text
             checkers = (checkers if event.what != CHECKING else set()) | {event.by}
         elif event.what == LOOKED:
@@ -245,7 +247,7 @@ def progress_of(record: Record, *, is_locked: bool = False) -> Progress:
         done=frozenset(done),
         is_complete=record.complete,
         is_locked=is_locked,
-        is_fetching=record.state is State.OPEN and bool(record.job),
+        is_fetching=record.state is RecordState.OPEN and bool(record.job),
         looks_wanted=wanted,
         passed=passed,
         checkers=frozenset(checkers),
@@ -253,24 +255,24 @@ def progress_of(record: Record, *, is_locked: bool = False) -> Progress:
     )
 
 
-def _after(done: set[Step], event: Event) -> set[Step]:
+def _after(done: set[WorkflowStep], event: Event) -> set[WorkflowStep]:
     """Return the steps that are done after an event."""
     if event.what == "captured":
-        return set() if event.state is State.CAPTURED else {Step.COUNT}
-    for step in (*ORDER, Step.BACKUP):
+        return set() if event.state is RecordState.CAPTURED else {WorkflowStep.COUNT}
+    for step in (*ORDER, WorkflowStep.BACKUP):
         if event.what == TABLE[step].event:
             later = _later(step) if event.state is not None else frozenset()
             return (done | {step}) - later
     return done
 
 
-def _later(step: Step) -> frozenset[Step]:
+def _later(step: WorkflowStep) -> frozenset[WorkflowStep]:
     steps = list(ORDER)
     return frozenset(steps[steps.index(step) + 1 :]) if step in ORDER else frozenset()
 
 
 def judged(  # noqa: PLR0911 # a reason each
-    step: Step,
+    step: WorkflowStep,
     at: Progress,
     way: Way,
     rights: Iterable[Right] | None = None,
@@ -278,42 +280,42 @@ def judged(  # noqa: PLR0911 # a reason each
     person: str = "",
     reason: str = "",
     again: bool = False,
-) -> Verdict:
+) -> StepVerdict:
     """Return whether a person with these rights (None: all) may take a step now, and the state that follows.
 
     `again` asks for a step that is done already: what follows it in ORDER is then due once more.
     """
     rule = TABLE[step]
     if rights is not None and rule.right not in rights:
-        return Verdict(f"it needs the right to {rule.right}")
+        return StepVerdict(f"it needs the right to {rule.right}")
     if at.is_locked:
-        return Verdict("it is being worked on by another process; look again when that has ended")
-    if step is Step.NEW:
-        return Verdict(state=State.OPEN)
+        return StepVerdict("it is being worked on by another process; look again when that has ended")
+    if step is WorkflowStep.NEW:
+        return StepVerdict(state=RecordState.OPEN)
     if at.state not in rule.starts:
-        return Verdict(_out_of_state(step, at.state))
-    if at.is_fetching and step in (Step.CANCEL, Step.CAPTURE):
-        return Verdict("its capture has begun already")
+        return StepVerdict(_out_of_state(step, at.state))
+    if at.is_fetching and step in (WorkflowStep.CANCEL, WorkflowStep.CAPTURE):
+        return StepVerdict("its capture has begun already")
     if step in ORDER:
         return _processed(step, at, way, again=again)
-    if step is Step.RELEASE:
+    if step is WorkflowStep.RELEASE:
         return _released(at, way, person, reason)
     missing = _missing_reason(step, reason)
-    return Verdict(missing) if missing else Verdict(state=rule.leads)
+    return StepVerdict(missing) if missing else StepVerdict(state=rule.leads)
 
 
-def _out_of_state(step: Step, state: State) -> str:
-    starts = " or ".join(start for start in State if start in TABLE[step].starts)
+def _out_of_state(step: WorkflowStep, state: RecordState) -> str:
+    starts = " or ".join(start for start in RecordState if start in TABLE[step].starts)
     return f"it is {state}; to {step} it, it must be {starts}"
 
 
-def _missing_reason(step: Step, reason: str) -> str:
+def _missing_reason(step: WorkflowStep, reason: str) -> str:
     return f"to {step} a snapshot needs a reason" if TABLE[step].needs_reason and not reason.strip() else ""
 
 
 def apply_decision(record: Record, decision: Decision, person: str, reason: str) -> Record:
     """Return a record after a decision. Raises UsageError in the wrong state, or without a reason where one is due."""
-    step = Step(decision)
+    step = WorkflowStep(decision)
     rule = TABLE[step]
     if record.state not in rule.starts:
         raise UsageError(f"{record.id}: {_out_of_state(step, record.state)}")
@@ -328,77 +330,79 @@ def apply_decision(record: Record, decision: Decision, person: str, reason: str)
     return changed.with_values(texts, person, now())
 
 
-def _state_before(record: Record, decision: Decision) -> State:
+def _state_before(record: Record, decision: Decision) -> RecordState:
     """Return the state to which a decision leads back."""
-    passed_over = {None, State.DISCARDED} | ({State.REJECTED} if decision is Decision.REOPEN else set())
+    passed_over = {None, RecordState.DISCARDED} | ({RecordState.REJECTED} if decision is Decision.REOPEN else set())
     states = [event.state for event in record.events if event.state not in passed_over]
-    return next((state for state in reversed(states) if state is not None), State.CAPTURED)
+    return next((state for state in reversed(states) if state is not None), RecordState.CAPTURED)
 
 
-def _processed(step: Step, at: Progress, way: Way, *, again: bool) -> Verdict:
+def _processed(step: WorkflowStep, at: Progress, way: Way, *, again: bool) -> StepVerdict:
     """Judge a step of ORDER."""
-    is_done = step in at.done if at.state is State.RELEASED else _position(at.state) >= _position(ORDER[step])
+    is_done = step in at.done if at.state is RecordState.RELEASED else _position(at.state) >= _position(ORDER[step])
     if is_done and not again:
-        return Verdict(f"it is {TABLE[step].event} already; --again does it once more")
+        return StepVerdict(f"it is {TABLE[step].event} already; --again does it once more")
     if not is_done and again:
-        return Verdict(f"it is not {TABLE[step].event} yet; leave --again out")
+        return StepVerdict(f"it is not {TABLE[step].event} yet; leave --again out")
     missing = _missing(step, at, way)
     if missing is not None:
-        return Verdict(f"it is {at.state}; the step {missing} comes first")
-    return Verdict(state=None if at.state is State.RELEASED else ORDER[step])
+        return StepVerdict(f"it is {at.state}; the step {missing} comes first")
+    return StepVerdict(state=None if at.state is RecordState.RELEASED else ORDER[step])
 
 
-def _missing(step: Step | None, at: Progress, way: Way) -> Step | None:
+def _missing(step: WorkflowStep | None, at: Progress, way: Way) -> WorkflowStep | None:
     """Return the first step that is set up, comes before another one (None: all), and is not done."""
     for earlier_step, leads in ORDER.items():
         if earlier_step is step:
             return None
-        is_done = earlier_step in at.done if at.state is State.RELEASED else _position(at.state) >= _position(leads)
-        if not is_done and (earlier_step in way.set_up or earlier_step is Step.COUNT):
+        is_done = (
+            earlier_step in at.done if at.state is RecordState.RELEASED else _position(at.state) >= _position(leads)
+        )
+        if not is_done and (earlier_step in way.set_up or earlier_step is WorkflowStep.COUNT):
             return earlier_step
     return None
 
 
-def _released(at: Progress, way: Way, person: str, reason: str) -> Verdict:
+def _released(at: Progress, way: Way, person: str, reason: str) -> StepVerdict:
     missing = _missing(None, at, way)
     if missing is not None:
-        return Verdict(f"it is {at.state}; the step {missing} comes first")
+        return StepVerdict(f"it is {at.state}; the step {missing} comes first")
     if way.two_persons and person in at.checkers:
-        return Verdict(f"{person} checked it, and two_persons wants another person to release it")
-    if Step.CHECK in way.set_up and not at.passed and not reason.strip():
-        return Verdict("a check found something; release it with a reason")
-    return Verdict(state=State.RELEASED)
+        return StepVerdict(f"{person} checked it, and two_persons wants another person to release it")
+    if WorkflowStep.CHECK in way.set_up and not at.passed and not reason.strip():
+        return StepVerdict("a check found something; release it with a reason")
+    return StepVerdict(state=RecordState.RELEASED)
 
 
-def next_by_itself(at: Progress, way: Way) -> Step | None:
+def next_by_itself(at: Progress, way: Way) -> WorkflowStep | None:
     """Return the step that comes now without anybody's decision; None if there is none."""
     if at.state not in _FETCHED or way.step_by_step:
         return None
-    late = way.backs_up_late and at.state is not State.RELEASED
-    backup = Step.BACKUP if way.backs_up and Step.BACKUP not in at.done and not late else None
+    late = way.backs_up_late and at.state is not RecordState.RELEASED
+    backup = WorkflowStep.BACKUP if way.backs_up and WorkflowStep.BACKUP not in at.done and not late else None
     missing = _missing(None, at, way)
-    if missing is Step.CHECK and (at.looks_wanted or way.two_persons):
+    if missing is WorkflowStep.CHECK and (at.looks_wanted or way.two_persons):
         return backup  # persons have to look
     if missing is not None:
         return missing
     is_sound = at.is_complete and at.passed and not at.is_taken_back
     if at.state in HELD and way.release == "when-checked" and is_sound and not way.two_persons:
-        return Step.RELEASE
+        return WorkflowStep.RELEASE
     return backup
 
 
-def next_of_person(at: Progress, way: Way) -> Step | None:
+def next_of_person(at: Progress, way: Way) -> WorkflowStep | None:
     """Return the one step that leads on, for people; None where nothing waits."""
-    if at.state is State.OPEN:
-        return None if at.is_fetching else Step.CAPTURE
+    if at.state is RecordState.OPEN:
+        return None if at.is_fetching else WorkflowStep.CAPTURE
     if at.state not in _FETCHED:
         return None
     missing = _missing(None, at, way)
     if missing is not None:
         return missing
-    if at.state is not State.RELEASED:
-        return Step.RELEASE
-    return Step.BACKUP if way.backs_up and Step.BACKUP not in at.done else None
+    if at.state is not RecordState.RELEASED:
+        return WorkflowStep.RELEASE
+    return WorkflowStep.BACKUP if way.backs_up and WorkflowStep.BACKUP not in at.done else None
 
 
 def with_status(record: Record, by: str, at: datetime) -> Record:
@@ -409,5 +413,5 @@ def with_status(record: Record, by: str, at: datetime) -> Record:
     return record.with_values({FieldNumber.STATUS: f"{whole}; last step: {last}" if last else whole}, by, at)
 
 
-def _position(state: State) -> int:
+def _position(state: RecordState) -> int:
     return _POSITIONS.index(state) if state in _POSITIONS else -1

@@ -47,7 +47,7 @@ HELD = 8 << 20
 R = TypeVar("R")
 
 
-class Remembered(Generic[R]):
+class CachedFunction(Generic[R]):
     """A deterministic function of bytes, with a cache; `weigh` returns the bytes that a result takes."""
 
     def __init__(self, function: Callable[..., R], weigh: Callable[[R], int]) -> None:
@@ -72,9 +72,9 @@ class Remembered(Generic[R]):
             self._results.get(arguments, lambda: result)
 
 
-def remembered(weigh: Callable[[Any], int]) -> Callable[[Callable[..., R]], Remembered[R]]:
+def remembered(weigh: Callable[[Any], int]) -> Callable[[Callable[..., R]], CachedFunction[R]]:
     """Decorate a function with a cache."""
-    return lambda function: Remembered(function, weigh)
+    return lambda function: CachedFunction(function, weigh)
 
 
 def weight_of_names(names: tuple[str, ...]) -> int:

@@ -84,7 +84,7 @@ _FOLDERS: Final = tree_stream.FOLDERS
 _NO_LINE: Final = b"", b"", b""
 
 
-class Entry(NamedTuple):
+class TreeEntry(NamedTuple):
     """One name in a tree: a blob (file) or a tree (folder). A tuple, since a walk makes thousands."""
 
     name: str
@@ -115,13 +115,13 @@ class Names:
     def __len__(self) -> int:
         return len(self._tree)
 
-    def find(self, name: str) -> Entry | None:
+    def find(self, name: str) -> TreeEntry | None:
         """Return the entry of a name, or None."""
         try:
             git_object = self._tree[name]
         except KeyError:
             return None
-        return Entry(name, str(git_object.id), git_object.type == _TREE)
+        return TreeEntry(name, str(git_object.id), git_object.type == _TREE)
 
 
 class Objects:
@@ -171,33 +171,33 @@ class Objects:
 
     # -- reading -------------------------------------------------------------------------------------------------
 
-    def entries(self, tree: str) -> list[Entry]:
+    def entries(self, tree: str) -> list[TreeEntry]:
         """Return the entries of a tree, in git's order."""
         raw = self.read_tree(tree)
-        entries: list[Entry] = []
+        entries: list[TreeEntry] = []
         size = 0
         lines: list[tuple[bytes, bytes, bytes]] = _LINE.findall(raw)
         for mode, name, oid in lines:
             is_tree = mode != _FILE and mode in _FOLDERS
             # As Entry(…), but without its Python function.
-            entries.append(tuple.__new__(Entry, (name.decode(_CODING, _ERRORS), oid.hex(), is_tree)))
+            entries.append(tuple.__new__(TreeEntry, (name.decode(_CODING, _ERRORS), oid.hex(), is_tree)))
             size += len(mode) + len(name) + 22  # and a space, a NUL and the id
         if size != len(raw):  # the pattern skips lines that it does not match
             raise Damaged(f"{self.path}: {tree} is no tree that can be read")
         return entries
 
-    def each(self, tree: str) -> Iterator[Entry]:
+    def each(self, tree: str) -> Iterator[TreeEntry]:
         """Yield the same entries."""
         for mode, name, oid in self._lines(tree):
-            yield Entry(name.decode(_CODING, _ERRORS), oid.hex(), mode in _FOLDERS)
+            yield TreeEntry(name.decode(_CODING, _ERRORS), oid.hex(), mode in _FOLDERS)
 
     def names(self, tree: str) -> Names:
         """Return the names of a tree, to look up a few of them. Names with `/` are not allowed."""
         return Names(self._tree(tree))
 
-    def find(self, tree: str, path: str) -> Entry | None:
+    def find(self, tree: str, path: str) -> TreeEntry | None:
         """Return the entry at `path` below `tree`, or None."""
-        entry = Entry("", tree, True)
+        entry = TreeEntry("", tree, True)
         for name in path.split("/") if path else []:
             if not entry.is_tree:
                 return None
@@ -205,7 +205,7 @@ class Objects:
                 git_object = self._tree(entry.oid)[name]
             except KeyError:
                 return None
-            entry = Entry(name, str(git_object.id), git_object.type == _TREE)
+            entry = TreeEntry(name, str(git_object.id), git_object.type == _TREE)
         return entry
 
     def read(self, blob: str) -> bytes:
@@ -340,7 +340,7 @@ class Objects:
         """Store a whole file as a blob, in constant memory, with no filter of an attribute; return its id."""
         return self._written(lambda: self._repo.create_blob_fromiobase(rewound(file)))
 
-    def write_tree(self, entries: Sequence[Entry]) -> str:
+    def write_tree(self, entries: Sequence[TreeEntry]) -> str:
         """Store a tree of these entries; return its id."""
         # Without TreeBuilder: it accepts names in UTF-8 only, and users may add files of any name.
         lines = sorted((os.fsencode(entry.name) + (b"/" if entry.is_tree else b""), entry) for entry in entries)
@@ -385,11 +385,11 @@ class Objects:
             elif blob is None:
                 entries.pop(name, None)
             else:
-                entries[name] = Entry(name, blob, False)
+                entries[name] = TreeEntry(name, blob, False)
         for name, inner in below.items():
             subtree = self._edit(_tree(entries.get(name)), inner)
             if subtree is not None:
-                entries[name] = Entry(name, subtree, True)
+                entries[name] = TreeEntry(name, subtree, True)
             elif name in entries and entries[name].is_tree:
                 del entries[name]
         return self.write_tree(list(entries.values())) if entries else None
@@ -410,7 +410,7 @@ def _configure_library() -> None:
         pygit2.option(Option.SET_SEARCH_PATH, level, "")
 
 
-def _tree(entry: Entry | None) -> str | None:
+def _tree(entry: TreeEntry | None) -> str | None:
     return entry.oid if entry is not None and entry.is_tree else None
 
 

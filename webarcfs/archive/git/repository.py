@@ -70,7 +70,7 @@ class Commit:
     oid: str
     tree: str
     parents: tuple[str, ...]
-    message: metadata.Message
+    message: metadata.CommitMessage
     time: int
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.objects import TreeEntry
 from webarcfs.archive.git.repository import Commit, Repository
 from webarcfs.archive.git.tree_stream import FILE, FOLDERS, read_lines
 from webarcfs.archive.history.versions import snapshots
@@ -55,7 +55,7 @@ def every(store: Repository, tree: str) -> Iterator[Redirect]:
         yield from lines(store, entry, place)
 
 
-def places(store: Repository, top: Entry | None) -> Iterator[tuple[str, Entry]]:
+def places(store: Repository, top: TreeEntry | None) -> Iterator[tuple[str, TreeEntry]]:
     """Yield path and entry of each list, in order; `top` is the entry `%redirects` of a domain's tree."""
     for outer in store.each(top.oid) if top is not None and top.is_tree else ():
         for inner in store.each(outer.oid) if outer.is_tree else ():
@@ -63,7 +63,7 @@ def places(store: Repository, top: Entry | None) -> Iterator[tuple[str, Entry]]:
                 yield place, inner
 
 
-def lines(store: Repository, entry: Entry | None, place: str = "") -> list[Redirect]:
+def lines(store: Repository, entry: TreeEntry | None, place: str = "") -> list[Redirect]:
     """Return the redirects of a list; none where there is no list."""
     if entry is None or entry.is_tree:
         return []
@@ -73,7 +73,7 @@ def lines(store: Repository, entry: Entry | None, place: str = "") -> list[Redir
         raise Damaged(f"{store.path}: {place or entry.oid}: {error}") from None
 
 
-def urls(store: Repository, entry: Entry | None) -> frozenset[str]:
+def urls(store: Repository, entry: TreeEntry | None) -> frozenset[str]:
     """Return the URLs of a list."""
     return frozenset(redirect.url for redirect in lines(store, entry))
 
@@ -110,7 +110,7 @@ def _top(store: Repository, tree: str | None) -> str | None:
 
 
 def _by_url(store: Repository, blob: str | None, place: str) -> dict[str, Redirect]:
-    entry = Entry(place, blob, False) if blob else None
+    entry = TreeEntry(place, blob, False) if blob else None
     return {redirect.url: redirect for redirect in lines(store, entry, place)}
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from webarcfs.archive.document.data_xml import metadata
-from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.objects import TreeEntry
 from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.model.arc_paths import DATA_XML, is_data_file, is_reserved
 from webarcfs.archive.model.errors import InvalidDocument, NotFound
@@ -29,13 +29,13 @@ class ArcTree:
     """An ARC in one tree: its path, its data file and its data.xml (blobs), and the names added to it."""
 
     path: str
-    data: Entry | None
+    data: TreeEntry | None
     data_xml: str
     added: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ChangedDocument:
     """A document's change in a snapshot: `what` is added, changed, removed or extended (data nodes, users' files).
 
     `size` is the new size of the data file in bytes; 0 if it was removed. `files` are the new additions. `status` is
@@ -81,9 +81,9 @@ def tree_of(store: Repository, tag: CommitTag) -> str:
     return store.commit(commit_of(store, tag)).tree
 
 
-def steps(store: Repository, domain: str, arc: str) -> Iterator[Step]:
+def steps(store: Repository, domain: str, arc: str) -> Iterator[ChangedDocument]:
     """Yield the changes of the document at `arc`, oldest first; snapshots without one are skipped."""
-    before: dict[str, Entry] = {}
+    before: dict[str, TreeEntry] = {}
     tree = None
     for tag, oid in snapshots(store, domain):
         entry = store.find(store.commit(oid).tree, arc)
@@ -98,7 +98,7 @@ def steps(store: Repository, domain: str, arc: str) -> Iterator[Step]:
         before = after
 
 
-def _own_entries(store: Repository, tree: str | None) -> dict[str, Entry]:
+def _own_entries(store: Repository, tree: str | None) -> dict[str, TreeEntry]:
     """Return the entries of an ARC, by name, without the ARCs below it; none if it is no ARC."""
     entries = {entry.name: entry for entry in store.entries(tree)} if tree else {}
     if not is_arc(entries.values()):
@@ -107,24 +107,26 @@ def _own_entries(store: Repository, tree: str | None) -> dict[str, Entry]:
     return {name: entry for name, entry in entries.items() if name not in inner}
 
 
-def _step(store: Repository, tag: CommitTag, before: Mapping[str, Entry], after: Mapping[str, Entry]) -> Step | None:
+def _step(
+    store: Repository, tag: CommitTag, before: Mapping[str, TreeEntry], after: Mapping[str, TreeEntry]
+) -> ChangedDocument | None:
     old, new = _data(before.values()), _data(after.values())
     size = store.size(new.oid) if new is not None else 0
     came = tuple(sorted(name for name in after.keys() - before.keys() if not is_reserved(name)))
     was, now = _described(store, before), _described(store, after)
     version = () if now is None else (now.status, now.commit_tag, now.capture_time)
     if before and not after:
-        return Step(tag, "removed", 0)
+        return ChangedDocument(tag, "removed", 0)
     if after and not before:
-        return Step(tag, "added", size, came, *version)
+        return ChangedDocument(tag, "added", size, came, *version)
     if (was and was.commit_tag) != (now and now.commit_tag) or old != new:
-        return Step(tag, "changed", size, came, *version)
+        return ChangedDocument(tag, "changed", size, came, *version)
     if came or before.get(DATA_XML) != after.get(DATA_XML):
-        return Step(tag, "extended", size, came, *version)
+        return ChangedDocument(tag, "extended", size, came, *version)
     return None
 
 
-def _described(store: Repository, entries: Mapping[str, Entry]) -> MetaData | None:
+def _described(store: Repository, entries: Mapping[str, TreeEntry]) -> MetaData | None:
     """Return the metadata of a version of an ARC, from its data.xml."""
     try:
         return metadata(store.read(entries[DATA_XML].oid)) if entries else None
@@ -132,7 +134,7 @@ def _described(store: Repository, entries: Mapping[str, Entry]) -> MetaData | No
         return None
 
 
-def _data(entries: Iterable[Entry]) -> Entry | None:
+def _data(entries: Iterable[TreeEntry]) -> TreeEntry | None:
     return next((entry for entry in entries if not entry.is_tree and is_data_file(entry.name)), None)
 
 
@@ -169,7 +171,7 @@ def arcs(store: Repository, tree: str, prefix: str = "") -> Iterator[ArcTree]:
             yield from arcs(store, entry.oid, f"{prefix}{entry.name}/")
 
 
-def is_arc(entries: Iterable[Entry]) -> bool:
+def is_arc(entries: Iterable[TreeEntry]) -> bool:
     """Return whether a folder with these entries is an ARC."""
     return any(entry.is_document for entry in entries)
 

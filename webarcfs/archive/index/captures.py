@@ -33,7 +33,7 @@ from webarcfs.archive.config.directory import sql
 from webarcfs.archive.index.query import connected
 from webarcfs.archive.index.sqlite_file import IN_TURN, as_told_to_readers
 from webarcfs.archive.model.metadata import parse_time
-from webarcfs.archive.model.url_lists import SIZE, Block, Met, met_at, unpacked
+from webarcfs.archive.model.url_lists import SIZE, Met, MetBlock, met_at, unpacked
 from webarcfs.archive.system import clocks
 
 # == held versions ====================================================================================================
@@ -230,7 +230,7 @@ class CaptureIndex:
 
     def _block(self, domain: str, is_redirect: bool, number: int) -> list[tuple[int, int, bytes]]:
         rows = self._rows("captures/met_block", {"domain": domain, "kind": int(is_redirect), "block": number})
-        return [(seq, base, unpacked(Block(number, base, times))) for seq, base, times in rows]
+        return [(seq, base, unpacked(MetBlock(number, base, times))) for seq, base, times in rows]
 
     def complete(self, domain: str) -> frozenset[int]:
         """Return the snapshots of a domain whose crawls were complete, in seconds since 1970."""

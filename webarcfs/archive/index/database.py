@@ -17,7 +17,7 @@ from webarcfs.archive.index.sqlite_file import SCHEMA_VERSION, SqliteFile
 from webarcfs.archive.index.sqlite_library import queries_of
 from webarcfs.archive.model.arc_paths import arc_path
 from webarcfs.archive.model.errors import Damaged
-from webarcfs.archive.model.metadata import Message, MetaData, format_time, parse_time, utc
+from webarcfs.archive.model.metadata import CommitMessage, MetaData, format_time, parse_time, utc
 from webarcfs.archive.model.url_lists import Met, Redirect, blocks_of
 from webarcfs.archive.model.urls import surt
 
@@ -73,7 +73,7 @@ class Database(SqliteFile):
 
     def record(
         self,
-        message: Message,
+        message: CommitMessage,
         changes: Iterable[DocumentChange],
         redirects: Iterable[tuple[str, Redirect | None]] = (),
         met: Iterable[tuple[str, Met]] = (),

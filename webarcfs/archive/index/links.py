@@ -465,12 +465,12 @@ class LinkReader(Protocol):
     def span(self, path: str, first: int, last: int) -> tuple[int, int] | None:
         """Return from when to when the version of a page that is valid at `first` is known; None if it is not."""
 
-    def held(self, url: str) -> Held:
+    def held(self, url: str) -> LinkTarget:
         """Return what the reader may see of a URL."""
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LinkTarget:
     """Whether the domain of a URL is in the archive, and the path of the document's ARC, if that is."""
 
     domain: bool
@@ -483,7 +483,7 @@ class Held:
 
 
 #: What is archived of a URL, in one state.
-Holdings = Callable[[str], Held]
+Holdings = Callable[[str], LinkTarget]
 
 
 def ask(
@@ -665,7 +665,7 @@ def _holdings(connection: sqlite3.Connection, database: Path, seq: int) -> Holdi
             raise as_told_to_readers(database, error) from None
 
     @lru_cache(maxsize=65_536)
-    def held(url: str) -> Held:
+    def held(url: str) -> LinkTarget:
         try:
             for _ in range(LONGEST_CHAIN + 1):
                 path = arc_path(url)
@@ -676,16 +676,16 @@ def _holdings(connection: sqlite3.Connection, database: Path, seq: int) -> Holdi
                     break
                 url = target
             else:
-                return Held(True, "")
+                return LinkTarget(True, "")
             # A folder without its slash: archives of layout 1 do not have the redirect to the folder.
             folder = path if "?" in url else arc_path(f"{url}/")
         except UrlRefused:
-            return Held(False, "")
+            return LinkTarget(False, "")
         second = f"/{second_name(path, url)}"
         has_domain, arc = ask_one(
             "metadata/held_at", domain=domain, second=second, path=f"/{path}", folder=f"/{folder}"
         )
-        return Held(bool(has_domain), arc or "")
+        return LinkTarget(bool(has_domain), arc or "")
 
     return held
 

@@ -312,7 +312,7 @@ def quoted(path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class CommitMessage:
     """Any commit's parsed message: the tag and all trailers in order."""
 
     tag: CommitTag
@@ -377,8 +377,8 @@ class Message:
         return self.all("Complete") == ["yes"]
 
 
-def parse(text: str) -> Message:
+def parse(text: str) -> CommitMessage:
     """Parse a commit's message. Raises Damaged when it does not start with a commitTag."""
     first, _, rest = text.partition("\n")
     pairs = (line.partition(": ") for line in rest.split("\n"))
-    return Message(CommitTag.parse(first.strip()), tuple((key, value) for key, colon, value in pairs if colon))
+    return CommitMessage(CommitTag.parse(first.strip()), tuple((key, value) for key, colon, value in pairs if colon))

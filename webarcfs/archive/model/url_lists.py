@@ -382,7 +382,7 @@ _BYTES: Final = SIZE * (WIDTH + 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class MetBlock:
     """What one crawl met of the URLs of one block: its number, the earliest time, the packed times."""
 
     number: int
@@ -390,7 +390,7 @@ class Block:
     times: bytes
 
 
-def blocks_of(met: Iterable[tuple[int, Met]]) -> Iterator[Block]:
+def blocks_of(met: Iterable[tuple[int, Met]]) -> Iterator[MetBlock]:
     """Yield the blocks of what a crawl met: pairs of id and Met, in any order. A block without any has no row."""
     spellings: dict[int, bytearray] = {}
     times: dict[int, array[int]] = {}
@@ -405,14 +405,14 @@ def blocks_of(met: Iterable[tuple[int, Met]]) -> Iterator[Block]:
         yield _packed(block, spellings[block], times[block])
 
 
-def _packed(number: int, spellings: bytearray, times: array[int]) -> Block:
+def _packed(number: int, spellings: bytearray, times: array[int]) -> MetBlock:
     pairs = list(zip(times, spellings, strict=True))
     base = min(time for time, spelling in pairs if spelling != NOT_MET)
     counted = array("Q", [time - base if spelling != NOT_MET else 0 for time, spelling in pairs])
-    return Block(number, base, zlib.compress(spellings + planes(counted)))
+    return MetBlock(number, base, zlib.compress(spellings + planes(counted)))
 
 
-def unpacked(block: Block) -> bytes:
+def unpacked(block: MetBlock) -> bytes:
     """Return the bytes of a row, for `met_at`. Raises DatabaseDamaged."""
     try:
         return inflated(block.times, _BYTES)

@@ -49,7 +49,7 @@ class Extracted:
     fault: str = Fault.NONE
 
 
-class Unreadable(Exception):  # its kind is the fault
+class UnreadableDocument(Exception):  # its kind is the fault
     """A document whose text cannot be had."""
 
     def __init__(self, fault: Fault) -> None:

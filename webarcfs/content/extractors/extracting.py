@@ -11,7 +11,7 @@ from typing import BinaryIO, Protocol, cast
 
 from webarcfs.content import text
 from webarcfs.content.extractors import pdf, text_formats
-from webarcfs.content.extractors.extracted import LONGEST, Extracted, Fault, Unreadable
+from webarcfs.content.extractors.extracted import LONGEST, Extracted, Fault, UnreadableDocument
 
 
 class _Detector(Protocol):
@@ -107,7 +107,7 @@ def extract(file: BinaryIO, mime_type: str, content_type: str = "", language: st
     """
     try:
         extracted = _raw(file, mime_type, content_type)
-    except Unreadable as error:
+    except UnreadableDocument as error:
         return Extracted(fault=error.fault)
     body = _clean(extracted.body)
     fault = extracted.fault

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from webarcfs.content.extractors.extracted import LONGEST, Extracted, Fault, Unreadable
+from webarcfs.content.extractors.extracted import LONGEST, Extracted, Fault, UnreadableDocument
 
 #: Most pages that are read.
 _MOST = 5_000
@@ -18,7 +18,7 @@ def extract(file: BinaryIO) -> Extracted:
     try:
         document = pypdfium2.PdfDocument(file)
     except pypdfium2.PdfiumError as error:
-        raise Unreadable(Fault.ENCRYPTED if "password" in str(error).lower() else Fault.DAMAGED) from None
+        raise UnreadableDocument(Fault.ENCRYPTED if "password" in str(error).lower() else Fault.DAMAGED) from None
     try:
         metadata = document.get_metadata_dict()
         pieces: list[str] = []

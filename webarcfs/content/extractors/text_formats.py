@@ -22,8 +22,8 @@ from typing import Any, BinaryIO, cast
 
 from lxml import etree
 
-from webarcfs.content.extractors.extracted import LONGEST, Extracted, Fault, Unreadable
-from webarcfs.content.markup import Listener, told
+from webarcfs.content.extractors.extracted import LONGEST, Extracted, Fault, UnreadableDocument
+from webarcfs.content.markup import MarkupListener, stream_findings
 from webarcfs.content.text import CAREFUL_XML, decode_charset, decoder
 
 # == html text ========================================================================================================
@@ -132,7 +132,7 @@ _SAYS_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.I)
 _DESCRIBES = frozenset(("description", "keywords", "author", "dc.description", "dc.subject", "og:description"))
 
 
-class _Text(Listener[tuple[str, str]]):
+class _Text(MarkupListener[tuple[str, str]]):
     """Finds pieces of text, each with its part: body, heading, description, language."""
 
     def __init__(self) -> None:
@@ -193,7 +193,7 @@ def extract_html(chunks: Iterable[bytes], charset: str) -> Extracted:
     """Return the text of a page. `chunks` are its bytes; each iteration begins at their start. No content raises."""
     parts: dict[str, list[str]] = {"body": [], "heading": [], "description": [], "language": []}
     left = LONGEST
-    for part, piece in told(_Text, lambda: _decoded(chunks, charset)):
+    for part, piece in stream_findings(_Text, lambda: _decoded(chunks, charset)):
         parts[part].append(piece[: max(left, 0)])
         left -= len(piece)
         if left < 0:
@@ -286,12 +286,12 @@ def extract_rtf(file: BinaryIO) -> Extracted:
 
     data = _whole(file)
     if not data.lstrip().startswith(b"{\\rtf"):
-        raise Unreadable(Fault.DAMAGED)
+        raise UnreadableDocument(Fault.DAMAGED)
     try:
         text: str = rtf_to_text(data.decode("latin-1"), errors="ignore")  # type: ignore[no-untyped-call] # it has no types
         return Extracted(text[:LONGEST])
     except (ValueError, LookupError, IndexError, RecursionError, TypeError):
-        raise Unreadable(Fault.DAMAGED) from None
+        raise UnreadableDocument(Fault.DAMAGED) from None
 
 
 def extract_mail(file: BinaryIO, inner: Inner) -> Extracted:
@@ -314,14 +314,14 @@ def _part(part: Message, inner: Inner) -> str:
     try:
         data = cast(bytes, part.get_payload(decode=True)) or b""
         return inner(data, f"{part.get_content_type()}; charset={part.get_content_charset('')}").body
-    except (ValueError, LookupError, Unreadable, AssertionError):
+    except (ValueError, LookupError, UnreadableDocument, AssertionError):
         return ""
 
 
 def _whole(file: BinaryIO) -> bytes:
     data = file.read(_LARGEST + 1)
     if len(data) > _LARGEST:
-        raise Unreadable(Fault.TOO_LARGE)
+        raise UnreadableDocument(Fault.TOO_LARGE)
     return data
 
 
@@ -372,15 +372,15 @@ def extract_office(file: BinaryIO) -> Extracted:
     start = file.read(8)
     file.seek(0)
     if start == _OLE:  # ECMA-376 files that are encrypted are in a container of the older form
-        raise Unreadable(Fault.ENCRYPTED)
+        raise UnreadableDocument(Fault.ENCRYPTED)
     try:
         with zipfile.ZipFile(file) as archive:
             names = archive.namelist()[:_MOST]
             wanted = next((places for first, places in _PLACES if first in names), None)
             if wanted is None:
-                raise Unreadable(Fault.DAMAGED)
+                raise UnreadableDocument(Fault.DAMAGED)
             if _is_encrypted(archive, names):
-                raise Unreadable(Fault.ENCRYPTED)
+                raise UnreadableDocument(Fault.ENCRYPTED)
             pieces: list[str] = []
             size = 0
             title = description = ""
@@ -408,7 +408,7 @@ def extract_office(file: BinaryIO) -> Extracted:
         ValueError,
         OSError,
     ) as error:
-        raise Unreadable(Fault.DAMAGED) from error
+        raise UnreadableDocument(Fault.DAMAGED) from error
 
 
 def _is_encrypted(archive: zipfile.ZipFile, names: list[str]) -> bool:
@@ -433,7 +433,7 @@ def _text(archive: zipfile.ZipFile, name: str) -> Iterator[str]:
         while chunk := entry.read(_CHUNK):
             left -= len(chunk)
             if left < 0:
-                raise Unreadable(Fault.TOO_LARGE)
+                raise UnreadableDocument(Fault.TOO_LARGE)
             parser.feed(chunk)
             yield from target.drained()
         parser.close()

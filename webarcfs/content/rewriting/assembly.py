@@ -29,7 +29,7 @@ from webarcfs.content.rewriting.references import (
     Quotes,
     References,
     Rewritten,
-    Shape,
+    RowShape,
     Use,
     as_utf8,
     attribute_text,
@@ -45,9 +45,9 @@ from webarcfs.content.rewriting.references import (
 #: Gets a reference as written, without escapes, and returns what takes its place, or None to leave it.
 Rewrite = Callable[[Use, str], Rewritten | None]
 
-_SHAPES = tuple(Shape)
+_SHAPES = tuple(RowShape)
 _QUOTES = tuple(Quotes)
-_URL = Shape.URL
+_URL = RowShape.URL
 _SPACE = " \t\n\f\r"
 # The HTML standard's section 4.8.4.2.1: a URL; then, if it does not end in a comma, descriptors up to one.
 _CANDIDATE = re.compile(rf"[{_SPACE},]*+([^{_SPACE}]++)")
@@ -126,17 +126,17 @@ class _Assembly:
         quotes = _QUOTES[number >> QUOTES_AT & QUOTES_BITS]
         if shape == _URL:
             return self._reference(index, begin, end, number, quotes)
-        if shape == Shape.MASK:
+        if shape == RowShape.MASK:
             return _BEGINS_TAG.sub(b"< ", self._body[begin:end]), b""
         text: str | None
-        if shape == Shape.CSS:
+        if shape == RowShape.CSS:
             text = self._css(begin, end, number, quotes)
-        elif shape == Shape.RAW:
+        elif shape == RowShape.RAW:
             text = self._constant(number)
-        elif shape == Shape.SHEET:
+        elif shape == RowShape.SHEET:
             text = self._sheet(begin, end, number)
         else:
-            if shape == Shape.TARGET:
+            if shape == RowShape.TARGET:
                 text = self._target(index, begin, end, number)
             else:
                 text = self._changed(_SHAPES[shape], begin, end, number)
@@ -194,23 +194,23 @@ class _Assembly:
 
     # --- values with more than a reference
 
-    def _changed(self, shape: Shape, begin: int, end: int, number: int) -> str | None:
+    def _changed(self, shape: RowShape, begin: int, end: int, number: int) -> str | None:
         """Return the new text of an attribute's value, or None if it stays."""
-        if shape is Shape.VALUE:
+        if shape is RowShape.VALUE:
             return self._constant(number)
         written = self._written(begin, end)
         changed = written
         use = USES[number & USE_BITS]
-        if shape is Shape.SRCSET:
+        if shape is RowShape.SRCSET:
             changed = self._srcset(written, use)
-        elif shape is Shape.COMMAS:
+        elif shape is RowShape.COMMAS:
             folder = self._constant(number) if number >> EXTRA_AT else ""
             changed = _WORD.sub(lambda word: self._one(use, _joined(folder, word[0])) or word[0], written)
-        elif shape is Shape.REFRESH:
+        elif shape is RowShape.REFRESH:
             changed = self._refresh(written)
-        elif shape is Shape.STYLE:
+        elif shape is RowShape.STYLE:
             changed = self._style(written)
-        elif shape is Shape.SRCDOC:
+        elif shape is RowShape.SRCDOC:
             changed = self._inner(written)
         return None if changed == written else changed
 

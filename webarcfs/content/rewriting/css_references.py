@@ -19,7 +19,7 @@ from webarcfs.content.rewriting.references import (
     QUOTES_AT,
     Quotes,
     References,
-    Shape,
+    RowShape,
     Use,
     as_utf8,
     code,
@@ -68,8 +68,8 @@ _LONGEST_NAME = 40
 _SETS = {b"image-set": Use.IMAGE, b"-webkit-image-set": Use.IMAGE, b"src": Use.OTHER}
 # Functions whose value is not known here. A set of images that takes one is put out of force.
 _UNKNOWN = frozenset({b"var", b"attr", b"env", b"if", b"inherit", b"first-valid"})
-_CSS = {use: code(use, Shape.CSS) for use in Use}
-_DISABLE = code(Use.OTHER, Shape.RAW) | 1 << EXTRA_AT
+_CSS = {use: code(use, RowShape.CSS) for use in Use}
+_DISABLE = code(Use.OTHER, RowShape.RAW) | 1 << EXTRA_AT
 #: The constant texts of a sheet's rows; those of a page begin with the same.
 CSS_TEXTS = ("x-",)
 

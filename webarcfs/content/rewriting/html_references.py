@@ -42,7 +42,7 @@ from webarcfs.content.rewriting.references import (
     USES,
     Quotes,
     References,
-    Shape,
+    RowShape,
     Use,
     code,
 )
@@ -129,7 +129,7 @@ def _table() -> dict[bytes, dict[bytes, int]]:
             put(tag, attribute, code(_use(tag, attribute)))
     for tag, attributes in {**SRCSETS, "image": ("srcset",)}.items():
         for attribute in attributes:
-            put(tag, attribute, code(Use.IMAGE, Shape.SRCSET))
+            put(tag, attribute, code(Use.IMAGE, RowShape.SRCSET))
     for tag in ("a", "area"):
         put(tag, "ping", Care.OUT)
     for tag in ("a", "area", "base", "form"):
@@ -137,8 +137,8 @@ def _table() -> dict[bytes, dict[bytes, int]]:
     for tag in ("button", "input"):
         put(tag, "formaction", code(Use.FORM) | OF_BUTTON)
         put(tag, "formtarget", Care.TARGET)
-    put("applet", "archive", code(Use.OBJECT, Shape.COMMAS))
-    put("object", "archive", code(Use.OBJECT, Shape.COMMAS))
+    put("applet", "archive", code(Use.OBJECT, RowShape.COMMAS))
+    put("object", "archive", code(Use.OBJECT, RowShape.COMMAS))
     put("base", "href", code(Use.BASE))
     put("iframe", "srcdoc", Care.SRCDOC)
     put("html", "manifest", Care.OUT)
@@ -188,16 +188,16 @@ TAGS = compiled(TAG)
 #: What in a style element may be markup.
 MARKUP = re.compile(rb"<[a-z/!?_:\x80-\xff]|&[a-z#]")
 #: The code of a style sheet that markup is resolved in first.
-SHEET = code(Use.STYLE, Shape.SHEET)
+SHEET = code(Use.STYLE, RowShape.SHEET)
 # A reference to an entity that a document of XML may declare.
 _ENTITY = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#[0-9]+|#x[0-9a-f]+);)")
 _IS_STYLED = re.compile(rb"(?:rl|et|rc)\(|[\\&]")
 _CODES = {use: code(use) for use in Use}
 _OUT = 1  # the number of "x-" among the constant texts
-_RAW_OUT = code(Use.OTHER, Shape.RAW) | _OUT << EXTRA_AT
-_STYLE = code(Use.OTHER, Shape.STYLE)
-_TARGET = code(Use.TARGET, Shape.TARGET)
-_SRCDOC = code(Use.FRAME, Shape.SRCDOC)
+_RAW_OUT = code(Use.OTHER, RowShape.RAW) | _OUT << EXTRA_AT
+_STYLE = code(Use.OTHER, RowShape.STYLE)
+_TARGET = code(Use.TARGET, RowShape.TARGET)
+_SRCDOC = code(Use.FRAME, RowShape.SRCDOC)
 _MOST_TEXTS = 100_000
 _BY_AS = {"style": Use.STYLE, "script": Use.SCRIPT, "image": Use.IMAGE}
 _OWNERS = frozenset({Use.LINK, Use.FORM, Use.BASE})
@@ -295,9 +295,9 @@ class ElementRows:
         target = owner = -1
         for index, (_, _, number) in enumerate(rows):
             shape = number >> SHAPE_AT & SHAPE_BITS
-            if shape == Shape.TARGET:
+            if shape == RowShape.TARGET:
                 target = index
-            elif shape == Shape.URL and owner < 0 and USES[number & USE_BITS] in _OWNERS:
+            elif shape == RowShape.URL and owner < 0 and USES[number & USE_BITS] in _OWNERS:
                 owner = index
         if target >= 0 and owner >= 0:
             begin, end, number = rows[target]
@@ -326,11 +326,11 @@ class ElementRows:
 
     def insert(self, at: int, text: str) -> None:
         """Add the row of a text that is added to the page."""
-        self.rows.extend((at, at, code(Use.OTHER, Shape.RAW) | self.number(text) << EXTRA_AT))
+        self.rows.extend((at, at, code(Use.OTHER, RowShape.RAW) | self.number(text) << EXTRA_AT))
 
     def _constant(self, attribute: re.Match[bytes], text: str) -> _Row:
         """Return the row of a value that is replaced by `text`."""
-        return _row(attribute, code(Use.OTHER, Shape.VALUE) | self.number(text) << EXTRA_AT)
+        return _row(attribute, code(Use.OTHER, RowShape.VALUE) | self.number(text) << EXTRA_AT)
 
     # --- elements
 
@@ -355,7 +355,7 @@ class ElementRows:
     def _meta(self, attributes: _Found) -> list[_Row]:
         equiv = self._text(attributes, b"http-equiv").strip().lower()
         if equiv == "refresh" and b"content" in attributes and not self.is_in_noscript:
-            return [_row(attributes[b"content"], code(Use.REFRESH, Shape.REFRESH))]
+            return [_row(attributes[b"content"], code(Use.REFRESH, RowShape.REFRESH))]
         if equiv in DEAD_EQUIVS or (equiv == "refresh" and self.is_in_noscript):
             at = attributes[b"http-equiv"].start()
             return [(at, at, _RAW_OUT)]
@@ -392,7 +392,7 @@ class ElementRows:
                     number |= self.number(_joined(folder, self._text(attributes, name).strip())) << EXTRA_AT
                 rows.append(_row(attributes[name], number))
         if b"archive" in attributes:
-            number = code(Use.OBJECT, Shape.COMMAS)
+            number = code(Use.OBJECT, RowShape.COMMAS)
             if codebase:
                 number |= self.number(folder) << EXTRA_AT
             rows.append(_row(attributes[b"archive"], number))
@@ -471,7 +471,7 @@ _DOCTYPE = re.compile(
 )
 _DECLARATIONS = re.compile(_ASIDE + rb"""|<!(entity|attlist)((?:[^>"']++|"[^"]*+"|'[^']*+')*+)>""", re.VERBOSE)
 _LINK = code(Use.STYLE)
-_RAW = code(Use.OTHER, Shape.RAW)
+_RAW = code(Use.OTHER, RowShape.RAW)
 
 
 class XmlReader(ElementRows):
@@ -598,7 +598,7 @@ _NOSCRIPT_END = b"</noscript"
 _FOREIGN = (b"svg", b"math")
 _CONTEXTS = frozenset((*_FOREIGN, b"select", b"template", b"frameset", b"col", b"noscript"))
 _HTML_REFERENCES_RAW = frozenset(name.encode() for name in RAW_ELEMENTS)
-_MASK = code(Use.OTHER, Shape.MASK)
+_MASK = code(Use.OTHER, RowShape.MASK)
 _NOWHERE = 1 << 62
 
 

@@ -57,7 +57,7 @@ class Rewritten:
     attributes: tuple[tuple[str, str], ...] = ()
 
 
-class Shape(IntEnum):
+class RowShape(IntEnum):
     """What stands between the two ends of a row."""
 
     URL = 0  #: an attribute's value: a reference
@@ -103,7 +103,7 @@ NEAR: Final = 1 << 8
 _OVERHEAD: Final = 400
 
 
-def code(use: Use, shape: Shape = Shape.URL) -> int:
+def code(use: Use, shape: RowShape = RowShape.URL) -> int:
     """Return the code of a use and a shape, in double quotes."""
     return USES.index(use) | shape << SHAPE_AT
 

@@ -72,7 +72,7 @@ class Handle:
     content: Content | None = None
 
 
-class Operations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
+class FusepyOperations(fuse.Operations):  # type: ignore[misc] # fusepy has no types
     """The operations of one mount. The kernel handles those that are None here."""
 
     use_ns = True
@@ -268,7 +268,7 @@ _OF_NAME = frozenset(("create", "mkdir", "mknod", "symlink", "link", "unlink", "
 _OF_NODE = frozenset(("open", "truncate", "fsyncdir", "chmod", "chown", "utimens", "setxattr", "removexattr"))
 
 
-class WritingOperations(Operations):
+class FusepyWritingOperations(FusepyOperations):
     """The operations of one mount."""
 
     def __init__(self, mount: AdapterContext, additions: Additions) -> None:
@@ -423,7 +423,7 @@ def serve(mount: AdapterContext) -> None:
     codecs.register(lambda name: _FILENAMES if name == _CODEC.replace("-", "_") else None)
     try:
         fuse.FUSE(
-            WritingOperations(mount, mount.additions) if mount.additions is not None else Operations(mount),
+            FusepyWritingOperations(mount, mount.additions) if mount.additions is not None else FusepyOperations(mount),
             os.fspath(mount.point),
             raw_fi=True,
             encoding=_CODEC,

@@ -27,7 +27,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.objects import TreeEntry
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.mount.kernel.inode_table import Inodes, nodeid, old_nodeid
@@ -100,7 +100,7 @@ def differences(old: StoredFolder, new: StoredFolder, known: Container[int]) -> 
 def _alternates(old: tuple[StoredFolder, OverlayEntry | None], new: tuple[StoredFolder, OverlayEntry | None]) -> bool:
     """Return whether a name is the same version of an ARC in both, which began or ceased to lead to other ARCs: in
     either form its inode number comes back."""
-    was, now = (above.in_state(item.name, item) if isinstance(item, Entry) else None for above, item in (old, new))
+    was, now = (above.in_state(item.name, item) if isinstance(item, TreeEntry) else None for above, item in (old, new))
     return isinstance(was, Arc) and isinstance(now, Arc) and was.place == now.place
 
 
@@ -110,7 +110,7 @@ def _inside(
     """Yield all names in a folder that appeared or disappeared, if its inode number comes back: while a process is
     inside, the kernel keeps the folder and its cache of what is below. Folders that lead to ARCs have one inode per
     path."""
-    if not (isinstance(item, Entry) and item.is_tree):
+    if not (isinstance(item, TreeEntry) and item.is_tree):
         return
     inner = above.in_state(item.name, item)
     if not isinstance(inner, StoredFolder) or nodeid(inner) not in known:
@@ -128,7 +128,7 @@ def _one_folder(
 ) -> tuple[StoredFolder, StoredFolder] | None:
     """Return a name's folder in two states, if it is the same inode in both."""
     (above, before), (beside, after) = old, new
-    if not (isinstance(before, Entry) and isinstance(after, Entry) and before.is_tree and after.is_tree):
+    if not (isinstance(before, TreeEntry) and isinstance(after, TreeEntry) and before.is_tree and after.is_tree):
         return None
     was, now = above.in_state(before.name, before), beside.in_state(after.name, after)
     if isinstance(was, StoredFolder) and isinstance(now, StoredFolder) and nodeid(was) == nodeid(now):

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from webarcfs.archive.additions.journal import Journal
 from webarcfs.archive.additions.provisional_journal import ProvisionalJournal
-from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.objects import TreeEntry
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.additions import ArcVersion, Move
 from webarcfs.archive.model.arc_paths import DATA_XML
@@ -205,7 +205,7 @@ class NewNames:
     def mkdir(self, folder: Node, name: str, caller: Caller) -> None:
         """Make a folder. Only this mount remembers it until it contains a file: git stores no empty folder."""
         place, path = self.free(folder, name)
-        if not self._view.overlay.reserve(place, path, Entry(name, "", True), Ownership(caller.uid)):
+        if not self._view.overlay.reserve(place, path, TreeEntry(name, "", True), Ownership(caller.uid)):
             raise Exists(f"{name!r} is there")
 
     def rename(self, source: ParentAndName, target: ParentAndName, flags: int, caller: Caller) -> list[ParentAndName]:

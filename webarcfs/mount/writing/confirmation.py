@@ -39,7 +39,7 @@ from webarcfs.archive.additions.journal import Journal, JournalPosition, StoredB
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_nodes, schemas
 from webarcfs.archive.document.schemas import Schemas
-from webarcfs.archive.git.objects import Entry
+from webarcfs.archive.git.objects import TreeEntry
 from webarcfs.archive.git.repository import Commit
 from webarcfs.archive.model.additions import AddFile, Addition, AddNodes, ArcVersion, Committed, Cost, Move, blob_id
 from webarcfs.archive.model.arc_paths import DATA_XML
@@ -101,11 +101,11 @@ class LockedHead:
         arc = _arc(self.reader, self.main, place)
         return self.reader.document(self.reader.entries(arc.oid)[DATA_XML].oid)
 
-    def _is_given_up(self, entry: Entry, place: ArcVersion, path: str, own: Container[str]) -> bool:
+    def _is_given_up(self, entry: TreeEntry, place: ArcVersion, path: str, own: Container[str]) -> bool:
         return entry.oid in own or self.reader.overlay.is_leaving(place, path)
 
 
-def _arc(reader: DomainReader, main: Commit | None, place: ArcVersion) -> Entry:
+def _arc(reader: DomainReader, main: Commit | None, place: ArcVersion) -> TreeEntry:
     """Return the folder of the ARC in a state. Raises Stale if it is another version."""
     arc = reader.arc(main.tree, place) if main is not None else None
     if arc is None:

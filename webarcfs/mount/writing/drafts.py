@@ -292,11 +292,11 @@ class DraftFile(File):
 
     def open(self) -> Content:
         self.draft.hold()
-        return Reading(self.draft)
+        return DraftReading(self.draft)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class DraftReading:
     """The content of a draft for a reader, who sees it grow."""
 
     draft: Draft

@@ -27,7 +27,7 @@ from urllib.parse import unquote, urlencode
 from starlette.responses import Response
 
 from webarcfs.access.access_rules import Absent, Blocked, Closed
-from webarcfs.access.visible_captures import State, UrlHistory, VisibleCapture
+from webarcfs.access.visible_captures import UrlHistory, VisibleCapture, VisibleState
 from webarcfs.archive.config.settings import LeavingRule
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.model.urls import domain_of
@@ -52,7 +52,7 @@ from webarcfs.room.replay.replay_url import (
 from webarcfs.room.replay.rewriting import head_of, rewritten, rule_for
 from webarcfs.room.replay.states import Located
 from webarcfs.room.theme.language import moment
-from webarcfs.room.views import ErrorPage, InnerNotice, Link, MissingPage, Notice, NoticePage, SnapshotRow
+from webarcfs.room.views import ErrorPage, InnerNotice, MissingPage, Notice, NoticePage, PageLink, SnapshotRow
 from webarcfs.room.visit import Visit
 
 # == memento fields ===================================================================================================
@@ -199,8 +199,8 @@ def _whole(visit: Visit, located: Located) -> Response:
 
 def _page(visit: Visit, located: Located) -> MissingPage:
     services, seq = visit.services, located.seq
-    before: State | None = None
-    after: State | None = None
+    before: VisibleState | None = None
+    after: VisibleState | None = None
     if seq is not None:
         before, after = services.captures.history(located.url).beside(seq)
     head = None if seq is None else states.record_of(services, located.domain, seq)
@@ -218,11 +218,11 @@ def _page(visit: Visit, located: Located) -> MissingPage:
     )
 
 
-def _version(visit: Visit, url: str, state: State | None) -> Link | None:
+def _version(visit: Visit, url: str, state: VisibleState | None) -> PageLink | None:
     if state is None:
         return None
     when = moment(from_epoch(state.seq), visit.language)
-    return Link(replay_path(digits_of(state.seq), Modifier.FRAME, url), when)
+    return PageLink(replay_path(digits_of(state.seq), Modifier.FRAME, url), when)
 
 
 # == archived =========================================================================================================
@@ -315,7 +315,7 @@ def _body(visit: Visit, located: Located, capture: VisibleCapture, modifier: Mod
     fields: headers.Headers = [
         *headers.COMMON,
         *of_capture(visit, located, capture),
-        *headers.told(head),
+        *headers.echo_head(head),
     ]
     fields.append(("Cache-Control", caching(visit)))
     anew = rewritten(visit, located, capture, head, modifier)

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby
 from urllib.parse import urlencode
 
-from webarcfs.access.visible_captures import State, UrlHistory, VisibleCapture
+from webarcfs.access.visible_captures import UrlHistory, VisibleCapture, VisibleState
 from webarcfs.archive.index.captures import NEVER, Span
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.model.urls import canonical, parse, surt
 from webarcfs.content import visible_lines
-from webarcfs.content.visible_lines import Block, blocks
+from webarcfs.content.visible_lines import ChangedLines, blocks
 from webarcfs.room import limits
 from webarcfs.room.pages import lists
 from webarcfs.room.replay import states
@@ -42,8 +42,8 @@ from webarcfs.room.views import (
     DiffLine,
     DiffPage,
     Line,
-    Link,
     Marked,
+    PageLink,
     PrefixPage,
     PrefixRow,
 )
@@ -64,17 +64,19 @@ def calendar(visit: Visit, url: str, year: int | None) -> CalendarPage:
     return CalendarPage(
         url=url,
         entries=tuple(entry for entry in entries if year is None or entry.date.year == year),
-        years=tuple((Link(calendar_path(url, at), str(at), at == year), count) for at, count in sorted(counts.items())),
+        years=tuple(
+            (PageLink(calendar_path(url, at), str(at), at == year), count) for at, count in sorted(counts.items())
+        ),
         year=year,
         versions=sum(not capture.is_revisit for capture in history.captures),
-        timemaps=tuple(Link(timemap_path(kind, url), kind) for kind in MapFormat),
+        timemaps=tuple(PageLink(timemap_path(kind, url), kind) for kind in MapFormat),
         others=tuple(variants(visit.services, url)),
         prefix=prefix_path(f"{url.partition('?')[0].rpartition('/')[0]}/"),
     )
 
 
 def _entries(history: UrlHistory) -> Iterator[CalendarEntry]:
-    before: State | None = None
+    before: VisibleState | None = None
     for state in history.states:
         known = None if before is None else before.capture
         now = state.capture
@@ -92,7 +94,7 @@ def _entries(history: UrlHistory) -> Iterator[CalendarEntry]:
         before = state
 
 
-def entry(url: str, state: State, change: Change, diff: str = "") -> CalendarEntry:
+def entry(url: str, state: VisibleState, change: Change, diff: str = "") -> CalendarEntry:
     """Return the entry of a URL in a state."""
     capture = state.capture
     return CalendarEntry(
@@ -107,11 +109,11 @@ def entry(url: str, state: State, change: Change, diff: str = "") -> CalendarEnt
     )
 
 
-def variants(services: Services, url: str) -> Iterator[Link]:
+def variants(services: Services, url: str) -> Iterator[PageLink]:
     """Yield the same URL with and without www., as far as the archive shows it."""
     other = at_other_host(url)
     if other is not None and services.captures.history(other).captures:
-        yield Link(calendar_path(other), other)
+        yield PageLink(calendar_path(other), other)
 
 
 # -- below a prefix ----------------------------------------------------------------------------------------------------
@@ -208,7 +210,7 @@ def differences(visit: Visit, old: int, new: int, url: str, *, side_by_side: boo
     )
 
 
-def _version(services: Services, url: str, seconds: int) -> State:
+def _version(services: Services, url: str, seconds: int) -> VisibleState:
     located = states.locate(services, url, seconds)
     if located.state.capture is None or located.state.capture.is_redirect:
         raise NotFound("there is no page to compare at that time")
@@ -273,7 +275,7 @@ def _words(a: str, b: str, budget: WordBudget) -> tuple[Marked, Marked]:
     return Marked(a, _marks(old, changed, is_old=True)), Marked(b, _marks(new, changed, is_old=False))
 
 
-def _marks(words: Sequence[str], changed: Sequence[Block], *, is_old: bool) -> tuple[tuple[int, int], ...]:
+def _marks(words: Sequence[str], changed: Sequence[ChangedLines], *, is_old: bool) -> tuple[tuple[int, int], ...]:
     """Return where the changed words of a line begin and end, in characters."""
     places = [0, *accumulate(map(len, words))]
     spans = ((block.old, block.old_end) if is_old else (block.new, block.new_end) for block in changed)

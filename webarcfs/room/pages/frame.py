@@ -22,7 +22,7 @@ from webarcfs.room.replay import headers, states
 from webarcfs.room.replay.replay_url import Modifier, Replay, calendar_path, diff_path, digits_of, replay_path
 from webarcfs.room.replay.rewriting import has_scripts, head_of, reading_of, references_of
 from webarcfs.room.replay.states import Located
-from webarcfs.room.views import FramePage, Link
+from webarcfs.room.views import FramePage, PageLink
 from webarcfs.room.visit import Visit
 
 #: Uses of references that make up what a page shows.
@@ -70,7 +70,7 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
         captured=from_epoch(_first_captured(capture, history)),
         is_unchanged=capture.is_revisit or seq > max(capture.since, capture.captured),
         furthest=furthest,
-        goes_on=None if not goes_on or is_of_pywb else Link(replay_path(digits, Modifier.FRAME, goes_on), goes_on),
+        goes_on=None if not goes_on or is_of_pywb else PageLink(replay_path(digits, Modifier.FRAME, goes_on), goes_on),
         previous=_version(url, before.seq if before else None),
         following=_version(url, after.seq if after else None),
         first=_version(url, shown[0].seq if shown and shown[0].seq < seq else None),
@@ -103,10 +103,10 @@ def _differs(one: VisibleCapture | None, other: VisibleCapture) -> bool:
     return one is not None and not one.is_redirect and one.blob != other.blob
 
 
-def _version(url: str, seq: int | None) -> Link | None:
+def _version(url: str, seq: int | None) -> PageLink | None:
     if seq is None:
         return None
-    return Link(replay_path(digits_of(seq), Modifier.FRAME, url), from_epoch(seq).isoformat())
+    return PageLink(replay_path(digits_of(seq), Modifier.FRAME, url), from_epoch(seq).isoformat())
 
 
 def _contents(visit: Visit, located: Located, seq: int, capture: VisibleCapture) -> tuple[int | None, str]:

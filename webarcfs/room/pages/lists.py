@@ -16,7 +16,7 @@ from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.system import clocks
 from webarcfs.room.replay.replay_url import Modifier, digits_of, replay_path
-from webarcfs.room.views import Choice, Fonds, HomePage, Link, Pages, PublicationPage, PublicationRow, SnapshotRow
+from webarcfs.room.views import Choice, Fonds, HomePage, PageLink, Pages, PublicationPage, PublicationRow, SnapshotRow
 from webarcfs.room.visit import Services, Visit
 
 # == rows =============================================================================================================
@@ -201,7 +201,7 @@ def publication(visit: Visit, name: str) -> PublicationPage:
     shown = tuple(snapshot_row(services, head) for head in heads[part])
     open_ones = [head for head in heads if head.closed_until is None]
     compare = [
-        Link(f"/compare/{quote(older.id, safe='')}..{quote(newer.id, safe='')}", "")
+        PageLink(f"/compare/{quote(older.id, safe='')}..{quote(newer.id, safe='')}", "")
         for newer, older in zip(open_ones[part], open_ones[part][1:], strict=False)
     ]
     return PublicationPage(
@@ -257,7 +257,7 @@ def _choices(visit: Visit, heads: Sequence[RecordHead], chosen: dict[str, str]) 
             continue
         frequent = sorted(counts, key=lambda option: (-counts[option], option))[:_MOST_VALUES]
         links = tuple(
-            Link(
+            PageLink(
                 visit.with_parameters("/", page=None, **{name: None if option == value else option}),
                 option,
                 option == value,
@@ -267,9 +267,9 @@ def _choices(visit: Visit, heads: Sequence[RecordHead], chosen: dict[str, str]) 
         yield Choice(name, label, links, value)
 
 
-def _orders(visit: Visit) -> tuple[Link, ...]:
+def _orders(visit: Visit) -> tuple[PageLink, ...]:
     now = visit.parameter("order")
     return (
-        Link(visit.with_parameters(order=None, page=None), "newest first", now != "oldest"),
-        Link(visit.with_parameters(order="oldest", page=None), "oldest first", now == "oldest"),
+        PageLink(visit.with_parameters(order=None, page=None), "newest first", now != "oldest"),
+        PageLink(visit.with_parameters(order="oldest", page=None), "oldest first", now == "oldest"),
     )

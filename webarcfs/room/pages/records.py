@@ -31,8 +31,8 @@ from webarcfs.room.views import (
     ComparePage,
     ExternalLinkRow,
     FieldGroup,
-    Link,
     LinksPage,
+    PageLink,
     PartRow,
     RecordPage,
     Slice,
@@ -183,11 +183,11 @@ def record(visit: Visit, record_id: str) -> RecordPage:
     same = [record_head for record_head in services.records.all() if record_head.publication == head.publication]
     at = same.index(head)
     neighbours = [
-        Link(lists.record_href(neighbour.id), label)
+        PageLink(lists.record_href(neighbour.id), label)
         for label, place in (("earlier", at + 1), ("later", at - 1))
         if 0 <= place < len(same) and (neighbour := same[place])
     ]
-    exports = tuple(Link(f"{row.href}.{kind}", kind.upper()) for kind in ("xml", "json", "dc"))
+    exports = tuple(PageLink(f"{row.href}.{kind}", kind.upper()) for kind in ("xml", "json", "dc"))
     if head.closed_until is not None:
         return RecordPage(row, True, groups, (), (), (), (), None, (), "", "", tuple(neighbours), ())
     total = of_tags(services, head.tags)
@@ -196,7 +196,7 @@ def record(visit: Visit, record_id: str) -> RecordPage:
         row=row,
         is_closed=False,
         groups=groups,
-        starts=tuple(Link(href, url) for url, href in lists.start_urls(services, head)),
+        starts=tuple(PageLink(href, url) for url, href in lists.start_urls(services, head)),
         parts=tuple(_part(services, head)),
         types=slices(total.types),
         extensions=slices(total.extensions),
@@ -309,7 +309,7 @@ def _link_row(head: RecordHead, number: int, target: str, links: Sequence[FoundL
     for page in pages[:_SHOWN]:
         tag = tags.get(page.partition("://")[2].partition("/")[0])
         if tag is not None:
-            shown.append(Link(lists.frame_of(tag, page), page))
+            shown.append(PageLink(lists.frame_of(tag, page), page))
     return ExternalLinkRow(number, texts, target, windows, tuple(shown), max(len(pages) - _SHOWN, 0))
 
 
@@ -339,7 +339,7 @@ def compare(visit: Visit, pair: str) -> ComparePage:
         b=lists.snapshot_row(services, b),
         types=compared(figures_a.types, figures_b.types),
         extensions=compared(figures_a.extensions, figures_b.extensions),
-        documents=tuple(Link(href, f"{what} {url}") for what, url, href in changes[part]),
+        documents=tuple(PageLink(href, f"{what} {url}") for what, url, href in changes[part]),
         counts=tuple((kind, sum(what == kind for what, _, _ in changes)) for kind in kinds),
         figures=tuple(_figures(services, a, b, visit.language)),
         pages=pages if len(changes) > part.stop or part.start else None,

@@ -16,7 +16,7 @@ from webarcfs.archive.model.errors import BadCondition, NotFound, TooMany
 from webarcfs.archive.model.metadata import CET, CommitTag, parse_time
 from webarcfs.room.pages import lists
 from webarcfs.room.replay.replay_url import calendar_path
-from webarcfs.room.views import Facet, HitGroup, HitRow, Link, Marked, SearchPage
+from webarcfs.room.views import Facet, HitGroup, HitRow, Marked, PageLink, SearchPage
 from webarcfs.room.visit import Services, Visit
 from webarcfs.search.query_language import parse_search
 
@@ -107,7 +107,7 @@ def _answered(visit: Visit, page: SearchPage) -> SearchPage:
     pages, _ = lists.pages_of(visit, answer.total, HITS)
     suggestion = None
     if answer.suggestion:
-        suggestion = Link(visit.with_parameters(q=answer.suggestion, page=None), answer.suggestion)
+        suggestion = PageLink(visit.with_parameters(q=answer.suggestion, page=None), answer.suggestion)
     return replace(
         page,
         total=answer.total,
@@ -116,12 +116,12 @@ def _answered(visit: Visit, page: SearchPage) -> SearchPage:
         pages=pages,
         suggestion=suggestion,
         sorts=tuple(
-            Link(visit.with_parameters(sort=name, page=None), label, visit.parameter("sort") == name)
+            PageLink(visit.with_parameters(sort=name, page=None), label, visit.parameter("sort") == name)
             for name, label in _SORTS.items()
         ),
         groupings=_groupings(visit),
         exports=tuple(
-            Link(visit.with_parameters(f"/search.{kind}", page=None), kind.upper()) for kind in ("csv", "json")
+            PageLink(visit.with_parameters(f"/search.{kind}", page=None), kind.upper()) for kind in ("csv", "json")
         ),
         missing=answer.missing,
     )
@@ -129,7 +129,7 @@ def _answered(visit: Visit, page: SearchPage) -> SearchPage:
 
 def question_of(visit: Visit) -> SearchQuestion:
     """Return the question of a request. Raises BadCondition, NotFound."""
-    from webarcfs.search.searching import SearchQuestion, Sort  # noqa: PLC0415 # of the extra `search`
+    from webarcfs.search.searching import HitOrder, SearchQuestion  # noqa: PLC0415 # of the extra `search`
 
     words = visit.parameter("q")[:_LONGEST]
     for name, key in (("after", "after"), ("before", "before")):
@@ -150,7 +150,7 @@ def question_of(visit: Visit) -> SearchQuestion:
         type=visit.parameter("type"),
         language=visit.parameter("language"),
         error_pages=visit.parameter("errors") == "1",
-        sort=Sort(sort) if sort in set(Sort) else Sort.RELEVANCE,
+        sort=HitOrder(sort) if sort in set(HitOrder) else HitOrder.RELEVANCE,
     )
 
 
@@ -191,7 +191,7 @@ def _hit(services: Services, hit: Hit) -> HitRow:
         signature="" if head is None else head.signature,
         project="" if head is None else head.project,
         domain=tag.domain,
-        record=None if head is None else Link(lists.record_href(head.id), head.title),
+        record=None if head is None else PageLink(lists.record_href(head.id), head.title),
     )
 
 
@@ -210,11 +210,11 @@ def _group(services: Services, visit: Visit, tag_text: str, total: int, hits: It
     )
 
 
-def _groupings(visit: Visit) -> tuple[Link, ...]:
+def _groupings(visit: Visit) -> tuple[PageLink, ...]:
     is_grouped = visit.parameter("group") == "snapshot"
     return (
-        Link(visit.with_parameters(group=None, page=None), "by URL", not is_grouped),
-        Link(visit.with_parameters(group="snapshot", page=None), "by snapshot", is_grouped),
+        PageLink(visit.with_parameters(group=None, page=None), "by URL", not is_grouped),
+        PageLink(visit.with_parameters(group="snapshot", page=None), "by snapshot", is_grouped),
     )
 
 
@@ -226,7 +226,7 @@ def _facets(visit: Visit, counts: dict[str, list[tuple[str, int]]]) -> Iterator[
             here = value == chosen
             changes: dict[str, str | int | None] = {parameter: None if here else value, "page": None}
             href = visit.with_parameters("", **changes) if parameter else ""
-            values.append((Link(href, value, here), count))
+            values.append((PageLink(href, value, here), count))
         if len(values) > 1 or chosen:
             yield Facet(name, label, tuple(values))
 

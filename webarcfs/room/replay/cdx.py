@@ -32,13 +32,13 @@ from webarcfs.room.replay.cdx_question import (
     NOTHING,
     UNKNOWN,
     CdxFault,
+    CdxField,
     CdxQuestion,
+    CdxSort,
     Collapse,
-    Field,
     MatchType,
     Output,
     ResumeKey,
-    Sort,
     SurtRange,
     parse_question,
     value_of,
@@ -67,12 +67,12 @@ MOST_FOR_PYWB = 1_000
 _AT_ONCE = 500
 #: CDXJ has pywb's names.
 _CDXJ_NAMES = {
-    Field.ORIGINAL: "url",
-    Field.MIMETYPE: "mime",
-    Field.STATUSCODE: "status",
-    Field.DIGEST: "digest",
-    Field.LENGTH: "length",
-    Field.DUPECOUNT: "dupecount",
+    CdxField.ORIGINAL: "url",
+    CdxField.MIMETYPE: "mime",
+    CdxField.STATUSCODE: "status",
+    CdxField.DIGEST: "digest",
+    CdxField.LENGTH: "length",
+    CdxField.DUPECOUNT: "dupecount",
 }
 
 
@@ -114,9 +114,9 @@ class Row:
     skipped: int
     duplicates: int = 0
 
-    def value(self, field: Field) -> str:
+    def value(self, field: CdxField) -> str:
         """Return the value of a column."""
-        return str(self.duplicates) if field is Field.DUPECOUNT else value_of(self.capture, field)
+        return str(self.duplicates) if field is CdxField.DUPECOUNT else value_of(self.capture, field)
 
 
 def rows(question: CdxQuestion, read: Read) -> Iterator[Row | ResumeKey]:
@@ -124,7 +124,7 @@ def rows(question: CdxQuestion, read: Read) -> Iterator[Row | ResumeKey]:
     selected_rows = _shown(question, read)
     if question.counts_duplicates:
         selected_rows = _counted(_above(question, read), selected_rows)
-    if question.sort is Sort.CLOSEST:
+    if question.sort is CdxSort.CLOSEST:
         yield from _closest(question, selected_rows)
     elif question.is_from_end:
         yield from reversed(list(islice(selected_rows, question.limit)))
@@ -164,9 +164,9 @@ def _above(question: CdxQuestion, read: Read) -> Iterator[Row]:
 def _counted(above: Iterable[Row], rows: Iterable[Row]) -> Iterator[Row]:
     """Yield the rows that were found, each with the number of those of its URL before it that have its digest."""
     for surt, group in groupby(rows, lambda row: row.capture.surt):
-        digests = Counter(row.value(Field.DIGEST) for row in above if row.capture.surt == surt)
+        digests = Counter(row.value(CdxField.DIGEST) for row in above if row.capture.surt == surt)
         for row in group:
-            digest = row.value(Field.DIGEST)
+            digest = row.value(CdxField.DIGEST)
             yield replace(row, duplicates=digests[digest])
             digests[digest] += 1
 
@@ -264,8 +264,8 @@ def _as_cdxj(question: CdxQuestion, rows: Iterable[Row | ResumeKey]) -> Iterator
             yield _cdxj_line(row.capture, {name: _as_exported(field, row.value(field)) for name, field in names})
 
 
-def _as_exported(field: Field, value: str) -> str:
-    return f"sha1:{value}" if field is Field.DIGEST else value
+def _as_exported(field: CdxField, value: str) -> str:
+    return f"sha1:{value}" if field is CdxField.DIGEST else value
 
 
 def _cdxj_line(capture: VisibleCapture, fields: dict[str, str]) -> str:
@@ -307,9 +307,9 @@ def _pywb_lines(question: CdxQuestion, captures: tuple[VisibleCapture, ...], tim
 def _pywb_line(capture: VisibleCapture) -> str:
     fields = {
         "url": capture.url,
-        "mime": UNKNOWN if capture.is_redirect else value_of(capture, Field.MIMETYPE),
-        "status": value_of(capture, Field.STATUSCODE),
-        "digest": _as_exported(Field.DIGEST, value_of(capture, Field.DIGEST)),
+        "mime": UNKNOWN if capture.is_redirect else value_of(capture, CdxField.MIMETYPE),
+        "status": value_of(capture, CdxField.STATUSCODE),
+        "digest": _as_exported(CdxField.DIGEST, value_of(capture, CdxField.DIGEST)),
         "length": NOTHING,
         "offset": "0",
         "filename": record_name(capture.captured, capture.url),

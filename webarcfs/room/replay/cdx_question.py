@@ -96,7 +96,7 @@ LONGEST_PATTERN = 200
 MOST_PATTERN_MEMORY = 1 << 20
 
 
-class Field(StrEnum):
+class CdxField(StrEnum):
     """A column of CDX."""
 
     URLKEY = "urlkey"
@@ -110,20 +110,20 @@ class Field(StrEnum):
 
 
 #: The columns of a capture by itself. `dupecount` is that of a row among others.
-COLUMNS = tuple(field for field in Field if field is not Field.DUPECOUNT)
+COLUMNS = tuple(field for field in CdxField if field is not CdxField.DUPECOUNT)
 #: Names of columns: the Wayback Machine's, and pywb's.
 NAMES = {
     **{str(field): field for field in COLUMNS},
-    "url": Field.ORIGINAL,
-    "mime": Field.MIMETYPE,
-    "status": Field.STATUSCODE,
+    "url": CdxField.ORIGINAL,
+    "mime": CdxField.MIMETYPE,
+    "status": CdxField.STATUSCODE,
 }
 
 
 _OF_NOTHING = hashlib.sha1(usedforsecurity=False).digest()
 
 
-def value_of(capture: VisibleCapture, field: Field) -> str:
+def value_of(capture: VisibleCapture, field: CdxField) -> str:
     """Return the value of a column of a capture's row."""
     return _VALUES[field](capture)
 
@@ -135,14 +135,14 @@ def _mime_type(capture: VisibleCapture) -> str:
     return quote(mime_type, safe=_SAFE) if _UNSAFE.search(mime_type) else mime_type
 
 
-_VALUES: dict[Field, Callable[[VisibleCapture], str]] = {
-    Field.URLKEY: lambda capture: capture.surt,
-    Field.TIMESTAMP: lambda capture: digits_of(capture.captured),
-    Field.ORIGINAL: lambda capture: capture.url,
-    Field.MIMETYPE: _mime_type,
-    Field.STATUSCODE: lambda capture: str(capture.status) if capture.status else NOTHING,
-    Field.DIGEST: lambda capture: base64.b32encode(capture.digest or _OF_NOTHING).decode(),
-    Field.LENGTH: lambda capture: NOTHING if capture.is_redirect else str(capture.size),
+_VALUES: dict[CdxField, Callable[[VisibleCapture], str]] = {
+    CdxField.URLKEY: lambda capture: capture.surt,
+    CdxField.TIMESTAMP: lambda capture: digits_of(capture.captured),
+    CdxField.ORIGINAL: lambda capture: capture.url,
+    CdxField.MIMETYPE: _mime_type,
+    CdxField.STATUSCODE: lambda capture: str(capture.status) if capture.status else NOTHING,
+    CdxField.DIGEST: lambda capture: base64.b32encode(capture.digest or _OF_NOTHING).decode(),
+    CdxField.LENGTH: lambda capture: NOTHING if capture.is_redirect else str(capture.size),
 }
 
 
@@ -158,10 +158,10 @@ class CdxFault:
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class CdxFilter:
     """A condition on the value of a column: equal to `text`, or with `text` in it, or as `pattern` says."""
 
-    field: Field
+    field: CdxField
     is_not: bool = False
     equals: str | None = None
     contains: str | None = None
@@ -182,11 +182,11 @@ class Filter:
 class Collapse:
     """Rows next to each other with the same value of a column, or the same first characters, are one row."""
 
-    field: Field
+    field: CdxField
     length: int | None = None
 
 
-def parse_filter(text: str) -> Filter | CdxFault:
+def parse_filter(text: str) -> CdxFilter | CdxFault:
     """Return the condition that `[!][=~]column:text` spells, or what is wrong with it."""
     match = _FILTER.fullmatch(text)
     if match is None or match[2] not in NAMES:
@@ -194,15 +194,15 @@ def parse_filter(text: str) -> Filter | CdxFault:
     signs, field, value = match[1], NAMES[match[2]], match[3]
     is_not = "!" in signs
     if "=" in signs:
-        return Filter(field, is_not, equals=value)
+        return CdxFilter(field, is_not, equals=value)
     if "~" in signs:
-        return Filter(field, is_not, contains=value)
+        return CdxFilter(field, is_not, contains=value)
     if not set(value) & _SPECIAL:  # most are like that
-        return Filter(field, is_not, equals=value)
+        return CdxFilter(field, is_not, equals=value)
     return _pattern_filter(field, is_not, value)
 
 
-def _pattern_filter(field: Field, is_not: bool, text: str) -> Filter | CdxFault:
+def _pattern_filter(field: CdxField, is_not: bool, text: str) -> CdxFilter | CdxFault:
     """Compile a stranger's expression. RE2 matches in time linear in the value, so no expression can run away."""
     if len(text) > LONGEST_PATTERN:
         return CdxFault("filter", f"an expression has {LONGEST_PATTERN} characters at most")
@@ -213,7 +213,7 @@ def _pattern_filter(field: Field, is_not: bool, text: str) -> Filter | CdxFault:
     options.never_capture = True
     try:
         # `re2.compile` would keep the last 128 expressions of strangers in memory.
-        return Filter(field, is_not, pattern=re2._Regexp(text, options))
+        return CdxFilter(field, is_not, pattern=re2._Regexp(text, options))
     except re2.error as error:
         return CdxFault("filter", f"RE2 does not take the expression: {error.args[0].decode(errors='replace')}")
     except UnicodeEncodeError:
@@ -258,7 +258,7 @@ class MatchType(StrEnum):
     DOMAIN = "domain"
 
 
-class Sort(StrEnum):
+class CdxSort(StrEnum):
     """The order of the rows."""
 
     DEFAULT = "default"
@@ -274,7 +274,7 @@ class Output(StrEnum):
     CDXJ = "cdxj"
 
 
-_Word = TypeVar("_Word", MatchType, Sort, Output)
+_Word = TypeVar("_Word", MatchType, CdxSort, Output)
 _Part = TypeVar("_Part")
 _ONCE = (
     "url", "matchType", "from", "to", "closest", "sort", "fl", "fields", "limit", "offset", "resumeKey", "output",
@@ -327,10 +327,10 @@ class CdxQuestion:
     since: int = FIRST_SECOND
     until: int = LAST_SECOND
     closest: int | None = None
-    sort: Sort = Sort.DEFAULT
-    filters: tuple[Filter, ...] = ()
+    sort: CdxSort = CdxSort.DEFAULT
+    filters: tuple[CdxFilter, ...] = ()
     collapses: tuple[Collapse, ...] = ()
-    fields: tuple[Field, ...] = COLUMNS
+    fields: tuple[CdxField, ...] = COLUMNS
     limit: int = MOST_ROWS
     is_last: bool = False  # the last `limit` rows
     offset: int = 0
@@ -349,7 +349,7 @@ class CdxQuestion:
     @property
     def counts_duplicates(self) -> bool:
         """Whether a row tells how many of its URL above it have the same digest."""
-        return Field.DUPECOUNT in self.fields
+        return CdxField.DUPECOUNT in self.fields
 
     @property
     def is_from_end(self) -> bool:
@@ -359,7 +359,7 @@ class CdxQuestion:
     @property
     def is_descending(self) -> bool:
         """Whether captures have to be read backwards: by urlkey, then time, both from the end."""
-        return (self.sort is Sort.REVERSE) is not self.is_from_end
+        return (self.sort is CdxSort.REVERSE) is not self.is_from_end
 
     def surt_ranges(self) -> tuple[SurtRange, ...]:
         """Return the urlkeys to read, in the order in which to read them, without those before the resume key."""
@@ -402,7 +402,7 @@ def _question(one: Mapping[str, str], many: Mapping[str, Sequence[str]]) -> CdxQ
     times = _times(one)
     if isinstance(times, CdxFault):
         return times
-    sort = _word(Sort, "sort", one.get("sort", "closest" if "closest" in one else "default"))
+    sort = _word(CdxSort, "sort", one.get("sort", "closest" if "closest" in one else "default"))
     output = _word(Output, "output", one.get("output", "text").lower())
     limit = _number(one, "limit", MOST_ROWS, least=-_LARGEST)
     offset = _number(one, "offset", 0, least=0)
@@ -414,12 +414,14 @@ def _question(one: Mapping[str, str], many: Mapping[str, Sequence[str]]) -> CdxQ
     for part in (sort, output, limit, offset, fields, filters, collapses, page, blocks):
         if isinstance(part, CdxFault):
             return part
-    assert isinstance(sort, Sort) and isinstance(output, Output) and isinstance(limit, int) and isinstance(offset, int)
+    assert (
+        isinstance(sort, CdxSort) and isinstance(output, Output) and isinstance(limit, int) and isinstance(offset, int)
+    )
     assert isinstance(fields, tuple) and isinstance(filters, tuple) and isinstance(collapses, tuple)
     assert isinstance(page, int) and isinstance(blocks, int)
     resume = ResumeKey.parse(one["resumeKey"]) if "resumeKey" in one else None
     fault = _contradiction(one, sort, limit, resume)
-    if (page >= 0 or counts_pages) and (sort is Sort.CLOSEST or limit < 0 or resume is not None):
+    if (page >= 0 or counts_pages) and (sort is CdxSort.CLOSEST or limit < 0 or resume is not None):
         fault = CdxFault("page", "goes neither with sort=closest nor with a negative limit nor with resumeKey")
     return fault or CdxQuestion(
         url=url,
@@ -448,14 +450,14 @@ def _is_true(many: Mapping[str, Sequence[str]], name: str) -> bool:
     return many.get(name, [""])[0].lower() == "true"
 
 
-def _contradiction(one: Mapping[str, str], sort: Sort, limit: int, resume: ResumeKey | None) -> CdxFault | None:
+def _contradiction(one: Mapping[str, str], sort: CdxSort, limit: int, resume: ResumeKey | None) -> CdxFault | None:
     if "resumeKey" in one and resume is None:
         return CdxFault("resumeKey", "is not one that this server gave")
-    if sort is Sort.CLOSEST and int(one.get("offset", "0")) > MOST_ROWS:
+    if sort is CdxSort.CLOSEST and int(one.get("offset", "0")) > MOST_ROWS:
         return CdxFault("offset", f"is {MOST_ROWS:,} at most with sort=closest")
-    if resume is not None and (limit < 0 or sort is Sort.CLOSEST):
+    if resume is not None and (limit < 0 or sort is CdxSort.CLOSEST):
         return CdxFault("resumeKey", "goes neither with a negative limit nor with sort=closest")
-    if limit < 0 and ("offset" in one or sort is Sort.CLOSEST):
+    if limit < 0 and ("offset" in one or sort is CdxSort.CLOSEST):
         return CdxFault("limit", "a negative one goes neither with offset nor with sort=closest")
     return None
 
@@ -529,13 +531,13 @@ def _number(one: Mapping[str, str], name: str, default: int, *, least: int) -> i
     return int(text)
 
 
-def _fields(text: str, *, counts_duplicates: bool) -> tuple[Field, ...] | CdxFault:
+def _fields(text: str, *, counts_duplicates: bool) -> tuple[CdxField, ...] | CdxFault:
     if not text:
-        return (*COLUMNS, Field.DUPECOUNT) if counts_duplicates else COLUMNS
+        return (*COLUMNS, CdxField.DUPECOUNT) if counts_duplicates else COLUMNS
     names = [name.strip() for name in text.split(",")]
-    known = {**NAMES, str(Field.DUPECOUNT): Field.DUPECOUNT}
+    known = {**NAMES, str(CdxField.DUPECOUNT): CdxField.DUPECOUNT}
     if len(names) > MOST_PARAMETERS or any(name not in known for name in names):
-        return CdxFault("fl", f"has the columns {', '.join(Field)}")
+        return CdxFault("fl", f"has the columns {', '.join(CdxField)}")
     return tuple(known[name] for name in names)
 
 

@@ -32,18 +32,18 @@ from webarcfs.warc.http_response import Head
 # == showing, pure ====================================================================================================
 
 
-class Reason(StrEnum):
+class DownloadReason(StrEnum):
     """Why a document is a download."""
 
     TOO_LARGE = "too-large"  #: a page that is too long to be rewritten
     NOT_READ = "not-read"  #: its type may have links, as PDF and MHTML do, and nothing here rewrites them
 
 
-def reason_against(mime_type: str, size: int) -> Reason | None:
+def reason_against(mime_type: str, size: int) -> DownloadReason | None:
     """Return why a document is not shown; None: it is shown with its links rewritten, or it has none."""
     if data_urls.is_markup(mime_type):
-        return Reason.TOO_LARGE if size > limits.REWRITTEN_BYTES else None
-    return Reason.NOT_READ if data_urls.as_text(mime_type) is None else None
+        return DownloadReason.TOO_LARGE if size > limits.REWRITTEN_BYTES else None
+    return DownloadReason.NOT_READ if data_urls.as_text(mime_type) is None else None
 
 
 def shown_type(mime_type: str) -> str:
@@ -110,7 +110,7 @@ def policy_of_bytes() -> str:
 AS_FILE: Headers = [("Content-Security-Policy", policy_of_bytes()), ("Content-Disposition", "attachment")]
 
 
-def told(head: Head | None) -> Iterator[tuple[str, str]]:
+def echo_head(head: Head | None) -> Iterator[tuple[str, str]]:
     """Yield the archived head as `X-Archive-Orig-*`: clean names and values, 4 kB at most."""
     left = _MOST
     for name, value in () if head is None else head.fields.items():
@@ -145,29 +145,29 @@ _SMALL = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BodyRange:
     """The bytes from `start` up to `end` of a body."""
 
     start: int
     end: int
 
 
-def part(asked: str, size: int) -> Part | None:
+def part(asked: str, size: int) -> BodyRange | None:
     """Return the part that a Range asks for: all of it where the header means nothing, None where it has no byte.
 
     Several ranges are answered by the whole body, as RFC 9110 section 14.2 allows.
     """
     match = _RANGE.fullmatch(asked.strip())
     if match is None or not any(match.groups()):
-        return Part(0, size)
+        return BodyRange(0, size)
     first, last = match.groups()
     if not first:
-        return Part(max(size - int(last), 0), size) if int(last) and size else None
+        return BodyRange(max(size - int(last), 0), size) if int(last) and size else None
     start = int(first)
     end = min(int(last) + 1, size) if last else size
     if last and int(last) < start:
-        return Part(0, size)
-    return Part(start, end) if start < size else None
+        return BodyRange(0, size)
+    return BodyRange(start, end) if start < size else None
 
 
 def whole(request: Request, status: int, body: bytes, fields: Fields) -> Response:
@@ -189,7 +189,7 @@ def partly(
     fields = [*fields, ("Accept-Ranges", "bytes")]
     if wanted is None:
         return with_fields(Response(status_code=416), [*fields, ("Content-Range", f"bytes */{size}")])
-    if wanted != Part(0, size):
+    if wanted != BodyRange(0, size):
         status = 206
         fields = [*fields, ("Content-Range", f"bytes {wanted.start}-{wanted.end - 1}/{size}")]
     length = wanted.end - wanted.start

@@ -140,7 +140,7 @@ def _distance(capture: VisibleCapture, seconds: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MementoRelation:
     """A memento among those of its URL: the first, the last, the one before and the one after."""
 
     memento: VisibleCapture
@@ -150,14 +150,14 @@ class Place:
     following: VisibleCapture | None
 
 
-def place_of(captures: Sequence[VisibleCapture], memento: VisibleCapture) -> Place:
+def place_of(captures: Sequence[VisibleCapture], memento: VisibleCapture) -> MementoRelation:
     """Return the place of a memento among all that a reader may see of its URL, which are sorted by `captured`.
 
     The one before and the one after have other times: two of one time are one place to a reader.
     """
     before = bisect_left(captures, memento.captured, key=_captured)
     after = bisect_right(captures, memento.captured, key=_captured)
-    return Place(
+    return MementoRelation(
         memento=memento,
         first=captures[0] if before else memento,
         last=captures[-1] if after < len(captures) else memento,

@@ -135,7 +135,7 @@ class MapFormat(StrEnum):
     CDXJ = "cdxj"
 
 
-class Reason(StrEnum):
+class UrlFault(StrEnum):
     """Why a URL is refused, for people."""
 
     ELSEWHERE = "this is no URL of the archive's replay"
@@ -244,7 +244,7 @@ class Diff:
 class Refused:
     """A URL that means nothing here: to be answered by 400 (ELSEWHERE: 404)."""
 
-    reason: Reason
+    reason: UrlFault
 
 
 Address = Replay | TimeGate | Calendar | PrefixList | TimeMap | Diff | Refused
@@ -256,7 +256,7 @@ def parse(raw_path: bytes, query: bytes = b"") -> Address:
     `raw_path` and `query` are ASGI's `raw_path` and `query_string`, as received.
     """
     if len(raw_path) + len(query) > LONGEST_URL:
-        return Refused(Reason.TOO_LONG)
+        return Refused(UrlFault.TOO_LONG)
     whole = raw_path + (b"?" + query if query else b"")
     if whole.startswith(b"/web/"):
         rest = whole[len(b"/web/") :]
@@ -267,14 +267,14 @@ def parse(raw_path: bytes, query: bytes = b"") -> Address:
         url = archived_url(whole[match.end() :])
         old, new = (span_end(group.decode()) for group in match.groups())
         return url if isinstance(url, Refused) else Diff(seconds_of(old), seconds_of(new), url)
-    return Refused(Reason.ELSEWHERE)
+    return Refused(UrlFault.ELSEWHERE)
 
 
 def _below_web(rest: bytes) -> Address:
     if _ONLY_TIME.fullmatch(rest):
-        return Refused(Reason.EMPTY)
+        return Refused(UrlFault.EMPTY)
     if _TOO_LONG_TIME.match(rest):
-        return Refused(Reason.TIME)
+        return Refused(UrlFault.TIME)
     if match := _TIME.match(rest):
         return _replay(match[1].decode(), (match[2] or b"").decode(), rest[match.end() :])
     if match := _CALENDAR.match(rest):
@@ -282,7 +282,7 @@ def _below_web(rest: bytes) -> Address:
     modifier = Modifier.FRAME
     if match := _ONLY_MODIFIER.match(rest):
         if (name := match[1].decode()) not in _MODIFIERS:
-            return Refused(Reason.MODIFIER)
+            return Refused(UrlFault.MODIFIER)
         modifier, rest = Modifier(name), rest[match.end() :]
     url = archived_url(rest)
     return url if isinstance(url, Refused) else TimeGate(url, modifier)
@@ -290,7 +290,7 @@ def _below_web(rest: bytes) -> Address:
 
 def _replay(asked: str, modifier: str, raw: bytes) -> Replay | Refused:
     if modifier not in _MODIFIERS:
-        return Refused(Reason.MODIFIER)
+        return Refused(UrlFault.MODIFIER)
     url = archived_url(raw)
     if isinstance(url, Refused):
         return url
@@ -321,10 +321,10 @@ def _calendar(digits: str, raw: bytes) -> Calendar | PrefixList | Refused:
 def _timemap(rest: bytes) -> TimeMap | Refused:
     match = _TIMEMAP.match(rest)
     if match is None:
-        return Refused(Reason.ELSEWHERE)
+        return Refused(UrlFault.ELSEWHERE)
     name = match[1].decode("latin-1")
     if name not in _FORMATS:
-        return Refused(Reason.FORMAT)
+        return Refused(UrlFault.FORMAT)
     url = archived_url(rest[match.end() :])
     if isinstance(url, Refused):
         return url
@@ -342,35 +342,35 @@ def archived_url(raw: bytes, *, is_prefix: bool = False) -> str | Refused:
     if _ENCODED.match(text):  # only all of it: a raw query would have been encoded as well
         plain = unquote_to_bytes(raw)
         is_whole = b"?" not in raw and not _ENCODED.match(plain.decode("latin-1"))
-        return archived_url(plain, is_prefix=is_prefix) if is_whole else Refused(Reason.ENCODED)
+        return archived_url(plain, is_prefix=is_prefix) if is_whole else Refused(UrlFault.ENCODED)
     if web := _WEB.fullmatch(text):
         scheme, rest = web[1].lower(), web[3]
     elif _SCHEME.match(text):
-        return Refused(Reason.HOST if text[:6].lower().startswith(("http:", "https:")) else Reason.SCHEME)
+        return Refused(UrlFault.HOST if text[:6].lower().startswith(("http:", "https:")) else UrlFault.SCHEME)
     else:
         scheme, rest = "http", text
     authority = _AUTHORITY.match(rest)
     assert authority is not None
     host = _ESCAPED_BRACKETS.sub(r"[\1]", authority[0])
     if "@" in host or "%40" in host:
-        return Refused(Reason.USERINFO)
+        return Refused(UrlFault.USERINFO)
     try:
         url = f"{scheme}://{host}{rest[authority.end() :]}"
         canonical_url = str(parse_url(url)) if is_prefix else canonical(url)
     except UrlRefused:
-        return Refused(Reason.ENCODED if "%" in host else Reason.HOST)
-    return canonical_url if len(canonical_url) <= LONGEST_URL else Refused(Reason.TOO_LONG)
+        return Refused(UrlFault.ENCODED if "%" in host else UrlFault.HOST)
+    return canonical_url if len(canonical_url) <= LONGEST_URL else Refused(UrlFault.TOO_LONG)
 
 
 def _as_text(raw: bytes) -> str | Refused:
     if len(raw) > LONGEST_URL:
-        return Refused(Reason.TOO_LONG)
+        return Refused(UrlFault.TOO_LONG)
     if not raw:
-        return Refused(Reason.EMPTY)
+        return Refused(UrlFault.EMPTY)
     if _CONTROL.search(raw) or b"#" in raw:
-        return Refused(Reason.CONTROL)
+        return Refused(UrlFault.CONTROL)
     if b"\\" in raw:
-        return Refused(Reason.BACKSLASH)
+        return Refused(UrlFault.BACKSLASH)
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError:

@@ -65,7 +65,7 @@ _ELSEWHERE = frozenset(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ReplayedPage:
     """An archived page as it is shown: its URL, the digits of its state, and what leads on from it.
 
     `digits_of` returns the digits for a domain, None for a domain that the reader sees nothing of. `room` and `prefix`
@@ -86,10 +86,10 @@ class Place:
 
 
 @dataclass(slots=True)
-class Targets:
+class ReplayTargets:
     """Returns what takes the place of each reference of one page."""
 
-    place: Place
+    place: ReplayedPage
     _resolve: Callable[[str], str | None] = field(init=False)
     _digits: Callable[[str], str | None] = field(init=False)
     _back: str = field(init=False)
@@ -205,7 +205,7 @@ _SCRIPTS = re.compile(
 )
 
 
-class Reading(StrEnum):
+class ReplayReading(StrEnum):
     """As what a body is read for its references."""
 
     HTML = "html"
@@ -242,27 +242,27 @@ def head_of(services: Services, domain: str, capture: VisibleCapture) -> Head | 
     return _HEADS.get(capture.head, lambda: parse_head(services.shared.body(domain, capture.head)))
 
 
-def reading_of(mime_type: str, modifier: Modifier) -> Reading | None:
+def reading_of(mime_type: str, modifier: Modifier) -> ReplayReading | None:
     """Return as what a body is read; None: it stays as it is."""
     if modifier in (Modifier.AS_SENT, Modifier.SCRIPT):
         return None
     if modifier is Modifier.SHEET or mime_type == "text/css":
-        return Reading.CSS
+        return ReplayReading.CSS
     if mime_type == "text/html":
-        return Reading.HTML
-    return Reading.XML if data_urls.is_read_as_xml(mime_type) else None
+        return ReplayReading.HTML
+    return ReplayReading.XML if data_urls.is_read_as_xml(mime_type) else None
 
 
 def references_of(
-    services: Services, domain: str, capture: VisibleCapture, reading: Reading, charset: str
+    services: Services, domain: str, capture: VisibleCapture, reading: ReplayReading, charset: str
 ) -> References:
     """Return the references of a body, from the cache where it was shown before."""
 
     def read() -> References:
         body = services.shared.body(domain, capture.blob)
-        if reading is Reading.CSS:
+        if reading is ReplayReading.CSS:
             return css_references.of_css(body, charset)
-        return html_references.of_html(body, charset, is_xml=reading is Reading.XML)
+        return html_references.of_html(body, charset, is_xml=reading is ReplayReading.XML)
 
     return services.shared.references.get((capture.blob, f"{reading} {charset}"), read)
 
@@ -290,7 +290,7 @@ class _Page:
     """A body that is shown to a reader: what it is made of, and where its references lead."""
 
     def __init__(
-        self, visit: Visit, located: Located, capture: VisibleCapture, reading: Reading, content_type: str
+        self, visit: Visit, located: Located, capture: VisibleCapture, reading: ReplayReading, content_type: str
     ) -> None:
         self.named: dict[str, str | None] = {}
         self._visit, self._capture, self._reading = visit, capture, reading
@@ -322,7 +322,7 @@ class _Page:
         body = shared.body(self._domain, capture.blob)
         charset = text.decode_charset(body, self._content_type)
         references = references_of(self._visit.services, self._domain, capture, self._reading, charset)
-        place = Place(
+        place = ReplayedPage(
             url=self._url,
             digits=digits_of(self._seq),
             charset=charset,
@@ -334,7 +334,7 @@ class _Page:
             base=references.base or "",
             origin=self._visit.origins.replay or self._visit.origins.base,
         )
-        targets = Targets(place)
+        targets = ReplayTargets(place)
 
         def lead(use: Use, written: str) -> body_references.Rewritten | None:
             clocks.check()
@@ -347,7 +347,7 @@ class _Page:
 def has_scripts(services: Services, domain: str, capture: VisibleCapture) -> bool:
     """Return whether a page has code that a browser would run."""
     if (
-        reading_of(capture.mime_type, Modifier.PAGE) not in (Reading.HTML, Reading.XML)
+        reading_of(capture.mime_type, Modifier.PAGE) not in (ReplayReading.HTML, ReplayReading.XML)
         or capture.size > limits.REWRITTEN_BYTES
     ):
         return False

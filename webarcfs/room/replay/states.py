@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from webarcfs.access.access_rules import Absent, Open
 from webarcfs.access.reader_stores import RecordHead
-from webarcfs.access.visible_captures import State
+from webarcfs.access.visible_captures import VisibleState
 from webarcfs.archive.config.settings import Exclusion, LeavingRule
 from webarcfs.archive.config.validators import read_table
 from webarcfs.archive.model.errors import UrlRefused
@@ -36,7 +36,7 @@ class Located:
     url: str
     domain: str
     seq: int | None
-    state: State
+    state: VisibleState
     named: int | None
     is_loop: bool = False
 
@@ -64,7 +64,7 @@ def locate(services: Services, url: str, seconds: int) -> Located:
     capture = services.captures.captured_at(url, seconds)
     named: int | None
     if capture is not None:
-        state = State(capture.since, Open(capture.since), capture)
+        state = VisibleState(capture.since, Open(capture.since), capture)
         seq, named = capture.since, seconds
     else:
         state = services.captures.state(url, seconds if seq is None else seq)
@@ -141,7 +141,7 @@ def at_other_host(services: Services, url: str) -> str | None:
     return other if services.captures.history(other).captures else None
 
 
-def nearest(services: Services, located: Located) -> State | None:
+def nearest(services: Services, located: Located) -> VisibleState | None:
     """Return the state nearest in time that has a URL; None without any."""
     if not isinstance(located.state.answer, Absent) or located.seq is None:
         return None

@@ -37,7 +37,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class AnsweredRequest:
     """A request that was answered. `at` is seconds since 1970; `status` is 0 where nothing was sent."""
 
     peer: str
@@ -53,7 +53,7 @@ class Access:
     listener: str
 
 
-def line(access: Access) -> str:
+def line(access: AnsweredRequest) -> str:
     """Return the line of a request, without its end. Nothing that a client sends can end it, or a field of it."""
     request = escaped(f"{access.method} {access.target} HTTP/{access.version}")
     return (
@@ -95,7 +95,7 @@ class AccessLog:
         """Whether lines are written."""
         return self._thread is not None
 
-    def add(self, access: Access) -> None:
+    def add(self, access: AnsweredRequest) -> None:
         """Write a line, soon."""
         try:
             self._lines.put_nowait(line(access))
@@ -159,7 +159,7 @@ class Logged:
             await self._app(scope, receive, count)
         finally:
             headers = scope["headers"]
-            access = Access(
+            access = AnsweredRequest(
                 peer=(scope.get("client") or ("unix",))[0],
                 at=at,
                 method=scope["method"],

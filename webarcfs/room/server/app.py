@@ -32,11 +32,11 @@ from webarcfs.room.replay.replay_url import (
     Diff,
     Modifier,
     PrefixList,
-    Reason,
     Refused,
     Replay,
     TimeGate,
     TimeMap,
+    UrlFault,
     archived_url,
     calendar_path,
     parse,
@@ -79,7 +79,7 @@ _YEAR = 365 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class RoomRoute:
     """A path of the room, as an expression over the decoded path, and what answers it. `name` is for people.
 
     `is_costly`: it may read all captures of a site, or of the archive.
@@ -91,8 +91,8 @@ class Route:
     is_costly: bool = False
 
 
-def _route(name: str, pattern: str, answer: _Handler, *, is_costly: bool = False) -> Route:
-    return Route(name, re.compile(pattern, re.DOTALL), answer, is_costly)
+def _route(name: str, pattern: str, answer: _Handler, *, is_costly: bool = False) -> RoomRoute:
+    return RoomRoute(name, re.compile(pattern, re.DOTALL), answer, is_costly)
 
 
 # -- the room's own pages ----------------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ def _past(visit: Visit, _: Mapping[str, str]) -> Response:
     """Answer what lies below /web/, /timemap/ and /diff/."""
     asked = parse(visit.raw_path, visit.query)
     if isinstance(asked, Refused):
-        kind = NotFound if asked.reason is Reason.ELSEWHERE else UsageError
+        kind = NotFound if asked.reason is UrlFault.ELSEWHERE else UsageError
         raise kind(asked.reason)
     if isinstance(asked, Replay):
         return _replay(visit, asked)
@@ -247,7 +247,7 @@ def _availability(visit: Visit, _: Mapping[str, str]) -> Response:
 
 
 #: All paths of the room; the first that fits answers.
-ROUTES: tuple[Route, ...] = (
+ROUTES: tuple[RoomRoute, ...] = (
     _route("home", r"/", _home),
     _route("lists of the past", r"/(?:web/[0-9]*\*|timemap|diff)/.*", _past, is_costly=True),
     _route("past", r"/web/.*", _past),
@@ -274,12 +274,12 @@ ROUTES: tuple[Route, ...] = (
 )
 
 #: Paths of replay's listener: archived pages, and what they embed.
-REPLAY_ROUTES: tuple[Route, ...] = (
+REPLAY_ROUTES: tuple[RoomRoute, ...] = (
     _route("past", r"/web/.*", lambda visit, _: _replayed(visit)),
     _route("robots", r"/robots\.txt", lambda _, __: PlainTextResponse("User-agent: *\nDisallow: /\n")),
 )
 #: Paths of the listener that pywb asks, which answers what the public may see.
-PYWB_ROUTES: tuple[Route, ...] = (
+PYWB_ROUTES: tuple[RoomRoute, ...] = (
     _route("cdx", r"/cdx/pywb", lambda visit, _: mementos.for_pywb(visit)),
     _route(
         "record", r"/record/(?P<name>.*)", lambda visit, path_params: mementos.answer_record(visit, path_params["name"])
@@ -351,7 +351,7 @@ class _Room:
         return self.routed(PYWB_ROUTES, self.visit(request, Reader(), ""))
 
     @staticmethod
-    def routed(routes: tuple[Route, ...], visit: Visit) -> Response:
+    def routed(routes: tuple[RoomRoute, ...], visit: Visit) -> Response:
         """Answer by the first route that fits."""
         path = visit.request.scope["path"]
         for route in routes:

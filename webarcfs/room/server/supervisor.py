@@ -59,7 +59,7 @@ _FIRST_INHERITED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class ListeningSocket:
     """A socket that listens, and its address with the real port. `made` is the file of a unix socket: device, inode."""
 
     socket: socket.socket
@@ -75,7 +75,7 @@ class Listener:
                     self.address.path.unlink()
 
 
-def bind(address: Address, patience: float = PATIENCE) -> Listener:
+def bind(address: Address, patience: float = PATIENCE) -> ListeningSocket:
     """Return a listener at an address. Raises Busy if another server has it, UsageError if no server can have it."""
     end = time.monotonic() + patience
     while True:
@@ -87,22 +87,24 @@ def bind(address: Address, patience: float = PATIENCE) -> Listener:
         time.sleep(0.05)
 
 
-def inherited(environment: Mapping[str, str], process: int) -> dict[str, Listener]:
+def inherited(environment: Mapping[str, str], process: int) -> dict[str, ListeningSocket]:
     """Return the listeners that systemd handed over, by their names (`FileDescriptorName=`); others by numbers."""
     count = environment.get("LISTEN_FDS", "")
     if environment.get("LISTEN_PID") != str(process) or not count.isdecimal():
         return {}
     names = environment.get("LISTEN_FDNAMES", "").split(":")
-    listeners: dict[str, Listener] = {}
+    listeners: dict[str, ListeningSocket] = {}
     for number in range(int(count)):
         os.set_inheritable(_FIRST_INHERITED + number, False)
         listener = socket.socket(fileno=_FIRST_INHERITED + number)
         name = names[number] if number < len(names) else ""
-        listeners[name if name and name not in listeners else str(number)] = Listener(listener, _address_of(listener))
+        listeners[name if name and name not in listeners else str(number)] = ListeningSocket(
+            listener, _address_of(listener)
+        )
     return listeners
 
 
-def _tcp(address: TcpAddress) -> Listener:
+def _tcp(address: TcpAddress) -> ListeningSocket:
     try:
         family, kind, protocol, _, name = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -119,10 +121,10 @@ def _tcp(address: TcpAddress) -> Listener:
     except OSError as error:
         listener.close()
         raise _refused(address, error) from None
-    return Listener(listener, TcpAddress(address.host, listener.getsockname()[1]))
+    return ListeningSocket(listener, TcpAddress(address.host, listener.getsockname()[1]))
 
 
-def _unix(address: UnixAddress) -> Listener:
+def _unix(address: UnixAddress) -> ListeningSocket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         with _one_at_a_time(address.path.parent):
@@ -137,7 +139,7 @@ def _unix(address: UnixAddress) -> Listener:
     except BaseException:
         listener.close()
         raise
-    return Listener(listener, address, identity)
+    return ListeningSocket(listener, address, identity)
 
 
 def _remove_stale(address: UnixAddress) -> None:
@@ -199,7 +201,7 @@ def _address_of(listener: socket.socket) -> Address:
 
 
 #: The listeners of the room, of replay if it has its own, and of what pywb asks.
-Bound = tuple[Listener, Listener | None, Listener | None]
+Bound = tuple[ListeningSocket, ListeningSocket | None, ListeningSocket | None]
 #: Starts a worker. -P: nothing is imported from the folder in which `webarc serve` happens to be called.
 WORKER = (sys.executable, "-P", "-m", "webarcfs.room.server.worker")
 #: Seconds of a worker's end beyond those that its requests have.
@@ -274,7 +276,7 @@ def _with_pywb(
         pywb.stop()
 
 
-def bound(options: ServerOptions, patience: float = PATIENCE) -> tuple[Listener, Listener | None]:
+def bound(options: ServerOptions, patience: float = PATIENCE) -> tuple[ListeningSocket, ListeningSocket | None]:
     """Return the listeners of the options, or those of systemd, which come first. Raises Busy, UsageError."""
     given = inherited(os.environ, os.getpid())
     if given:

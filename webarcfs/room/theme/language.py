@@ -87,7 +87,7 @@ def _read(path: Path, language: str) -> gettext.NullTranslations:
     return gettext.GNUTranslations(compiled)
 
 
-def said(text: str, language: str, more: Path | None = None) -> str:
+def translate(text: str, language: str, more: Path | None = None) -> str:
     """Return a text of a view in a language, where it is one of ours; any other text as it is.
 
     It is for values, which others may have written: what comes back is plain text that templates escape, whereas their

@@ -453,7 +453,7 @@ class Look:
         environment.install_gettext_translations(texts, newstyle=True)  # type: ignore[attr-defined] # of the extension
         for name in ("number", "size", "name_of_language"):
             environment.filters[name] = partial(getattr(languages, name), language=language)
-        environment.filters["said"] = partial(languages.said, language=language, more=more)
+        environment.filters["said"] = partial(languages.translate, language=language, more=more)
         # Dates are elements; where text is needed, as in a title or an attribute, they are `…_text`.
         for name in ("day", "moment"):
             as_text = partial(getattr(languages, name), language=language)
