@@ -35,8 +35,8 @@ JOBS ?= 6
 # Further words for pytest, as in `make test ARGS="-k robots"`, or for the benchmarks.
 ARGS ?=
 
-.PHONY: help demo desk test lint bench bench-large soak compiled man install pywb clean
-.PHONY: system-packages demo-packages test-packages bench-packages compile-packages
+.PHONY: help demo desk check test lint coverage bench bench-large soak compiled man dist install pywb clean
+.PHONY: pure system-packages demo-packages test-packages bench-packages compile-packages
 
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,13 @@ demo: install demo-packages ## Crawl a real site, mount the archive and walk thr
 
 desk: install demo-packages ## The curators' desk: an archive with two people, until the Enter key; prints how to log in
 	@$(BIN)/python examples/desk_demo.py
+
+check: install ## Before each commit, in half a minute: lint, types, layers, and the tests that need no files and no processes
+	@$(MAKE) --no-print-directory -j2 --output-sync=target lint pure
+
+pure: install
+	@echo "pytest: the tests that need no files and no processes"
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile tests/pure $(ARGS)
 
 test: install test-packages compile-packages ## Lint, types and all tests; ARGS="-k robots" picks some
 	@$(MAKE) --no-print-directory -j3 --output-sync=target lint compiled pywb # side by side: each waits for one processor
@@ -65,6 +72,11 @@ lint: install ## ruff (rules and format), mypy (strict) and import-linter (layer
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
 
+coverage: install test-packages ## Which lines the tests of tests/pure and tests/store run, subprocesses included; ARGS=tests/crawl adds more
+	@rm -rf build/coverage && mkdir -p build/coverage
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --cov --cov-report term:skip-covered --cov-report html tests/pure tests/store $(ARGS)
+	echo "line by line: build/coverage/html/index.html"
+
 bench: install test-packages bench-packages compiled pywb ## Measure, and print the ratios
 	@$(BIN)/python -m tests.bench $(ARGS)
 
@@ -83,6 +95,17 @@ pywb: install .venv-pywb/.installed ## The engine that runs the scripts of archi
 
 man: install ## Write the man pages that derive from the code into man/, beside the others
 	@$(BIN)/python -m agent.manual man
+
+dist: install ## A wheel and a source archive in dist/, which install and run without this checkout
+	@version=$$($(BIN)/python -c 'import webarcfs; print(webarcfs.__version__)')
+	tag=$$(git describe --exact-match --tags --match 'v*' 2> /dev/null || true)
+	if [ -n "$$tag" ] && [ "$$tag" != "v$$version" ]; then
+		echo "the tag is $$tag, and webarcfs/__init__.py says $$version: set one of them right" >&2
+		exit 1
+	fi
+	rm -rf dist
+	$(BIN)/python -m build --quiet --outdir dist .
+	ls -l dist
 
 clean: ## Remove the virtual environment and what tools left behind
 	@rm -rf $(VENV) .venv-pywb build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 
 import pytest
@@ -13,12 +14,14 @@ from tests.support import crawls, nasty
 from tests.support.crawls import crawl
 from tests.support.site import Everywhere, Exchange, Site
 from webarcfs.archive.config.directory import Archive
+from webarcfs.content.outlinks import MOST_LINKS
 
 pytestmark = pytest.mark.crawl
 
 _MIB = 1 << 20
 _BIG = 300 * _MIB
-_LINKS = 100_000
+#: `make soak ARGS=big` has as many as are read of a page.
+_LINKS = int(os.environ.get("BIG_LINKS", "20000"))
 
 
 def test_a_body_of_300_mb(archive: Archive, site: Site) -> None:
@@ -60,7 +63,7 @@ def _sha256(archive: Archive, site: Site, arc: str) -> str:
     return digest.hexdigest()
 
 
-def test_a_page_with_100_000_links(archive: Archive, site: Site) -> None:
+def test_a_page_with_very_many_links(archive: Archive, site: Site) -> None:
     links = "".join(f'<a href="/page/{number}.html">{number}</a>\n' for number in range(_LINKS))
     site.add_html("/", f'<a href="/near">near</a>{links}')
     site.add("/robots.txt", "User-agent: *\nDisallow: /page/", "text/plain")
@@ -70,7 +73,7 @@ def test_a_page_with_100_000_links(archive: Archive, site: Site) -> None:
     assert crawls.arcs(archive, site.host) == {"index.html", "near"}
     log = crawls.log_lines(archive, outcome)
     refused = [line for line in log.values() if line.status == Status.ROBOTS]
-    assert len(refused) == _LINKS - 1, "MOST_LINKS of a page are read"
+    assert len(refused) == min(_LINKS, MOST_LINKS - 1), "MOST_LINKS of a page are read"
     assert len(site.requests) == 3
 
 

@@ -193,18 +193,18 @@ def test_a_turn_is_short_where_many_hosts_share_the_places(archive: Archive, sit
 
 
 def test_a_deadline_leaves_no_host_without_its_turn(archive: Archive, site: Site) -> None:
-    """Forty hosts, four places; with turns of the usual length the last ones would come after the deadline.
+    """Twenty hosts, two places; with turns of the usual length the last ones would come after the deadline.
 
     A machine that is too slow to fetch a few pages of each host until then gets a later deadline.
     """
-    hosts = [f"host{number:02}.example" for number in range(40)]
+    hosts = [f"host{number:02}.example" for number in range(20)]
     for host in hosts:
         site.add_html("/", _links(*(f"/{number}" for number in range(300))), host=host)
         site.mount(Everywhere(nasty.slow(0.05, then=page("<html></html>"))), host=host)
     starts = [f"http://{host}/" for host in hosts]
     for seconds in (12, 24, 48, 96):
         before = len(site.requests)
-        outcome = crawl(archive, *starts, name=f"in-{seconds}", max_instances=4, wait=0.1,
+        outcome = crawl(archive, *starts, name=f"in-{seconds}", max_instances=2, wait=0.1,
                         max_duration=f"{seconds} seconds", wget_args=crawls.through(site.proxy))  # fmt: skip
         assert outcome.warnings[0] == "max-duration"
         asked = Counter(request.host for request in site.requests[before:] if request.path != "/robots.txt")

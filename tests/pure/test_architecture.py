@@ -25,6 +25,7 @@ FLAT = {"webarcfs.content", "webarcfs.mount.adapters"}
 ONLY = {
     "pygit2": {"webarcfs.archive.git.objects", "webarcfs.archive.git.repository", "webarcfs.content.visible_lines"},
     "sqlite3": {
+        "webarcfs.archive.index.sqlite_library",
         "webarcfs.archive.index.query",
         "webarcfs.archive.index.database",
         "webarcfs.archive.index.captures",
@@ -146,7 +147,7 @@ _OF_ONE_MODULE = {
     "BadBody": "webarcfs.warc.decoding",
     "Bomb": "webarcfs.warc.decoding",
     "TooBig": "webarcfs.warc.decoding",
-    "Unreadable": "webarcfs.content.extractors.extracted",
+    "UnreadableDocument": "webarcfs.content.extractors.extracted",
     "_TakesLong": "agent.crawl.resultreader",
 }
 #: What there is of such libraries that looks at its arguments alone, as getaddrinfo does for addresses in figures.

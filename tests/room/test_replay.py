@@ -323,28 +323,32 @@ def test_huge_and_deep_pages_are_answered(tmp_path: Path) -> None:
             assert room.get(f"/web/{AT[0]}/{HOME}{name}").status == 200
 
 
-@pytest.mark.parametrize(
-    "kind", ["text/html", "application/xhtml+xml", "image/svg+xml", "text/xml", "application/rss+xml", "text/xsl"]
-)
-def test_what_is_too_long_to_be_rewritten_is_a_download_and_the_frame_says_why(tmp_path: Path, kind: str) -> None:
+def test_what_is_too_long_to_be_rewritten_is_a_download_and_the_frame_says_why(tmp_path: Path) -> None:
     made = archives.make_archive(tmp_path)
     large = b"<a href='http://live.test/'>x</a>" + b" " * limits.REWRITTEN_BYTES
-    published(made, DOMAIN, {f"{HOME}large": Page(large, kind), f"{HOME}small": Page(large[:-99], kind)}, FIRST)
+    kinds = ("text/html", "application/xhtml+xml", "image/svg+xml", "text/xml", "application/rss+xml", "text/xsl")
+    pages = {f"{HOME}large{number}": Page(large, kind) for number, kind in enumerate(kinds)}
+    pages |= {f"{HOME}small{number}": Page(large[:-99], kind) for number, kind in enumerate(kinds)}
+    published(made, DOMAIN, pages, FIRST)
     recover(made)
     with served(made) as room:
-        for modifier in ("mp_", "fr_", "if_", "oe_", "im_"):
-            answer = room.get(f"/web/{AT[0]}{modifier}/{HOME}large")
-            assert answer.headers["content-disposition"] == "attachment"
-            assert answer.headers["content-security-policy"].startswith("sandbox allow-downloads;")
-            assert answer.headers["content-type"].partition(";")[0] == kind
-        assert answer.body == large
-        frame = LexborHTMLParser(room.get(f"/web/{AT[0]}/{HOME}large").body)
-        assert frame.css_first("iframe") is None
-        assert frame.css_first("#archived-download").attributes["href"] == f"/web/{AT[0]}mp_/{HOME}large"  # type: ignore[union-attr] # it is there
-        assert "too long" in frame.css_first("main").text()  # type: ignore[union-attr] # it is there
-        small = room.get(f"/web/{AT[0]}mp_/{HOME}small")
-        assert "content-disposition" not in small.headers and b"'http://live.test" not in small.body
-        assert LexborHTMLParser(room.get(f"/web/{AT[0]}/{HOME}small").body).css_first("iframe") is not None
+        for number, kind in enumerate(kinds):
+            name = f"large{number}"
+            for modifier in ("mp_", "fr_", "if_", "oe_", "im_"):
+                answer = room.get(f"/web/{AT[0]}{modifier}/{HOME}{name}")
+                assert answer.headers["content-disposition"] == "attachment"
+                assert answer.headers["content-security-policy"].startswith("sandbox allow-downloads;")
+                assert answer.headers["content-type"].partition(";")[0] == kind
+            assert answer.body == large
+            frame = LexborHTMLParser(room.get(f"/web/{AT[0]}/{HOME}{name}").body)
+            assert frame.css_first("iframe") is None
+            download, main = frame.css_first("#archived-download"), frame.css_first("main")
+            assert download is not None and main is not None
+            assert download.attributes["href"] == f"/web/{AT[0]}mp_/{HOME}{name}"
+            assert "too long" in main.text()
+            small = room.get(f"/web/{AT[0]}mp_/{HOME}small{number}")
+            assert "content-disposition" not in small.headers and b"'http://live.test" not in small.body
+            assert LexborHTMLParser(room.get(f"/web/{AT[0]}/{HOME}small{number}").body).css_first("iframe") is not None
 
 
 def test_the_time_of_an_answer_does_not_tell_hidden_from_absent(tmp_path: Path) -> None:

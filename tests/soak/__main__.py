@@ -35,6 +35,16 @@ SOAKS: dict[str, Soak] = {
         ("-m", "pytest", "tests/mount/test_trouble.py", "-k", "follows"),
         {"FOLLOWED_CRAWLS": "100"},
     ),
+    "big": Soak(
+        "a page with as many links as are read of one",
+        ("-m", "pytest", "tests/crawl/test_big.py", "-k", "very_many_links"),
+        {"BIG_LINKS": "100000"},
+    ),
+    "redirects": Soak(
+        "5,000 answers of five crawls of a site that changes, each as the server's own log has it",
+        ("-m", "pytest", "tests/crawl/test_redirect_answers.py"),
+        {"MANY_REDIRECTS": "200"},
+    ),
     "large-folder": Soak(
         "a folder of 60,000 entries lists in linear time and flat memory",
         ("-m", "pytest", "tests/mount/test_caching.py", "-k", "large_folder"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.crawl.discovery import TOO_MANY_HOSTS, QUERIES, UrlQuotas
+from agent.crawl.discovery import QUERIES, TOO_MANY_HOSTS, UrlQuotas
 from agent.crawl.frontier import FoundUrl, Frontier
 from agent.crawl.scope import ScopeVerdict, domain_in
 from agent.crawl.vocabulary import LinkKind
