@@ -486,7 +486,7 @@ def how(publication: Publication, instances: int) -> dict[int, str]:
         FieldNumber.EXCLUDED_DOMAIN: ", ".join((*publication.exclude_hosts, *map(_left_out, publication.exclude)))
         or "none",
         FieldNumber.INTERNAL_DEPTH: UNLIMITED_WORD if crawl.depth == UNLIMITED else str(crawl.depth),
-        FieldNumber.EXTERNAL_DEPTH: "requisites of pages, on accepted hosts" if crawl.page_requisites else "0",
+        FieldNumber.EXTERNAL_DEPTH: "embedded resources of pages, on accepted hosts" if crawl.page_requisites else "0",
         FieldNumber.EXCLUDED_EXTENSIONS: ", ".join(crawl.exclude_extensions) or "none",
         FieldNumber.RATE_LIMIT: f"{crawl.rate_limit} bytes a second" if crawl.rate_limit else "none",
         FieldNumber.PARALLEL_DOWNLOADS: str(instances),

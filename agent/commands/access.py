@@ -174,7 +174,7 @@ def add(key: str, archive: str | None, name: str, role: str, unix: str) -> None:
 def password(key: str, archive: str | None) -> None:
     """Set the password by which a person works at the desk; asked for twice, or read from stdin.
 
-    Only its hash is kept (argon2id). An empty one takes it away. Who has a login name (unix) may set the own one.
+    Only its hash is kept (argon2id). An empty one takes it away. A person with a login name (unix) may set their own.
 
     \b
     Example:
@@ -195,5 +195,5 @@ def password(key: str, archive: str | None) -> None:
 @click.argument("key")
 @archive_option
 def remove(key: str, archive: str | None) -> None:
-    """Remove a person. What the person did stays in the records."""
+    """Remove a person. The records keep what the person did."""
     persons.remove(opened(archive), key)

@@ -2,9 +2,9 @@
 
 `webarc-agent backup` and `restore`: an incremental copy of an archive, and an archive from a copy.
 
-`webarc-agent verify`, `recover`, `maintain`: whether an archive is whole, and what mends and keeps it.
+`webarc-agent verify`, `recover`, `maintain`: whether an archive is whole, and what repairs and keeps it.
 
-`webarc-agent index`: the full-text index, brought in step, made anew, or written out.
+`webarc-agent index`: the full-text index, brought in step, rebuilt, or written out.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def init(archive: Path) -> None:
 def upgrade(archive: str | None) -> None:
     """Bring an archive of an older webarcfs to this one's layout.
 
-    The next crawl does it, too. What was archived stays as it is, and webarc.db is made anew where it is of an older
+    The next crawl does it, too. The archived documents stay as they are. webarc.db is rebuilt if it is of an older
     webarcfs. It names imports of older versions that made one snapshot of captures of several days. Older programs
     refuse the archive from then on, so stop theirs before.
     """
@@ -93,13 +93,13 @@ def backup(folder: Path, archive: str | None, quick: bool) -> None:
     there.
 
     Unless it is told to be quick, it reads what is in DIR as well, as fast as the disk is, since a disk may damage what
-    nobody reads. A repository that is damaged there is copied anew, and the damaged one put aside; it says so, and ends
-    with 2.
+    nobody reads. If a repository is damaged there, it is copied again, and the damaged one is put aside. The command
+    says so, and exits with 2.
     """
     place = opened(archive)
     with Display(console) as display:
         copied = backups.backup(place, folder, display, quick=quick)
-    left_out = "; what was there before was not read" if quick else ""
+    left_out = "; the files that were there before were not read" if quick else ""
     state = "is not whole" if copied.failed else "is up to date"
     for line in copied.notes:
         click.echo(line)
@@ -112,29 +112,29 @@ def backup(folder: Path, archive: str | None, quick: bool) -> None:
 @click.argument("archive", type=_FOLDER)
 @click.option("--partial", is_flag=True, help="Make an archive also where not all of the backup can be read.")
 def restore(folder: Path, archive: Path, partial: bool) -> None:
-    """Make an archive anew from the backup in DIR.
+    """Restore an archive from the backup in DIR.
 
-    ARCHIVE must be an empty or new folder. Where something of the backup cannot be read, ARCHIVE is no archive yet:
-    when the backup is whole again, the same command goes on; with --partial it makes an archive of what can be read.
+    ARCHIVE must be an empty or new folder. If something of the backup cannot be read, ARCHIVE is no archive yet. When
+    the backup is whole again, the same command resumes. With --partial it makes an archive of what can be read.
     """
     with Display(console) as display:
         copied, recovered, finished = backups.restore(folder, archive, display, partial=partial)
     complaints = [f"not copied: {line}" for line in copied.failed]
-    complaints += [f"not mended: {line}" for line in recovered.left]
+    complaints += [f"not repaired: {line}" for line in recovered.left]
     complaints += [f"not readable: {', '.join(recovered.damaged)}"] if recovered.damaged else []
     if complaints and not partial:
         complaints.append(
-            f"{archive} is no archive yet. When {folder} is whole again (`webarc-agent backup` mends it from a sound"
-            " archive), the same command goes on; with --partial it makes an archive of what there is"
+            f"{archive} is no archive yet. When {folder} is whole again (`webarc-agent backup` repairs it from a sound"
+            " archive), the same command resumes; with --partial it makes an archive of what there is"
         )
     else:
         if complaints:
-            complaints.append(f"what is missing in {archive} is said in its file `missing`; remove that when you know")
+            complaints.append(f"the file `missing` in {archive} lists what is missing; remove it when you have read it")
         click.echo(f"{copied.domains} domains, {recovered.snapshots} snapshots: {archive} is an archive again")
     if complaints:
         raise WebarcError("\n".join(complaints))
     if not finished:
-        _log.warning("the last backup to %s was not finished: what it had is restored", folder)
+        _log.warning("the last backup to %s was not finished: its content is restored", folder)
         sys.exit(Exit.INCOMPLETE)
 
 
@@ -168,13 +168,12 @@ def maintain(archive: str | None) -> None:
 @click.command()
 @archive_option
 def recover(archive: str | None) -> None:
-    """Make anew what derives from the git repositories, and mend what can be mended of these.
+    """Rebuild what derives from the git repositories, and repair these as far as possible.
 
-    What derives is webarc.db, the feed `changes` and, if `[index]` allows, links.db and the full-text index, which is
-    brought in step, and made anew only where it has faults. HEAD, settings, refs and
-    the commit-graph of a repository are mended where a byte was damaged, as far as the repository tells what they were;
-    what was there before is kept in `damaged/` in it. Locks that a killed git left are removed. What cannot be mended
-    is named, and it ends with 2.
+    It rebuilds webarc.db, the feed `changes` and, if `[index]` allows, links.db. The full-text index is brought in
+    step, and rebuilt only if it has faults. HEAD, settings, refs and the commit-graph of a repository are repaired if a
+    byte was damaged, as far as the repository tells what they were. The damaged files are kept in `damaged/` in it.
+    Locks that a killed git left are removed. It lists what it could not repair, and exits with 2 then.
     """
     place = opened(archive)
     with Display(console) as display:
@@ -188,8 +187,8 @@ def recover(archive: str | None) -> None:
     if described:
         click.echo(f"{described} records of captures")
     for line in done.mended:
-        click.echo(f"mended: {line}")
-    complaints = [f"not mended: {line}" for line in done.left]
+        click.echo(f"repaired: {line}")
+    complaints = [f"not repaired: {line}" for line in done.left]
     if done.damaged:
         complaints.append(f"not readable, and left out: {', '.join(done.damaged)}")
     if complaints:
@@ -207,7 +206,7 @@ def verify(archive: str | None, quick: bool) -> None:
 
     With --quick it looks at HEAD, settings, refs and history of each repository, and at the data.xml that came since
     the last verification. It does not read all objects of git, the commit-graphs, or all pages of webarc.db and
-    links.db: what a disk damaged there only the full form finds.
+    links.db. Only the full form finds what a disk damaged there.
 
     The archive may also be a backup, to which nothing is written. Of one the quick form compares the checksums of the
     files that hold objects, and looks whether all are there, but reads no object or document for itself.
@@ -241,13 +240,14 @@ _NICE = 5
 
 @click.command()
 @archive_option
-@click.option("--anew", is_flag=True, help="Make the whole index anew, beside the one in use.")
+@click.option("--rebuild", is_flag=True, help="Rebuild the whole index, beside the one in use.")
+@click.option("--anew", is_flag=True, hidden=True, help="The old name of --rebuild, for one release.")
 @click.option("--export", metavar="FILE", type=AbsolutePath(allow_dash=True), help="Write its documents; see below.")
-def index(archive: str | None, anew: bool, export: Path | None) -> None:
+def index(archive: str | None, rebuild: bool, anew: bool, export: Path | None) -> None:
     """Bring the full-text index in step with the archive.
 
-    The agent does it after each crawl. It needs webarcfs[search]; `[index] search = false` switches it off. An index of
-    an old archive is made domain by domain, and can be searched meanwhile; the next run goes on where this one stopped.
+    The agent does it after each crawl. It needs webarcfs[search]; `[index] search = false` disables it. An index of an
+    old archive is made domain by domain, and can be searched meanwhile. The next run resumes where this one stopped.
 
     With --export it writes the documents of the index to a file (- is standard output; .gz is compressed), each as a
     line of JSON with the field names of SolrWayback, for Solr:
@@ -257,10 +257,13 @@ def index(archive: str | None, anew: bool, export: Path | None) -> None:
       curl http://localhost:8983/solr/netarchivebuilder/update/json/docs?commit=true \\
            -H 'Content-Type: application/json' --data-binary @archive.jsonl
     """
+    if anew:
+        click.echo("--anew is called --rebuild now", err=True)
+        rebuild = True
     place = opened(archive)
     if export is not None:
-        if anew:
-            raise UsageError("--anew and --export are different tasks; give one")
+        if rebuild:
+            raise UsageError("--rebuild and --export are different tasks; give one")
         from agent.indexing import fulltext_run  # noqa: PLC0415 # of the extra `search`
 
         count = 0
@@ -274,7 +277,7 @@ def index(archive: str | None, anew: bool, export: Path | None) -> None:
         raise UsageError(f"{place.settings} says `[index] search = false`, or has faults")
     os.nice(_NICE)
     with Signals() as signals, Display(console) as display:
-        done = fulltext.bring_in_step(place, lambda: signals.stop, display, anew=anew)
+        done = fulltext.bring_in_step(place, lambda: signals.stop, display, anew=rebuild)
     click.echo(f"{done.documents} documents of {done.snapshots} snapshots indexed")
 
 

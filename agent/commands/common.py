@@ -47,7 +47,7 @@ def settings_of(place: Archive) -> Settings:
     apart: dict[str, list[str]] = {}
     settings, warning = settings_files.load(place.settings, apart=apart)
     for fault in (fault for faults in apart.values() for fault in faults):
-        _log.warning("%s; that publication is passed over", fault)
+        _log.warning("%s; that publication is skipped", fault)
     if warning is not None and place.settings.exists():
         _log.warning("%s", warning)
     return settings
@@ -103,7 +103,7 @@ def stop_on_signals() -> threading.Event:
     def ask(_number: int, _frame: object) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
-        _log.warning("stopping; what was fetched is kept (once more ends it at once)")
+        _log.warning("stopping; the fetched documents are kept (once more ends it at once)")
         stop.set()
 
     signal.signal(signal.SIGINT, ask)

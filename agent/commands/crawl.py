@@ -39,11 +39,11 @@ _log = logging.getLogger("webarc")
 @click.argument("urls", nargs=-1, metavar="[URL...]")
 @archive_option
 @click.option("--publication", metavar="NAME", help="Crawl a publication of webarc.toml instead of URLs.")
-@click.option("--resume", metavar="JOB", help="Go on with a job that was interrupted, as it was asked for.")
+@click.option("--resume", metavar="JOB", help="Resume an interrupted job, as it was asked for.")
 @click.option("--accept-shrink", is_flag=True, help="Believe a crawl that finds much less than the last one did.")
 @click.option("--type", "occasion", type=click.Choice([*map(str, Occasion)]), default="regular", show_default=True)
 @click.option("--reason", default="", metavar="TEXT", help="The occasion, for --type occasion; kept in the record.")
-@click.option("--shift", is_flag=True, help="With --type occasion: the schedule goes on from this crawl.")
+@click.option("--shift", is_flag=True, help="With --type occasion: the schedule continues from this crawl.")
 @crawl_options
 def crawl(
     urls: tuple[str, ...],
@@ -59,8 +59,8 @@ def crawl(
 ) -> None:
     """Crawl from start URLs once, now, and publish what came of it.
 
-    The options override webarc.toml. A crawl that was interrupted goes on when the same command is given again; what
-    was fetched is not fetched again.
+    The options override webarc.toml. The same command resumes a crawl that was interrupted; no document is fetched
+    twice.
 
     A crawl on an occasion comes beside the regular ones: the publication is due as before, unless the crawl shifts it.
 

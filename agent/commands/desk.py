@@ -25,10 +25,10 @@ _NEEDED = ("starlette", "uvicorn", "argon2", "itsdangerous", "jinja2", "babel", 
 def desk(
     *, archive: str | None, listen: str, origin: str, hosts: tuple[str, ...], access_log: str | None, opens: bool
 ) -> None:
-    """Open the desk: what archivists and administrators do, in a browser.
+    """Open the desk: the work of archivists and administrators, in a browser.
 
-    Who works at it has a name and a password, or a proxy in front of it says who it is ([desk] in webarc.toml). What a
-    person may do follows from the role in people.toml. ADDRESS is HOST:PORT, a PORT of this machine, or unix:PATH. The
+    They log in with a name and a password, or a proxy in front of it says who they are ([desk] in webarc.toml). The
+    role in people.toml decides what a person may do. ADDRESS is HOST:PORT, a PORT of this machine, or unix:PATH. The
     desk changes files; the agent (`start`) does what it is asked for. The host names that are answered are those of the
     origin and of ADDRESS, localhost, the address that was asked, and each --host; any other is 421.
 

@@ -85,14 +85,14 @@ def import_(  # noqa: PLR0917 # click passes them by name
     crawler names so (a WACZ, a launch of Heritrix, a snapshot of ArchiveBox, isPartOf of a warcinfo record); captures
     without such a name are one until a pause. Each host becomes a snapshot at the time of its first capture, and a
     further one wherever a URL has other bytes than before. A file that was imported before changes nothing; with
-    --again, what the archive has not of it is added.
+    --again, it adds what the archive does not have of it.
 
     With --as-exported, each snapshot comes back as it was exported, with its publication, additions and data nodes; one
     whose files are not all there, or were changed, is refused.
     """
     files = (*files, *(import_sources.listed(list_) if list_ else ()))
     if not files:
-        raise UsageError("FILE or --list is missing: what is to be imported")
+        raise UsageError("FILE or --list is missing; give what is to be imported")
     if as_exported and (complete or publication or accept_shrink or is_trial or again):
         raise UsageError("--as-exported takes everything as it was; no other option changes that")
     place = opened(archive)

@@ -41,12 +41,12 @@ def job(words: tuple[str, ...], archive: str | None, reason: str, as_json: bool)
 
     A job is named as its folder in jobs/, or by its publication. An order is on the disk before the command ends,
     and is taken within two seconds, whoever runs the job: the agent, or `crawl` in another terminal. A job that
-    nobody runs takes it when it goes on. Documents that are under way are finished, so that none is fetched twice;
+    nobody runs takes it when it is resumed. Documents that are under way are finished, so that none is fetched twice;
     where the job is to end, five seconds are waited for them.
 
     \b
     pause           fetch nothing, keep everything; other jobs get the places for wget
-    resume          go on after a pause
+    resume          continue after a pause
     stop            fetch nothing more, and publish what there is, as incomplete
     discard         end without publishing anything more
     deadline TIME   until when it may fetch: 2026-12-01T22:00:00 (CET), or a span from now
@@ -115,7 +115,7 @@ def _without_process(archive: Archive, folder: Path, order: Order) -> None:
     """Discard a job that nobody runs, here and now; any other order waits."""
     asked = job_folder.load(folder) if order.word is OrderWord.DISCARD else None
     if asked is None:
-        click.echo(f"{folder.name}: {order}, given; nobody runs the job, and it takes it when it goes on")
+        click.echo(f"{folder.name}: {order}, given; nobody runs the job, and it takes the order when it is resumed")
         return
     outcome = crawljob.run(
         archive, asked.publication, asked.profile, instances=asked.instances, folder=folder, stop=threading.Event()

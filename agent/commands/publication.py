@@ -36,7 +36,7 @@ def publication() -> None:
     """Show, try, add, change and retire publications.
 
     One that a command adds lies in a file of its own, publications.d/NAME.toml. People may edit it, too; its comments
-    stay. A running agent takes changes within a second. A job that runs goes on with the settings that it began with.
+    stay. A running agent takes changes within a second. A running job keeps the settings that it began with.
     """
 
 
@@ -175,7 +175,7 @@ def edit(
 ) -> None:
     """Change a publication that has a file of its own; without --set or --unset in $EDITOR.
 
-    What has a fault is not taken, and nothing is changed.
+    Settings with a fault are refused, and nothing is changed.
 
     \b
     Examples:
@@ -264,9 +264,9 @@ def _said(answer: Answer) -> str:
 @click.argument("name")
 @archive_option
 def retire(name: str, archive: str | None) -> None:
-    """Keep a publication, and crawl it no more; what was archived stays.
+    """Keep a publication, and crawl it no more; its snapshots stay.
 
-    A job of it that runs goes on to its end. `edit NAME --unset retired` takes it back.
+    A running job of it continues to its end. `edit NAME --unset retired` takes it back.
     """
     place = opened(archive)
     people.acting(place, Right.PUBLICATIONS)
@@ -274,7 +274,7 @@ def retire(name: str, archive: str | None) -> None:
     click.echo(f"{name} is retired")
     for job in overview(place)["jobs"]:
         if job["publication"] == name:
-            click.echo(f"its job {job['job']} goes on; `webarc-agent job {job['job']} stop` ends it")
+            click.echo(f"its job {job['job']} continues; `webarc-agent job {job['job']} stop` ends it")
 
 
 def _values(sets: tuple[str, ...]) -> dict[str, Any]:

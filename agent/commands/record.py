@@ -392,8 +392,8 @@ _decision(
     Decision.DISCARD,
     """Take captures away from everybody, staff as well; needs a reason. `restore` takes it back.
 
-    They are in no list, present state, search or export; git keeps them. What other captures contain stays: each time
-    shows what these give.
+    They are in no list, present state, search or export; git keeps them. Other captures stay, and each time shows what
+    these give.
     """,
 )
 _decision(Decision.RESTORE, "Take `discard` back: the record is in the state before it.")
@@ -402,7 +402,7 @@ _decision(
     Decision.WITHDRAW,
     """Take released captures back from readers; needs a reason. `release` takes it back.
 
-    What other released captures contain stays visible; `webarc-agent withhold` takes away a page in all of them.
+    Other released captures stay visible; `webarc-agent withhold` takes away a page in all of them.
     """,
 )
 
@@ -447,7 +447,7 @@ _SECONDS_BETWEEN_LOOKS = 0.2
 @click.option("--publication", required=True, metavar="NAME", help="The publication of webarc.toml.")
 @click.option("--type", "occasion", type=click.Choice([*map(str, Occasion)]), default="regular", show_default=True)
 @click.option("--reason", default="", metavar="TEXT", help="The occasion, for --type occasion.")
-@click.option("--shift", is_flag=True, help="The schedule goes on from this capture; else it stays as it is.")
+@click.option("--shift", is_flag=True, help="The schedule continues from this capture; else it stays as it is.")
 def new(  # noqa: PLR0917 # click passes them by name
     fields: tuple[str, ...], archive: str | None, publication: str, occasion: str, reason: str, shift: bool
 ) -> None:
@@ -499,7 +499,7 @@ def cancel(record_id: str, archive: str | None, reason: str) -> None:
 @click.argument("record_id", metavar="RECORD")
 @click.argument("name", type=click.Choice(_STEP_WORDS), metavar="STEP")
 @archive_option
-@click.option("--again", is_flag=True, help="Once more: what was done is done anew, and what follows is due again.")
+@click.option("--again", is_flag=True, help="Repeat the step; the steps that follow are due again.")
 @click.option("--wait/--no-wait", default=True, help="Wait for the end of a step that the agent runs.")
 def step(record_id: str, name: str, archive: str | None, again: bool, wait: bool) -> None:
     """Take a snapshot one step further: capture, count, convert, index, check or backup.
@@ -543,7 +543,7 @@ def _waited(place: Archive, folder: str) -> bool:
             click.echo(f"{folder}: {failure.reason}; next try {failure.again or 'when somebody asks for it'}", err=True)
             return False
         if agent_status.running(place) is None:
-            click.echo(f"{folder}: the agent has ended; the next one goes on with it", err=True)
+            click.echo(f"{folder}: the agent has ended; the next one resumes it", err=True)
             return False
         time.sleep(_SECONDS_BETWEEN_LOOKS)
     return True

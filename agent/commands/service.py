@@ -50,8 +50,8 @@ def start(urls: tuple[str, ...], archive: str | None, detach: bool, once: bool) 
     """Crawl each publication of webarc.toml when it is due.
 
     It ends with SIGTERM (`webarc-agent stop`). URLs make one more publication, for as long as this agent runs: crawled
-    at once, then at the interval of `[crawl]`. Jobs that were interrupted come first. SIGHUP has webarc.toml read
-    again. The agent never needs to be root.
+    at once, then at the interval of `[crawl]`. Jobs that were interrupted come first. SIGHUP reloads webarc.toml.
+    The agent never needs to be root.
     With --once it ends as `crawl` does: with 3 if a crawl was incomplete, with 2 if one failed.
     """
     place = opened(archive)
@@ -106,7 +106,7 @@ def _ready(listener: socket.socket, process: subprocess.Popen[bytes]) -> bool:
 @archive_option
 @click.option("--timeout", default=120.0, show_default=True, help="Seconds to wait for its jobs to stop.")
 def stop(archive: str | None, timeout: float) -> None:
-    """End the running agent. Its jobs keep what they have fetched; the next start goes on with them."""
+    """End the running agent. Its jobs keep what they have fetched; the next start resumes them."""
     place = opened(archive)
     agent = agent_status.running(place)
     if agent is None:

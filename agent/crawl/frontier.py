@@ -714,7 +714,7 @@ class Frontier:
 
 
 def _damaged(path: Path, error: sqlite3.Error) -> Damaged:
-    return Damaged(f"{path}: {error}; remove its job folder, the next crawl begins anew")
+    return Damaged(f"{path}: {error}; remove its job folder, the next crawl starts over")
 
 
 # == import index ======================================================================================================

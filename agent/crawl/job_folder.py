@@ -347,7 +347,7 @@ def interrupted(archive: Archive, kind: str) -> Path | None:
         if not has_begun(path):
             drop(path)  # killed before it began
         elif usable(path):
-            _log.info("going on with the interrupted job %s", path.name)
+            _log.info("resuming the interrupted job %s", path.name)
             return path
     return None
 

@@ -148,7 +148,7 @@ def _read(orders: Path, number: int) -> Order | None:
         fields = {name: str(content.get(name, "")) for name in ("value", "by", "at", "reason")}
         return Order(number=number, word=OrderWord(str(content.get("word"))), **fields)
     except (Damaged, ValueError) as error:
-        _log.warning("%s is no order, and is passed over: %s", path, error)
+        _log.warning("%s is no order; it is skipped: %s", path, error)
         return None
 
 

@@ -184,5 +184,5 @@ def reason_of(error: BaseException, where: object = None) -> str:
     """Return the reason that an item gives for an error: the error, its file (else `where`), and the remedy."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         place = error.filename or where
-        return f"the disk is full: {error.strerror}{f': {place}' if place else ''}; make room, it goes on by itself"
+        return f"the disk is full: {error.strerror}{f': {place}' if place else ''}; make room, and it resumes by itself"
     return f"{type(error).__name__}: {error}"

@@ -564,7 +564,7 @@ class _Capture:
         if self.job.by_agent:  # which begins the job again, once it has an order
             self.book.take(at_once=True)
             return Captured(False, str(self.book.held)) if self.book.held else None
-        _log.warning("%s is held (%s); `webarc-agent job` lets it go on", self.job.name, self.book.held)
+        _log.warning("%s is held (%s); `webarc-agent job` resumes it", self.job.name, self.book.held)
         while self.book.held and not self.book.stopped and not self.job.stop.wait(_WATCH):
             self.book.take()
         return Captured(False, "stopped") if self.job.stop.is_set() else None

@@ -192,7 +192,7 @@ class WarcFileImport:
 
     def not_asked_by_get(self, file: str, uri: str) -> None:
         """Add the loss of a response that is skipped."""
-        self.losses.add(file, "answers to requests of other methods than GET are passed over", uri)
+        self.losses.add(file, "answers to requests of other methods than GET are skipped", uri)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,9 +210,7 @@ class _Reading:
         if kind == "metadata":
             return
         if kind not in ("response", "resource", "revisit"):
-            self.intake.remarks.add(
-                self.file, f"records of type {kind[:40] or '(none)'!r} are passed over", self._uri()
-            )
+            self.intake.remarks.add(self.file, f"records of type {kind[:40] or '(none)'!r} are skipped", self._uri())
             return
         capture = self._capture()
         if capture is None:
@@ -245,7 +243,7 @@ class _Reading:
             if _OF_THE_WEB.match(uri):
                 self._lose("a URL that cannot be archived", Reason.BAD_URL)
             else:
-                self.intake.remarks.add(self.file, "passed over, no URL of the web", str(error))
+                self.intake.remarks.add(self.file, "skipped, no URL of the web", str(error))
             return None
         time = parse_date(date)
         if scope.beyond_all(url) == scope.PATH_DEPTH:
@@ -274,7 +272,7 @@ class _Reading:
                 self.intake.remarks.add(self.file, "documents asked for as a range (206) are taken", capture.url)
                 status = head.document_status
             else:
-                self.intake.remarks.add(self.file, "parts of documents (206) are passed over", capture.url)
+                self.intake.remarks.add(self.file, "parts of documents (206) are skipped", capture.url)
                 note = Reason.PARTIAL
         if self.record.fields.get("warc-truncated") and self._archivable(status):
             self.intake.losses.add(self.file, "a response that its crawler cut short", capture.url)
@@ -307,7 +305,7 @@ class _Reading:
             return
         if settings.max_file_size and settled.size > settings.max_file_size:
             refused = replace(settled, state=UrlState.REFUSED, status=int(Status.QUOTA), note=Reason.TOO_BIG)
-            self.intake.remarks.add(self.file, "documents larger than max_file_size are passed over", capture.url)
+            self.intake.remarks.add(self.file, "documents larger than max_file_size are skipped", capture.url)
             self._settle(capture, refused)
             return
         body = http_response.Hashed(self.record)
@@ -365,7 +363,7 @@ class _Reading:
         if isinstance(error, Bomb):
             self.intake.losses.add(self.file, "a document that unpacks to more than is taken", capture.url)
         else:
-            self.intake.remarks.add(self.file, "answers that did not come whole are passed over", capture.url)
+            self.intake.remarks.add(self.file, "answers that did not come whole are skipped", capture.url)
         return self._settle(capture, replace(settled, state=UrlState.FAILED, status=int(status), note=str(error)))
 
     def _settle(self, capture: CapturedUrl, settled: UrlOutcome, body: str = "", keys: Sequence[str] = ()) -> None:

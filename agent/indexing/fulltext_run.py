@@ -69,7 +69,7 @@ def textless(archive: Archive, tags: Iterable[CommitTag]) -> Iterator[Textless]:
 
 
 _log = logging.getLogger(__name__)
-_ANEW = "`webarc-agent index --anew` makes it anew"
+_ANEW = "`webarc-agent index --rebuild` rebuilds it"
 #: Documents between two commits: a kill loses no more work than this.
 _AT_ONCE = 20_000
 #: Is called with a domain, documents done, and documents known.
@@ -96,7 +96,7 @@ def run(archive: Archive, stop: Callable[[], bool], progress: Progress, *, anew:
         try:
             IndexReader(folder)
         except Damaged as error:
-            _log.warning("%s; it is made anew", error)
+            _log.warning("%s; it is rebuilt", error)
             folder = None
     if folder is not None:
         generations.remove_others(archive)
@@ -180,7 +180,7 @@ class _Run:
         known = self._reader.snapshots()
         gone = {tag.partition("@")[2] for tag in known - tags}
         for domain in sorted(gone):
-            _log.warning("the full-text index of %s does not match the archive; it is made anew", domain)
+            _log.warning("the full-text index of %s does not match the archive; it is rebuilt", domain)
             self._writer.forget(domain)
         if gone:
             self._writer.commit()
@@ -211,7 +211,7 @@ class _Run:
         for version in versions:
             if self._stop():
                 self._writer.commit()
-                raise Interrupted(f"stopped while {domain} was indexed; the next run goes on")
+                raise Interrupted(f"stopped while {domain} was indexed; the next run resumes it")
             before = self._reader.find(version.path, version.since) if not is_new else None
             if before is not None and before.blob == version.blob and before.until == _until(version):
                 continue

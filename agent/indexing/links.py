@@ -147,7 +147,7 @@ def add_missing(
             for commit in commits(base.indexed(domain)):
                 index_links(base, store, commit, stop)
     except Interrupted as error:
-        _log.info("links of %s: %s; the next crawl or start goes on", domain, error)
+        _log.info("links of %s: %s; the next crawl or start resumes it", domain, error)
     except (Damaged, Busy, OSError) as error:
         _log.error("links of %s were not added: %s", domain, error)
 

@@ -51,7 +51,7 @@ def index(database: Database, store: Repository, commit: Commit) -> None:
             raise
         # Without its list a snapshot is known all the same; if something else is damaged, this raises again.
         database.record(commit.message, changes_of(store, commit), redirects_of(store, commit))
-        _log.error("%s: what its crawl met unchanged is not known to webarc.db: %s", commit.message.tag, error)
+        _log.error("%s: webarc.db does not know what its crawl met unchanged: %s", commit.message.tag, error)
 
 
 def changes_of(store: Repository, commit: Commit) -> Iterator[DocumentChange]:
@@ -217,7 +217,7 @@ def catch_up_domain(archive: Archive, domain: str) -> None:
                 if str(snapshot.tag) not in known:
                     index(database, store, store.commit(snapshot.oid))
     except DatabaseOutdated as error:
-        _log.warning("%s; it is made anew", error)
+        _log.warning("%s; it is rebuilt", error)
         recover(archive)
 
 

@@ -26,7 +26,7 @@ from webarcfs.archive.model.errors import Interrupted, NotFound
 from webarcfs.archive.model.metadata import from_epoch
 
 _log = logging.getLogger(__name__)
-_STOPPED = "stopped; the next crawl of it goes on from here"
+_STOPPED = "stopped; the next crawl of it resumes from here"
 
 
 def run(

@@ -140,7 +140,7 @@ class _Run:
 
     def _ask(self) -> None:
         if self._stop.is_set():
-            raise Interrupted("stopped; the same command goes on from here")
+            raise Interrupted("stopped; the same command resumes it")
 
     # -- objects -------------------------------------------------------------------------------------------------
 

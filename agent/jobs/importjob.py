@@ -192,7 +192,7 @@ class Planning:
         def step(taken: int) -> None:
             self.job.progress("read (bytes)", before + taken, whole)
             if self.job.stop.is_set():
-                raise Interrupted(f"stopped in {source.name}; what was read of it is forgotten")
+                raise Interrupted(f"stopped in {source.name}; the next run reads it from its start")
 
         asked = self.index.get(frontier.GROUPING)
         intake = WarcFileImport(self.index, self.job.settings, CrawlsBy(asked["crawls"] if asked else CrawlsBy.AUTO))
@@ -229,7 +229,7 @@ class Planning:
 
 #: Of an import that archived nothing: how many reasons are told.
 _MOST_WORDS = 5
-_STOPPED = "stopped; the same command goes on from here"
+_STOPPED = "stopped; the same command resumes it"
 
 
 @dataclass(frozen=True, slots=True)

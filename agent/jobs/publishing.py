@@ -238,7 +238,7 @@ def until_stopped(job: Job, keeper: StateKeeper, work: Callable[[], _Outcome], h
         return work()
     except Interrupted:
         keeper.to(Phase.INTERRUPTED, reason=keeper.item.held or "stopped", failures=0)
-        how = f"held ({keeper.item.held}); `webarc-agent job` says how it goes on" if keeper.item.held else how
+        how = f"held ({keeper.item.held}); `webarc-agent job` resumes it" if keeper.item.held else how
         return JobOutcome(job.name, True, False, (how,), (), {}, None)
 
 

@@ -252,7 +252,7 @@ def _copy_all(source: Archive, target: Archive, progress: Progress, *, live: boo
         progress("copy repositories", number, len(pairs))
     for domain in sorted(set(target.domains()) - set(domains)) if check else ():
         damage = _damage(target.repository(domain))
-        failed += [f"{domain}: {line}; the archive has it no more, so nobody can mend it here" for line in damage[:1]]
+        failed += [f"{domain}: {line}; the archive has it no more, so nobody can repair it here" for line in damage[:1]]
     return Copied(len(domains), moved, tuple(failed), tuple(mended))
 
 
@@ -317,7 +317,7 @@ def _copy_anew(pair: _Pair, damage: list[str], *, live: bool) -> list[str]:
     scratch.rename(path)
     sync_folder(path.parent)
     lost = f" What the archive has no more is there alone: {', '.join(alone)}." if alone else ""
-    return [f"{path / damage[0]}. It was copied anew, and what was there is {aside}.{lost} Look after this disk"]
+    return [f"{path / damage[0]}. It was copied again, and the damaged one is {aside}.{lost} Look after this disk"]
 
 
 def _rescue(path: Path, copy: Repository) -> list[str]:
@@ -372,7 +372,7 @@ def _same(pair: _Pair, original: Repository, copy: Repository, *, live: bool) ->
 
 #: The checks that the quick form leaves out.
 LEFT_OUT = "objects and documents one by one (but for the checksums of the files that hold them)"
-_AGAIN = "`webarc-agent backup`, from a sound archive, copies it anew"
+_AGAIN = "`webarc-agent backup`, from a sound archive, copies it again"
 
 
 def verify_backup(folder: Path, *, quick: bool = False) -> Iterator[str]:

@@ -247,11 +247,11 @@ def _tree_of(store: Repository, commit: str | None) -> str | None:
 _NOTE = "verified.json"
 #: The checks that the quick form leaves out.
 LEFT_OUT = "objects (but for data.xml that is new), commit-graphs, the databases' pages"
-_RECOVER = "`webarc-agent recover` makes it anew"
+_RECOVER = "`webarc-agent recover` rebuilds it"
 #: Records that the quick form reads.
 _QUICK_RECORDS = 50
 _KEPT = "a backup has it, and so may the history of catalogue.git"
-_EDITED = "a backup has it; without one, remove catalogue.git: records are made anew from git, edits are lost"
+_EDITED = "a backup has it; without one, remove catalogue.git: records are rebuilt from git, edits are lost"
 
 
 @dataclass
@@ -339,7 +339,7 @@ def catalogue_findings(archive: Archive, *, quick: bool) -> Iterator[str]:
     name = archive.catalogue.name
     if not archive.catalogue.exists():
         if archive.format.exists() and _should_have_one(archive):
-            yield f"{name}: it is missing; a backup has it. The next start makes records anew from git, edits are lost"
+            yield f"{name}: it is missing; a backup has it. The next start rebuilds records from git, edits are lost"
         return
     try:
         catalogue = Catalogue(archive)
@@ -347,7 +347,7 @@ def catalogue_findings(archive: Archive, *, quick: bool) -> Iterator[str]:
         if not quick:
             yield from (f"{name}: {line}" for line in fsck(Repository(archive.catalogue)))
         if catalogue.file(archive.access_rules.name) and not archive.access_rules.exists():
-            yield f"{archive.access_rules.name}: it is missing, and what it withheld is open; {name} has its last state"
+            yield f"{archive.access_rules.name}: it is missing, its rules do not hold; {name} has its last state"
         for record_id in islice(catalogue.ids(), _QUICK_RECORDS if quick else None):
             try:
                 record, _ = catalogue.read(record_id)
@@ -368,7 +368,7 @@ def _feed(seen: _Seen) -> Iterator[str]:
     damaged = {domain.name for domain in seen.domains if domain.findings}
     lines = set(seen.feed)
     for tag in sorted(tags.keys() - lines):
-        yield f"changes: there is no line for {tag}; `webarc-agent recover` writes it anew"
+        yield f"changes: there is no line for {tag}; `webarc-agent recover` writes it"
     for tag in sorted(lines - tags.keys()):
         if tag.partition("@")[2] not in damaged:
             yield f"changes: {tag} is on no ref of its domain"
@@ -384,7 +384,7 @@ def _database(archive: Archive, seen: _Seen, quick: bool) -> Iterator[str]:
     """Check that webarc.db exists, and that SQLite finds no error in it."""
     if not archive.database.exists():
         if seen.tags:
-            yield "webarc.db: it is missing; `webarc-agent recover` makes it anew"
+            yield "webarc.db: it is missing; `webarc-agent recover` rebuilds it"
         return
     try:
         with Database(archive.database) as database:
@@ -445,7 +445,7 @@ def journal(archive: Archive, domains: dict[str, Domain]) -> Iterator[str]:
         if log.newer:
             yield f"{name}: a newer version wrote it; use that to mount or crawl"
         elif log.damage or log.tail == "damaged":
-            yield f"{name}: it is damaged, and what can be read of it is committed by the next mount or crawl"
+            yield f"{name}: it is damaged; the next mount or crawl commits what can be read of it"
         for record in records:
             place = record.addition.place
             domain = domains.get(place.domain)

@@ -60,7 +60,7 @@ def judged(known: JobState, word: str, values: tuple[str, ...]) -> tuple[OrderWo
         what = {OrderWord.DEADLINE: "a time", OrderWord.EXCLUDE: "a host"}.get(wanted, "nothing")
         raise UsageError(f"{word} wants {what} behind it")
     if is_import(known.job):
-        raise UsageError(f"{known.job} is an import, which takes no orders; the same command goes on with it")
+        raise UsageError(f"{known.job} is an import, which takes no orders; the same command resumes it")
     if wanted is OrderWord.DEADLINE:
         return wanted, format_time(_time(values[0]))
     if wanted is OrderWord.EXCLUDE:

@@ -71,7 +71,7 @@ def read(folder: Path) -> Iterator[dict[str, Any]]:
     except FileNotFoundError:
         return
     except (OSError, EOFError, zlib.error, ValueError, KeyError) as error:
-        raise Damaged(f"{folder / NAME} cannot be read: {error}; remove it to go on without its revisits") from None
+        raise Damaged(f"{folder / NAME} cannot be read: {error}; remove it to continue without its revisits") from None
 
 
 def folders(reports: Path) -> list[Path]:

@@ -272,7 +272,7 @@ def _coming(console: Console, storage: Storage) -> None:
     if not storage.forecasts:
         console.print("A year from now cannot be told: no publication that is due has a counted capture.")
         return
-    table = _table("A year, if it goes on so", "publication", "every", "captures", "mean bytes", "bytes")
+    table = _table("A year, if it continues so", "publication", "every", "captures", "mean bytes", "bytes")
     for forecast in storage.forecasts:
         row = (
             forecast.publication,

@@ -360,7 +360,7 @@ class Dispatch:
                 ready = self._make_ready(job)
             self._left.discard(job)
             if ready:
-                _log.info("going on with %s", job)
+                _log.info("resuming %s", job)
                 self._start(job)
             else:
                 self._aside.add(job)
@@ -389,7 +389,7 @@ class Dispatch:
         if not folder.is_dir() or not job_folder.usable(folder):
             return False
         if is_import(job):
-            _log.info("%s is an import that was interrupted; the same command goes on with it", job)
+            _log.info("%s is an import that was interrupted; the same command resumes it", job)
             return False
         known = scheduler.item_of(folder, publication_of(job))
         if known.state is Phase.FAILED:  # a failure that its process writes from now on is new
@@ -397,7 +397,7 @@ class Dispatch:
         if publication is not None:
             job_folder.save(folder, self._definition(publication))
         elif job_folder.load(folder) is None:
-            _log.warning("%s has no definition; the crawl that made it goes on with it", folder)
+            _log.warning("%s has no definition; the crawl that made it resumes it", folder)
             return False
         return True
 
@@ -422,7 +422,7 @@ class Dispatch:
             _log.info("%s: %s", job, "done" if code == End.DONE else "done, but incomplete")
         elif code in (End.STOPPED, -signal.SIGTERM):  # SIGTERM before the worker handled signals
             known = next((state for state in self.history.open if state.job == job), None)
-            how = f"held ({known.held})" if known and known.held else "stopped; the next start goes on from there"
+            how = f"held ({known.held})" if known and known.held else "stopped; the next start resumes it"
             _log.info("%s: %s", job, how)
         else:
             how = f"was killed by signal {-code}" if code < 0 else self.children.last_words(job) or "failed"

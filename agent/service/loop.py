@@ -147,7 +147,7 @@ class Service:
         faults: tuple[str, ...] = ()
         try:
             faults = self._take_settings()
-            _log.info("settings read again: %s", self._state())
+            _log.info("settings reloaded: %s", self._state())
             for fault in faults:
                 _log.error("%s; that publication stays as it was", fault)
         except (SettingsError, OSError) as error:
@@ -188,10 +188,10 @@ class Service:
                 _log.log(logging.ERROR if code else logging.INFO, "%s: ended with %d", name, code)
             for name, code in self.indexer.ended():
                 if code:
-                    _log.error("%s: ended with %d; it goes on in %d s", name, code, _AFTER_INDEXER)
+                    _log.error("%s: ended with %d; it resumes in %d s", name, code, _AFTER_INDEXER)
                     self._no_index_before = time.monotonic() + _AFTER_INDEXER
         except Exception:
-            _log.exception("the agent goes on after this")
+            _log.exception("the agent continues after this")
             return False
         return True
 

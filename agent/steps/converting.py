@@ -201,7 +201,7 @@ _BETWEEN_LOOKS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class TidyMessage:
-    """What Tidy says about a place in a page. A warning was mended, an error was not."""
+    """What Tidy says about a place in a page. A warning was repaired, an error was not."""
 
     line: int
     column: int
@@ -805,7 +805,7 @@ class _Report:
         self._list: IO[str] = open_text((self._folder / LIST).open("w", encoding="utf-8"))
         self._table: IO[str] = open_text(gzip.open(self._folder / TABLE, "wt", encoding="utf-8", compresslevel=1))
         self._page.write('<!DOCTYPE html>\n<meta charset="utf-8">\n<title>Conversion</title>\n')
-        self._page.write("<h1>Conversion to XHTML</h1>\n<p>A warning was mended, an error was not.</p>\n<table>\n")
+        self._page.write("<h1>Conversion to XHTML</h1>\n<p>A warning was repaired, an error was not.</p>\n<table>\n")
         self._page.write("<tr><th>page<th>line<th>column<th>kind<th>message\n")
         return self
 

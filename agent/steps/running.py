@@ -61,7 +61,7 @@ def back_up(step: StepContext) -> StepResult:
     """Bring the backup up to date. Raises UsageError where none is set up, WebarcError if it is not whole."""
     how = step.settings.backup
     if not how.to:
-        raise UsageError(f"{step.archive.settings} says no folder for backups; write `[backup]` and `to = …` there")
+        raise UsageError(f"{step.archive.settings} names no folder for backups; write `[backup]` and `to = …` there")
     clock, target = Clock(), Path(how.to)
     copied = backups.backup(step.archive, target, step.progress, quick=True)
     if copied.failed:
@@ -120,7 +120,7 @@ def capture(
         progress=progress,
     )
     if outcome.interrupted:
-        raise Interrupted(f"the capture of {record.id} was stopped; it goes on from there")
+        raise Interrupted(f"the capture of {record.id} was stopped; it resumes from there")
     return outcome
 
 

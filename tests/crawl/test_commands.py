@@ -266,6 +266,6 @@ def test_sigterm_keeps_what_was_fetched(archive: Archive, site: Site) -> None:
     finally:
         end(running)
     done = run_command(*arguments)
-    assert done.code == 0 and "going on with the interrupted job" in done.err
+    assert done.code == 0 and "resuming the interrupted job" in done.err
     assert len(crawls.arcs(archive, site.host)) == 6
     assert {site.count(f"/{number}") for number in range(4)} == {1}

@@ -90,13 +90,13 @@ def test_a_damaged_small_file_is_mended_by_recover_and_crawls_go_on(archive: Arc
     content = path.read_bytes()
     path.write_bytes(bytes([content[0] ^ 0x10]) + content[1:])
     verified = run_command("verify", "--quick", "--archive", archive.root)
-    assert (verified.code, "`webarc-agent recover` mends it" in verified.out) == (2, True), verified
+    assert (verified.code, "`webarc-agent recover` repairs it" in verified.out) == (2, True), verified
     write(site, "second")
     done = crawl_all(archive, site)
     assert "Traceback" not in done.err, done.err
     assert done.code == 0 or ("b.example" in done.err and "`webarc-agent recover`" in done.err), done.err
     recovered = run_command("recover", "--archive", archive.root)
-    assert (recovered.code, "mended: b.example: " in recovered.out) == (0, True), recovered
+    assert (recovered.code, "repaired: b.example: " in recovered.out) == (0, True), recovered
     again = crawl_all(archive, site)
     assert again.code == 0, again.err
     assert all(f"second of {host}".encode() in crawls.read(archive, host, "index.html") for host in HOSTS)

@@ -112,7 +112,7 @@ def test_a_range_that_is_the_whole_is_the_document(archive: Archive, tmp_path: P
         url(name): 200 if name == "whole" else 206 for name in ranges
     }
     said = "\n".join(result.remarks)
-    assert "(206) are taken" in said and "parts of documents (206) are passed over, 5 times" in said
+    assert "(206) are taken" in said and "parts of documents (206) are skipped, 5 times" in said
 
 
 # -- lengths -----------------------------------------------------------------------------------------------------------

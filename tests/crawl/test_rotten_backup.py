@@ -104,7 +104,7 @@ def test_the_command_says_it_and_the_damaged_one_is_kept(filled: Archive, copy: 
     flip(pack)
     content = pack.read_bytes()
     quick = command("backup", "--quick", "--archive", filled.root, copy.root)
-    assert (quick.code, "what was there before was not read" in quick.out) == (0, True)
+    assert (quick.code, "the files that were there before were not read" in quick.out) == (0, True)
     done = command("backup", "--archive", filled.root, copy.root)
     assert done.code == 2
     assert f"was damaged: {DOMAIN}: {pack}: it does not fit its checksum" in done.err

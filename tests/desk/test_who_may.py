@@ -423,7 +423,7 @@ def test_an_address_of_a_feed_opens_the_feed_alone_until_it_is_taken_back(own: W
     assert updated == sorted(updated, reverse=True) and len({each.findtext("{*}id") for each in entries}) == len(titles)
     assert sum(each.startswith("Waits for a release: www.example.test, ") for each in titles) == 3
     assert any("webarc-agent start --archive" in each for each in titles)
-    assert "A job waits until somebody says how it goes on: p" in titles
+    assert "A job waits for an order: p" in titles
     assert all(each.find("{*}link").get("href").startswith(f"{own.served.origin}/") for each in entries)  # type: ignore[union-attr] # it is there
     assert reader.get(place).body == feed.body, "nothing is new for being asked for"
     assert "Wartet auf eine Freigabe" in reader.get(place.replace("lang=en", "lang=de")).text

@@ -143,7 +143,7 @@ def test_each_document_has_a_file_of_its_own_and_static_json_tells_all(
         snapshots=2, documents=len(rows), files=len(rows) + 5, bytes=size,
         left_out={
             "error pages": 1, "additions": 1, "older snapshots": 1,
-            "drawings written anew, without scripts and declarations": 1,
+            "drawings rewritten, without scripts and declarations": 1,
         },
     )  # fmt: skip
 

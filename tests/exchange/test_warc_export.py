@@ -365,7 +365,7 @@ def test_a_full_disk_is_told_and_the_same_command_goes_on(archive: Archive, expo
         (disk / "ballast").write_bytes(bytes(6 << 20))
         done = _webarc(archive, disk / "out")
         assert done.returncode == 2, done
-        assert "No space left" in done.stderr and "the same command goes on" in done.stderr
+        assert "No space left" in done.stderr and "the same command resumes it" in done.stderr
         assert not (disk / "out").exists()
         (disk / "ballast").unlink()
         again = _webarc(archive, disk / "out")

@@ -135,7 +135,7 @@ def test_a_signal_ends_it_at_a_checkpoint(archive: Archive, tmp_path: Path) -> N
             assert other.returncode == 2 and b"another export is writing" in said
             process.terminate()
         said = process.communicate(timeout=60)[1]
-    assert process.returncode == 2 and b"the same command goes on" in said
+    assert process.returncode == 2 and b"the same command resumes it" in said
     with _started(archive, "warc", out) as process:
         process.communicate(timeout=300)
     assert process.returncode == 0 and out.exists()

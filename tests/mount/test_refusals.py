@@ -212,7 +212,7 @@ def test_why_a_name_is_refused(desk: Desk) -> None:
     assert number_of(lambda path: path.rename(arc / "data.html"), arc / "notes.txt") == errno.EPERM
     assert refused(arc) == "data.html: 'data.html' is there"
     assert number_of(Path.unlink, arc / "data.html") == errno.EPERM
-    assert refused(arc).startswith("data.html: what is archived is never changed")
+    assert refused(arc).startswith("data.html: archived files are never changed")
     assert number_of(os.mkfifo, os.fsencode(arc) + b"/p\xff") == errno.EPERM  # type: ignore[arg-type]
     assert b" p\xff: " in os.getxattr(arc, REFUSED)
     assert no_reason(other)
@@ -242,7 +242,7 @@ def test_why_it_is_refused_outside_of_arcs(desk: Desk) -> None:
     point, domain = desk.mounted.point, desk.mounted / DOMAIN
     for folder in (point, domain):
         assert number_of(create, folder / "new") == errno.EPERM
-        assert refused(folder).startswith("new: what is archived is never changed; new files are made in")
+        assert refused(folder).startswith("new: archived files are never changed; new files are made in")
     schemas = point / ".schemas"
     assert number_of(create, schemas / "a b") == errno.EINVAL
     assert refused(schemas).startswith("a b: 'a b' is no name for a schema")

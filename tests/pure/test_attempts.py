@@ -58,11 +58,11 @@ def test_a_clock_that_was_set_back_costs_a_pause_at_most() -> None:
     [
         (
             OSError(errno.ENOSPC, "No space left on device", "/a/x.warc"),
-            "the disk is full: No space left on device: /a/x.warc; make room, it goes on by itself",
+            "the disk is full: No space left on device: /a/x.warc; make room, and it resumes by itself",
         ),
         (
             OSError(errno.ENOSPC, "No space left on device"),
-            "the disk is full: No space left on device: /a; make room, it goes on by itself",
+            "the disk is full: No space left on device: /a; make room, and it resumes by itself",
         ),
         (Busy("main.lock is in the way"), "Busy: main.lock is in the way"),
     ],

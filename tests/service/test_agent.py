@@ -499,7 +499,7 @@ def test_the_agent_outlives_trouble_of_its_own(archive: Archive, site: Site) -> 
     with agent(archive) as running:
         until(lambda: reports(archive, "p"), "p ran")
         away = archive.reports.rename(archive.root / "away")
-        until(lambda: "goes on after this" in (archive.log / "agent.log").read_text("utf-8"), "it is told")
+        until(lambda: "continues after this" in (archive.log / "agent.log").read_text("utf-8"), "it is told")
         if archive.reports.is_dir():  # a job that was just ending has made it anew
             shutil.rmtree(archive.reports)
         away.rename(archive.reports)

@@ -301,7 +301,7 @@ def test_a_job_that_nobody_runs_is_discarded_by_the_command(archive: Archive, si
     with agent(archive) as running:
         fetches(site)
         assert running.stop() == 0
-    assert "takes it when it goes on" in order(archive, "p", "exclude", "other.example", "--reason", "a trap")
+    assert "takes the order when it is resumed" in order(archive, "p", "exclude", "other.example", "--reason", "a trap")
     assert ": a trap (not taken yet)" in order(archive, "show", "p")
     (given,) = json.loads(order(archive, "show", "p", "--json"))["given"]
     assert (given["order"], given["reason"], given["taken"]) == ("exclude", "a trap", False)

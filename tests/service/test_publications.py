@@ -241,7 +241,7 @@ def test_a_faulty_file_faults_its_publication_alone(archive: Archive, site: Site
         until(lambda: reports(archive, "b"), "b is mended, and runs")
         assert running.stop() == 0
     done = run_command("crawl", "--archive", archive.root, "--publication", "c")
-    assert done.code == 0 and "that publication is passed over" in done.err
+    assert done.code == 0 and "that publication is skipped" in done.err
 
 
 @pytest.mark.parametrize("how", ["renamed", "retired", "deleted"])
@@ -261,7 +261,7 @@ def test_a_publication_that_changes_while_it_runs(archive: Archive, endless: Sit
             path.unlink()
         elif how == "retired":
             done = run_command("publication", "retire", "--archive", archive.root, "p")
-            assert f"its job {job} goes on" in done.out
+            assert f"its job {job} continues" in done.out
         else:
             path.unlink()
         known = {each["name"]: each for each in status(archive)["publications"]}

@@ -141,7 +141,7 @@ def test_what_a_backup_is_not_needed_for(sound: Archive, packed: bool) -> None:
         damage(path, b"")
         assert list(verify(sound, quick=True))
         done = run_command("recover", "--archive", sound.root)
-        assert (done.code, f"mended: {DOMAIN}: refs/{name} is at {before[name]} again" in done.out) == (0, True), done
+        assert (done.code, f"repaired: {DOMAIN}: refs/{name} is at {before[name]} again" in done.out) == (0, True), done
         assert state(sound) == before
     assert list(verify(sound)) == []
 
@@ -151,7 +151,7 @@ def test_a_publication_that_cannot_be_told_is_named_and_does_not_hinder_the_next
     damage(path, b"\0" * 41)
     done = run_command("recover", "--archive", sound.root)
     assert done.code == 2
-    assert f"not mended: {DOMAIN}: {NIGHTLY}: what it was at cannot be told" in done.err
+    assert f"not repaired: {DOMAIN}: {NIGHTLY}: the object that it named is unknown" in done.err
     assert [each.read_bytes() for each in repository(sound).glob(f"damaged/*/{NIGHTLY}")] == [b"\0" * 41]
     assert store_of(sound).ref(NIGHTLY) is None
     assert run_command("recover", "--archive", sound.root).code == 0
@@ -171,8 +171,8 @@ def test_main_is_not_moved_back(sound: Archive) -> None:
         (store.path / "objects" / oid[:2] / oid[2:]).unlink()
     done = run_command("recover", "--archive", sound.root)
     assert done.code == 2
-    assert f"not mended: {DOMAIN}: {MAIN}: where it was cannot be told" in done.err
-    assert f"not mended: {DOMAIN}: refs/{newest}: " in done.err
+    assert f"not repaired: {DOMAIN}: {MAIN}: its commit is unknown" in done.err
+    assert f"not repaired: {DOMAIN}: refs/{newest}: " in done.err
     assert (repository(sound) / MAIN).read_bytes() == b""
 
 
@@ -189,7 +189,7 @@ def test_a_ref_to_an_object_that_is_damaged_is_not_moved(sound: Archive) -> None
         done = run_command("recover", "--archive", sound.root)
         assert done.code == 2
         for name in (MAIN, head.message.tag.ref):
-            assert f"not mended: {DOMAIN}: {name}: it is at {head.oid}, which cannot be read" in done.err
+            assert f"not repaired: {DOMAIN}: {name}: it is at {head.oid}, which cannot be read" in done.err
         assert {path: path.read_bytes() for path in repository(sound).glob("refs/*/*")} == before
 
 
@@ -283,7 +283,7 @@ def test_a_sound_repository_is_left_alone(sound: Archive) -> None:
     pack(sound)
     before = {path: path.stat().st_mtime_ns for path in repository(sound).rglob("*")}
     done = run_command("recover", "--archive", sound.root)
-    assert (done.code, "mended" in done.out) == (0, False)
+    assert (done.code, "repaired" in done.out) == (0, False)
     assert {path: path.stat().st_mtime_ns for path in repository(sound).rglob("*")} == before
 
 

@@ -1,4 +1,4 @@
-"""Full text of an archive: every state is found, hits have dates, the index is kept, checked and made anew."""
+"""Full text of an archive: every state is found, hits have dates, the index is kept, checked and rebuilt."""
 
 from __future__ import annotations
 
@@ -381,6 +381,24 @@ def test_the_index_can_be_exported(archive: Archive, tmp_path: Path) -> None:
     assert {"id", "crawl_date", "wayback_date", "crawl_year", "status_code", "hash", "domain", "host"} <= german.keys()
     assert (german["content_type_norm"], german["content_language"]) == ("html", "de")
     assert german["crawl_date"] == "2026-11-21T02:00:00Z" and len({each["id"] for each in lines}) == 5
+
+
+def test_the_index_is_rebuilt_by_its_new_and_its_old_option(archive: Archive, tmp_path: Path) -> None:
+    """`--anew` is an alias for one release: it does the same, and one line on stderr names the new option."""
+    root = ("--archive", str(archive.root))
+    told = "--anew is called --rebuild now\n"
+    assert run_command("index", *root).code == 0
+    again = run_command("index", *root)
+    assert again.out == "0 documents of 0 snapshots indexed\n"
+    new, old = (run_command("index", option, *root) for option in ("--rebuild", "--anew"))
+    assert (new.code, old.code) == (0, 0)
+    assert new.out == old.out == "5 documents of 4 snapshots indexed\n"
+    assert told not in new.err and old.err.count(told) == 1
+    shown = run_command("index", "--help").out
+    assert "--rebuild" in shown and "--anew" not in shown
+    for option in ("--rebuild", "--anew"):
+        refused = run_command("index", option, "--export", str(tmp_path / "out.jsonl"), *root)
+        assert refused.code == 1 and "--rebuild and --export are different tasks" in refused.err
 
 
 def test_links_name_the_files_with_the_bytes(tmp_path: Path) -> None:

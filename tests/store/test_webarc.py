@@ -149,7 +149,7 @@ def test_diff_of_a_page_shows_what_its_readers_see(history: Archive) -> None:
     page = "/www.example.org/p/page.html"
     made = lines(history, "diff", FIRST, SECOND, page)
     assert made[3:] == [" t", "-one line", "+another line", " stays"]
-    assert lines(history, "diff", SECOND, FOURTH, page) == ["the same text; what differs is not shown by the page"]
+    assert lines(history, "diff", SECOND, FOURTH, page) == ["the same text; the page does not show the difference"]
     made = lines(history, "diff", THIRD, FOURTH, "http://www.example.org/p/page.html")
     assert [line for line in made[3:] if line.startswith("+")] == ["+t", "+another line", "+stays"]
 

@@ -68,8 +68,8 @@ def export(
     """Write snapshots to OUT in another format.
 
     Without a choice it is the whole archive: all snapshots of all domains. With --as-reader it is what readers may see.
-    OUT must not exist. While it is being made it is in OUT.part; where that was interrupted, the same command goes on,
-    with the snapshots that there were when it began. A document that is damaged is left out; the exit code is 3 then.
+    OUT must not exist. While it is being made it is in OUT.part. The same command resumes an interrupted export, with
+    the snapshots that there were when it began. A document that is damaged is left out; the exit code is 3 then.
 
     \b
     warc     WARC/1.1 files in a folder; one file if OUT ends in .warc.gz or .warc; - is standard output
@@ -135,7 +135,7 @@ def _made(
         if place.reader is not None:
             now = select(place.archive, replace(asked, at=None, since=None), place.reader)
             if any(set(rows) - set(now.chosen.get(domain, ())) for domain, rows in selection.chosen.items()):
-                raise Exists(f"what may be seen is not what it was when {out}.part was begun; remove that")
+                raise Exists(f"readers may see less now than when {out}.part was begun; remove that")
         return selection
 
     def begin() -> Selection:
@@ -147,7 +147,7 @@ def _made(
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise WebarcError(
-            f"{out} is not complete: {error.strerror}; with more room the same command goes on (or remove {out}.part)"
+            f"{out} is incomplete: {error.strerror}; with more room the same command resumes it (or remove {out}.part)"
         ) from None
 
 

@@ -226,7 +226,7 @@ def difference(old: bytes, new: bytes, names: tuple[str, str], *, ignore_space: 
     if diff_lines:
         yield from diff_lines
     else:
-        yield "the same text; " + ("nothing differs" if old == new else "what differs is not shown by the page")
+        yield "the same text; " + ("nothing differs" if old == new else "the page does not show the difference")
 
 
 def statistics_table(tags: Sequence[str], figures: Sequence[Statistics]) -> Iterator[str]:

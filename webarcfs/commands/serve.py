@@ -49,7 +49,7 @@ def serve(
     The host names that are answered are those of the origins and of ADDRESS, localhost, the address that was asked, and
     each --host. Any other is 421: a page of another site cannot read the room through a name that leads here.
 
-    SIGHUP reads settings anew and opens the access log again without losing a request; SIGTERM ends after the requests
+    SIGHUP reloads the settings and opens the access log again without losing a request; SIGTERM ends after the requests
     that run.
 
     \b

@@ -47,7 +47,7 @@ def log(document_: str, *, place: ArchiveArgument, as_json: bool) -> None:
     try:
         rows += list(_met_again(place, target, urls, shown))  # all of it, or none
     except WebarcError as error:
-        click.echo(f"webarc: what crawls met unchanged is not listed: {error}", err=True)
+        click.echo(f"webarc: the URLs that crawls met unchanged are not listed: {error}", err=True)
     for when, fields, text in sorted(rows, key=itemgetter(0), reverse=True):
         click.echo(json.dumps({"tag": str(when), **fields}) if as_json else f"{when}  {text}")
 

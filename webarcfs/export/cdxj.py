@@ -227,7 +227,7 @@ def lines_of(path: Path, digest: str, name: str, stop: Stop, begin: int = 0) -> 
     """
     for offset, length, head in _members(path, begin):
         if stop():
-            raise Interrupted("the export was interrupted; the same command begins the index anew")
+            raise Interrupted("the export was interrupted; the same command starts the index over")
         capture = _read(path, head, ((offset, length), digest), name)
         if capture is not None:
             yield _line(capture)
@@ -245,7 +245,7 @@ def _members(path: Path, begin: int) -> Iterator[tuple[int, int, bytes]]:
                 try:
                     piece = member.decompress(data, _READ_AT_ONCE)  # a record of zeros grows a thousandfold
                 except zlib.error as error:
-                    raise Damaged(f"{path}: what is at byte {offset} cannot be read: {error}") from None
+                    raise Damaged(f"{path}: the record at byte {offset} cannot be read: {error}") from None
                 if not data and not piece and not member.eof:
                     raise Damaged(f"{path} is cut off in the record at byte {offset}")
                 head += piece[: max(_HEADS - len(head), 0)]

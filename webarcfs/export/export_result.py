@@ -140,7 +140,7 @@ class Unfinished:
             noted = _read(path)
             before, snapshots = dict(noted["asked"]), dict(noted["selection"])
         except (KeyError, TypeError, ValueError):
-            raise Damaged(f"{path} cannot be read; remove {self._part}, and export anew") from None
+            raise Damaged(f"{path} cannot be read; remove {self._part}, and export again") from None
         if before != self.asked:
             differences = ", ".join(
                 f"{name} {value}" for name, value in before.items() if value != self.asked.get(name)
@@ -304,10 +304,10 @@ class Growing:
             self._file = path.open("r+b", buffering=_BUFFER)
         except FileNotFoundError:
             raise Damaged(
-                f"{path} is gone, though an export was writing it; remove {path.parent}, and export anew"
+                f"{path} is gone, though an export was writing it; remove {path.parent}, and export again"
             ) from None
         if os.fstat(self._file.fileno()).st_size < self.mark.size:
-            raise Damaged(f"{path} is shorter than it was; remove {self._notes.parent}, and export anew")
+            raise Damaged(f"{path} is shorter than it was; remove {self._notes.parent}, and export again")
         self._file.truncate(self.mark.size)
         self._file.seek(self.mark.size)
 
@@ -385,7 +385,7 @@ def fill(
                     progress("documents", counts.documents, counts.documents)
                 if stop():
                     out.note()
-                    raise Interrupted("the export was interrupted; the same command goes on")
+                    raise Interrupted("the export was interrupted; the same command resumes it")
             digests.turn(is_whole=is_whole)
             mark.snapshot, mark.unit = mark.snapshot + 1, 0
     out.note()

@@ -108,7 +108,7 @@ archiviert wurde, oder zu einer Mailadresse. Er wurde außer Kraft gesetzt; im N
 def form() -> bytes:
     """Return the notice for forms."""
     body = """<h1>Forms do not work here</h1>
-<p>The form belongs to an archived page. What was typed in was sent nowhere.</p>
+<p>The form belongs to an archived page. Nothing that was typed in was sent.</p>
 <p lang="de">Das Formular gehört zu einer archivierten Seite. Die Eingaben wurden nirgendwohin gesendet.</p>
 """
     return _notice("Forms do not work here", body)
@@ -163,7 +163,7 @@ _NEW = ".new"
 _WHOLE = ".whole"
 #: What may have been done to a document, beside its references.
 _CUT = "pages cut, since they are too long to be rewritten"
-_CLEANED = "drawings written anew, without scripts and declarations"
+_CLEANED = "drawings rewritten, without scripts and declarations"
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _SOME = 100
 _SOFTWARE = f"webarcfs {webarcfs.__version__}"
@@ -312,7 +312,7 @@ class _Export:
         """Yield the documents of a snapshot that the folder will have; count what it will not."""
         for document in documents(exported.store, exported.tree):
             if self.stop():
-                raise Interrupted("the export was interrupted; the same command goes on")
+                raise Interrupted("the export was interrupted; the same command resumes it")
             if not document.data_xml:
                 continue
             if not document.data:

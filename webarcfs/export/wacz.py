@@ -99,7 +99,7 @@ def _summed(file: IO[bytes], info: zipfile.ZipInfo, begin: int, stop: Stop) -> _
     file.seek(begin)
     while data := file.read(_CHUNK):
         if stop():
-            raise Interrupted("the export was interrupted; the same command goes on")
+            raise Interrupted("the export was interrupted; the same command resumes it")
         digest.update(data)
         info.CRC = zlib.crc32(data, info.CRC)
         info.file_size += len(data)
@@ -144,7 +144,7 @@ class _Rest:
         with self._package.open(_member(self._selection, path, how), "w", force_zip64=True) as member:
             for chunk in chunks:
                 if self._stop():
-                    raise Interrupted("the export was interrupted; the same command goes on")
+                    raise Interrupted("the export was interrupted; the same command resumes it")
                 digest.update(chunk)
                 size += member.write(chunk)
         return _Part(path, size, digest.hexdigest())

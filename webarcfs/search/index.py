@@ -48,7 +48,7 @@ _META = "meta.json"
 _LINKS = "webarc-search-"
 #: Seconds that a reader waits for a writer that replaces files.
 _PATIENCE = 5.0
-_ANEW = "`webarc-agent index --anew` makes it anew"
+_ANEW = "`webarc-agent index --rebuild` rebuilds it"
 _WORDS = "words"
 #: The field of other forms of words: stems, each with its language (`de:haus`), where they are not the word itself.
 STEMS = "stems"

@@ -173,7 +173,7 @@ class Node:
         """Return the error for attempts to change it or to create a name in it (/Ar-1/)."""
         if self.old:
             return ReadOnly("older states take no changes")
-        return NotPermitted("what is archived is never changed; new files are made in the folder of a page")
+        return NotPermitted("archived files are never changed; new files are made in the folder of a page")
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -655,7 +655,7 @@ class LeftAdditions:
                 del logs[log]
         if not logs:
             del self._shown[domain]
-            _log.info("%s: what waited in the journal is committed", domain)
+            _log.info("%s: committed what waited in the journal", domain)
 
     def _follow(self) -> None:
         while not self._stopped.wait(_AGAIN):

@@ -96,7 +96,7 @@ def remove(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 def _must_be_current(visit: DeskVisit) -> None:
     """Raises Busy where people.toml changed since the form was made."""
     if visit.form.token.state != str(visit.desk.persons.state()):
-        message = words.msgid("people.toml was changed meanwhile. Nothing was saved; what you typed is still here.")
+        message = words.msgid("people.toml was changed meanwhile. Nothing was saved; your input is still here.")
         raise Busy(visit.desk.said(message, visit.language))
 
 

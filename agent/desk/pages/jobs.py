@@ -90,7 +90,7 @@ def _time(text: str) -> datetime | None:
 #: Seconds that a page waits for a job to take an order.
 _SOON = 2.5
 _DONE = {
-    OrderWord.PAUSE: words.msgid("It is paused."), OrderWord.RESUME: words.msgid("It goes on."),
+    OrderWord.PAUSE: words.msgid("It is paused."), OrderWord.RESUME: words.msgid("It is resumed."),
     OrderWord.STOP: words.msgid("It fetches nothing more, and publishes what there is."),
     OrderWord.DISCARD: words.msgid("It ends without publishing."), OrderWord.DEADLINE: words.msgid("Its time is set."),
     OrderWord.EXCLUDE: words.msgid("The server is left out."),
@@ -105,14 +105,14 @@ def give(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         late = words.msgid("Somebody gave this job an order meanwhile. Nothing was done; this is how it is now.")
         raise Busy(visit.desk.said(late, visit.language))
     if word == OrderWord.DISCARD and visit.form.one("sure") != "yes":
-        sure = words.msgid("What a discarded job fetched is lost. Tick that you want this.")
+        sure = words.msgid("A discarded job loses all that it fetched. Tick that you want this.")
         raise UsageError(visit.desk.said(sure, visit.language))
     values = (visit.form.one(word),) if word in (OrderWord.DEADLINE, OrderWord.EXCLUDE) else ()
     is_run = ordering.state_of(folder).runs
     order = ordering.give(folder, word, values, visit.acting.name, visit.form.one("reason"))
     if not is_run and agent_status.running(visit.desk.archive) is None:
         return visit.led(
-            "/running", words.msgid("The order was given; nobody runs the job, and it takes it when it goes on.")
+            "/running", words.msgid("The order was given. Nobody runs the job; it takes the order when it is resumed.")
         )
     taken = ordering.is_taken(folder, order, _SOON)
     if taken.startswith("given"):

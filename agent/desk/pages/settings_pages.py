@@ -100,7 +100,7 @@ def save_options(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     archive = visit.desk.archive
     with settings_files.changing(archive.settings, archive.settings_lock) as document:
         if visit.form.token.state != _state(visit):
-            message = words.msgid("webarc.toml was changed meanwhile. Nothing was saved; what you typed is still here.")
+            message = words.msgid("webarc.toml was changed meanwhile. Nothing was saved; your input is still here.")
             raise Busy(visit.desk.said(message, visit.language))
         changed = _changed(visit, settings)
         for table, values in changed.items():
@@ -174,7 +174,7 @@ class Trials:
         """Begin a trial; return its mark. Raises Busy while others run."""
         with self._lock:
             if sum(running_trial.runs for running_trial in self._known.values()) >= _AT_ONCE:
-                raise Busy("others try publications at this moment; please try again in a minute")
+                raise Busy("others try publications now; please try again in a minute")
             mark = secrets.token_urlsafe(9)
             self._known[mark] = trial
             while len(self._known) > _MOST:
@@ -507,8 +507,8 @@ def _edited(visit: DeskVisit, name: str) -> str:
     own, state = _own_table(visit, name)
     if visit.form.token.state != state:
         late = words.msgid(
-            "Somebody changed this publication meanwhile. What you typed is in the fields, and beneath what it is now; "
-            "saving again takes yours."
+            "Somebody changed this publication meanwhile. The fields have your input, with the present values beneath. "
+            "Save again to take yours."
         )
         raise Busy(visit.desk.said(late, visit.language))
     values, removed = _typed_values(visit, own)
@@ -526,7 +526,7 @@ def retire(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         return settings_files.edited_text(archive, name, values, ["retired"] if is_back and "retired" in own else [])
 
     settings_files.write_publication(archive, name, edited)
-    said_ = words.msgid("It is fetched again.") if is_back else words.msgid("It is retired; what was archived stays.")
+    said_ = words.msgid("It is fetched again.") if is_back else words.msgid("It is retired; its snapshots stay.")
     return visit.led(f"/publications/{quote(name, safe='')}", said_)
 
 

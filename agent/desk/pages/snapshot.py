@@ -426,8 +426,8 @@ def _must_be_mine(visit: DeskVisit, changes: Mapping[str, str]) -> None:
     """Raises Busy where a form was made from another state of the record, and would change it."""
     if changes:
         raise Busy(visit.desk.said(words.msgid(
-            "Somebody else changed this description meanwhile. What you typed is in the fields, and beneath what it is "
-            "now; saving again takes yours."), visit.language))  # fmt: skip
+            "Somebody else changed this description meanwhile. The fields have your input, with the present values "
+            "beneath. Save again to take yours."), visit.language))  # fmt: skip
 
 
 def _decision(decision: Decision, done: str) -> object:

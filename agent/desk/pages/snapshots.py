@@ -162,7 +162,7 @@ def _is_asked(visit: DeskVisit, record_id: str, step: WorkflowStep) -> bool:
 
 def _judged(visit: DeskVisit, row: RecordRow, step: WorkflowStep, way: Way) -> tuple[Button | None, str]:
     if not visit.may(TABLE[step].right):
-        return None, words.msgid("waits for somebody with the right to go on")
+        return None, words.msgid("waits for somebody with the right to continue")
     if step is WorkflowStep.CHECK and row.progress.looks_wanted:
         return None, words.msgid("waits for a look at its reference pages")
     verdict = judged(step, row.progress, way, visit.rights, person=visit.person.name)
@@ -217,7 +217,7 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
                   help=text(words.msgid("Why it is fetched now; empty for a regular capture."))),
         FormField(name="shift", label=text(words.msgid("The schedule")), value=visit.typed("shift", ""), kind="choice",
                   choices=(("", text(words.msgid("stays as it is"))),
-                           ("yes", text(words.msgid("goes on from this capture"))))),
+                           ("yes", text(words.msgid("continues from this capture"))))),
     )  # fmt: skip
     more = tuple(fields.of_field(visit, BY_NAME[name], visit.typed(name, "")) for name in _FIELDS)
     crawl = settings.crawl

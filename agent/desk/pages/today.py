@@ -141,7 +141,7 @@ def _overdue(folder: str) -> str:
 # == feed =============================================================================================================
 
 
-_HELD = words.msgid("A job waits until somebody says how it goes on: %(what)s")
+_HELD = words.msgid("A job waits for an order: %(what)s")
 _WAITS = words.msgid("Waits for a release: %(what)s")
 _INCOMPLETE = words.msgid("It did not get all: %(what)s")
 _EMPTY = words.msgid("It got nothing: %(what)s")

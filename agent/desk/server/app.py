@@ -413,7 +413,7 @@ _YEAR = 365 * 24 * 3600
 _KEPT, _BACK = "kept-", "back"
 _WRONG = msgid("The name or the password is wrong.")
 _LATE = msgid(
-    "This form was not sent: it was made before you logged in, or by another session. What you typed is still here."
+    "This form was not sent: it was made before you logged in, or by another session. Your input is still here."
 )
 _TWICE = msgid("This form was sent already. Nothing was done again; this is how things are now.")
 #: The path of a feed without its secret.
@@ -422,7 +422,7 @@ _FEED = "/feed/-.atom"
 _FILES = re.compile(r"^(?:\S+\.toml: )+")
 #: What may be the hash of a password.
 _HASH = re.compile(r"\$argon2\S*|\$\d?[a-z]*\$\S+")
-_MEANWHILE = msgid("Your session was over. What you typed is still here; nothing was sent yet.")
+_MEANWHILE = msgid("Your session was over. Your input is still here; nothing was sent yet.")
 
 
 class DeskApp:

@@ -223,7 +223,7 @@ def _faults(desk: Desk) -> Iterator[str]:
     try:
         desk.persons.all()
     except (WebarcError, OSError) as error:
-        yield f"{error}; nobody can log in until it is mended"
+        yield f"{error}; nobody can log in until it is repaired"
     yield from desk.settings_and_faults()[1]
     try:
         next(Catalogue(desk.archive).records(), None)

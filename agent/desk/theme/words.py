@@ -84,7 +84,7 @@ PHASES: dict[str, str] = {
 }  # fmt: skip
 #: Order to a job → its words, which take a value behind them.
 ORDERS: dict[str, str] = {
-    "pause": msgid("Pause"), "resume": msgid("Go on"), "stop": msgid("Stop and publish"), "discard": msgid("Discard"),
+    "pause": msgid("Pause"), "resume": msgid("Resume"), "stop": msgid("Stop and publish"), "discard": msgid("Discard"),
     "deadline": msgid("May fetch until"), "exclude": msgid("Leave out a server"),
 }  # fmt: skip
 #: State of a URL in a job → what its number is called.
@@ -305,9 +305,13 @@ def of_about(name: str, text: Callable[[str], str]) -> tuple[str, str]:
     return text(label), text(help_text)
 
 
+#: Keys of settings that people do not read as they are → what they are called.
+_LABELS = {"page_requisites": msgid("Embedded resources")}
+
+
 def label_of_setting(key: str, text: Callable[[str], str]) -> str:
     """Return what a setting is called: its key, as people read it, since files and commands name it so."""
-    return text(key.replace("_", " ").capitalize())
+    return text(_LABELS.get(key) or key.replace("_", " ").capitalize())
 
 
 def complete() -> bool:

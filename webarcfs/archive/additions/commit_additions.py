@@ -354,7 +354,7 @@ def _is_damaged(log: LogReader, commits: list[Committed]) -> bool:
     """Return whether part of the log could not be read, and must be kept for repair."""
     lost = [dropped for part in commits for dropped in part.dropped if dropped.log == log.id and dropped.damaged]
     spans = [f"bytes {start} to {end}" for start, end in log.damage]
-    spans += [f"what follows byte {log.end}"] if log.tail == "damaged" else []
+    spans += [f"all after byte {log.end}"] if log.tail == "damaged" else []
     spans += [f"number {dropped.number}: {dropped.reason}" for dropped in lost]
     if spans:
         _log.error(

@@ -195,7 +195,7 @@ class AdditionTree:
             case AddNodes():
                 pass  # the merge compares the nodes
             case Removal():
-                raise NotPermitted(f"{addition.path} cannot be removed: what is in git is final")
+                raise NotPermitted(f"{addition.path} cannot be removed: files in git are final")
 
     def place(self, addition: Addition) -> None:
         """Put a checked addition into the tree. Raises InvalidDocument for nodes that cannot be merged."""

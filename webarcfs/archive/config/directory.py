@@ -335,7 +335,7 @@ def layout_of(root: Path) -> int:
 def _instead(root: Path) -> str:
     """Return what a folder that is no archive contains, and the remedy."""
     if (root / RESTORING).exists():
-        return f"its restore has not ended: `webarc-agent restore BACKUP {root}` goes on with it"
+        return f"its restore has not ended: `webarc-agent restore BACKUP {root}` resumes it"
     if (root / BACKUP).exists():
         return f"it is a backup, of which `webarc-agent restore {root} ARCHIVE` makes one"
     return f"`webarc-agent init {root}` makes one"

@@ -64,7 +64,7 @@ class CrawlSettings:
     max_instances: int = setting(
         validators.whole(1),
         4,
-        "wget processes at a time, one at most for a server; what [crawl] says, no crawl exceeds.",
+        "wget processes at a time, one at most for a server; no crawl has more than [crawl] says.",
     )
     filters: tuple[str, ...] = setting(validators.list_of(validators.text), ("mime",), "Filter modules, in order.")
     robots: bool = setting(validators.boolean, True, "Obey robots.txt.")
@@ -92,7 +92,7 @@ class CrawlSettings:
     paths: tuple[str, ...] = setting(
         validators.list_of(validators.path_pattern),
         (),
-        "Paths that belong to the crawl, as /press/*; none means all. What pages need to be shown may lie elsewhere.",
+        "Paths that belong to the crawl, as /press/*; none means all. Embedded resources may lie elsewhere.",
     )
     exclude_extensions: tuple[str, ...] = setting(
         validators.list_of(validators.extension), (), "Extensions of what is never fetched, such as exe."

@@ -120,7 +120,7 @@ def fail(what: str, complaint: bytes, path: Path | None) -> NoReturn:
             f"{what}: {path / lock if path else lock} is in the way; the git that made it is still at work, or was"
             " killed: when nobody holds it, the next try removes it, or `webarc-agent recover`"
         )
-    advice = "; `webarc-agent recover` mends it, where it can" if _SMALL_FILES.search(complaint) else ""
+    advice = "; `webarc-agent recover` repairs it, where it can" if _SMALL_FILES.search(complaint) else ""
     raise Damaged(f"{what}: {reason(complaint)}{advice}")
 
 

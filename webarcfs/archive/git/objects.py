@@ -151,8 +151,8 @@ class Objects:
                     "SHA-1 and refs in files"
                 ) from None
             raise Damaged(
-                f"{self.path} cannot be opened as a git repository: {error}; `webarc-agent recover` mends it, where it"
-                " can"
+                f"{self.path} cannot be opened as a git repository: {error}; `webarc-agent recover` repairs it, where"
+                " it can"
             ) from None
         self._odb = self._repo.odb
         # Most objects are in packs, but libgit2 first looks for a loose file: two system calls for each object.

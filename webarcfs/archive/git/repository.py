@@ -49,7 +49,7 @@ INCOMING = "refs/incoming/"
 #: Milliseconds for which git waits for another git that holds a ref's lock. Its default of 100 is too short while that
 #: git syncs on a busy disk, perhaps one whose caller was killed, and whose lock on the domain is gone.
 _PATIENT = ("-c", "core.filesRefLockTimeout=1000")
-_MENDED = "`webarc-agent recover` mends it, where it can"
+_MENDED = "`webarc-agent recover` repairs it, where it can"
 _COMMIT: Final = int(ObjectType.COMMIT)
 _NO_OBJECT = "0" * 40
 # git_command.environment makes the refs files: git 2.39 has no option for that, and no other format.

@@ -708,7 +708,7 @@ def _opened(path: Path, seconds: float) -> Iterator[sqlite3.Connection]:
         try:
             connection.set_progress_handler(lambda: time.monotonic() > end or clocks.is_over(), STEPS_BETWEEN_LOOKS)
             if connection.execute(sql("schema_version")).fetchone()[0] != SCHEMA_VERSION:
-                raise DatabaseDamaged(f"{path} is of another version; `webarc-agent recover` makes it anew from git")
+                raise DatabaseDamaged(f"{path} is of another version; `webarc-agent recover` rebuilds it from git")
             yield connection
         except sqlite3.DatabaseError as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_INTERRUPT:

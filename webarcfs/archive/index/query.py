@@ -150,7 +150,7 @@ def connected(database: Path, *, of_one_thread: bool = True) -> sqlite3.Connecti
     try:
         version = int(connection.execute(sql("schema_version")).fetchone()[0])
         if 0 < version < SCHEMA_VERSION:
-            raise Busy(f"{database} is of an older webarcfs; the next crawl makes it anew, or `webarc-agent recover`")
+            raise Busy(f"{database} is of an older webarcfs; the next crawl rebuilds it, or `webarc-agent recover`")
         if version > SCHEMA_VERSION:
             raise DatabaseDamaged(f"{database} is of a newer webarcfs; use that, or `webarc-agent recover`")
     except sqlite3.DatabaseError as error:

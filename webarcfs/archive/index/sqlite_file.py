@@ -74,7 +74,7 @@ def translated(path: Path) -> Iterator[None]:
             raise Busy(f"{path}: another process has been at it for {PATIENCE:g} s") from None
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
             raise OSError(errno.EACCES, f"{path}: {error}") from None
-        raise DatabaseDamaged(f"{path}: {error}; `webarc-agent recover` makes it anew from git") from None
+        raise DatabaseDamaged(f"{path}: {error}; `webarc-agent recover` rebuilds it from git") from None
 
 
 def as_told_to_readers(path: Path, error: sqlite3.DatabaseError) -> WebarcError:
@@ -94,7 +94,7 @@ def as_told_to_readers(path: Path, error: sqlite3.DatabaseError) -> WebarcError:
     if code == sqlite3.SQLITE_READONLY_ROLLBACK:
         mended = "the next `webarc-agent crawl` or `start` puts it right, and so does `webarc-agent verify`"
         return DatabaseDamaged(f"{path} was being written to by a process that was killed; {mended}")
-    return DatabaseDamaged(f"{path}: {error}; `webarc-agent recover` makes it anew from git")
+    return DatabaseDamaged(f"{path}: {error}; `webarc-agent recover` rebuilds it from git")
 
 
 def rolled_back(path: Path) -> bool:

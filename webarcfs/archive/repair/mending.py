@@ -262,7 +262,7 @@ def _raw(text: str) -> bytes:
 
 
 #: The remedy for a ref that can be determined.
-MENDS = "`webarc-agent recover` mends it"
+MENDS = "`webarc-agent recover` repairs it"
 _HALF = 20  # hex digits of an id: objects that share so many are the same
 
 _MOST_WRONG = 2  # characters of a ref's name that may be damaged
@@ -410,7 +410,7 @@ class Refs:
         if newest and newest >= max(wanted, default=""):
             self._settle(MAIN, self._with_additions(self._right[newest]))
         elif newest or MAIN in self._broken or wanted:
-            self.left.append(f"{MAIN}: where it was cannot be told, the newest crawl's ref is damaged or gone as well")
+            self.left.append(f"{MAIN}: its commit is unknown, and the newest crawl's ref is damaged or gone as well")
 
     def _with_additions(self, oid: str) -> str:
         """Return the newest commit of additions on top of a commit, if each is the only one on its parent."""
@@ -477,11 +477,11 @@ class Refs:
         elif name.startswith(PUBLICATIONS):
             self._drop(name)
             self.left.append(
-                f"{name}: what it was at cannot be told, and it is removed; the next complete crawl of"
-                f" {name.removeprefix(PUBLICATIONS)} makes it anew, and removes no page"
+                f"{name}: the object that it named is unknown, and it is removed; the next complete crawl of"
+                f" {name.removeprefix(PUBLICATIONS)} creates it again, and removes no page"
             )
         else:
-            self.left.append(f"{name}: what it was at cannot be told; a backup may have it")
+            self.left.append(f"{name}: the object that it named is unknown; a backup may have it")
 
     @cached_property
     def _ids(self) -> list[str]:
@@ -605,7 +605,7 @@ def mend(archive: Archive, domain: str) -> Mended:
         mended.done += refs.write(kept)
         _mend_graph(kept, mended)
     if kept.any:
-        mended.done.append(f"what was there before is kept in {kept.folder}")
+        mended.done.append(f"the files as they were are kept in {kept.folder}")
     return mended
 
 
@@ -676,6 +676,6 @@ def _mend_graph(kept: _Kept, mended: Mended) -> None:
             remove(path, name)
     try:
         repacking.write_graph(path)
-        mended.done.append("the commit-graph is made anew")
+        mended.done.append("the commit-graph is rebuilt")
     except Damaged as error:
         mended.left.append(str(error))

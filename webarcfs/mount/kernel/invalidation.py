@@ -184,7 +184,7 @@ class Expiry:
         except Exception as error:
             unexpected = None if isinstance(error, WebarcError) else error
             _log.warning(
-                "%s: what changed cannot be told, all of it is read anew: %s", change.name, error, exc_info=unexpected
+                "%s: the changes are unknown, so all of it is reloaded: %s", change.name, error, exc_info=unexpected
             )
             return list(self._all_of(change))
 

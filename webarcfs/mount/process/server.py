@@ -411,11 +411,9 @@ class Server:
                 processes.become(self._uid, self._gid)
             self._open_log()
             if loader.form().damaged:
-                _log.warning("running %s; `python -m webarcfs.compiled.build` mends that", loader.form())
+                _log.warning("running %s; `python -m webarcfs.compiled.build` repairs that", loader.form())
             if not can_abort:
-                _log.info(
-                    "without root and fusectl, a mount that is killed at a bad moment may leave processes hanging"
-                )
+                _log.info("without root and fusectl, a mount that is killed at a bad time may leave processes hanging")
             if self._additions is not None:
                 self._additions.start(tell)
             notes = self._additions.notes if self._additions is not None else show_left(self._view)

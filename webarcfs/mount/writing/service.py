@@ -103,7 +103,7 @@ class SettlingFile(Confirmable):
         """Drop it where it can never be final. Otherwise it is tried again."""
         where = f"/{self.place.domain}/{self.place.arc}/{self.path}"
         if isinstance(error, Stale | Exists | NotPermitted | FileNotFoundError):  # its ARC, its name or its bytes went
-            _log.warning("%s does not go on: %s", where, error)
+            _log.warning("%s is dropped: %s", where, error)
             self._let_go()
         else:
             _log.error("%s is not final yet, and is tried again: %s", where, error)

@@ -398,7 +398,7 @@ _HEADINGS = {
 _TEXTS = {
     HTTPStatus.NOT_FOUND: "The archive has nothing at this address.",
     HTTPStatus.FORBIDDEN: "This snapshot may not be shown yet.",
-    HTTPStatus.SERVICE_UNAVAILABLE: "Please try again in a moment.",
+    HTTPStatus.SERVICE_UNAVAILABLE: "Please try again soon.",
 }
 #: What to do about an answer that takes too long.
 _TOO_LONG = (

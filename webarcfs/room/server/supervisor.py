@@ -506,7 +506,7 @@ class Supervisor:
             self._start()
 
     def _give_up_reload(self, code: int) -> None:
-        _complain(f"the new workers do not start ({_end_of(code)}); those before them go on")
+        _complain(f"the new workers do not start ({_end_of(code)}); the old ones keep running")
         self._reloading = False
         for worker in self._workers:
             if worker.generation == self._generation:
