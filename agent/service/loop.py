@@ -103,7 +103,7 @@ class Service:
         self.once = once
         self.ready = ready
         self.dispatch = Dispatch(archive)
-        self.upkeep = Children()
+        self.maintenance = Children()
         self.indexer = Children()
         self.steps = StepRunner(archive)
         self.chores = schedule.Scheduler()
@@ -159,9 +159,11 @@ class Service:
 
     def maintain(self) -> None:
         """Start the daily maintenance in its own process, if it is due."""
-        if maintenance.due(self.archive, now()) and not self.upkeep:
+        if maintenance.due(self.archive, now()) and not self.maintenance:
             command = "from agent.cli import main; main()"
-            self.upkeep.start("maintenance", "-c", command, "--quiet", "maintain", "--archive", str(self.archive.root))
+            self.maintenance.start(
+                "maintenance", "-c", command, "--quiet", "maintain", "--archive", str(self.archive.root)
+            )
 
     def index(self) -> None:
         """Start the indexer in its own process, if the full-text index is behind. Publishing never waits for it."""
@@ -184,7 +186,7 @@ class Service:
             self.dispatch.turn()
             self.steps.turn()
             self.chores.run_pending()
-            for name, code in self.upkeep.ended():
+            for name, code in self.maintenance.ended():
                 _log.log(logging.ERROR if code else logging.INFO, "%s: ended with %d", name, code)
             for name, code in self.indexer.ended():
                 if code:
@@ -202,13 +204,13 @@ class Service:
         _log.info("stopping: %d jobs keep what they have", len(children))
         for number in (signal.SIGTERM, signal.SIGCONT):  # a stopped process handles SIGTERM only after SIGCONT
             children.signal(number)
-            self.upkeep.signal(number)
+            self.maintenance.signal(number)
             self.indexer.signal(number)
             self.steps.children.signal(number)
         until = time.monotonic() + DRAIN_SECONDS
-        while children or self.upkeep or self.indexer or self.steps.children:
+        while children or self.maintenance or self.indexer or self.steps.children:
             try:
-                self.upkeep.ended()
+                self.maintenance.ended()
                 self.indexer.ended()
                 self.steps.take_ended()
                 self.dispatch.take_ended()
@@ -216,7 +218,7 @@ class Service:
                 _log.exception("the agent ends all the same")
             if time.monotonic() > until:
                 children.signal(signal.SIGKILL)
-                self.upkeep.signal(signal.SIGKILL)
+                self.maintenance.signal(signal.SIGKILL)
                 self.indexer.signal(signal.SIGKILL)
                 self.steps.children.signal(signal.SIGKILL)
             if processes.watchdog_seconds() is not None:
