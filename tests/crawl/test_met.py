@@ -316,7 +316,7 @@ def test_a_list_that_cannot_be_read_hides_no_snapshot(
         patch.setattr(Repository, "read", read)
         archive.database.unlink()
         catch_up(archive)
-    assert store.ref(tag_of(again).met_ref) and "is not known to webarc.db" in caplog.text
+    assert store.ref(tag_of(again).met_ref) and "webarc.db does not know what" in caplog.text
     with Database(archive.database) as database:
         assert str(tag_of(again)) in database.indexed(tag_of(again).domain)
     assert not any(indexed(archive, again).values())

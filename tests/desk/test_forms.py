@@ -407,7 +407,7 @@ def test_orders_are_durable_and_late_ones_do_nothing(own: World) -> None:
     page, other = anna.get("/running"), anna.get("/running")
     action = f"/job/{folder.name}/order"
     done = anna.submit(page, action, {"word": "pause", "reason": f" until\r\nthe {SCRIPTS}"})
-    assert done.status == 200 and "nobody runs the job" in done.words
+    assert done.status == 200 and "Nobody runs the job" in done.words
     (given,) = job_orders.after(folder, 0)
     assert (given.word, given.by, given.reason) == ("pause", "Anna \u4f8b", f"until the {SCRIPTS}")
     assert orders_of(anna.get("/running")) == [["Pause not taken yet", "Anna \u4f8b", f"until the {SCRIPTS}"]]
