@@ -34,7 +34,7 @@ def _fill(site: Site) -> None:
 def test_progress_moves_with_each_page_and_tells_speed_and_rest(archive: Archive) -> None:
     with Site() as site:
         _fill(site)
-        one = {"name": "slow", "urls": [site.url("/")], "interval": "1 day", "wait": 0.4, "robots": True}
+        one = {"name": "slow", "urls": [site.url("/")], "interval": "1 day", "wait": 0.8, "robots": True}
         configure(archive, one)
         told: list[dict[str, Any]] = []
 
