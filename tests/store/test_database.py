@@ -3,6 +3,8 @@
 import errno
 import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -239,3 +241,32 @@ def test_the_schema_is_a_file_that_sqlite_takes_as_it_is(tmp_path: Path) -> None
     assert {"domain", "snapshot", "document", "version", "metadata"} <= names
     columns = [row[1] for row in connection.execute("PRAGMA table_info(metadata)")]
     assert columns == [*FIELDS, *CAPTURE_FIELDS]
+
+
+_OPENING = """
+import sqlite3, sys, threading
+from webarcfs.archive.index.sqlite_library import queries_of
+
+sys.setswitchinterval(1e-6)
+hidden, ended = [], threading.Event()
+queries_of(sqlite3.connect(":memory:"))
+
+def look():
+    while not ended.is_set():
+        hidden.append(sys.modules.get("numpy", "absent") is None)
+
+looker = threading.Thread(target=look)
+looker.start()
+connection = sqlite3.connect(":memory:")
+for _ in range(20_000):
+    queries_of(connection)
+ended.set()
+looker.join()
+print(len(hidden) > 1_000, any(hidden), "numpy" in sys.modules)
+"""
+
+
+def test_opening_a_database_hides_numpy_from_no_other_thread() -> None:
+    """Only while the library is imported for the first time; a chart that is drawn later finds numpy."""
+    done = subprocess.run([sys.executable, "-c", _OPENING], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["True", "False", "False"]
