@@ -1,20 +1,14 @@
-"""How the snapshots of a publication go: which steps are set up, by the settings as they are now.
+"""Makes the record of each crawl: which steps follow it, what it contains, how it was made. Keeps it in the catalogue.
 
 A snapshot that is released as it is published is worked on afterwards only where something asks for it: conf/tidy.conf
 and error pages for `convert`, checks for `check`, `[backup]` for `backup`. `index` goes along with them.
 
-What a job knows of its capture when it ends, and git does not: program, command line, settings, person.
+What a capture contains is counted by the difference to a capture that was counted before: the cost follows the change.
+Its fields need no input: they come from git, and from the report if it is there. What git does not know (program,
+command line, settings, person) the job knows when it ends. A field whose value is not known stays empty.
 
-Counts what a capture contains, by the difference to a capture that was counted: the cost follows the change.
-
-Describes a capture in the fields of its record, without any input: from git, and from the report if it is there.
-
-When its job ends, its circumstances are known, too: program, settings, person. A field whose value is not known stays
-empty.
-
-Keeps a record of each capture: when its job ends, and later of captures that have none.
-
-A record that cannot be written never fails a job; the next start writes it.
+A record is written when its job ends, and later for captures that have none. One that cannot be written never fails a
+job; the next start writes it.
 """
 
 from __future__ import annotations
@@ -53,7 +47,7 @@ from webarcfs.archive.model.metadata import CommitTag, format_time, now, parse_t
 from webarcfs.archive.system import files
 from webarcfs.warc import http_response
 
-# == ways =============================================================================================================
+# == way ==============================================================================================================
 
 
 def settings_now(archive: Archive) -> Settings:
@@ -66,9 +60,11 @@ def settings_now(archive: Archive) -> Settings:
 
 def publication_of(archive: Archive, record: Record, settings: Settings) -> Publication:
     """Return a record's publication as webarc.toml has it, else as it was when it was captured last."""
-    known = next((publication for publication in settings.publications if publication.name == record.publication), None)
-    if known is not None:
-        return known
+    current = next(
+        (publication for publication in settings.publications if publication.name == record.publication), None
+    )
+    if current is not None:
+        return current
     content = Catalogue(archive).file(f"publications/{record.publication}.json")
     kept: Definition | None = None
     if content is not None:
@@ -82,11 +78,11 @@ def publication_of(archive: Archive, record: Record, settings: Settings) -> Publ
 def way_of(archive: Archive, publication: Publication, settings: Settings, release: str = "") -> Way:
     """Return the way of a publication's snapshots; `release` is what its record says, else the publication's word."""
     checks = bool(publication.check or publication.checks or publication.check_search)
-    wanted = {
+    needs = {
         WorkflowStep.CONVERT: archive.converter_settings.exists() or bool(publication.error_page),
         WorkflowStep.CHECK: checks or publication.two_persons,
     }
-    set_up = {step for step, is_wanted in wanted.items() if is_wanted}
+    set_up = {step for step, is_needed in needs.items() if is_needed}
     if publication.step_by_step:
         set_up = set(ORDER)
     set_up.discard(WorkflowStep.INDEX)
@@ -133,7 +129,7 @@ class Count:
 
 def difference(store: Repository, old: str | None, new: str | None) -> Count:
     """Return by how much the tree `new` exceeds the tree `old`; numbers may be negative."""
-    size, files, extensions = 0, 0, Counter[str]()
+    size, count, extensions = 0, 0, Counter[str]()
     changed: set[str] = set()
     for change in store.differences(old, new):
         folder, _, name = change.path.rpartition("/")
@@ -143,12 +139,12 @@ def difference(store: Repository, old: str | None, new: str | None) -> Count:
         for blob, sign in ((change.old, -1), (change.new, 1)):
             if blob is not None:
                 size += sign * store.size(blob)
-                files += sign
+                count += sign
                 extensions[extension] += sign
         if change.old is None or change.new is None:
             changed |= _above(folder)
     folders = sum(_holds(store, new, path) - _holds(store, old, path) for path in changed)
-    return Count(size, files, folders, {name: number for name, number in extensions.items() if number})
+    return Count(size, count, folders, {name: number for name, number in extensions.items() if number})
 
 
 def stored(store: Repository, tree: str, tags: Set[CommitTag]) -> Count:
@@ -275,7 +271,7 @@ def empty(job: str, publication: str, about: Circumstances) -> Record:
 def into(record: Record, captured: Record) -> Record:
     """Return a record that was there before its job, with what the job captured; what people typed stays.
 
-    `captured` is what `described` or `empty` returned.
+    `captured` is what `describe_capture` or `empty` returned.
     """
     typed = {number: value for number, value in record.values.items() if number in _TYPED}
     who = next((event.by for event in reversed(record.events) if event.what == BEGUN), SYSTEM)
@@ -329,7 +325,7 @@ def _from_git(archive: Archive, capture: PublishedCrawl) -> dict[int, str]:
 def _from_report(archive: Archive, capture: PublishedCrawl) -> dict[int, str]:
     """Return what only the report of the job knows; nothing where it is gone."""
     try:
-        summary = files.read(archive.reports / capture.job / "summary.json") or {}
+        summary = files.read_json(archive.reports / capture.job / "summary.json") or {}
         started, finished = (str(summary.get(key, "")) for key in ("started", "finished"))
         seconds = int((parse_time(finished) - parse_time(started)).total_seconds())
     except (WebarcError, OSError):
@@ -382,10 +378,10 @@ def _count_of(archive: Archive, before: Record | None) -> tuple[Count, dict[str,
     trees = {part.tag.domain: tree for part in before.parts if (tree := _tree(archive, part)) is not None}
     if len(trees) < len(before.domains):
         return None
-    size, files, folders = (
+    size, documents, folders = (
         int(before.text(number) or 0) for number in (FieldNumber.BYTES, FieldNumber.FILES, FieldNumber.FOLDERS)
     )
-    return Count(size, files, folders, parsed(before.text(FieldNumber.FILES_BY_EXTENSION))), trees
+    return Count(size, documents, folders, parsed(before.text(FieldNumber.FILES_BY_EXTENSION))), trees
 
 
 def _own_tags(store: Repository, publication: str) -> set[CommitTag]:
@@ -456,7 +452,7 @@ def of_job(job: Job) -> Circumstances:
         release=Release(publication.release),
         closed_for=closed_for,
         way=way,
-        occasion=Occasion.OCCASION if 5 in texts else Occasion.REGULAR,
+        occasion=Occasion.OCCASION if FieldNumber.OCCASION in texts else Occasion.REGULAR,
         record="" if asked is None else asked.record,
     )
 
@@ -534,8 +530,8 @@ def _describe(job: Job, publication: Publication) -> DescribeSettings:
     """Return what webarc.toml says now of the publication's records; the defaults if it has faults."""
     with suppress(SettingsError):
         settings, _ = settings_files.load(job.archive.settings)
-        known = (candidate for candidate in settings.publications if candidate.name == publication.name)
-        return next(known, settings.unlisted(publication.name)).describe
+        matching = (candidate for candidate in settings.publications if candidate.name == publication.name)
+        return next(matching, settings.unlisted(publication.name)).describe
     return DescribeSettings()
 
 
@@ -595,15 +591,17 @@ def _keep(catalogue: Catalogue, job: Job, about: Circumstances, tags: Iterable[s
     else:
         record = describe_capture(job.archive, capture, catalogue.newest(job.publication.name, job.name), about)
         mark = capture.last if catalogue.described() == capture.last - len(capture.parts) else None
-    what = "captured" if capture is not None else "nothing"
+    outcome = "captured" if capture is not None else "nothing"
     expected: dict[str, str | None] = {job.name: None}
     if about.record:
         waiting, blob = catalogue.read(about.record)
         if waiting.state is not RecordState.OPEN:
             return
         record, expected = into(waiting, record), {waiting.id: blob}
-    files = settings_as_they_were(job)
-    catalogue.save([record], SYSTEM, f"{record.id}: {what}", expected=expected, described=mark, files=files)
+    publication_files = settings_as_they_were(job)
+    catalogue.save(
+        [record], SYSTEM, f"{record.id}: {outcome}", expected=expected, described=mark, files=publication_files
+    )
 
 
 def ask_next(archive: Archive, record: Record, way: Way | None = None) -> WorkflowStep | None:
@@ -635,9 +633,9 @@ def _catch_up(archive: Archive, stop: Callable[[], bool]) -> int:
     catalogue = Catalogue(archive)
     if directory.layout_of(archive.root) < directory.WITH_CATALOGUE or not archive.database.exists():
         return 0
-    known = catalogue.described()
+    described = catalogue.described()
     with Database(archive.database) as database:
-        since = {tag: number for number, tag in database.since(known)}
+        since = {tag: number for number, tag in database.since(described)}
     if not since:
         return 0
     under_way = {folder.name for folder in archive.jobs.iterdir()}
@@ -664,7 +662,7 @@ def _catch_up(archive: Archive, stop: Callable[[], bool]) -> int:
         for saved_record in saved:
             if saved_record.state in HELD:  # what readers see already is left as it is
                 ask_next(archive, saved_record)
-    if last > known:
+    if last > described:
         catalogue.save([], SYSTEM, f"all captures up to {last} have records", described=last)
     return len(missing)
 

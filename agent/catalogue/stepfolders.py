@@ -84,7 +84,7 @@ def ask(archive: Archive, record: Record, step: WorkflowStep, *, by: str = "", a
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
     content = {"version": _VERSION, "kind": _KIND, **dataclasses.asdict(asked)}
-    files.write(scratch / _FILE, content)
+    files.write_json(scratch / _FILE, content)
     try:
         scratch.rename(folder)
     except OSError:
@@ -116,7 +116,7 @@ def _place(name: str) -> int:
 def load(archive: Archive, name: str) -> AskedStep | None:
     """Return the step of a folder; None if it is gone. Raises Damaged for another version, or no step."""
     folder = archive.jobs / name
-    content: dict[str, Any] | None = files.read(folder / _FILE)
+    content: dict[str, Any] | None = files.read_json(folder / _FILE)
     if content is None:
         return None
     if content.pop("version", None) != _VERSION or content.pop("kind", None) != _KIND:
@@ -141,7 +141,7 @@ def done(archive: Archive, name: str) -> None:
 def failure(archive: Archive, name: str) -> Failure | None:
     """Return the failure of a step; None if it did not fail."""
     try:
-        content = files.read(archive.jobs / name / _FAILED)
+        content = files.read_json(archive.jobs / name / _FAILED)
         return None if content is None else Failure(**content)
     except (Damaged, TypeError):
         return None
@@ -149,11 +149,11 @@ def failure(archive: Archive, name: str) -> Failure | None:
 
 def failed(archive: Archive, name: str, reason: str) -> Failure:
     """Note why a step failed. After a growing pause it is tried again, and not for ever."""
-    known = failure(archive, name)
-    count = 1 if known is None else known.failures + 1
+    earlier = failure(archive, name)
+    count = 1 if earlier is None else earlier.failures + 1
     again = "" if count >= MOST_FAILURES else format_time(now() + pause(count))
     latest = Failure(reason, count, again)
-    files.write(archive.jobs / name / _FAILED, dataclasses.asdict(latest))
+    files.write_json(archive.jobs / name / _FAILED, dataclasses.asdict(latest))
     return latest
 
 

@@ -19,10 +19,7 @@ from webarcfs.archive.config.settings import CrawlSettings, Settings
 from webarcfs.archive.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from agent.jobs.publishing import JobOutcome
-
-
-# its imports are slow, and few commands need them
+    from agent.jobs.publishing import JobOutcome  # its imports are slow, and few commands need them
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 # A colon before a digit precedes a port, as in `localhost:8080`, and does not end a scheme.

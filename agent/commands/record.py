@@ -1,8 +1,7 @@
-"""`webarc-agent record`: the records that describe captures: shown, exported, edited, and decided about.
+"""`webarc-agent record`: the records that describe captures.
 
-`webarc-agent record attach|detach|attachments`: the files that document a snapshot.
-
-`webarc-agent record new|cancel|step|look|measure`: the way of a snapshot, step by step.
+They are shown, exported, edited and decided about; `new`, `cancel`, `step`, `look` and `measure` take a snapshot along
+its way, and `attach`, `detach` and `attachments` are about the files that document it.
 """
 
 from __future__ import annotations
@@ -63,8 +62,6 @@ from webarcfs.commands.lazy_commands import AbsolutePath
 # == record ===========================================================================================================
 
 
-#: A number of more digits is none that SQLite could have.
-_DIGITS = 15
 _publication = click.option("--publication", metavar="NAME", help="Only the captures of this publication.")
 
 
@@ -96,12 +93,12 @@ def list_(archive: str | None, publication: str | None, state: str | None, limit
     place = opened(archive)
     catalogue = catalogue_of(place)
     discarded = catalogue.discarded()
-    records = (
-        record
-        for record in catalogue.records(publication)
-        if (record.state == state if state else record.id not in discarded)
+    matching = (
+        stored_record
+        for stored_record in catalogue.records(publication)
+        if (stored_record.state == state if state else stored_record.id not in discarded)
     )
-    shown = list(islice(records, limit or None))
+    shown = list(islice(matching, limit or None))
     asked = _asked(place)
     if as_json:
         for stored_record in shown:
@@ -109,7 +106,8 @@ def list_(archive: str | None, publication: str | None, state: str | None, limit
             click.echo(json.dumps(_head(stored_record) | row, ensure_ascii=False))
         return
     decides = any(
-        record.release != "automatic" or record.state != RecordState.RELEASED or record.id in asked for record in shown
+        stored_record.release != "automatic" or stored_record.state != RecordState.RELEASED or stored_record.id in asked
+        for stored_record in shown
     )
     table = Table(box=None, pad_edge=False)
     for column in ("", "record", "date", "domains", "", *(["state"] if decides else [])):
@@ -254,24 +252,26 @@ def export(
     if form in ("xml", "dc") and to is None and len(record_ids) != 1:
         raise UsageError("several records as XML need a folder; give --to FOLDER, or name one record")
     catalogue = catalogue_of(place)
-    records: Iterable[Record] = (
-        record for record in catalogue.records(publication) if record.state is not RecordState.DISCARDED
+    chosen: Iterable[Record] = (
+        stored_record
+        for stored_record in catalogue.records(publication)
+        if stored_record.state is not RecordState.DISCARDED
     )
     if record_ids:
-        records = [one(place, catalogue, record_id)[0] for record_id in record_ids]
+        chosen = [one(place, catalogue, record_id)[0] for record_id in record_ids]
     if form in ("xml", "dc"):
         institution = settings_of(place).describe.institution
         _write_xml(
-            records,
+            chosen,
             to,
             record_xml.write if form == "xml" else lambda record: record_xml.write_dublin_core(record, institution),
         )
     elif form == "json":
-        for stored_record in records:
+        for stored_record in chosen:
             click.echo(json.dumps(stored_record.as_fields(), ensure_ascii=False))
     else:
         writer: csv.DictWriter[str] | None = None
-        for stored_record in records:
+        for stored_record in chosen:
             values = stored_record.as_fields()
             if writer is None:
                 writer = csv.DictWriter(sys.stdout, list(values), lineterminator="\n")
@@ -324,6 +324,7 @@ def edit(record_id: str, changes: tuple[str, ...], archive: str | None) -> None:
 
 
 def _pair(text: str) -> tuple[str, str]:
+    """Return name and text of a change, FIELD=TEXT. Raises UsageError."""
     name, equals, value = text.partition("=")
     if not equals:
         raise UsageError(f"{text!r} is no change; write FIELD=TEXT")
@@ -468,18 +469,10 @@ def new(  # noqa: PLR0917 # click passes them by name
         occasion=Occasion(occasion),
         reason=reason,
         shift=shift,
-        changes=dict(pair(change) for change in fields),
+        changes=dict(_pair(change) for change in fields),
     )
     click.echo(saved.id)
     _tell_next(place, saved)
-
-
-def pair(text: str) -> tuple[str, str]:
-    """Return name and text of a change, FIELD=TEXT. Raises UsageError."""
-    name, equals, value = text.partition("=")
-    if not equals:
-        raise UsageError(f"{text!r} is no change; write FIELD=TEXT")
-    return name, value
 
 
 @record.command()
@@ -630,9 +623,6 @@ def _tell_next(place: Archive, record: Record) -> None:
 
 
 # == attachments ======================================================================================================
-
-
-__all__ = ["record"]
 
 
 @record.command()

@@ -22,7 +22,7 @@ from agent.crawl.vocabulary import IN_CRAWL_LOG
 from agent.indexing import fulltext
 from agent.operations.records import catalogue_of
 from agent.reports import tables
-from agent.reports.report import read
+from agent.reports.report import read_waiting
 from agent.reports.storage import bar, show
 from agent.reports.storage import storage as storage_of
 from agent.reports.tables import Tables
@@ -133,7 +133,7 @@ def report(
         return
     with crawl_log.reading(folder) as log:
         job_tables = tables.tables(log, host, live=live)
-    waits = [(format_time(from_epoch(revisit["time"])), revisit["url"]) for revisit in read(folder)]
+    waits = [(format_time(from_epoch(revisit["time"])), revisit["url"]) for revisit in read_waiting(folder)]
     if as_json:
         content = {"summary": summary, "tables": list(tables.as_rows(job_tables)), "waiting": waits}
         json.dump(content, sys.stdout, indent=2, ensure_ascii=False)

@@ -1,15 +1,12 @@
-"""A URL's line in crawl.log: Heritrix's twelve columns.
+"""crawl.log: a line for each URL in Heritrix's twelve columns; the log of a job while it fetches, and that of a report.
 
-crawl.log of a job while it fetches: a line for each URL as soon as its outcome is known.
+The log of a job lies in its folder, in plain text, and is for people and for `report`. A line is written as soon as the
+outcome of its URL is known. The report has its own crawl.log, which is written from the frontier when the job ends and
+says what the archive made of each document. So a line that is missing in the first is no loss: after a kill, a job that
+is resumed writes the file anew; what waits on a server that is given up, or cut off at the end, is in the report's
+alone.
 
-It lies in the job's folder, in plain text, and is for people and for `report`. The report has its own crawl.log, which
-is written from the frontier when the job ends and says what the archive made of each document. So a line that is
-missing here is no loss: after a kill, a job that goes on writes the file anew; what waits on a server that is given up,
-or cut off at the end, stands in the report's alone.
-
-A job's crawl.log: one line for each URL seen. Written compressed, read compressed or plain.
-
-A report is kept for ever, and most of its lines are of unchanged pages. So the log is `crawl.log.gz`, which `zcat` and
+A report is kept for ever, and most of its lines are of unchanged pages. So its log is `crawl.log.gz`, which `zcat` and
 `zgrep` read; reports of older versions contain the plain `crawl.log`. It is compressed while it is written: a job needs
 no space for the plain text on a nearly full disk, a crash cannot leave two forms of it, and no backup copies it twice.
 """
@@ -30,7 +27,10 @@ from agent.crawl.vocabulary import Figure, LinkKind, UrlState, seed3_state
 from webarcfs.archive.model.errors import Damaged, NotFound
 from webarcfs.archive.model.metadata import parse_time, utc
 
-# == loglines, pure ===================================================================================================
+#: The names of the log in the folder of a report, which gets the first one, and in that of a job, which has the second.
+COMPRESSED, PLAIN = "crawl.log.gz", "crawl.log"
+
+# == lines, pure ======================================================================================================
 
 
 def line(row: FrontierUrl, referrer: str) -> str:
@@ -62,11 +62,9 @@ def _annotations(row: FrontierUrl) -> list[str]:
     return ["_".join(annotation.split()) for annotation in annotations if annotation]
 
 
-# == livelog ==========================================================================================================
+# == log of a job =====================================================================================================
 
 
-#: Its name in the job's folder.
-NAME = "crawl.log"
 _OPEN = frozenset({UrlState.WAITING, UrlState.FETCHING})
 
 
@@ -75,7 +73,7 @@ class LiveLog:
 
     def __init__(self, folder: Path, frontier: Frontier) -> None:
         self._frontier = frontier
-        self._file = (folder / NAME).open("w", encoding="utf-8", newline="\n")
+        self._file = (folder / PLAIN).open("w", encoding="utf-8", newline="\n")
         self._since = frontier.last_url()
         self._write(entry for entry in frontier.all() if entry[0].state not in _OPEN)
 
@@ -102,12 +100,9 @@ class LiveLog:
         self._file.flush()
 
 
-# == crawllog =========================================================================================================
+# == log of a report ==================================================================================================
 
 
-#: The names of the log in a report's folder; the first one is the name that is written.
-COMPRESSED = "crawl.log.gz"
-PLAIN = "crawl.log"
 #: gzip's highest level: a tenth smaller than the default 6, at a cost of some ms per thousand lines.
 _LEVEL = 9
 
@@ -124,7 +119,7 @@ def write(folder: Path, lines: Iterable[str]) -> Path:
         gzip.GzipFile(filename="", mode="wb", compresslevel=_LEVEL, fileobj=file, mtime=0) as packed,
         io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as text,
     ):
-        text.writelines(f"{line}\n" for line in lines)
+        text.writelines(f"{text_line}\n" for text_line in lines)
     return path
 
 

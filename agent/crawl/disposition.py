@@ -1,12 +1,10 @@
 """Applies the results of batches to the frontier, and adds the URLs found in them (/Cr-1.1/).
 
-A failed page contributes the links of its archived version. A server that is never reached is given up. Both make the
+A failed page contributes the links of its archived version: without them, pages that only this page links to would
+count as no longer linked, and their ARCs would be removed. A server that is never reached is given up. Both make the
 crawl incomplete. The scope decides which URLs enter.
 
-Pages as the archive has them: their links, and the conditions under which a server need not send them again.
-
-The links replace those of a page that was not fetched. Without them, pages that only this page links to would count as
-no longer linked, and their ARCs would be removed.
+The archived pages also give the conditions under which a server need not send them again.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ from webarcfs.archive.system import clocks
 from webarcfs.content import mimetype, outlinks, text
 from webarcfs.warc import http_response
 
-# == archivedpages ====================================================================================================
+# == archived pages ===================================================================================================
 
 
 #: Response field → the request field that makes a request conditional on it (RFC 9110 section 13.1).

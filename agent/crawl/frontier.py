@@ -1,21 +1,16 @@
-"""The URLs of a frontier as its methods take and return them: a known URL, a found one, the outcome of an attempt.
-
-The columns are explained in sql/frontier/schema.sql.
-
-The facts of a job: values that its steps need after an interruption. Each is a row of the frontier's table `job`.
-
-A fact has one writer; its comment names the module. The frontiers of interrupted jobs contain the keys, so a key must
-not change. `Frontier.get` and `Frontier.set` take a fact; the value has its type.
-
-The frontier of a job: every URL that the crawl has seen, with its state and outcome, in SQLite (/Cr-6/).
+"""The frontier of a job: every URL that the crawl has seen, with its state and outcome, in SQLite (/Cr-6/).
 
 It is in the job's folder beside the WARCs: after any kill of the job, the fetched and the remaining URLs are known. One
-process writes to it, in one thread. The statements are the files `sql/frontier/*.sql`.
+process writes to it, in one thread. The statements are the files `sql/frontier/*.sql`; the columns are explained in
+sql/frontier/schema.sql.
 
-The index of an import: its captures, the crawls and the snapshots that they become, in the job's frontier.db.
+Its table `job` has the facts of the job: values that its steps need after an interruption. A fact has one writer; its
+comment names the module. The frontiers of interrupted jobs contain the keys, so a key must not change. `Frontier.get`
+and `Frontier.set` take a fact; the value has its type.
 
-Sorting, grouping and cutting are questions to SQLite, which keeps on the disk what is more than memory holds. The
-statements are the files `sql/imports/*.sql`.
+The frontier of an import is also its index (`ImportIndex`): its captures, the crawls and the snapshots that they
+become. Sorting, grouping and cutting are questions to SQLite, which keeps on the disk what is more than memory holds.
+The statements are the files `sql/imports/*.sql`.
 """
 
 from __future__ import annotations

@@ -1,20 +1,13 @@
-"""Names of jobs' folders, `<YYYYmmddTHHMMSS>-<publication>`, and of publications without a given name.
-
-An import's name is `<time>-<publication>+<digest>`; if its files hold several crawls, each of these is a job with a
-number, `<time>-<publication>+<digest>.0001`, in the folder of the import. The name of a crawl beside the schedule is
-`<time>-<publication>+occasion`; `+` cannot occur in a publication's name. A step of a snapshot has a folder there, too,
-`step-<record>-<step>`: it is no job of a publication.
-
-The request of a job, as `definition.json` in its folder. With it, any process can resume the job.
-
-A job as its stages see it: its folder, its publication, its frontier.
-
-The folder of a job, a crawl or an import: creates it, finds it after an interruption, opens and removes it.
+"""The folder of a job, a crawl or an import: its name, its definition, its frontier, its item.
 
 It is in `jobs/` from the job's start until the report replaces it. It contains the frontier and the WARCs, so the next
-run of the same publication, or of the same import, resumes the job.
+run of the same publication, or of the same import, resumes the job. With the request of the job, `definition.json`, any
+process can do so. `StateKeeper` updates item.json: at every change of state, and periodically with the progress.
 
-Updates a job's item.json: at every change of state, and periodically with the progress.
+A folder's name is `<YYYYmmddTHHMMSS>-<publication>`. An import's name is `<time>-<publication>+<digest>`; if its files
+hold several crawls, each of these is a job with a number, `<time>-<publication>+<digest>.0001`, in the folder of the
+import. The name of a crawl beside the schedule is `<time>-<publication>+occasion`; `+` cannot occur in a publication's
+name. A step of a snapshot has a folder there, too, `step-<record>-<step>`: it is no job of a publication.
 """
 
 from __future__ import annotations
@@ -159,7 +152,7 @@ def save(folder: Path, definition: Definition) -> None:
         "record": (begun or definition).record,
         "occasion": (begun or definition).occasion,
     }
-    files.write(folder / FILE, content)
+    files.write_json(folder / FILE, content)
 
 
 def settings_of(publication: Publication, profile: Profile | None) -> dict[str, Any]:
@@ -173,7 +166,7 @@ def settings_of(publication: Publication, profile: Profile | None) -> dict[str, 
 
 def load(folder: Path) -> Definition | None:
     """Return the definition in a job's folder; None if it has none. Raises Damaged if it cannot be parsed."""
-    content = files.read(folder / FILE)
+    content = files.read_json(folder / FILE)
     if content is None:
         return None
     if content.get("version") != VERSION:
@@ -420,7 +413,7 @@ def drop(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-# == statekeeper ======================================================================================================
+# == item =============================================================================================================
 
 
 _SECONDS_BETWEEN = 2.0

@@ -1,13 +1,12 @@
 """Orders to a job: what a person asks of it while it is open, as files `orders/<number>.json` in its folder.
 
-An order is durable before its command answers. The process of the job takes orders by their numbers, each once
-(job_orders.py); where no process works on the job, they wait there. Orders that are given at the same time get numbers
-of their own.
+An order is durable before its command answers. Orders that are given at the same time get numbers of their own. The
+process of the job takes them by their numbers, each once, in one transaction with what it changes, so that a kill loses
+and doubles none (`OrderBook`); where no process works on the job, they wait in the folder.
 
-A job takes its orders: each once, in one transaction with what it changes, so that a kill loses and doubles none.
-
-It also decides until when the job may fetch, and whether it is held: paused by a person, or at its deadline where a
-person has to decide. Used by the thread of the job's frontier; only `stop_on_discard` starts a thread of its own.
+`OrderBook` also decides until when the job may fetch, and whether it is held: paused by a person, or at its deadline
+where a person has to decide. Used by the thread of the job's frontier; only `stop_on_discard` starts a thread of its
+own.
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ def ended(job: str) -> NotFound:
 
 
 def after(folder: Path, number: int) -> list[Order]:
-    """Return the orders of a job with a greater number than this, in order. One that cannot be read is passed over."""
+    """Return the orders of a job with a greater number than this, in order. One that cannot be read is skipped."""
     orders = (
         _read(folder / FOLDER, order_number) for order_number in sorted(_numbers(folder)) if order_number > number
     )
@@ -144,7 +143,7 @@ def _numbers(folder: Path) -> list[int]:
 def _read(orders: Path, number: int) -> Order | None:
     path = orders / f"{number}.json"
     try:
-        content = files.read(path) or {}
+        content = files.read_json(path) or {}
         fields = {name: str(content.get(name, "")) for name in ("value", "by", "at", "reason")}
         return Order(number=number, word=OrderWord(str(content.get("word"))), **fields)
     except (Damaged, ValueError) as error:
@@ -152,7 +151,7 @@ def _read(orders: Path, number: int) -> Order | None:
         return None
 
 
-# == orderbook ========================================================================================================
+# == order book =======================================================================================================
 
 
 #: Seconds between two looks for orders.

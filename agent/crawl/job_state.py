@@ -1,16 +1,14 @@
-"""Decides when a failed job is tried again, and formats the reason of its failure.
-
-A failure may be temporary: a full disk, lack of memory, a lock held by git. So the job is tried again soon, then after
-growing pauses, and in any case when its publication is due. A job whose process is killed each time may harm the
-machine; after MOST_WITH_KILLS failures it waits until its publication is due. The item stores the count: it survives a
-restart.
-
-An item: one run of a publication, its state and its progress, stored as `item.json` in the job's folder.
+"""An item: one run of a publication, its state and its progress, stored as `item.json` in the job's folder.
 
 The job writes it, `status` and the scheduler read it; a finished job's item is in its report. The states are seed 3's:
 an item waits until its base document is fetched, collects, converts (here: passes the pipeline), and is archived. An
 item that exceeds its time is interrupted and keeps its documents. Only `load`, `reserve` and the `save` functions
 access files.
+
+A failure may be temporary: a full disk, lack of memory, a lock held by git. So a failed job is tried again soon, then
+after growing pauses, and in any case when its publication is due. A job whose process is killed each time may harm the
+machine; after MOST_WITH_KILLS failures it waits until its publication is due. The item stores the count: it survives a
+restart.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from webarcfs.archive.model.metadata import format_time, parse_time
 from webarcfs.archive.system import files
 from webarcfs.archive.system.processes import Process
 
-# == jobstate =========================================================================================================
+# == item =============================================================================================================
 
 
 FILE = "item.json"
@@ -106,7 +104,7 @@ class JobState:
 
 def load(folder: Path) -> JobState | None:
     """Return the item in a job's (or report's) folder; None without one. Raises Damaged if it is of another version."""
-    content = files.read(folder / FILE)
+    content = files.read_json(folder / FILE)
     if content is None:
         return None
     if content.pop("version", None) != VERSION:
@@ -121,7 +119,7 @@ def load(folder: Path) -> JobState | None:
 
 def save(folder: Path, item: JobState, *, durable: bool = True) -> None:
     """Write an item."""
-    files.write(folder / FILE, item.as_json(), durable=durable)
+    files.write_json(folder / FILE, item.as_json(), durable=durable)
 
 
 def reserve(folder: Path) -> None:

@@ -1,20 +1,18 @@
 """Stage 1, capture: wget fetches, the frontier decides (/Cr-5/ … /Cr-8.1/).
 
 Up to `max_instances` wget processes run at once, never two on one server. Each gets a batch of one server's URLs and
-writes a WARC. Servers take turns (loop.py). While wget fetches the next batch, another process reads the results of
+writes a WARC. Servers take turns (`Turns`). While wget fetches the next batch, another process reads the results of
 the last one, and their links enter the frontier here. After a kill, no response that is whole in a WARC is fetched
 again.
 
-Looks up whether hosts are at private addresses, in threads: a name server may be slow.
+Whether hosts are at private addresses is looked up in threads: a name server may be slow. A result is valid for a
+minute. wget resolves the name again, and a name server can give it another address. So responses from private addresses
+are dropped by the address in their WARC record (`wget.py`).
 
-A result is valid for a minute. wget resolves the name again, and a name server can give it another address. So
-responses from private addresses are dropped by the address in their WARC record (`wget.py`).
-
-Whose turn it is: which server is asked next, for how many URLs, with which pause, and how fast.
-
-The server with the fewest URLs fetched so far is next. The more servers wait, the shorter the batches, so that each
-is served soon; where the deadline is near, so short that each server still has its turn before it. Also here: the
-bounds of single servers, and the servers that a person left out while the crawl runs.
+`Turns` decides which server is asked next, for how many URLs, with which pause, and how fast. The server with the
+fewest URLs fetched so far is next. The more servers wait, the shorter the batches, so that each is served soon; where
+the deadline is near, so short that each server still has its turn before it. Also here: the bounds of single servers,
+and the servers that a person left out while the crawl runs.
 """
 
 from __future__ import annotations
@@ -51,10 +49,10 @@ from webarcfs.archive.system import clocks, locks
 # == lookups ==========================================================================================================
 
 
-#: Seconds for which a result is valid, and hosts that are looked up at once.
-HOLDS, AT_ONCE = 60.0, 16
+#: Seconds for which the result of a look-up is valid, and hosts that are looked up at once.
+_VALID_SECONDS, _AT_ONCE = 60.0, 16
 #: Hosts whose results are kept; beyond it, the oldest is looked up again.
-MOST = 10_000
+_MOST_RESULTS = 10_000
 
 
 class Reach(Enum):
@@ -83,13 +81,13 @@ class Lookups:
         if host in self._pending and (looked_up := self._found.pop(host, None)) is not None:
             self._pending.discard(host)
             self._known.pop(host, None)  # so that the oldest result comes first
-            self._known[host] = looked_up, now + HOLDS
-            if len(self._known) > MOST:
+            self._known[host] = looked_up, now + _VALID_SECONDS
+            if len(self._known) > _MOST_RESULTS:
                 del self._known[next(iter(self._known))]
         known, until = self._known.get(host, (Reach.PENDING, 0.0))
         if until > now:
             return known
-        if host not in self._pending and len(self._pending) < AT_ONCE:
+        if host not in self._pending and len(self._pending) < _AT_ONCE:
             self._pending.add(host)
             threading.Thread(target=self._look, args=(host,), name="lookup", daemon=True).start()
         return Reach.PENDING

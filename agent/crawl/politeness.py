@@ -7,8 +7,8 @@ apply it:
 2. `crawl/wget.py` reads status and Retry-After from the log while wget runs (`asks_for_pause`, `pause`). It counts
    single responses in a row (`in_a_row`); the count is kept in the server's lock file, for all jobs.
 3. `crawl/wgetpool.py` stops that wget for the pause, or ends it (`is_held`), and writes the pause into the server's
-   lock file, so that no job sends a request before it is over (`crawl/wgetpool.py`).
-4. `crawl/politeness.py` makes the URL's outcome: waiting until its next try, or failed (`next_try`).
+   lock file, so that no job sends a request before it is over.
+4. `crawl/wget.py` gives the URL the outcome that is decided here: waiting until its next try, or failed (`next_try`).
    sql/frontier/settle.sql counts the tries.
 5. `crawl/disposition.py` counts whole batches in a row (`in_a_row`), for its own run, and gives a server up
    (`is_given_up`).
@@ -16,10 +16,8 @@ apply it:
 Without a wait between requests, the log has no heads, so 2 and 3 see nothing: wget is neither stopped nor ended, and
 no pause is recorded. The URL that was refused still waits (4), and the server is given up (5).
 
-The outcome of a URL without a usable response: waiting for its next try, or failed. Pure.
-
-The frontier does the retries: after an outcome that may improve, the URL waits until `not_before`. Times are in seconds
-since 1970. `agent.crawl.politeness` decides how often and when.
+A URL without a usable response waits for its next try, or has failed. The frontier does the retries: after an outcome
+that may improve, the URL waits until `not_before`. Times are in seconds since 1970.
 """
 
 from __future__ import annotations

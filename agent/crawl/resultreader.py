@@ -1,7 +1,7 @@
 """Reads the results of batches in a second process, so that a crawl uses two cores: one parses pages, one decides.
 
 The two processes exchange marshalled tuples: several times cheaper than pickle, and they run no code. The reading
-process keeps no state. It writes only the position of the response that it is reading (resultreader.py). It ends when
+process keeps no state. It writes only the position of the response that it is reading (`ReadMarks`). It ends when
 its input ends, however its parent died. It sends the results of a batch once all are read, so that the job never waits
 for a page to be parsed. Small batches are read in the job's own process while that is fast: a small crawl starts no
 other.
@@ -13,12 +13,10 @@ The kernel measures the processor's time: an answer may take half a minute of it
 its links is incomplete, since it cannot say what is no longer linked. A job that must stop waits two seconds for the
 answers under way; the next run reads them from the WARCs.
 
-Records the response of a batch that is being read, in a file beside its WARC. So a response that kills its reader is
-identified.
-
-Each line is the position of a response in the WARC. The last line is the response being read; each line before it marks
-the death of a reader. A line is written with one system call and never synced: a page may kill a process, but it does
-not cause a power failure.
+The position is written into a file beside the WARC, so that a response that kills its reader is identified. Each line
+is the position of a response in the WARC. The last line is the response being read; each line before it marks the death
+of a reader. A line is written with one system call and never synced: a page may kill a process, but it does not cause a
+power failure.
 """
 
 from __future__ import annotations
@@ -51,7 +49,7 @@ from webarcfs.content.html_urls import LinkPurpose
 from webarcfs.content.outlinks import Link
 from webarcfs.warc import http_response
 
-# == readmarks ========================================================================================================
+# == read marks =======================================================================================================
 
 
 #: Deaths of readers after which a response is read without its links: the first one may have been killed by chance.
@@ -94,8 +92,8 @@ class ReadMarks:
         self._path = path_of(warc)
         self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         lines = os.read(self._fd, os.fstat(self._fd).st_size).decode("ascii", "replace").splitlines()
-        deaths = Counter(int(line) for line in lines if line.isascii() and line.isdecimal() and len(line) < _LINE)
-        self.deadly = frozenset(position for position, count in deaths.items() if count >= MOST_DEATHS)
+        counts = Counter(int(line) for line in lines if line.isascii() and line.isdecimal() and len(line) < _LINE)
+        self.deadly = frozenset(position for position, count in counts.items() if count >= MOST_DEATHS)
         self._at = len(lines) * _LINE
 
     def begin(self, position: int) -> None:
@@ -108,7 +106,7 @@ class ReadMarks:
         self._path.unlink(missing_ok=True)
 
 
-# == resultreader =====================================================================================================
+# == result reader ====================================================================================================
 
 
 #: Batches of up to this many URLs are first tried in the job's own process.
@@ -194,14 +192,14 @@ class ResultReader:
         `rows` are its URLs in their current state in the frontier. The process reads the next batch meanwhile. Close
         the generator: if it is closed before its end, the rest must not be mistaken for results of the next batch.
         """
-        known = {row.id: row for row in rows}
+        rows_by_id = {row.id: row for row in rows}
         if self._here is not None and self._here[0] is batch:
             _, fetch_results = self._here
             self._here = None
             yield from (
-                replace(fetch_result, row=known[fetch_result.row.id])
+                replace(fetch_result, row=rows_by_id[fetch_result.row.id])
                 for fetch_result in fetch_results
-                if fetch_result.row.id in known
+                if fetch_result.row.id in rows_by_id
             )
             return
         self._queue.popleft()
@@ -212,7 +210,9 @@ class ResultReader:
                 if last:
                     self._sent = False
                     self._send()
-                yield from (_answer(known[record[0][0]], record) for record in records if record[0][0] in known)
+                yield from (
+                    _answer(rows_by_id[record[0][0]], record) for record in records if record[0][0] in rows_by_id
+                )
         finally:
             if not last:
                 self._end()
@@ -269,8 +269,8 @@ class ResultReader:
         frame = _frame(self._out)
         if frame is None:
             raise self._died(batch)
-        last, answers_ = frame
-        return bool(last), answers_
+        last, records = frame
+        return bool(last), records
 
     @property
     def _out(self) -> io.BufferedReader:
@@ -340,9 +340,9 @@ def _write(file: IO[bytes], value: Any) -> None:
 
 def _frame(file: IO[bytes]) -> Any:
     """Return the next value; None at the end of the file."""
-    size = int.from_bytes(file.read(_LENGTH), "big")
-    data = file.read(size)
-    return marshal.loads(data) if size and len(data) == size else None  # noqa: S302 # from our own process
+    length = int.from_bytes(file.read(_LENGTH), "big")
+    data = file.read(length)
+    return marshal.loads(data) if length and len(data) == length else None  # noqa: S302 # from our own process
 
 
 def _serve(given: IO[bytes], out: IO[bytes]) -> None:

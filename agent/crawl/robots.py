@@ -2,9 +2,8 @@
 
 `RobotsRules` can be rebuilt from the stored status and text: `parse(rules.status, rules.text.encode())`.
 
-Decides which URLs robots.txt allows, from the responses stored in the frontier (RFC 9309).
-
-wget fetches robots.txt like other URLs, before any other URL of its origin. A response is valid for a day.
+`RobotsCache` decides by the responses that are stored in the frontier. wget fetches robots.txt like other URLs, before
+any other URL of its origin. A response is valid for a day.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from webarcfs.archive.model.urls import domain_of
 from webarcfs.archive.model.urls import parse as parse_url
 from webarcfs.archive.system.cache import Cache
 
-# == robotstxt, pure ==================================================================================================
+# == robots.txt, pure =================================================================================================
 
 
 #: Bytes of a robots.txt that are parsed (RFC 9309 section 2.5: at least 500 KiB).
@@ -85,7 +84,7 @@ def crawl_delay(rules: RobotsRules, user_agent: str) -> float | None:
 
 
 def robots_url(url: str) -> str:
-    """Return the URL of the robots.txt for `url`, on its scheme, host and port. Raises UrlRefused as `url.parse`."""
+    """Return the URL of the robots.txt for `url`, on its scheme, host and port. Raises UrlRefused as `urls.parse`."""
     parts = parse_url(url)
     return f"{parts.scheme}://{parts.domain}/robots.txt"
 
@@ -125,7 +124,7 @@ def _bounded(text: str) -> Iterator[str]:
         yield line
 
 
-# == robotscache ======================================================================================================
+# == robots cache =====================================================================================================
 
 
 _DAY = 86400.0

@@ -1,21 +1,18 @@
 """Decides which URLs enter the frontier, and gives the reason in crawl.log for the refused ones. Pure.
 
 Accepted are the hosts of the start URLs, the hosts that those redirect to, and the publication's patterns (/Cr-7.4/,
-seed 3). Depth is counted in links from a start URL (/Cr-1.1/). The guards of `traps` refuse endless sites.
+seed 3). Depth is counted in links from a start URL (/Cr-1.1/). The guards against traps refuse endless sites.
 
-Decides which addresses are not on the public internet: of this machine or its network, or reserved. Pure.
+Addresses of this machine or its network, and reserved ones, are not on the public internet. The machine of the archive
+may reach servers there that the users who request crawls cannot reach.
 
-The machine of the archive may reach servers that the users who request crawls cannot reach.
+Types decide which documents a crawl keeps, and which URLs need not be fetched for that. A publication's own types go
+before its profile. A document whose type is not wanted is fetched all the same where it may have links: they lead to
+what is wanted.
 
-Which MIME types a crawl keeps, and which URLs and answers need not be fetched for that. Pure.
-
-A publication's own types go before its profile. A document whose type is not wanted is fetched all the same where it
-may have links: they lead to what is wanted.
-
-Guards against spider traps: sites that never end, by accident or on purpose. Pure.
-
-Each guard has a bound in `[crawl]` (0: no bound) and a word that follows `trap:` in crawl.log. Real sites stay far
-below the bounds. If a site exceeds one, the word names it, and the publication can raise it.
+Spider traps are sites that never end, by accident or on purpose. Each guard against them has a bound in `[crawl]`
+(0: no bound) and a word that follows `trap:` in crawl.log. Real sites stay far below the bounds. If a site exceeds one,
+the word names it, and the publication can raise it.
 """
 
 from __future__ import annotations
@@ -106,10 +103,10 @@ def is_proxied(wget_args: Iterable[str], environment: Mapping[str, str]) -> bool
     return "--no-proxy" not in arguments and any(environment.get(name) for name in ("http_proxy", "https_proxy"))
 
 
-# == typerules, pure ==================================================================================================
+# == type rules, pure =================================================================================================
 
 
-def wanted(mime_type: str, rules: Profile) -> bool:
+def is_wanted(mime_type: str, rules: Profile) -> bool:
     """Return whether a MIME type matches an include (or no includes are given) and no exclude (/Fi-4.4/)."""
     included = not rules.include or matches_type(mime_type, rules.include)
     return included and not matches_type(mime_type, rules.exclude)
@@ -144,7 +141,7 @@ class TypeRules:
             return False
         if matches_type(mime_type, self.types):
             return True
-        return wanted(mime_type, self.profile) if self.profile is not None else not self.types
+        return is_wanted(mime_type, self.profile) if self.profile is not None else not self.types
 
     def spares(self, mime_type: str) -> bool:
         """Return whether documents of a type need not be fetched: they are not kept, and lead nowhere."""
@@ -232,7 +229,7 @@ class Bounds:
     latest_year: int = 0
 
 
-def why(url: str, bounds: Bounds) -> str | None:
+def trap_in(url: str, bounds: Bounds) -> str | None:
     """Return the word for the trap that a canonical URL resembles; None if it resembles none."""
     path, mark, query = url.partition("?")
     slashes = path.count("/") - 2
@@ -314,7 +311,7 @@ TOO_DEEP = ScopeVerdict(Status.TOO_MANY_HOPS, Reason.TOO_DEEP)
 class CrawlScope:
     """The bounds of one job.
 
-    `hosts` are the archive domains (`url.domain_of`) of start URLs and of their redirect targets. `patterns` and
+    `hosts` are the archive domains (`urls.domain_of`) of start URLs and of their redirect targets. `patterns` and
     `exclude` are host names in which `*` matches any characters and `?` matches one. A pattern with a port
     (`*.e.org:8080`) is compared with host and port, any other with the host alone. `exclude` precedes all other rules.
     `private_addresses` allows hosts at private addresses. `left_out` are hosts, or hosts and paths (`e.org/old/*`),
@@ -356,7 +353,7 @@ def judge(
     if kind != LinkKind.SEED and (unwanted := _unwanted(scope, url, kind, on_server, is_start)) is not None:
         return unwanted
     # The user names start URLs explicitly: only the fixed limits apply to them.
-    trap = beyond_all(url) if kind == LinkKind.SEED else why(url, scope.traps)
+    trap = beyond_all(url) if kind == LinkKind.SEED else trap_in(url, scope.traps)
     return ScopeVerdict(Status.TRAP, trap) if trap is not None else None
 
 
@@ -401,7 +398,7 @@ def accepts_host(scope: CrawlScope, domain: str) -> bool:
 
 
 def domain_in(url: str) -> str:
-    """Return the domain of a canonical URL: as `url.domain_of`, but without parsing, since it runs for every link."""
+    """Return the domain of a canonical URL: as `urls.domain_of`, but without parsing, since it runs for every link."""
     return url.partition("://")[2].partition("/")[0]
 
 

@@ -25,11 +25,11 @@ class _Word(StrEnum):
     sentence: str
 
     def __new__(cls, word: str, sentence: str) -> Self:
-        """The member for a word; `sentence` says what it means to people."""
-        member = str.__new__(cls, word)
-        member._value_ = str(word)
-        member.sentence = sentence
-        return member
+        """The instance for a word; `sentence` says what it means to people."""
+        instance = str.__new__(cls, word)
+        instance._value_ = str(word)
+        instance.sentence = sentence
+        return instance
 
 
 class UrlState(_Word):
@@ -180,7 +180,7 @@ def table_of_reasons() -> str:
     return "\n".join(["| word in crawl.log | what it says |", "|---|---|", *rows])
 
 
-# == fetchstatus, pure ================================================================================================
+# == fetch status, pure ===============================================================================================
 
 
 #: HTTP statuses whose body is a document.

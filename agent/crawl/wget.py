@@ -5,13 +5,12 @@ It only reads and writes files; wgetpool.py starts and ends the processes.
 wget does not recurse, follow redirects or retry. `wget -r` with WARC output cannot resume, loses pages whose names
 collide with folders, and takes more time.
 
-Reads wget's log: its progress, whether the server asked for a pause, and why an attempt at a URL failed.
+wget's log tells its progress, whether the server asked for a pause, and why an attempt at a URL failed. Only the log
+records attempts without a response record (resets, broken chunking, 204, a failed look-up), and a response before its
+record is written. wget runs with LC_ALL=C; each attempt begins with a line `--time--  URL`. While wget runs, its log is
+read as Latin-1: one character per byte, so that positions in the text are positions in the file.
 
-Only the log records attempts without a response record (resets, broken chunking, 204, a failed look-up), and a response
-before its record is written. wget runs with LC_ALL=C; each attempt begins with a line `--time--  URL`. While wget runs,
-its log is read as Latin-1: one character per byte, so that positions in the text are positions in the file.
-
-The results of a run of wget: one outcome for each URL of its batch, from its WARC and its log. Fetches nothing.
+`answers` gives the results of a run: one outcome for each URL of its batch, from its WARC and its log.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ from webarcfs.content import mimetype, outlinks, text
 from webarcfs.warc import http_response, job_warc
 from webarcfs.warc.decoding import BadBody, Bomb, TooBig, decoded, unknown_codings
 
-# == wgetcommand ======================================================================================================
+# == command ==========================================================================================================
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +122,7 @@ def command(
     if speed:
         arguments.append(f"--limit-rate={speed}")
     if wait:
-        # Log the response heads: Retry-After must be known before the next request (wget.py).
+        # Log the response heads: Retry-After must be known before the next request (`pause_requested`).
         arguments.append("--server-response")
     if to_the_end:
         arguments += ["--ignore-length", "--no-http-keep-alive"]
@@ -228,7 +227,7 @@ def write_list(files: BatchFiles, urls: Sequence[str]) -> None:
     files.list.write_text("".join(f"{url}\n" for url in urls), "ascii")
 
 
-# == wgetlog ==========================================================================================================
+# == log ==============================================================================================================
 
 
 _BEGIN = re.compile(r"^--\d{4}-\d\d-\d\d \d\d:\d\d:\d\d--  (\S.*)$", re.MULTILINE)
@@ -291,7 +290,7 @@ class Attempt:
 def read_attempts(log: str) -> list[Attempt]:
     """Return the attempts in the order in which they were made."""
     parts = _BEGIN.split(log)
-    return [Attempt(url.strip(), text) for url, text in zip(parts[1::2], parts[2::2], strict=True)]
+    return [Attempt(url.strip(), log_part) for url, log_part in zip(parts[1::2], parts[2::2], strict=True)]
 
 
 # -- while wget runs ------------------------------------------------------------------------------------------------
@@ -317,17 +316,17 @@ def pause_requested(log: Path, seen: LogPosition, wait: float, now: float, *, en
     After an error response, wget buffers the last line until it logs more. So the last response counts once the log has
     not grown between two calls.
     """
-    text = _read(log, seen.position, _MOST)
-    if text is None:
+    log_text = _read(log, seen.position, _MOST)
+    if log_text is None:
         return seen
     position, count, seconds = seen.position, seen.in_a_row, seen.seconds
-    size = position + len(text)
-    answers = list(_ANSWER.finditer(text))
-    for answer in answers:
-        if answer is answers[-1] and size != seen.size and not ended:
+    size = position + len(log_text)
+    responses = list(_ANSWER.finditer(log_text))
+    for response in responses:
+        if response is responses[-1] and size != seen.size and not ended:
             break  # it may be incomplete
-        seconds, count = _judge(int(answer[1]), answer[2], count, wait, now)
-        position = seen.position + answer.end()
+        seconds, count = _judge(int(response[1]), response[2], count, wait, now)
+        position = seen.position + response.end()
     return LogPosition(position, size, count, seconds)
 
 
@@ -380,7 +379,7 @@ def _read(log: Path, start: int, most: int = -1) -> str | None:
         return None
 
 
-# == fetchresults =====================================================================================================
+# == results ==========================================================================================================
 
 
 #: Remarks in crawl.log: only some of a page's links were extracted; no links were, since parsing killed the reader.
@@ -465,13 +464,13 @@ def answers(
             begin(response)
             yield _of_response(row, response, limits, now, response.offset in batch.deadly)
     attempts = read_attempts(batch.log)
-    known = {row.url for row in batch.rows}
+    urls = {row.url for row in batch.rows}
     estranged = False
     for number, attempt in enumerate(attempts, 1):
         url = _canonical(attempt.url)
         row = open_rows.pop(url, None)
         if row is None:
-            estranged = estranged or url not in known
+            estranged = estranged or url not in urls
             continue
         is_last = number == len(attempts)
         is_whole = attempt.http_status in _NO_BODY  # it has no record
@@ -516,7 +515,7 @@ def links_at(warc_file: Path, position: int, row: FrontierUrl) -> tuple[outlinks
         return ()
     with warc_file.open("rb") as file:
         response = job_warc.response_at(file, position)
-        body = _fetchresults_read(http_response.Hashed(response.stream), response, _wanted(row, response.head), 0)
+        body = _read_body(http_response.Hashed(response.stream), response, _wanted(row, response.head), 0)
     return page_links(body, row.url, response.head).links
 
 
@@ -526,7 +525,7 @@ def _of_response(
     head = response.head
     stream = http_response.Hashed(response.stream)
     try:
-        body = _fetchresults_read(stream, response, 0 if deadly else _wanted(row, head), limits.max_file_size)
+        body = _read_body(stream, response, 0 if deadly else _wanted(row, head), limits.max_file_size)
     except BadBody as error:
         if head.status not in url_lists.STATUSES:  # the body of a redirect is not used
             return FetchResult(row, _of_bad_body(row, error, now))
@@ -625,7 +624,7 @@ def _wanted(row: FrontierUrl, head: http_response.Head) -> int:
     return outlinks.LONGEST_BODY if head.status in WHOLE else 0
 
 
-def _fetchresults_read(stream: http_response.Hashed, response: http_response.Response, wanted: int, most: int) -> bytes:
+def _read_body(stream: http_response.Hashed, response: http_response.Response, wanted: int, most: int) -> bytes:
     """Read and decode a body to its end; return its first `wanted` bytes if they may contain links, else fewer."""
     kept: list[bytes] = []
     size = 0

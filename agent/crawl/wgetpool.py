@@ -5,20 +5,19 @@ even if the agent dies. Its documents are in its WARC however it ends, but for t
 WARC in memory until its next request. So wgets that shall ask for nothing more are not killed (`end_soon`). They finish
 the document that is under way, may then open no file and no connection, and end by themselves.
 
-Holds a child process at its system calls, so that it does nothing while it is looked at (ptrace(2)).
-
+`HaltedProcess` holds a child at its system calls, so that it does nothing while it is looked at (ptrace(2)).
 `signal.SIGSTOP` would stop it anywhere: between a look and the next, a process that is quick is past what was to be
-seen. Held at each call, it cannot be. A child is held by the thread that began it, and goes on by itself if that
-thread ends. While it is held, nobody else may wait for it: `subprocess.Popen.poll` would take a halt for its end.
+seen. Held at each call, it cannot be. A child is held by the thread that began it, and goes on by itself if that thread
+ends. While it is held, nobody else may wait for it: `subprocess.Popen.poll` would take a halt for its end.
 
-A server's lock file: the time of the last request by any job of the archive, and the pause the server asked for.
+A server's lock file has the time of the last request by any job of the archive, and the pause the server asked for.
 
 A job holds the file (`Archive.server_lock`) while it fetches from the server. The file contains five words:
 the end of the pause (seconds since 1970), the number of requests for a pause in a row, the time of the last request and
 again the end of the pause (both in seconds since boot), and the boot id. So setting the clock does not change a wait.
 Only after a reboot the clock counts; then a wait longer than possible is ignored.
 
-The archive's slots for wget: they limit the wgets of all jobs, and jobs share them fairly (/Cr-1.3/, /Cr-7.3/).
+The archive's slots limit the wgets of all jobs, and jobs share them fairly (/Cr-1.3/, /Cr-7.3/).
 
 A slot is a lock file (flock(2)), which wget inherits: it is held as long as that wget lives, even if the agent dies. To
 take a slot, a job must hold the turn, another lock. A job without a wget that finds no free slot keeps the turn: no
@@ -68,7 +67,7 @@ class HaltedProcess:
     """A child process that is halted now, or as soon as it can be. Raises OSError if it may not be, or has ended."""
 
     def __init__(self, pid: int) -> None:
-        if not is_allowed():
+        if not may_trace():
             raise OSError(errno.EPERM, os.strerror(errno.EPERM))
         self._pid = pid
         self._halt: int | None = None  # why it stands, as the kernel says
@@ -139,8 +138,8 @@ def _whereabouts(pid: int) -> tuple[str, int]:
 
 
 @cache
-def is_allowed() -> bool:
-    """Return whether this process may ask. Another one tries it: a filter of system calls may kill who asks."""
+def may_trace() -> bool:
+    """Return whether this process may hold others. Another one tries it: a filter of system calls may kill who asks."""
     if "\nSeccomp:\t0\n" in Path("/proc/self/status").read_text("ascii", "replace"):
         return True
     return subprocess.run([sys.executable, "-I", "-S", "-c", _ASK], check=False, capture_output=True).returncode == 0
@@ -159,14 +158,14 @@ def _library() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
-# == serverlocks ======================================================================================================
+# == server locks =====================================================================================================
 
 
 _LENGTH = 128
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
+class _ServerState:
     """A lock file's content. `until` is in seconds since 1970, `asked` and `free` in seconds since the boot `boot`."""
 
     until: float = 0.0
@@ -181,7 +180,7 @@ def seconds_to_wait(lock: int, wait: float) -> float:
     info = os.fstat(lock)
     if not info.st_size:
         return 0.0  # no request was ever sent to it
-    state = _read(lock)
+    state = _read_state(lock)
     if state.boot == boot():
         return max(state.asked + wait, state.free) - since_boot()
     now = time.time()
@@ -190,10 +189,10 @@ def seconds_to_wait(lock: int, wait: float) -> float:
 
 def asked_in_a_row(lock: int) -> int:
     """Return how often in a row the server has asked for a pause."""
-    return _read(lock).in_a_row
+    return _read_state(lock).in_a_row
 
 
-def note(lock: int, pause: float = 0.0, in_a_row: int = 0) -> None:
+def note_request(lock: int, pause: float = 0.0, in_a_row: int = 0) -> None:
     """Record that a request was sent now, and the `pause` that the server asked for, in seconds (0: none)."""
     now = since_boot()
     text = f"{time.time() + pause!r} {in_a_row} {now!r} {now + pause!r} {boot()}"
@@ -206,17 +205,17 @@ def _believable(seconds: float, most: float) -> float:
     return seconds if seconds <= most + 1.0 else 0.0
 
 
-def _read(lock: int) -> _State:
+def _read_state(lock: int) -> _ServerState:
     words = os.pread(lock, _LENGTH, 0).decode("ascii", "replace").split()
     try:
         if len(words) == 5:
-            return _State(float(words[0]), int(words[1]), float(words[2]), float(words[3]), words[4])
-        return _State(float(words[0]), int(words[1])) if len(words) == 2 else _State()
+            return _ServerState(float(words[0]), int(words[1]), float(words[2]), float(words[3]), words[4])
+        return _ServerState(float(words[0]), int(words[1])) if len(words) == 2 else _ServerState()
     except ValueError:
-        return _State()
+        return _ServerState()
 
 
-# == wgetslots ========================================================================================================
+# == slots ============================================================================================================
 
 
 class Slots:
@@ -252,7 +251,7 @@ class Slots:
             self._turn = None
 
 
-# == wgetpool =========================================================================================================
+# == running wgets ====================================================================================================
 
 
 _WATCH = 0.25
@@ -613,7 +612,7 @@ def _note_pause(running: Running) -> None:
     """Write into the lock of its server that it was asked now, and the pause that the server asked for."""
     seen = wget.pause_requested(running.files.log, running.seen, running.wait, time.time(), ended=True)
     left = max(0.0, running.stopped_until - time.monotonic())
-    note(running.lock, left if seen.seconds is None else seen.seconds, seen.in_a_row)
+    note_request(running.lock, left if seen.seconds is None else seen.seconds, seen.in_a_row)
 
 
 def _check_begun(running: Running) -> None:

@@ -1,11 +1,8 @@
 """What a browser sent with a form: its fields, cleaned, and what its token says. Pure.
 
-The bounds of the desk, beside those of the room's server, which hold for its connections. Pure.
-
-One table, so that an administrator finds them together. Sizes are bytes and times are seconds, where nothing else is
-said.
-
-Ticks in a long list: numbers of snapshots, written short for a URL, as `3,7-12`. Pure.
+The bounds of the desk come first, in one place, so that an administrator finds them together; those of the room's
+server hold for its connections beside them. Sizes are bytes and times are seconds, where nothing else is said. Ticks in
+a long list are numbers of snapshots, written short for a URL, such as `3,7-12`.
 """
 
 from __future__ import annotations

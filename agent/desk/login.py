@@ -1,29 +1,24 @@
-"""Passwords as argon2id hashes (RFC 9106). An unknown name takes as long as a wrong password.
+"""Who asks the desk: persons, their passwords and secret addresses, sessions, tokens. For any thread.
 
-The secrets in addresses of feeds: made here, kept as a hash in people.toml, as a password is.
+Persons are those of people.toml as it is now; a trusted proxy may say who asks. Passwords are kept as argon2id hashes
+(RFC 9106); an unknown name takes as long as a wrong password. The secret in the address of a feed has 256 random bits,
+so a fast hash of it is enough: each request of a feed is judged by it.
 
-A secret has 256 random bits, so that no hash that takes long is needed: each request of a feed is judged by it.
-
-The persons of people.toml as they are now, and who asks, where a trusted proxy says so. For any thread.
-
-Bounds the guessing of passwords, for each name and each address: so many in a span of time, then nothing is tried.
-
-A guesser from one address has `GUESSES_OF_ADDRESS` in each span; many addresses together have `GUESSES_OF_NAME` for a
+The guessing of passwords is bounded for each name and each address: so many in a span of time, then nothing is tried. A
+guesser from one address has `GUESSES_OF_ADDRESS` in each span; many addresses together have `GUESSES_OF_NAME` for a
 name. IPv6 gives each customer a /64 at least, which counts as one address. A person who is right is not counted, and a
 guess that was refused leaves nothing behind. Where too many are remembered, those with the fewest guesses go first: a
-flood of other names does not set a guesser free. For any thread.
+flood of other names does not set a guesser free.
 
-Tokens of forms and of previews, signed with the key of this start.
+Tokens are signed with the key of this start. A form's token says in which session and for which action the form was
+made, and which state of its object it showed: sent late it does nothing, whatever changed meanwhile. Each has a mark of
+its own, by which a second copy is told apart. A preview's token says which record a session may look at; it is valid
+for an hour.
 
-A form's token says in which session and for which action the form was made, and which state of its object it showed:
-sent late it does nothing, whatever changed meanwhile. Each has a mark of its own, by which a second copy is told apart.
-A preview's token says which record a session may look at; it is valid for an hour.
-
-Sessions of persons: kept in the memory of this process, so that an end is one, wherever the cookie is.
-
-The cookie is the session's name, signed for this desk alone: another one, at another port of the same host, which gets
-the same cookies, does not take it. The key is made at the start and is nowhere else: a restart ends all sessions. What
-was typed survives that (`forms`). For any thread.
+Sessions are kept in the memory of this process, so that an end is one, wherever the cookie is. The cookie is the
+session's name, signed for this desk alone: another one, at another port of the same host, which gets the same cookies,
+does not take it. The key is made at the start and is nowhere else: a restart ends all sessions. What was typed survives
+that (`forms`).
 """
 
 from __future__ import annotations
@@ -332,13 +327,13 @@ class Sessions:
         now = self._clock()
         session = Session(secrets.token_urlsafe(32), person.key, person.password, proxy, now, now)
         with self._lock:
-            own = [known for known in self._known.values() if known.person == person.key]
+            own = [other for other in self._known.values() if other.person == person.key]
             if len(own) >= forms.SESSIONS_OF_PERSON:
                 del self._known[min(own, key=_worth).secret]
             elif len(self._known) >= forms.SESSIONS:
-                sessions = Counter(known.person for known in self._known.values())
+                sessions = Counter(other.person for other in self._known.values())
                 (most, _), *_ = sessions.most_common(1)
-                rivals = [known for known in self._known.values() if known.person == most]
+                rivals = [other for other in self._known.values() if other.person == most]
                 del self._known[min(rivals, key=_worth).secret]
             self._known[session.secret] = session
         return session, self._signer.sign(session.secret).decode()

@@ -1,14 +1,6 @@
 """What the templates of the desk show: values, without any decision left. Pure.
 
 Texts are plain and are escaped by the templates. An `href` or `action` is a path of the desk. Times are CET.
-
-What the templates of the desk show of a snapshot's files: its logs, and what is attached to it. Pure.
-
-What the templates of the desk show of access, people and options: values. Pure.
-
-What the templates show of publications and their trials: values. Pure.
-
-What the templates show of the registers: values. Pure.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""A request to the desk: by which person, in which session, with which form. For one thread.
+"""A request to the desk, by which person, in which session, with which form; and what all requests of a desk share.
 
-The archive as staff see it, or as readers would see it if one record were released. For one thread.
-
-What the requests of a desk share: the archive, who is who, sessions, the look, and what is asked often. Any thread.
-
-The archive is read as staff see it: all snapshots, released or not, withheld pages too.
+A `DeskVisit` is of one thread, and so is the archive that it asks: as staff see it, all snapshots, released or not,
+withheld pages too; or as readers would see it if one record were released. A `Desk` has the archive, who is who, the
+sessions, and what is asked often. It is for any thread.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from agent.crawl.scope import wanted
+from agent.crawl.scope import is_wanted
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.settings import Profile
 
@@ -36,4 +36,4 @@ def keep(document: _Typed, settings: Profile) -> bool:
     """Return whether the document's type is wanted. Without rules, the type is not sniffed."""
     if not settings.include and not settings.exclude:
         return True
-    return wanted(document.mime_type, settings)
+    return is_wanted(document.mime_type, settings)

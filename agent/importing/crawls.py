@@ -1,15 +1,13 @@
-"""The name of the crawl that a capture is of, where its crawler names it: by a folder, a file or a record. Pure.
+"""Groups captures into crawls, and cuts the captures that crawls have of a host into snapshots. Pure.
 
-Groups captures into crawls: by name where their source has one, else by pauses in time. Pure.
+Captures are grouped by the name of their crawl where a folder, a file or a record has one, else by pauses in time. The
+groups follow from names and times alone: the order of the files does not matter.
 
-The groups follow from names and times alone: the order of the files does not matter.
-
-Cuts the captures that crawls have of a host into snapshots, so that each version is in one of them. Pure.
-
-A snapshot has one version of a URL, and snapshots are published in the order in which they begin. So a crawl has a
-further snapshot wherever a URL would have two versions in one, or the older version behind the newer one, which
-happens where crawls overlap. The cuts are as few as can be for one crawl: of all pairs of versions of which one
-replaces the other, in order of the second, a pair needs a cut if the last cut lies before both.
+The cuts are such that each version is in one of the snapshots. A snapshot has one version of a URL, and snapshots are
+published in the order in which they begin. So a crawl has a further snapshot wherever a URL would have two versions in
+one, or the older version behind the newer one, which happens where crawls overlap. The cuts are as few as can be for
+one crawl: of all pairs of versions of which one replaces the other, in order of the second, a pair needs a cut if the
+last cut lies before both.
 
 A host may need more cuts than are wanted. Then the URLs with the most versions keep the first, the last and every
 n-th of them. Where that is not enough, cuts are left out evenly, and each URL keeps its newest version before a cut.

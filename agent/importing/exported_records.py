@@ -3,10 +3,9 @@
 Nothing is taken as a path: the place of a document is that of its URL, and names of additions obey the rules of names.
 So a file that someone made up yields nothing that an archive could not have.
 
-What the records of exported snapshots name, as rows of bytes: they sort by domain, time and place. Pure.
-
-Files may be given in any order, and one snapshot's records may be in several of them; so all rows are collected first.
-A row has no more than the id of a blob, whatever the size of the body.
+What the records name becomes rows of bytes, which sort by domain, time and place. Files may be given in any order, and
+one snapshot's records may be in several of them; so all rows are collected first. A row has no more than the id of a
+blob, whatever the size of the body.
 """
 
 from __future__ import annotations
@@ -43,7 +42,6 @@ LONGEST_MET = 1 << 26
 #: How far clocks may differ: a snapshot of the future would stay the newest one.
 _SKEW = timedelta(days=1)
 _TREE = re.compile(r"[0-9a-f]{40}")
-_TREE_OR_NONE = re.compile(r"([0-9a-f]{40})?")
 _SOURCE = re.compile(r"sha256:([0-9a-f]{64})")
 _DATA = re.compile(r"data(\.orig)?(\.[a-z0-9]{1,16})?", re.ASCII)
 _JOB = re.compile(r"\d{8}T\d{6}-[A-Za-z0-9._-]{1,100}(\+[A-Za-z0-9._-]{1,100})?", re.ASCII)
@@ -136,7 +134,7 @@ def snapshot(fields: Mapping[str, str], block: bytes) -> NamedSnapshot:
     tag = _tag(values.get("committag", ""))
     if _uri(fields) != f"{SNAPSHOT}{tag}":
         raise Damaged(f"the record of {_uri(fields)} names {tag}")
-    sources, ended = ([value for name, value in pairs if name == what] for what in ("source", "source-end"))
+    sources, ended = ([value for name, value in pairs if name == field_name] for field_name in ("source", "source-end"))
     faults = [
         *(f"{name} {values.get(name)!r}" for name in ("complete", "held") if values.get(name) not in ("yes", "no")),
         *([f"errors {values['errors']!r}"] if values.get("errors", "kept") not in ("kept", "no", "") else []),
@@ -337,32 +335,32 @@ class Lines:
     seen: list[bytes] = field(default_factory=list)
 
 
-def row_of(named: NamedDocument | NamedFile | NamedRedirect, blob: str | None) -> bytes:
+def row_of(part: NamedDocument | NamedFile | NamedRedirect, blob: str | None) -> bytes:
     """Return the row of what a record names; `blob` is the id of its body, None where the record has none."""
     oid = (blob or "").encode()
     # No part contains a zero byte; so the rows of a place are together, and places sort by their bytes.
-    match named:
+    match part:
         case NamedDocument():
-            flags = _SEEN if named.seen else b""
-            parts = [_ARCS, os.fsencode(named.arc), _DOCUMENT, named.name.encode(), oid, flags]
+            flags = _SEEN if part.seen else b""
+            parts = [_ARCS, os.fsencode(part.arc), _DOCUMENT, part.name.encode(), oid, flags]
         case NamedFile():
-            flags = _ONLY_SEEN if named.only_seen else _SEEN if named.seen else b""
-            parts = [_ARCS, os.fsencode(named.arc), _FILE, os.fsencode(named.name), oid, flags]
+            flags = _ONLY_SEEN if part.only_seen else _SEEN if part.seen else b""
+            parts = [_ARCS, os.fsencode(part.arc), _FILE, os.fsencode(part.name), oid, flags]
         case NamedRedirect():
-            flags = _ONLY_SEEN if named.only_seen else _SEEN if named.seen else b""
-            parts = [_LISTS, place_of(named.redirect.url).encode(), str(named.redirect).encode(), flags]
-    return b"\0".join([*_key(named.tag), *parts])
+            flags = _ONLY_SEEN if part.only_seen else _SEEN if part.seen else b""
+            parts = [_LISTS, place_of(part.redirect.url).encode(), str(part.redirect).encode(), flags]
+    return b"\0".join([*_key(part.tag), *parts])
 
 
-def by_snapshot(rows: Iterable[bytes], named: Collection[CommitTag]) -> Iterator[tuple[CommitTag, Rows]]:
+def by_snapshot(rows: Iterable[bytes], tags: Collection[CommitTag]) -> Iterator[tuple[CommitTag, Rows]]:
     """Yield the snapshots, domain by domain, oldest first, with their rows, which must be read before the next.
 
-    Those `named` come as well if they have none: a domain may have had nothing at the time.
+    Those in `tags` come as well if they have none: a domain may have had nothing at the time.
     """
-    left = iter(sorted(named, key=_key))
+    left = iter(sorted(tags, key=_key))
     next_ = next(left, None)
-    split = (row.split(b"\0") for row in rows)
-    for key, own in groupby(split, key=lambda parts: (parts[0], parts[1])):
+    split_rows = (row.split(b"\0") for row in rows)
+    for key, own in groupby(split_rows, key=lambda parts: (parts[0], parts[1])):
         while next_ is not None and _key(next_) < key:
             yield next_, iter(())
             next_ = next(left, None)
@@ -402,13 +400,13 @@ def _add_line(redirects: Lines, line: bytes, flags: bytes) -> None:
 
 
 def _add_file(arc: ExportedArc, parts: list[bytes]) -> None:
-    _, _, what, raw, oid, flags = parts
+    _, _, kind, raw, oid, flags = parts
     name, blob = os.fsdecode(raw), oid.decode() or None
-    if what == _DOCUMENT:
+    if kind == _DOCUMENT:
         arc.data, arc.seen = name, flags == _SEEN
     elif flags == _ONLY_SEEN:
         if blob:
             arc.seen_files[name] = blob
         return
-    known = arc.files.get(name)
-    arc.files[name] = ExportedFile(blob or (known.blob if known else None), flags == _SEEN)
+    earlier = arc.files.get(name)
+    arc.files[name] = ExportedFile(blob or (earlier.blob if earlier else None), flags == _SEEN)

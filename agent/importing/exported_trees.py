@@ -1,12 +1,11 @@
-"""Puts the trees of an exported snapshot together again, from its rows and the tree that was exported before it.
+"""Reads exported WARCs into git, and puts the trees of their snapshots together again, without any ref.
 
-What the rows name stays or comes; all else of the tree before goes. Two trees are made at once: the snapshot's, and
-that which its publication saw, where its record names one. Both must have the ids that the record names.
+Trees are made from the rows of a snapshot and the tree that was exported before it. What the rows name stays or comes;
+all else of the tree before goes. Two trees are made at once: the snapshot's, and that which its publication saw, where
+its record names one. Both must have the ids that the record names.
 
-Reads exported WARCs into git: each body becomes a blob of its domain's repository, without any ref.
-
-A body is stored once its record is known to be whole. A process that is killed leaves objects only, and the next one
-finds them: git's importer keeps none twice.
+`Intake` makes a blob of each body, in the repository of its domain. A body is stored once its record is known to be
+whole. A process that is killed leaves objects only, and the next one finds them: git's importer keeps none twice.
 """
 
 from __future__ import annotations
@@ -94,9 +93,9 @@ def build(store: Repository, named: NamedSnapshot, before: str | None, rows: Row
     """
     with ExitStack() as stack:
         work = _Work(store, named, before, stack)
-        for place in _joined(rows, work.places_before()):
+        for named_place, old in _joined(rows, work.places_before()):
             stop()
-            work.take(*place)
+            work.take(named_place, old)
         return work.finish()
 
 
@@ -106,7 +105,7 @@ def with_met(store: Repository, named: NamedSnapshot, built: Built, met: str) ->
         return built
     if not met:
         raise Damaged("the record with the list of what its crawl met unchanged is missing")
-    redirect_lists.check(store, built.seen or built.tree, redirect_lists.read(store, met))
+    redirect_lists.check_met_list(store, built.seen or built.tree, redirect_lists.read_met_list(store, met))
     return replace(built, met=met)
 
 
@@ -115,10 +114,10 @@ def stored_by(raw: bytes, tag: CommitTag, arc: str) -> CommitTag:
     try:
         data_xml.validate(raw)
         meta = data_xml.metadata(raw)
-        known = {f"/{arc_path(meta.url)}", f"/{second_path(meta.url)}"}
+        paths = {f"/{arc_path(meta.url)}", f"/{second_path(meta.url)}"}
     except (InvalidDocument, UrlRefused) as error:
         raise Damaged(str(error)) from None
-    if meta.path != f"/{tag.domain}/{arc}" or meta.path not in known or meta.domain != tag.domain:
+    if meta.path != f"/{tag.domain}/{arc}" or meta.path not in paths or meta.domain != tag.domain:
         raise Damaged(f"it is the data.xml of {meta.path}")
     if meta.commit_tag.domain != tag.domain or meta.commit_tag > tag:
         raise Damaged(f"it names the crawl {meta.commit_tag}")
@@ -196,8 +195,8 @@ class _Work:
 
     def _check(self, named: ExportedArc, files: Mapping[str, ExportedFile], old: Mapping[str, str]) -> None:
         """Check what is new: descriptions, and the folders of additions."""
-        documents = {file.blob for name, file in files.items() if name == DATA_XML} | {*named.seen_files.values()}
-        for blob in documents - {None, old.get(DATA_XML)}:
+        descriptions = {file.blob for name, file in files.items() if name == DATA_XML} | {*named.seen_files.values()}
+        for blob in descriptions - {None, old.get(DATA_XML)}:
             assert blob is not None
             try:
                 self._stored_by.add(stored_by(self._store.read(blob), self._named.tag, named.path))
@@ -315,7 +314,7 @@ MOST_FAULTS = 20
 class Intake:
     """Takes files in. A context manager; `rows` and `snapshots` are complete after `end`.
 
-    `is_there` tells whether the archive has a snapshot already: its records are passed over.
+    `is_there` tells whether the archive has a snapshot already: its records are skipped.
     """
 
     def __init__(self, archive: Archive, stop: threading.Event, is_there: Callable[[NamedSnapshot], bool]) -> None:
@@ -400,10 +399,10 @@ class Intake:
         return named
 
     def _snapshot(self, snapshot: NamedSnapshot) -> None:
-        known = self.snapshots.setdefault(snapshot.tag, snapshot)
-        if known.tree != snapshot.tree:
+        first = self.snapshots.setdefault(snapshot.tag, snapshot)
+        if first.tree != snapshot.tree:
             self.refused[snapshot.tag] = (
-                f"two of the files say different things of it: trees {known.tree}, {snapshot.tree}"
+                f"two of the files say different things of it: trees {first.tree}, {snapshot.tree}"
             )
         if self._is_there(snapshot):
             self.there.add(snapshot.tag)

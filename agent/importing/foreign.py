@@ -1,6 +1,6 @@
 """What all readers of foreign files give and are given: records, parts of files with records, and where to report.
 
-Collects messages about files: each message once, with its count and its first occurrence.
+`Tally` collects messages about files: each message once, with its count and its first occurrence.
 """
 
 from __future__ import annotations

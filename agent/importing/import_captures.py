@@ -1,13 +1,11 @@
-"""The captures of foreign files as rows of an import's index.
+"""The captures of foreign files as rows of an import's index, those of revisit records among them.
 
 The `content` of a capture tells its version: captures of one URL with the same content are one version.
 
-Resolves revisit records: finds the responses that they repeat (WARC 1.1, section 6.7 and annex).
-
-A response is found by digest, or by the URL and time that the record refers to: in all files of the import, then in the
-archive. In the archive it is the version of the URL that was valid at that time, or another version with that digest.
-Without a digest, or if the server compressed the body (the digest is then of the compressed body), the time alone
-decides.
+`Resolving` finds the responses that revisit records repeat (WARC 1.1, section 6.7 and annex). A response is found by
+digest, or by the URL and time that the record refers to: in all files of the import, then in the archive. In the
+archive it is the version of the URL that was valid at that time, or another version with that digest. Without a digest,
+or if the server compressed the body (the digest is then of the compressed body), the time alone decides.
 """
 
 from __future__ import annotations
@@ -155,7 +153,7 @@ _MOST_VERSIONS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _ArchivedResponse:
     """A decoded body, and the head of its response."""
 
     head: bytes
@@ -228,7 +226,7 @@ class Resolving:
             response = _in_the_archive(self.archive, self.folder, revisit, stack)
             return None if response is None else self._spooled(response, capture)
 
-    def _spooled(self, response: _Found, capture: CapturedUrl) -> JobBody:
+    def _spooled(self, response: _ArchivedResponse, capture: CapturedUrl) -> JobBody:
         head = http_response.parse_head(response.head)
         assert head is not None  # it was read before
         position = self.spool.add(capture.url, capture.time, response.head, response.parts())
@@ -240,7 +238,9 @@ def _place(revisit: dict[str, Any]) -> RecordPlace:
     return RecordPlace(revisit["source"], revisit["ordinal"], revisit["name"])
 
 
-def _in_the_archive(archive: Archive, folder: Path, revisit: dict[str, Any], stack: ExitStack) -> _Found | None:
+def _in_the_archive(
+    archive: Archive, folder: Path, revisit: dict[str, Any], stack: ExitStack
+) -> _ArchivedResponse | None:
     domain = split(arc_path(revisit["origin"]))[0]
     try:
         store = Repository(archive.repository(domain))
@@ -251,8 +251,8 @@ def _in_the_archive(archive: Archive, folder: Path, revisit: dict[str, Any], sta
     comparable = bool(wanted) and ":" not in wanted
     when = revisit["seen"] or revisit["time"]
     name = data_name(revisit["origin"])
-    known = (version for arc in places(revisit["origin"]) for version in _versions(store, arc, name, when))
-    for valid, blob, head in known:
+    candidates = (version for arc in places(revisit["origin"]) for version in _versions(store, arc, name, when))
+    for valid, blob, head in candidates:
         packed = http_response.parse_head(head)
         by_time = valid and (not comparable or (packed is not None and bool(packed.get("content-encoding"))))
         if not by_time and not comparable:
@@ -261,7 +261,7 @@ def _in_the_archive(archive: Archive, folder: Path, revisit: dict[str, Any], sta
         body.truncate()
         store.copy(blob, body.fileno())
         size = os.fstat(body.fileno()).st_size
-        response = _Found(head, body, size)
+        response = _ArchivedResponse(head, body, size)
         if packed is not None and (by_time or _sha1(response) == wanted):
             return response
     return None
@@ -283,7 +283,7 @@ def _versions(store: Repository, arc: str, name: str, seconds: int) -> Iterator[
             return
 
 
-def _sha1(response: _Found) -> str:
+def _sha1(response: _ArchivedResponse) -> str:
     digest = hashlib.sha1(usedforsecurity=False)
     for part in response.parts():
         digest.update(part)

@@ -1,20 +1,14 @@
-"""Recognises formats that are not read by their first bytes: those often found beside WARC files.
+"""The files of an import: those that were named, those in folders that were named, and standard input.
 
-Names are not reliable: files are renamed, and a `.gz` file may contain any format.
+Each content is one source, identified by its SHA-256. A file consists of one stream of records, of several in a WACZ,
+or is the cache of an HTTrack mirror. Formats that are not read, but often lie beside WARC files, are recognised by
+their first bytes. Names are not reliable: files are renamed, and a `.gz` file may contain any format.
 
-What an imported file consists of: one stream of records, or several in a WACZ, or the cache of an HTTrack mirror.
-
-The files imported so far, from the trailers of the imports' commits.
-
-A file is imported when the last of its snapshots is published, whose commit has `Source-End`. The commits of older
-versions, without `Import`, have `Source` for all files of their import, which made one snapshot of each host.
-
-A note in `log/` stores the hashes and the last commit that was read, so that the next import reads only newer commits.
-The note only saves time: without it, all commits are read again.
-
-The files of an import: those that were named, those in folders that were named, and standard input.
-
-Each content is one source, identified by its SHA-256.
+The trailers of the imports' commits tell which files were imported so far. A file is imported when the last of its
+snapshots is published, whose commit has `Source-End`. The commits of older versions, without `Import`, have `Source`
+for all files of their import, which made one snapshot of each host. A note in `log/` stores the hashes and the last
+commit that was read, so that the next import reads only newer commits. The note only saves time: without it, all
+commits are read again.
 """
 
 from __future__ import annotations
@@ -46,7 +40,7 @@ from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.system import files
 from webarcfs.warc.bytestream import GZIP, MAGIC
 
-# == otherformats =====================================================================================================
+# == other formats ====================================================================================================
 
 
 _SAMPLE = 1 << 12
@@ -102,10 +96,10 @@ def _collection(path: Path) -> str:
     resources = package.get("resources") if isinstance(package, dict) else None
     if not isinstance(resources, list):
         return ""
-    named = ", ".join(
+    paths = ", ".join(
         str(resource.get("path") or resource.get("name")) for resource in resources if isinstance(resource, dict)
     )
-    return f"only names WACZ files (multi-WACZ); import those: {printable(named)[:_LONGEST_LIST]}"
+    return f"only names WACZ files (multi-WACZ); import those: {printable(paths)[:_LONGEST_LIST]}"
 
 
 # == parts ============================================================================================================
@@ -142,7 +136,7 @@ def is_mirror(path: Path) -> bool:
     return path.name == httrack.ANSWERS and path.parent.name == httrack.CACHE
 
 
-# == importedfiles ====================================================================================================
+# == imported files ===================================================================================================
 
 
 _NOTE = "imported.json"
@@ -163,7 +157,7 @@ def known_sources(archive: Archive) -> set[str]:
     if news:
         with suppress(OSError):
             note = {"sequence": news[-1][0], "tag": news[-1][1], "sources": sorted(known)}
-            files.write(archive.log / _NOTE, note, durable=False)
+            files.write_json(archive.log / _NOTE, note, durable=False)
     return known
 
 
@@ -175,7 +169,7 @@ def _forgotten(archive: Archive) -> set[str]:
 def _noted(archive: Archive) -> tuple[tuple[int, str], set[str]]:
     """Return (number, commitTag) of the last commit that was read, and the hashes up to it."""
     try:
-        note = files.read(archive.log / _NOTE) or {}
+        note = files.read_json(archive.log / _NOTE) or {}
         return (int(note["sequence"]), str(note["tag"])), {str(digest) for digest in note["sources"]}
     except (Damaged, KeyError, TypeError, ValueError):
         return (0, ""), set()
@@ -246,16 +240,16 @@ def chosen(paths: Sequence[Path], spool: Path, stack: ExitStack, progress: Progr
     """
     remarks: list[str] = []
     faults: list[WebarcError] = []
-    files: list[tuple[Path, str]] = []
+    named_files: list[tuple[Path, str]] = []
     sizes: dict[Path, int] = {}
     for given in paths:
         for path, name in _files(given, spool, stack, remarks, faults):
             with _reading(path, name, faults):
                 sizes[path] = path.stat().st_size
-                files.append((path, name))
+                named_files.append((path, name))
     whole, done = sum(sizes.values()), 0
     sources: dict[str, Source] = {}
-    for path, name in files:
+    for path, name in named_files:
         with _reading(path, name, faults):
             packed = check(path, _place(path, name))
             digest = _digest(path, partial(_tell, progress, done, whole))

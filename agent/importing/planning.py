@@ -1,23 +1,17 @@
 """Plans an import: from the captures of its files to crawls, and to the snapshots of each host. Writes the index.
 
 The plan follows from the files and the options alone. It is written before anything is published, in one transaction,
-so that an import that is killed goes on by the same plan.
+so that an import that is killed goes on by the same plan. `PlannedImport` is the plan as `--try` prints it.
 
-The plan of an import as `--try` prints it.
+`Filling` fills the frontier of a snapshot of a host from the index: the state of each URL, as a crawl leaves it. Of the
+captures of a URL in a snapshot the first one of its newest version counts; all others say the same, or less.
 
-Earlier imports that put several crawls into one snapshot: its captures lie more than a day apart.
+An import of known files (`--again`) leaves out the snapshots of its plan that the archive has already. A snapshot is
+known if of each of its URLs the archive has the capture that would be published: as a version or a redirect of that
+time, or as one that a crawl met unchanged then.
 
-Older versions made all files of an import one snapshot of each host. The same files, imported again, come to their own
-times. Such a commit has `Source`, and no `Import`.
-
-Fills the frontier of a snapshot of a host from the index of its import: the state of each URL, as a crawl leaves it.
-
-Of the captures of a URL in a snapshot the first one of its newest version counts; all others say the same, or less.
-
-What an import of known files (`--again`) leaves out: the snapshots of its plan that the archive has already.
-
-A snapshot is known if of each of its URLs the archive has the capture that would be published: as a version or a
-redirect of that time, or as one that a crawl met unchanged then.
+Older versions made all files of an import one snapshot of each host (`flattened_imports`): its captures lie more than a
+day apart. The same files, imported again, come to their own times. Such a commit has `Source`, and no `Import`.
 """
 
 from __future__ import annotations
@@ -59,7 +53,7 @@ from webarcfs.warc import job_warc
 from webarcfs.warc.decoding import body_of
 from webarcfs.warc.job_warc import WarcWriter
 
-# == planned, pure ====================================================================================================
+# == plan, pure =======================================================================================================
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +88,7 @@ class PlannedImport:
         yield from self.losses
 
 
-# == flattened ========================================================================================================
+# == flattened imports ================================================================================================
 
 
 _DAY = timedelta(days=1)
@@ -291,7 +285,7 @@ def newest_version(captures: Sequence[StoredCapture], *, complete: bool) -> Stor
     return newest
 
 
-# == again ============================================================================================================
+# == known snapshots ==================================================================================================
 
 
 #: Seconds after the time of a snapshot in which the archive may have it: the next free one is taken.
@@ -334,9 +328,12 @@ def _met(archive: Archive, cut: StoredCut) -> set[tuple[str, int]]:
         if not 0 <= parse_compact_time(time).timestamp() - cut.time <= _LATER:
             continue
         crawl = sequence.crawl_commit(store, oid)
-        known = None if crawl is None else redirect_lists.of_crawl(store, crawl)
-        if crawl is not None and known is not None:
+        met_list = None if crawl is None else redirect_lists.of_crawl(store, crawl)
+        if crawl is not None and met_list is not None:
             tree = redirect_lists.seen_tree(crawl)
-            met = (*redirect_lists.met_arcs(store, tree, known), *redirect_lists.met_redirects(store, tree, known))
+            met = (
+                *redirect_lists.met_arcs(store, tree, met_list),
+                *redirect_lists.met_redirects(store, tree, met_list),
+            )
             names_and_times |= {(name, at.time) for name, at in met if at is not None}
     return names_and_times

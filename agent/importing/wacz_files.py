@@ -75,8 +75,8 @@ class Wacz:
 
     def digests(self) -> set[str]:
         """Return the SHA-256 that datapackage.json has of each WARC file; empty if it has not that of all."""
-        known = [resource.digest for path, resource in self._resources.items() if path in self._files]
-        hexed = {digest.value.hex() for digest in known if digest is not None and digest.algorithm == "sha256"}
+        declared = [resource.digest for path, resource in self._resources.items() if path in self._files]
+        hexed = {digest.value.hex() for digest in declared if digest is not None and digest.algorithm == "sha256"}
         return hexed if not self._inner and len(hexed) == len(self._files) else set()
 
     def parts(self, report: Report, step: Step) -> Iterator[RecordRun]:

@@ -3,10 +3,9 @@
 Revisit records wait until all files are read (`import_captures.py`). A response counts if its request was a GET. The
 request may precede or directly follow the response, so each response is held until the next record has been read.
 
-Whether a body ends as its kind does: proof that it is whole where its Content-Length says that more should come.
-
-Writers change bodies (they unpack them, or insert a line) and leave the head as it was; a connection that broke leaves
-the same mark. The end of the body tells one from the other, for kinds that have an end.
+A body that ends as its kind does is whole, even where its Content-Length says that more should come. Writers change
+bodies (they unpack them, or insert a line) and leave the head as it was; a connection that broke leaves the same mark.
+The end of the body tells one from the other, for kinds that have an end.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from webarcfs.warc import http_response
 from webarcfs.warc.decoding import BadBody, BodyFault, Bomb, TooBig, decoded, unknown_codings
 from webarcfs.warc.http_response import base32, capture_key, declared_digest, digest_key, nanoseconds_of, parse_date
 
-# == bodyends, pure ===================================================================================================
+# == ends of bodies, pure =============================================================================================
 
 
 #: Bytes of a body's end that are looked at.
@@ -77,7 +76,7 @@ def checked(parts: Iterator[bytes], is_shorter: bool) -> Iterator[bytes]:
         raise BadBody(BodyFault.TRUNCATED)
 
 
-# == warcfile =========================================================================================================
+# == reading ==========================================================================================================
 
 
 _WARCINFO = "warcinfo"
@@ -322,7 +321,7 @@ class _Reading:
             position = self.spool.add(capture.url, capture.time, raw, _hashing(parts, plain.update, payload.update))
         except BadBody as error:
             self.spool.drop()
-            self._pass_over(capture, settled, error)
+            self._skip(capture, settled, error)
             return
         body.finish()
         if not self.record.whole():
@@ -355,7 +354,7 @@ class _Reading:
         keys = (*sorted(digests), capture_key(capture.url, int(capture.time.timestamp())))
         self._settle(capture, settled, base32(plain.digest()), keys)
 
-    def _pass_over(self, capture: CapturedUrl, settled: UrlOutcome, error: BadBody) -> None:
+    def _skip(self, capture: CapturedUrl, settled: UrlOutcome, error: BadBody) -> None:
         if isinstance(error, TooBig):
             refused = replace(settled, state=UrlState.REFUSED, status=int(Status.QUOTA), note=str(error))
             return self._settle(capture, refused)

@@ -5,7 +5,7 @@ for which it takes too long, has a fault; the next ones go to a new process.
 
 `python -m agent.indexing.extraction` is that process.
 
-Bodies of archived documents, from git, for what reads them: links and texts.
+Also here: bodies of archived documents, from git, for what reads them: links and texts.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ _log = logging.getLogger(__name__)
 MEMORY, PROCESSOR, PATIENCE = 3 << 29, 60, 180.0
 #: Requests that are sent ahead.
 _AHEAD = 32
-_LENGTH, _EXTRACTION_CHUNK = 8, 1 << 16
+_LENGTH, _PIPE_CHUNK = 8, 1 << 16
 T = TypeVar("T")
 
 
@@ -179,7 +179,7 @@ class Extraction(Generic[T]):
             if not select.select([out], [], [], PATIENCE)[0]:
                 process.kill()
                 return b""
-            if not (chunk := os.read(out, _EXTRACTION_CHUNK)):
+            if not (chunk := os.read(out, _PIPE_CHUNK)):
                 return b""
             self._read += chunk
         data = bytes(self._read[:size])

@@ -93,7 +93,7 @@ def findings(archive: Archive) -> list[str]:
 
 
 def recovered(archive: Archive) -> int | None:
-    """Mend the index, if there is one: made anew where something is wrong, else brought in step.
+    """Repair the index, if there is one: rebuild it where something is wrong, else bring it in step.
 
     Returns the number of documents that were put into it; None if none is wanted, and then there is none any more.
     """

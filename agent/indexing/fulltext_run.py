@@ -2,11 +2,10 @@
 
 A snapshot's documents are added in one or more commits, and its mark with the last of them: after a kill, the next run
 goes on where this one committed. A version that a snapshot ended is put again, with the text that the index has. An
-index that cannot be read is made anew.
+index that cannot be read is rebuilt.
 
-The documents of a job that have no text in the full-text index, or not all of it, and why.
-
-The documents of the full-text index with the field names of SolrWayback, for Solr.
+`textless` lists the documents of a job that have no text in the index, or not all of it, and why. `documents` has those
+of the index with the field names of SolrWayback, for Solr.
 """
 
 from __future__ import annotations
@@ -53,15 +52,15 @@ def textless(archive: Archive, tags: Iterable[CommitTag]) -> Iterator[Textless]:
     """
     reader = generations.opened(archive)
     make = Translator(reader.schema)
-    known = reader.snapshots()
+    indexed = reader.snapshots()
     for tag in tags:
-        if str(tag) not in known:
+        if str(tag) not in indexed:
             raise NotFound(f"{tag} is not indexed yet; the agent does it, or `webarc-agent index`")
         came = make.term("mark", began(tag.domain, int(tag.crawl_time.timestamp())))
         for fault in SENTENCES:
             query = make.all(came, make.term("mark", faulty(fault)))
-            documents = reader.documents(query, max(reader.count(query), 1)).plain()
-            for document in sorted(documents, key=lambda indexed_document: indexed_document.url):
+            hits = reader.documents(query, max(reader.count(query), 1)).plain()
+            for document in sorted(hits, key=lambda hit: hit.url):
                 yield Textless(document.url, document.mime_type, document.size, fault)
 
 
@@ -122,7 +121,7 @@ def findings(archive: Archive, *, in_step: bool) -> Iterator[str]:
         return
     try:
         reader = IndexReader(folder)
-        known = reader.snapshots()
+        indexed = reader.snapshots()
         counts = reader.counts()
     except (Damaged, Busy, OSError) as error:
         yield f"{name}: {error}"
@@ -133,9 +132,9 @@ def findings(archive: Archive, *, in_step: bool) -> Iterator[str]:
     except (Damaged, Busy, NotFound):
         return  # another check reports it
     tags = {snapshot.tag for snapshot in snapshots}
-    for tag in sorted(known - tags):
+    for tag in sorted(indexed - tags):
         yield f"{name}: it has {tag}, which webarc.db has not; {_ANEW}"
-    lacking = {snapshot.domain for snapshot in snapshots if snapshot.tag not in known}
+    lacking = {snapshot.domain for snapshot in snapshots if snapshot.tag not in indexed}
     if in_step:
         yield from (
             f"{name}: snapshots of {domain} are missing; `webarc-agent index` adds them" for domain in sorted(lacking)
@@ -164,11 +163,13 @@ class _Run:
         self._known = sum(captures.count_versions(self._archive.database).values()) if by_domain else 0
         with IndexWriter(self._folder) as self._writer:
             self._reader = IndexReader(self._folder)
-            known = self._without_vanished({snapshot.tag for snapshots in by_domain.values() for snapshot in snapshots})
+            indexed = self._without_vanished(
+                {snapshot.tag for snapshots in by_domain.values() for snapshot in snapshots}
+            )
             count = 0
             with Extraction[SourceVersion]() as self._extraction:
                 for domain, snapshots in sorted(by_domain.items()):
-                    missing = [snapshot for snapshot in snapshots if snapshot.tag not in known]
+                    missing = [snapshot for snapshot in snapshots if snapshot.tag not in indexed]
                     if missing:
                         self._domain(domain, missing, snapshots)
                         count += len(missing)
@@ -177,15 +178,15 @@ class _Run:
 
     def _without_vanished(self, tags: set[str]) -> set[str]:
         """Remove the domains with a snapshot that the archive does not have; return the snapshots of the others."""
-        known = self._reader.snapshots()
-        gone = {tag.partition("@")[2] for tag in known - tags}
+        indexed = self._reader.snapshots()
+        gone = {tag.partition("@")[2] for tag in indexed - tags}
         for domain in sorted(gone):
             _log.warning("the full-text index of %s does not match the archive; it is rebuilt", domain)
             self._writer.forget(domain)
         if gone:
             self._writer.commit()
             self._reader = IndexReader(self._folder)
-        return {tag for tag in known if tag.partition("@")[2] not in gone}
+        return {tag for tag in indexed if tag.partition("@")[2] not in gone}
 
     def _domain(self, domain: str, missing: list[SourceSnapshot], all_of_it: list[SourceSnapshot]) -> None:
         """Add the missing snapshots of a domain: the versions that began or ended in them, or in the next ones."""

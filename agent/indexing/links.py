@@ -1,9 +1,9 @@
-"""Stage 9, unless `[index] links` says no: adds the links of the pages that a crawl changed to links.db.
+"""Stage 9, unless `[index] links = false`: adds the links of the pages that a crawl changed to links.db.
 
 It reads only git, so `recover` does the same. A page that git cannot read is logged and skipped: other pages and later
 snapshots need not wait for its repair.
 
-Adds the snapshots of git that are missing in links.db, unless `[index] links` says no.
+Adds the snapshots of git that are missing in links.db, unless `[index] links = false`.
 
 All missing snapshots of a domain are added in the order of their publication, so several processes may do it at once.
 An error of links.db stops no crawl: it is logged, and the next start tries again. The same applies if links.db cannot
@@ -114,11 +114,11 @@ def _page(store: Repository, path: str, entries: dict[str, TreeEntry]) -> tuple[
     return (meta.url, data.oid) if meta.mime_type in text.HTML_TYPES else None
 
 
-# == linksync =========================================================================================================
+# == synchronising ====================================================================================================
 
 
 def wanted(archive: Archive) -> bool:
-    """Return whether links are kept: from layout 2 on, unless `[index] links` says no.
+    """Return whether links are kept: from layout 2 on, unless `[index] links = false`.
 
     False for faulty settings, which other users of them report.
     """

@@ -170,7 +170,7 @@ def _mend(archive: Archive) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Repair each repository; return lines on repaired and remaining damage. One failure does not affect the others."""
     done, left = [], []
     for domain in archive.domains():
-        git_command.remove(archive.repository(domain))
+        git_command.remove_left_locks(archive.repository(domain))
         try:
             mended = mend(archive, domain)
         except WebarcError as error:
@@ -207,14 +207,14 @@ def catch_up(archive: Archive, stop: Callable[[], bool] = lambda: False) -> None
 def catch_up_domain(archive: Archive, domain: str) -> None:
     """Index the published snapshots of one domain that are not indexed yet, oldest first.
 
-    A database of another version is made anew: a crawl by hand may be the first that writes to it.
+    A database of another version is rebuilt: a crawl by hand may be the first that writes to it.
     """
     store = Repository(archive.repository(domain))
     try:
         with Database(archive.database) as database:
-            known = dict.fromkeys(database.indexed(domain), 0)
-            for snapshot in sorted(_snapshots(store, domain, known)):
-                if str(snapshot.tag) not in known:
+            indexed = dict.fromkeys(database.indexed(domain), 0)
+            for snapshot in sorted(_snapshots(store, domain, indexed)):
+                if str(snapshot.tag) not in indexed:
                     index(database, store, store.commit(snapshot.oid))
     except DatabaseOutdated as error:
         _log.warning("%s; it is rebuilt", error)
@@ -252,10 +252,10 @@ def _index_missing(archive: Archive, snapshots: list[IndexedSnapshot]) -> bool:
     tags = {str(snapshot.tag) for snapshot in snapshots}
     try:
         with Database(archive.database) as database:
-            known = set().union(*(database.indexed(domain) for domain in domains)) if domains else set()
-            if known - tags:
+            indexed = set().union(*(database.indexed(domain) for domain in domains)) if domains else set()
+            if indexed - tags:
                 return False
-            missing = [snapshot for snapshot in snapshots if str(snapshot.tag) not in known]
+            missing = [snapshot for snapshot in snapshots if str(snapshot.tag) not in indexed]
             _index_all(archive, database, missing, lambda *_: None)
     except DatabaseDamaged as error:
         _log.warning("%s", error)

@@ -127,10 +127,10 @@ def _discarded(job: Job, keeper: StateKeeper) -> JobOutcome:
 
 def _captured(job: Job, seconds: report.Seconds, book: OrderBook) -> Captured:
     """Run the capture unless it has ended before an interruption; return its end. Raises Interrupted."""
-    known = job.frontier.get(CAPTURED)
-    if known is not None:
+    end_before = job.frontier.get(CAPTURED)
+    if end_before is not None:
         domain_run.note_wait(job)
-        return Captured(**known)
+        return Captured(**end_before)
     domain_run.note_begin(job)
     with seconds.of("capture"):
         captured = capture(job, ArchivedPages(job.archive), book)

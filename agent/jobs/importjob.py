@@ -1,14 +1,12 @@
 """An import: foreign files become crawls, and each crawl a job with a report and a record of its own.
 
-All files are read into the job's folder, each in one transaction, and planned, before anything is published. So the
-same command resumes a killed import by the same plan. Files that the archive contains already are not imported again.
+All files are read into the job's folder, each in one transaction, and planned, before anything is published
+(`Planning`; `--try` ends there). So the same command resumes a killed import by the same plan. Files that the archive
+contains already are not imported again.
 
-Publishes the snapshots of an import one after the other, each through the pipeline of all crawls.
-
-A snapshot has a frontier of its own, which is filled from the import's index, and goes when the index has what became
-of it. A killed import goes on with the first one that has no outcome.
-
-The first half of an import: reads its files, and plans what becomes of them. `--try` ends here.
+Then the snapshots are published one after the other, each through the pipeline of all crawls (`CutPublishing`). A
+snapshot has a frontier of its own, which is filled from the import's index, and goes when the index has what became of
+it. A killed import goes on with the first one that has no outcome.
 """
 
 from __future__ import annotations
@@ -58,7 +56,7 @@ from webarcfs.archive.model.errors import Damaged, Interrupted
 from webarcfs.archive.model.metadata import from_epoch, now
 from webarcfs.warc.job_warc import WarcWriter
 
-# == cutpublishing ====================================================================================================
+# == publishing =======================================================================================================
 
 
 @dataclass
@@ -89,8 +87,8 @@ class CutPublishing:
 
     def _publish(self, cut: StoredCut, crawls: int, batch: int, ended: set[int]) -> bool:
         """Publish a snapshot; return whether there was anything. `ended` are the files that no later one has."""
-        with self._filled(cut, batch) as frontier:
-            earlier = frontier.get(FILLED) or []
+        with self._filled(cut, batch) as cut_frontier:
+            earlier = cut_frontier.get(FILLED) or []
             imported = ImportedCut(
                 job=self.job.folder.name,
                 number=cut.number,
@@ -100,36 +98,36 @@ class CutPublishing:
                 earlier=tuple(earlier),
             )
             name = crawl_of_import(self.job.folder.name, cut.crawl, crawls)
-            job = dataclasses.replace(self.job, name=name, frontier=frontier, cut=imported)
+            job = dataclasses.replace(self.job, name=name, frontier=cut_frontier, cut=imported)
             seconds: dict[str, float] = {}
             done = publish_domain(job, cut.domain, self.complete and bool(cut.is_last), seconds)
             if done is not None:
-                with frontier.changes():
-                    report.keep_domain(frontier, *done)
+                with cut_frontier.changes():
+                    report.keep_domain(cut_frontier, *done)
             outcome: CutOutcome = {
-                "part": frontier.get(PUBLISHED.of(cut.domain)),
+                "part": cut_frontier.get(PUBLISHED.of(cut.domain)),
                 "known": False,
                 "seconds": seconds,
-                "filter_errors": frontier.get(FILTER_ERRORS) or {},
+                "filter_errors": cut_frontier.get(FILTER_ERRORS) or {},
             }
             with self.index.changes():
-                self.index.set_results(cut, frontier.rows_with_results(), json.dumps(outcome))
+                self.index.set_results(cut, cut_frontier.rows_with_results(), json.dumps(outcome))
         return outcome["part"] is not None
 
     @contextmanager
     def _filled(self, cut: StoredCut, batch: int) -> Iterator[Frontier]:
         """Open the frontier of a snapshot, with its captures; remove it when the snapshot is published."""
         path = self.job.folder / f"{batch:06}.db"
-        frontier = Frontier(path)
+        cut_frontier = Frontier(path)
         try:
-            if frontier.get(FILLED) is None:
+            if cut_frontier.get(FILLED) is None:
                 filling = Filling(self.index, cut, self.job.folder, batch, self.complete)
-                with frontier.changes():
-                    filling.into(frontier)
-                    frontier.set(FILLED, filling.earlier)
-            yield frontier
+                with cut_frontier.changes():
+                    filling.into(cut_frontier)
+                    cut_frontier.set(FILLED, filling.earlier)
+            yield cut_frontier
         finally:
-            frontier.close()
+            cut_frontier.close()
         for left in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
             left.unlink(missing_ok=True)
         BatchFiles(self.job.folder, batch).warc.unlink(missing_ok=True)
@@ -143,7 +141,7 @@ def _is_there(outcome: str) -> bool | None:
     return json.loads(outcome)["part"] is not None if outcome else None
 
 
-# == importplan =======================================================================================================
+# == planning =========================================================================================================
 
 
 #: Of an import that found nothing: how much of its files' names, and how many faults of each, the error has.
@@ -180,10 +178,10 @@ class Planning:
         if not any(result["records"] for result in results):
             shutil.rmtree(self.job.folder, ignore_errors=True)
             names = ", ".join(source.name for source in self.files)[:_LONGEST_NAMES]
-            why = "; ".join(line for result in results for line in result["losses"][:_MOST_REASONS])
+            why = "; ".join(loss for result in results for loss in result["losses"][:_MOST_REASONS])
             raise Damaged(f"{names}: there is no record of a crawl in it{f' ({why})' if why else ''}")
-        self.losses += [line for result in results for line in result["losses"]]
-        self.remarks += [line for result in results for line in result["remarks"]]
+        self.losses += [loss for result in results for loss in result["losses"]]
+        self.remarks += [remark for result in results for remark in result["remarks"]]
 
     def _read_file(self, source: Source, batch: int, share: tuple[int, int]) -> None:
         """Read one file, in one transaction; `share` is the number of bytes in the files before it, and in all."""
@@ -213,8 +211,8 @@ class Planning:
             grouping = Grouping(CrawlsBy(asked["crawls"]), asked["pause"], asked["max_cuts"])
             with self.index.changes(), WarcWriter(BatchFiles(self.job.folder, batch).warc) as spool:
                 if self.index.get(frontier.COMPLETE) is not True:  # what waits is of other crawls, and these have all
-                    reports = report.folders(self.job.archive.reports)
-                    self.index.add_waiting(itertools.chain.from_iterable(map(report.read, reports)))
+                    reports = report.folders_with_waiting(self.job.archive.reports)
+                    self.index.add_waiting(itertools.chain.from_iterable(map(report.read_waiting, reports)))
                 Resolving(self.index, self.job.archive, self.job.folder, spool, batch, losses).resolve()
                 complete = self.index.get(frontier.COMPLETE) is True
                 lost = [*losses.lines(), *plan(self.index, grouping, self.job.folder, complete=complete)]
@@ -224,7 +222,7 @@ class Planning:
         self.losses += lost or []
 
 
-# == importjob ========================================================================================================
+# == import ===========================================================================================================
 
 
 #: Of an import that archived nothing: how many reasons are told.
@@ -277,8 +275,8 @@ def run(
     with job_folder.alone(archive, publication.name):
         name = _job_name(publication, sources)
         folder = _interrupted(archive, name)
-        known = known_sources(archive) if folder is None and not request.again else set[str]()
-        imported_sources = tuple(source for source in sources if source.is_among(known))
+        digests = known_sources(archive) if folder is None and not request.again else set[str]()
+        imported_sources = tuple(source for source in sources if source.is_among(digests))
         fresh = [source for source in sources if source not in imported_sources]
         if not fresh:
             return Imported((), imported_sources)
@@ -345,9 +343,9 @@ class _Import:
         def still_waits(revisit: dict[str, Any]) -> bool:
             return not self.index.has_capture(split(arc_path(revisit["url"]))[0], revisit["url"], revisit["time"])
 
-        for folder in report.folders(self.job.archive.reports):
+        for folder in report.folders_with_waiting(self.job.archive.reports):
             if folder_of(folder.name) != self.job.folder.name:
-                report.keep(folder, still_waits)
+                report.keep_waiting(folder, still_waits)
 
     def _report(self, number: int, crawls: int) -> None:
         """Write the report and the record of a crawl whose snapshots are published."""
@@ -390,8 +388,8 @@ def _summed(outcomes: Sequence[CutOutcome]) -> dict[str, FilterFailure]:
     failures: dict[str, FilterFailure] = {}
     for outcome in outcomes:
         for name, failure in outcome["filter_errors"].items():
-            known = failures.setdefault(name, {**failure, "documents": 0})
-            known["documents"] += failure["documents"]
+            total = failures.setdefault(name, {**failure, "documents": 0})
+            total["documents"] += failure["documents"]
     return failures
 
 
@@ -406,8 +404,8 @@ def tried(
     progress: Progress = lambda *_: None,
 ) -> PlannedImport:
     """Return the plan of an import of files that are not known, and publish nothing. Raises as `run`."""
-    known = set[str]() if request.again else known_sources(archive)
-    fresh = sorted((source for source in sources if not source.is_among(known)), key=lambda source: source.digest)
+    digests = set[str]() if request.again else known_sources(archive)
+    fresh = sorted((source for source in sources if not source.is_among(digests)), key=lambda source: source.digest)
     with TemporaryDirectory(prefix=".try-", dir=archive.log) as scratch:
         folder = Path(scratch)
         with job_folder.opened_index(folder) as index:

@@ -3,9 +3,8 @@
 `STAGES` lists its stages in order. Documents pass through all stages one at a time, as through generators, and are not
 unpacked into a tree of files. So memory does not grow with the crawl.
 
-The end of a job: publishes its domains one after the other, then replaces its folder by a report and a record.
-
-Crawls and imports end alike. The frontier records each step, so that a job that is killed here resumes at that step.
+A job ends here: its domains are published one after the other, then a report and a record replace its folder. Crawls
+and imports end alike. The frontier records each step, so that a job that is killed here resumes at that step.
 """
 
 from __future__ import annotations
@@ -79,11 +78,11 @@ def publish_domain(
 
 def was_published(job: Job, domain: str) -> bool:
     """Return whether a process of this job has published the domain, and may have been killed after that."""
-    known = job.frontier.get(frontier.TAG.of(domain))
-    if known is None or not job.archive.repository(domain).exists():
+    tag = job.frontier.get(frontier.TAG.of(domain))
+    if tag is None or not job.archive.repository(domain).exists():
         return False
     store = Repository(job.archive.repository(domain))
-    target = store.ref(CommitTag.parse(known).ref)
+    target = store.ref(CommitTag.parse(tag).ref)
     commit = sequence.crawl_commit(store, target) if target else None
     return commit is not None and commit.message.job == job.name
 
@@ -102,7 +101,7 @@ def _begin(job: Job, domain: str, complete: bool) -> DomainRun | None:
     later = later_crawls(job, store, domain)
     tag = _tag(job, domain, store, later)
     times = {parse_compact_time(name): oid for name, oid in store.refs(CRAWLS).items()}
-    older = any(time > tag.crawl_time for time in times)
+    older = any(crawl_time > tag.crawl_time for crawl_time in times)
     base = _before(store, tag, times) if older else store.head()
     last = sequence.crawl_commit(store, base.oid) if base is not None else None
     return DomainRun(
@@ -121,7 +120,7 @@ def _begin(job: Job, domain: str, complete: bool) -> DomainRun | None:
 
 def _before(store: Repository, tag: CommitTag, times: Mapping[datetime, str]) -> Commit | None:
     """Return the newest state before `tag` in time, with its additions; None if `tag` is the oldest."""
-    last = max((time for time in times if time < tag.crawl_time), default=None)
+    last = max((crawl_time for crawl_time in times if crawl_time < tag.crawl_time), default=None)
     return None if last is None else store.commit(times[last])
 
 
@@ -132,9 +131,9 @@ def _tag(job: Job, domain: str, store: Repository, later: LaterCrawls) -> Commit
     a crawl that was overtaken by another one while it was interrupted.
     """
     fact = frontier.TAG.of(domain)
-    known = job.frontier.get(fact)
-    if known is not None and store.ref(CommitTag.parse(known).ref) is not None:
-        tag = CommitTag.parse(known)
+    noted = job.frontier.get(fact)
+    if noted is not None and store.ref(CommitTag.parse(noted).ref) is not None:
+        tag = CommitTag.parse(noted)
         commit = sequence.crawl_commit(store, str(store.ref(tag.ref)))
         if commit is not None and commit.message.publication == job.publication.name:
             return tag
@@ -177,12 +176,12 @@ def _flow(run: DomainRun, seconds: dict[str, float]) -> Published:
         flow: Iterator[Document] = iter(())
         for name, stage in (*STAGES, ("publish", publisher.publish)):
             flow = clock.timed(name, stage(flow, run))
-        known = run.job.frontier.count_documents(run.domain)
+        total = run.job.frontier.count_documents(run.domain)
         for number, document in enumerate(flow, 1):
             document.body.close()
             if run.job.stop.is_set():
                 raise Interrupted(f"{run.domain}: stopped before anything was published")
-            run.job.progress(f"archive {run.domain}", number, known)
+            run.job.progress(f"archive {run.domain}", number, total)
         begun = time.monotonic()
         published = publisher.finish()
         seconds["publish"] += time.monotonic() - begun

@@ -1,4 +1,6 @@
-"""Stage 2, unpack: makes documents from WARC records, with decoded bodies and the heads as received.
+"""The stages of the pipeline between the fetched responses and git: generators that take documents and yield them.
+
+Stage 2, unpack: makes documents from WARC records, with decoded bodies and the heads as received.
 
 Stage 3, filter: each document passes the configured chain; refused documents are dropped (/Cr-9/, /Fi-1…4/).
 
@@ -188,9 +190,9 @@ class _Names:
     def _winner(self, arc: str, rows: list[FrontierUrl]) -> FrontierUrl | None:
         """Return which of several captures of a place has its first name; None: an archived one of another URL."""
         holder = self._holder(arc)
-        known = next((row for row in rows if row.url == holder), None)
-        if known is not None:
-            return known
+        holding = next((row for row in rows if row.url == holder), None)
+        if holding is not None:
+            return holding
         return None if holder and not self._gives_way(holder, arc) else min(rows, key=_rank, default=None)
 
     def _has_second(self, arc: str, url: str) -> bool:

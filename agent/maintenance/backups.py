@@ -15,7 +15,7 @@ Reading costs a second of processor time for half a gigabyte or more, another fo
 time: nothing is unpacked. Refs that only the damaged copy has are taken over, where they can be read. Of plain files
 that differ one is damaged, and people must see which; one that the archive no longer has cannot be compared.
 
-The mark that makes a folder a backup and names its archive, and the lock of the backup.
+A mark makes a folder a backup and names its archive.
 
 `webarc-agent verify` of a backup: checks whether it can be restored, with a line for each finding.
 
@@ -40,7 +40,6 @@ from agent.maintenance.verification import Domain, catalogue_findings, documents
 from webarcfs.archive.additions.waiting_additions import settle_first
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import LAYOUT, MISSING, RESTORING, Archive, layout_of
-from webarcfs.archive.git import repository
 from webarcfs.archive.git.repository import Repository, connected, differing, fetch, rotten, tidy
 from webarcfs.archive.model.errors import Damaged, UsageError, WebarcError
 from webarcfs.archive.model.metadata import compact_time, format_time, now
@@ -49,7 +48,7 @@ from webarcfs.archive.repair.mending import mend_plain
 from webarcfs.archive.system import files, locks
 from webarcfs.archive.system.files import mirror, remove_others, sync_folder
 
-# == backupmark =======================================================================================================
+# == mark =============================================================================================================
 
 
 #: The file that makes a folder a backup: the archive's id, and when the backup was finished last.
@@ -81,14 +80,14 @@ def held(folder: Path, *, must_exist: bool = False) -> Iterator[dict[str, Any] |
     """Hold a backup exclusively; yield its mark, None for a new one. Raises UsageError if the folder is no backup."""
     # The files of a first backup that was killed at once: its lock, and a temporary mark.
     ours = (".lock", f".{MARK}.")
-    there = folder.is_dir() and not all(path.name.startswith(ours) for path in folder.iterdir())
+    is_used = folder.is_dir() and not all(path.name.startswith(ours) for path in folder.iterdir())
     if must_exist and not (folder / MARK).is_file():
         raise UsageError(f"{folder} holds no backup: it has no {MARK}")
-    if there and not (folder / MARK).is_file():
+    if is_used and not (folder / MARK).is_file():
         raise UsageError(f"{folder} holds something that is no backup; give a folder of its own, or a new one")
     folder.mkdir(parents=True, exist_ok=True)
     with locks.exclusive_or_busy(folder / ".lock", f"{folder} is being written or read by another process"):
-        yield _read(folder / MARK) if there else None
+        yield _read(folder / MARK) if is_used else None
 
 
 @contextmanager
@@ -101,7 +100,7 @@ def read_only(folder: Path) -> Iterator[dict[str, Any]]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        mark = files.read(path) or {}
+        mark = files.read_json(path) or {}
         read = {"id": str(mark["id"]), "layout": int(mark["layout"]), "finished": mark["finished"]}
     except (Damaged, ValueError, KeyError, TypeError):
         raise UsageError(f"{path} cannot be understood; is it a backup of webarcfs?") from None
@@ -152,7 +151,7 @@ def backup(archive: Archive, target: Path, progress: Progress = lambda *_: None,
         if mark is not None and mark["id"] != own:
             raise UsageError(f"{target} is the backup of another archive ({mark['id']}, this one is {own})")
         new_mark = {"id": own, "layout": layout_of(archive.root), "begun": format_time(now()), "finished": None}
-        files.write(target / MARK, new_mark)
+        files.write_json(target / MARK, new_mark)
         settled = settle_first(archive)
         kept = mirror(archive.root / _JOURNAL, target / _JOURNAL, other)
         copied = _copy_all(archive, Archive(target), progress, live=True, check=not quick)
@@ -164,7 +163,7 @@ def backup(archive: Archive, target: Path, progress: Progress = lambda *_: None,
             remove_others(target / _JOURNAL, kept)
             # A crawl may have raised the layout while it was copied.
             new_mark |= {"layout": layout_of(archive.root), "finished": format_time(now())}
-            files.write(target / MARK, new_mark)
+            files.write_json(target / MARK, new_mark)
     return copied
 
 
@@ -287,11 +286,11 @@ def _copy_first(pair: _Pair, *, live: bool) -> bool:
         raise
 
 
-def _damage(repository: Path) -> list[str]:
+def _damage(path: Path) -> list[str]:
     """Return a line for each damage of a copy."""
     try:
-        faults = [*mending.faults(repository), *rotten(repository)]
-        return faults or connected(Repository(repository))
+        faults = [*mending.faults(path), *rotten(path)]
+        return faults or connected(Repository(path))
     except WebarcError as error:
         return [str(error)]
 
@@ -324,7 +323,7 @@ def _rescue(path: Path, copy: Repository) -> list[str]:
     """Fetch the refs that only the damaged copy contains; return those that cannot be read."""
     packed = mending.read_packed(path)
     names = sorted(
-        {*(packed.refs if packed else ()), *mending.loose_refs(path)} - {f"refs/{n}" for n in copy.refs("refs/")}
+        {*(packed.refs if packed else ()), *mending.loose_refs(path)} - {f"refs/{name}" for name in copy.refs("refs/")}
     )
     alone = []
     for name in names:
@@ -402,9 +401,9 @@ def verify_backup(folder: Path, *, quick: bool = False) -> Iterator[str]:
 
 def _domain(domain: Domain, quick: bool) -> Iterator[str]:
     try:
-        yield from repository.rotten(domain.store.path)
+        yield from rotten(domain.store.path)
         if quick:
-            yield from repository.connected(domain.store)
+            yield from connected(domain.store)
         else:
             yield from fsck(domain.store)
         yield from history(domain)

@@ -78,7 +78,7 @@ def _maintain_catalogue(archive: Archive) -> list[str]:
 
     Return what was removed: half-written attachments, too, can be large.
     """
-    removed = [*git_command.remove(archive.catalogue)]
+    removed = [*git_command.remove_left_locks(archive.catalogue)]
     for path in repacking.stale_files(archive.catalogue):
         path.unlink(missing_ok=True)
         removed.append(path)
@@ -92,7 +92,7 @@ def _maintain_domain(archive: Archive, domain: str) -> list[str]:
     The caller holds the publishing lock: no crawl is preparing a commit, so leftovers of crawls are unused.
     """
     store = Repository(archive.repository(domain))
-    removed = [str(path.relative_to(archive.root)) for path in git_command.remove(store.path)]
+    removed = [str(path.relative_to(archive.root)) for path in git_command.remove_left_locks(store.path)]
     scratch = [f"{domain}: {INCOMING}{name}" for name in store.refs(INCOMING)]
     stale = repacking.stale_files(store.path)
     if scratch or stale:

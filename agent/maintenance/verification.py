@@ -3,7 +3,7 @@
 git checks its objects; each data.xml is validated against the schema; refs, feed and database are compared. It changes
 nothing, except for a note on checked commits for `--quick`. A crawl may publish meanwhile.
 
-The checks of `verify` in one domain's repository: refs, history, documents.
+In each domain's repository it checks refs, history, documents, redirects, and lists of what crawls met.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from agent.crawl.job_folder import publication_of
 from agent.indexing import fulltext
 from webarcfs.archive.additions import waiting_additions
 from webarcfs.archive.additions.journal_log import LogReader, LogRecord, all_logs, provisional_logs
-from webarcfs.archive.additions.waiting_additions import ADDITIONS
-from webarcfs.archive.additions.waiting_additions import marks as marks_of
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import MISSING, Archive
@@ -80,18 +78,18 @@ def read_refs(store: Repository, name: str) -> Domain:
     for kind in (SEEN, MET):
         alone = (time for time in store.ref_names(kind) if time not in domain.refs)
         domain.findings += [f"{kind}{time}: there is no crawl of that time" for time in alone]
-    looks: tuple[tuple[str, Callable[[str], object]], ...] = (
+    readers: tuple[tuple[str, Callable[[str], object]], ...] = (
         (PUBLICATIONS, store.entries),
         (SEEN, store.entries),
-        (MET, partial(redirect_lists.read, store)),
+        (MET, partial(redirect_lists.read_met_list, store)),
         (FORMS, store.entries),
-        (ADDITIONS, partial(waiting_additions.number, store)),
+        (waiting_additions.ADDITIONS, partial(waiting_additions.mark_number, store)),
     )
-    for kind, look in looks:
+    for kind, read_target in readers:
         for ref_name in store.ref_names(kind):
             try:
                 if (oid := _target(domain, kind + ref_name)) is not None:
-                    look(oid)
+                    read_target(oid)
             except Damaged as error:
                 domain.findings.append(f"{kind}{ref_name}: {error}")
     return domain
@@ -213,7 +211,7 @@ def met(domain: Domain, sound: str | None) -> Iterator[str]:
             continue
         try:
             if (met_list := redirect_lists.of_crawl(store, crawl)) is not None:
-                redirect_lists.check(store, redirect_lists.seen_tree(crawl), met_list)
+                redirect_lists.check_met_list(store, redirect_lists.seen_tree(crawl), met_list)
         except Damaged as error:
             yield f"{MET}{time}: {error}"
 
@@ -305,12 +303,12 @@ def verify(archive: Archive, *, quick: bool = False) -> Iterator[str]:
     yield from journal(archive, {domain.name: domain for domain in seen.domains})
     yield from _jobs(archive)
     with suppress(OSError):  # the archive may be read-only, and this only saves time
-        files.write(archive.log / _NOTE, dict(now_sound), durable=False)
+        files.write_json(archive.log / _NOTE, dict(now_sound), durable=False)
 
 
 def _known(archive: Archive) -> dict[str, str]:
     try:
-        return {key: str(value) for key, value in (files.read(archive.log / _NOTE) or {}).items()}
+        return {key: str(value) for key, value in (files.read_json(archive.log / _NOTE) or {}).items()}
     except Damaged:
         return {}  # it only saves time
 
@@ -320,7 +318,7 @@ def _domain(archive: Archive, domain: Domain, sound: str | None, quick: bool) ->
     if not domain.findings:
         with suppress(WebarcError):  # another check reports it
             yield from damaged_refs(archive, domain.name)
-    for path in git_command.left(domain.store.path):
+    for path in git_command.left_locks(domain.store.path):
         name = path.relative_to(domain.store.path)
         yield f"{name} was left by a git that was killed; `webarc-agent recover` removes it, or the next crawl"
     try:
@@ -374,8 +372,8 @@ def _feed(seen: _Seen) -> Iterator[str]:
             yield f"changes: {tag} is on no ref of its domain"
     if len(lines) != len(seen.feed):
         yield "changes: a line is there twice"
-    known = [tag for tag in seen.feed if tag in tags]
-    for earlier, later in pairwise(known):
+    published = [tag for tag in seen.feed if tag in tags]
+    for earlier, later in pairwise(published):
         if tags[earlier] >= tags[later]:
             yield f"changes: {later} ({tags[later]}) stands behind {earlier} ({tags[earlier]})"
 
@@ -453,7 +451,7 @@ def journal(archive: Archive, domains: dict[str, Domain]) -> Iterator[str]:
                 yield f"{name}: addition {record.number} is for {place.domain}, which is not there"
                 continue
             if place.domain not in marks:
-                marks[place.domain] = marks_of(domain.store)
+                marks[place.domain] = waiting_additions.marks(domain.store)
             if record.number > marks[place.domain].get(log.id, 0) and not _is_whole(log, record):
                 yield f"{name}: the body of addition {record.number}, to {place.arc} of {place.domain}, is gone"
 

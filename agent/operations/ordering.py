@@ -29,20 +29,20 @@ def find(archive: Archive, name: str) -> Path:
         return matching_folders[-1]
     if "/" not in name and (archive.reports / name).is_dir():
         raise job_orders.ended(name)
-    there = ", ".join(path.name for path in folders) or "none"
-    raise NotFound(f"there is no open job {name}; there are: {there}")
+    names = ", ".join(path.name for path in folders) or "none"
+    raise NotFound(f"there is no open job {name}; there are: {names}")
 
 
-def words_for(known: JobState) -> tuple[OrderWord, ...]:
+def words_for(state: JobState) -> tuple[OrderWord, ...]:
     """Return the orders that make sense for a job as it is now; the same for commands and forms."""
-    if is_import(known.job):
+    if is_import(state.job):
         return ()
-    if known.state is job_state.Phase.CONVERTING:
+    if state.state is job_state.Phase.CONVERTING:
         return (OrderWord.DISCARD,)
-    if known.held == job_state.Hold.DEADLINE:
+    if state.held == job_state.Hold.DEADLINE:
         return (OrderWord.STOP, OrderWord.DISCARD, OrderWord.DEADLINE, OrderWord.EXCLUDE)
     return (
-        OrderWord.RESUME if known.held else OrderWord.PAUSE,
+        OrderWord.RESUME if state.held else OrderWord.PAUSE,
         OrderWord.STOP,
         OrderWord.DISCARD,
         OrderWord.DEADLINE,
@@ -50,23 +50,23 @@ def words_for(known: JobState) -> tuple[OrderWord, ...]:
     )
 
 
-def judged(known: JobState, word: str, values: tuple[str, ...]) -> tuple[OrderWord, str]:
+def judged(state: JobState, word: str, values: tuple[str, ...]) -> tuple[OrderWord, str]:
     """Return the order that a person means, and its value. Raises UsageError for one that makes no sense."""
     if word not in set(OrderWord):
         raise UsageError(f"{word} is no order; there are: {', '.join(OrderWord)}")
     wanted = OrderWord(word)
     most = 1 if wanted in (OrderWord.DEADLINE, OrderWord.EXCLUDE) else 0
     if len(values) != most:
-        what = {OrderWord.DEADLINE: "a time", OrderWord.EXCLUDE: "a host"}.get(wanted, "nothing")
-        raise UsageError(f"{word} wants {what} behind it")
-    if is_import(known.job):
-        raise UsageError(f"{known.job} is an import, which takes no orders; the same command resumes it")
+        missing = {OrderWord.DEADLINE: "a time", OrderWord.EXCLUDE: "a host"}.get(wanted, "nothing")
+        raise UsageError(f"{word} wants {missing} behind it")
+    if is_import(state.job):
+        raise UsageError(f"{state.job} is an import, which takes no orders; the same command resumes it")
     if wanted is OrderWord.DEADLINE:
         return wanted, format_time(_time(values[0]))
     if wanted is OrderWord.EXCLUDE:
         return wanted, _host(values[0])
-    if wanted is OrderWord.RESUME and known.held == job_state.Hold.DEADLINE:
-        raise UsageError(f"its time is over: give it more by `deadline`, or `stop` or `discard` {known.job}")
+    if wanted is OrderWord.RESUME and state.held == job_state.Hold.DEADLINE:
+        raise UsageError(f"its time is over: give it more by `deadline`, or `stop` or `discard` {state.job}")
     return wanted, ""
 
 
@@ -95,11 +95,11 @@ def is_taken(folder: Path, order: Order, seconds: float) -> str:
     """Wait until a job has taken an order; return what to say of it."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        known = job_state.load(folder)
-        if known is None and not folder.is_dir():
+        state = job_state.load(folder)
+        if state is None and not folder.is_dir():
             return "and it has ended"
-        if known is not None and known.orders >= order.number:
-            return f"taken ({known.held})" if known.held else "taken"
+        if state is not None and state.orders >= order.number:
+            return f"taken ({state.held})" if state.held else "taken"
         time.sleep(0.05)
     return "given; it is taken as soon as the job can"
 

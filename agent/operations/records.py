@@ -1,18 +1,10 @@
-"""Finds records by name or number, in a catalogue that has a record for each capture.
+"""What people do with records of crawls: find, enter, edit, decide, attach files, ask for steps, look at pages.
 
-Decisions about snapshots, and edits of their descriptions, each in one commit by the person.
+Each change is one commit in the catalogue by the person. A form says which state it was made for: a decision that comes
+late changes nothing. An edit names the blob that it was made from; if somebody else was faster, nothing is written.
 
-A form says which state it was made for: a decision that comes late changes nothing. An edit names the blob that it was
-made from; if somebody else was faster, nothing is written.
-
-Files that people attach to snapshots, such as contracts and letters: put beside the record, taken away, read.
-
-Each change is a commit in the catalogue by the person, with an event in the record. What is taken away or replaced
-stays in the catalogue's history. Readers see none of it.
-
-Asks for steps of snapshots, and keeps what persons did themselves: looks at pages, measures of preservation.
-
-Enters a snapshot before it is fetched, and gives one up that was not fetched yet.
+Attached files, such as contracts and letters, are kept beside the record, with an event in it. What is taken away or
+replaced stays in the catalogue's history. Readers see none of it.
 """
 
 from __future__ import annotations
@@ -71,19 +63,21 @@ from webarcfs.archive.system.files import blob_id, size_of
 _DIGITS = 15
 
 
-def catalogue_of(place: Archive) -> Catalogue:
+def catalogue_of(archive: Archive) -> Catalogue:
     """Return the catalogue, with a record for each capture; who may not write sees those that are there."""
-    if directory.layout_of(place.root) < directory.WITH_CATALOGUE:
-        raise UsageError(f"{place.root} is of an older webarcfs and has no records; `webarc-agent upgrade` makes them")
-    if os.access(place.root, os.W_OK):
-        catch_up_records(place)
-    return Catalogue(place)
+    if directory.layout_of(archive.root) < directory.WITH_CATALOGUE:
+        raise UsageError(
+            f"{archive.root} is of an older webarcfs and has no records; `webarc-agent upgrade` makes them"
+        )
+    if os.access(archive.root, os.W_OK):
+        catch_up_records(archive)
+    return Catalogue(archive)
 
 
-def one(place: Archive, catalogue: Catalogue, name: str) -> tuple[Record, str]:
+def one(archive: Archive, catalogue: Catalogue, name: str) -> tuple[Record, str]:
     """Return a record by its name or its number, and the id of its blob. Raises NotFound."""
     if name.isdecimal():
-        with opened(place, catalogue) as tables:
+        with opened(archive, catalogue) as tables:
             record_id = tables.id_of(int(name)) if len(name) <= _DIGITS else None
         if record_id is None:
             raise NotFound(f"there is no record {name}; `webarc-agent record list` lists them")
@@ -192,21 +186,21 @@ def attach(
     blob = blob_id(file)
 
     def changed(record: Record) -> Record:
-        known = record.attachment(name)
-        is_same = known is not None and catalogue.attachment(record.id, name)[0] == blob
-        if known is not None and is_same and note in ("", known.note):
+        earlier = record.attachment(name)
+        is_same = earlier is not None and catalogue.attachment(record.id, name)[0] == blob
+        if earlier is not None and is_same and note in ("", earlier.note):
             return record
-        if known is not None and not is_same and not is_replacing:
+        if earlier is not None and not is_same and not is_replacing:
             raise UsageError(
                 f"{record.id} has another file {name!r}; give yours another name, or replace it (--replace)"
             )
-        if known is None and len(record.attachments) >= MOST:
+        if earlier is None and len(record.attachments) >= MOST:
             raise UsageError(f"{record.id} has {MOST} attachments, which is all that a record can have")
         if not is_same and catalogue.write_file(file) != blob:
             raise Busy(f"{name!r} changed while it was read; nothing was attached")
-        attachment = Attachment(name, size, acting.name, now(), note or (known.note if known is not None else ""))
-        what = "attached" if known is None else "noted" if is_same else "replaced"
-        return record.with_attachment(name, attachment).with_event(what, acting.name, _told(name, note))
+        attachment = Attachment(name, size, acting.name, now(), note or (earlier.note if earlier is not None else ""))
+        event = "attached" if earlier is None else "noted" if is_same else "replaced"
+        return record.with_attachment(name, attachment).with_event(event, acting.name, _told(name, note))
 
     return _saved(catalogue, record_id, changed, acting, {name: blob})
 
@@ -325,7 +319,11 @@ def measure(archive: Archive, record_id: str, taken: Measure, acting: Acting) ->
         counted = record.text(FieldNumber.BYTES_CONVERTED) or record.text(FieldNumber.BYTES)
         size = counted if taken.size is None else str(taken.size)
         texts = (format_time(now()), acting.name, *words, size, taken.remarks)
-        values = {74 + place: Value(text, acting.name, now()) for place, text in enumerate(texts) if text}
+        values = {
+            number: Value(text, acting.name, now())
+            for number, text in enumerate(texts, FieldNumber.MEASURE_DATE)
+            if text
+        }
         state = RecordState.CHECKED if taken.readers_see and record.state is RecordState.RELEASED else None
         changed = dataclasses.replace(record, measures=(*record.measures, values))
         changed = changed.with_event(TABLE[WorkflowStep.MEASURE].event, acting.name, taken.kind, state)
@@ -340,8 +338,8 @@ def publication_called(settings: Settings, name: str) -> Publication:
     """Return a publication of the settings. Raises UsageError, which says what there is."""
     publication = next((publication for publication in settings.publications if publication.name == name), None)
     if publication is None:
-        known = ", ".join(publication.name for publication in settings.publications) or "none"
-        raise UsageError(f"webarc.toml has no publication {name}; there are: {known}")
+        names = ", ".join(publication.name for publication in settings.publications) or "none"
+        raise UsageError(f"webarc.toml has no publication {name}; there are: {names}")
     return publication
 
 

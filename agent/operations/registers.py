@@ -36,11 +36,11 @@ class Program:
     path: str
 
 
-def newest_counts(place: Archive) -> Counter[str]:
+def newest_counts(archive: Archive) -> Counter[str]:
     """Return the number of documents by extension, in the newest capture of each publication."""
     counted: Counter[str] = Counter()
     seen: set[str] = set()
-    for record in Catalogue(place).records():
+    for record in Catalogue(archive).records():
         if record.publication not in seen and record.text(FieldNumber.FILES_BY_EXTENSION):
             seen.add(record.publication)
             counted.update(recording.parsed(record.text(FieldNumber.FILES_BY_EXTENSION)))

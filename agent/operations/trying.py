@@ -83,8 +83,8 @@ def attempt(
         at_deadline=AtDeadline.PUBLISH,
         conditional=False,
     )
-    with tempfile.TemporaryDirectory(prefix="webarcfs-try-") as place:
-        scratch = directory.create(Path(place) / "archive")
+    with tempfile.TemporaryDirectory(prefix="webarcfs-try-") as parent:
+        scratch = directory.create(Path(parent) / "archive")
         (scratch.root / "lock").rmdir()
         (scratch.root / "lock").symlink_to(archive.root / "lock")
         folder = job_folder.new_folder(scratch, publication.name)
@@ -103,20 +103,20 @@ def attempt(
             with frontier.changes():
                 Discovery(frontier, job.publication, profile).seeds(publication.urls)
             capture(job, ArchivedPages(scratch), OrderBook(job))
-            return _found(job, publication)
+            return _trial(job, publication)
 
 
-def _found(job: Job, publication: Publication) -> Trial:
+def _trial(job: Job, publication: Publication) -> Trial:
     trial = Trial()
     trial.robots = [_answer(row) for row, _ in job.frontier.all() if row.kind == LinkKind.ROBOTS]
     discovery = Discovery(job.frontier, publication, job.profile)
     robots = RobotsCache(job.frontier, publication.crawl.user_agent)
-    known = set(publication.urls)
+    known_urls = set(publication.urls)
     for seed in job.frontier.seeds():
         chain = list(_chain(job, seed))
         trial.starts.append([_answer(row) for row in chain])
-        known |= {row.url for row in chain}
-        _follow(job, chain[-1], (discovery, robots), known, trial)
+        known_urls |= {row.url for row in chain}
+        _follow(job, chain[-1], (discovery, robots), known_urls, trial)
     return trial
 
 
@@ -129,16 +129,18 @@ def _chain(job: Job, row: FrontierUrl) -> Iterator[FrontierUrl]:
         hop = job.frontier.redirected_to(hop.id)
 
 
-def _follow(job: Job, page: FrontierUrl, judges: tuple[Discovery, RobotsCache], known: set[str], trial: Trial) -> None:
+def _follow(
+    job: Job, page: FrontierUrl, judges: tuple[Discovery, RobotsCache], known_urls: set[str], trial: Trial
+) -> None:
     """Judge what a start page leads to, as the crawl would."""
     if not page.position or page.state != UrlState.DONE:
         return
     discovery, robots = judges
     settings = discovery.publication.crawl
     for link in wget.links_at(BatchFiles(job.folder, page.batch).warc, page.position, page):
-        if link.url in known:
+        if link.url in known_urls:
             continue
-        known.add(link.url)
+        known_urls.add(link.url)
         requisite = link.kind is LinkPurpose.REQUISITE and settings.page_requisites
         kind = LinkKind.REQUISITE if requisite else LinkKind.LINK
         target = discovery.judged(link.url, kind, page.depth + (not requisite), page)

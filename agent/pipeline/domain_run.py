@@ -1,15 +1,12 @@
-"""A document in the pipeline, between a WARC record and git, and its body.
+"""The run of one job on one domain, shared by the stages from unpack to publish, and the documents that pass them.
 
 A stage takes documents and yields documents; it sets its fields with `replace`. A small body is in memory, a large one
 in an unnamed file in the job's folder, so that memory is bounded.
 
-Decides which of two overlapping crawls of a domain is newer: an older capture never replaces a newer one.
-
-A crawl that is resumed after another one was published is inserted before it in the history, like an old import; main
+`LaterCrawls` tells which of two overlapping crawls of a domain is newer: an older capture never replaces a newer one. A
+crawl that is resumed after another one was published is inserted before it in the history, like an old import; main
 does not move. Clocks may be set back, so the archive's counter identifies the crawls published since a job began to
 fetch. Times are compared with those crawls only.
-
-The run of one job on one domain, shared by the stages from unpack to publish.
 """
 
 from __future__ import annotations
@@ -190,7 +187,7 @@ def later_crawls(job: Job, store: Repository, domain: str) -> LaterCrawls:
     return LaterCrawls(begun, bool(captured) and any(parse_time(captured) < time for time in begun.values()))
 
 
-# == domainrun ========================================================================================================
+# == run ==============================================================================================================
 
 
 #: What a report counts of a domain's ARCs.

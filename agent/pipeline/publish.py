@@ -206,8 +206,8 @@ class Publisher:
     def _earlier(self) -> list[str]:
         """Return the ARCs that the crawl saw in its earlier snapshots of the domain, and not again."""
         urls = () if self._run.job.cut is None else self._run.job.cut.earlier
-        arcs = (next((arc for arc in places(url) if self._is_in_base(arc)), None) for url in urls)
-        return [arc for arc in arcs if arc is not None]
+        earlier_arcs = (next((arc for arc in places(url) if self._is_in_base(arc)), None) for url in urls)
+        return [arc for arc in earlier_arcs if arc is not None]
 
     def _is_in_base(self, arc: str) -> bool:
         return self._run.shelf.find(f"{arc}/{DATA_XML}") is not None

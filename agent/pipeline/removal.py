@@ -1,14 +1,11 @@
 """Decides which ARCs a crawl removes, and whether it may remove any (/Cr-14.2/).
 
 An ARC is removed if the publication's last complete crawl saw it, this crawl did not see it, and no other publication
-on the domain contains it. A crawl that found much less than the last one removes nothing.
+on the domain contains it. A crawl that found much less than the last one removes nothing; nor does an incomplete one.
 
-An incomplete crawl removes nothing.
-
-The part of a domain's tree that a publication saw: the tree behind refs/publications.
-
-Folders that the publication saw completely are the tree objects of main. So the only publication of a host costs no
-object, and one that saw a part costs the folders above that part.
+Also made here: the part of a domain's tree that a publication saw, the tree behind refs/publications. Folders that the
+publication saw completely are the tree objects of main. So the only publication of a host costs no object, and one that
+saw a part costs the folders above that part.
 """
 
 from __future__ import annotations
@@ -31,7 +28,7 @@ from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.url_lists import REDIRECTS
 from webarcfs.archive.system import files
 
-# == seentree =========================================================================================================
+# == seen tree ========================================================================================================
 
 
 _NOTES = "webarc-seen.json"
@@ -77,12 +74,12 @@ def seen_part(
         count += len(some)
     question = digest.hexdigest()
     notes = _notes(store)
-    known = notes.get(publication)
-    if known == [question, store.ref(PUBLICATIONS + publication)]:
-        return SeenTree(known[1], count)
+    noted = notes.get(publication)
+    if noted == [question, store.ref(PUBLICATIONS + publication)]:
+        return SeenTree(noted[1], count)
     part = subset(store, tree, arcs(), redirects)
     with suppress(OSError):  # it only saves time
-        files.write(store.path / _NOTES, notes | {publication: [question, part]}, durable=False)
+        files.write_json(store.path / _NOTES, notes | {publication: [question, part]}, durable=False)
     return SeenTree(part, count)
 
 
@@ -120,7 +117,7 @@ def crawl_before(store: Repository, base: Commit | None, publication: str) -> Cr
 
 def _notes(store: Repository) -> dict[str, Any]:
     try:
-        return files.read(store.path / _NOTES) or {}
+        return files.read_json(store.path / _NOTES) or {}
     except (Damaged, OSError):
         return {}
 

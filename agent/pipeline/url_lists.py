@@ -4,10 +4,9 @@ By line: a redirect with the same status and target keeps its line; another one 
 A line whose URL is gone is removed as an ARC is: by a complete crawl, if its publication saw the line before, and no
 other publication has it. A URL with an ARC has no line: a redirect is held back while the ARC of the very URL is there.
 
-The list of what a crawl met unchanged (`webarcfs.archive.model.url_lists`), from the frontier and the tree.
-
-An ARC was met if the crawl had an answer for it with the same bytes, or one that said that it did not change. What the
-crawl stored has its time in data.xml; what it did not reach was not met, and is in the tree all the same.
+Also written here: the list of what a crawl met unchanged, from the frontier and the tree. An ARC was met if the crawl
+had an answer for it with the same bytes, or one that said that it did not change. What the crawl stored has its time in
+data.xml; what it did not reach was not met, and is in the tree all the same.
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ from webarcfs.archive.model.url_lists import (
     is_too_long,
     place_of,
     spelling_of,
-    write,
     write_list,
+    write_met_list,
 )
 from webarcfs.archive.system.files import Sorter
 
@@ -76,7 +75,7 @@ class _Fate(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _SeenRedirect:
     """A redirect that the crawl saw, and its row in the frontier."""
 
     redirect: Redirect
@@ -125,10 +124,10 @@ class _Merge:
         with ExitStack() as stack:
             of_tree, of_seen = (_Lists(self._store, root, stack) for root in (tree, seen))
             met = ColumnWriter()
-            for place, sightings in self._places(stack):
+            for place, seen_redirects in self._places(stack):
                 now, before = self._run.shelf.find(place), self._seen_before.find(place)
-                if now is not None or before is not None or sightings:
-                    lines = self._merged(_list(self._store, place, now, before), sightings)
+                if now is not None or before is not None or seen_redirects:
+                    lines = self._merged(_list(self._store, place, now, before), seen_redirects)
                     of_tree.put(place, now, lines.kept, (before,))
                     of_seen.put(place, before, lines.seen, (now, of_tree.last))
                     for redirect in sorted(lines.seen):
@@ -138,7 +137,7 @@ class _Merge:
                 _log.warning("%s: %d redirects more than `max_redirects` are not kept", self._run.domain, dropped)
             return MergedRedirects(of_tree.finish(), of_seen.finish(), met.column())
 
-    def _places(self, stack: ExitStack) -> Iterator[tuple[str, list[_Found]]]:
+    def _places(self, stack: ExitStack) -> Iterator[tuple[str, list[_SeenRedirect]]]:
         """Yield each list that may change, in order, with the redirects that were found for it.
 
         Those are the lists of the URLs that the crawl has an answer of, and those that the publication saw before: the
@@ -156,18 +155,18 @@ class _Merge:
             for url in frontier.answered(domain):
                 sorter.add(place_of(url).encode())
         groups = groupby((row.decode().split("\t") for row in sorter.rows()), key=itemgetter(0))
-        sightings_by_place = ((place, self._founds(row[1:] for row in rows if len(row) > 1)) for place, rows in groups)
-        yield from _joined(sightings_by_place, (place for place, _ in redirect_lists.places(self._store, seen)))
+        redirects_by_place = ((place, self._bounded(row[1:] for row in rows if len(row) > 1)) for place, rows in groups)
+        yield from _joined(redirects_by_place, (place for place, _ in redirect_lists.places(self._store, seen)))
 
-    def _founds(self, rows: Iterator[list[str]]) -> list[_Found]:
+    def _bounded(self, rows: Iterator[list[str]]) -> list[_SeenRedirect]:
         """Return the redirects of a list, as many as it may have: an honest site has two of 100,000 in one."""
-        sightings = [_found(*row) for row in islice(rows, MOST_LINES)]
+        seen_redirects = [_seen_redirect(*row) for row in islice(rows, MOST_LINES)]
         self._run.redirects["dropped"] += sum(1 for _ in rows)
-        return sightings
+        return seen_redirects
 
-    def _merged(self, lines: _List, sightings: list[_Found]) -> _List:
+    def _merged(self, lines: _List, seen_redirects: list[_SeenRedirect]) -> _List:
         counts = self._run.redirects
-        by_url = {sighting.redirect.url: sighting for sighting in sightings}
+        by_url = {seen_redirect.redirect.url: seen_redirect for seen_redirect in seen_redirects}
         for url, old in lines.old.items():
             now = by_url.pop(url, None)
             if now is None:
@@ -183,14 +182,14 @@ class _Merge:
             else:
                 lines.keep(now.redirect, seen=True)
                 counts["changed"] += 1
-        for sighting in by_url.values():
+        for seen_redirect in by_url.values():
             if len(lines.kept) >= MOST_LINES:
                 counts["dropped"] += 1
-            elif self._has_arc(sighting.redirect.url):
-                self._run.annotate(sighting.row, Reason.REDIRECT_HELD)
+            elif self._has_arc(seen_redirect.redirect.url):
+                self._run.annotate(seen_redirect.row, Reason.REDIRECT_HELD)
                 counts["held"] += 1
             else:
-                lines.keep(sighting.redirect, seen=True)
+                lines.keep(seen_redirect.redirect, seen=True)
                 counts["added"] += 1
         return lines
 
@@ -273,8 +272,8 @@ def _list(store: Repository, place: str, entry: TreeEntry | None, seen: TreeEntr
     return _List(place, old, frozenset(old) if is_same else redirect_lists.urls(store, seen))
 
 
-def _found(url: str, row: str, status: str, target: str, captured: str) -> _Found:
-    return _Found(Redirect(url, int(status), target, utc(parse_time(captured))), int(row))
+def _seen_redirect(url: str, row: str, status: str, target: str, captured: str) -> _SeenRedirect:
+    return _SeenRedirect(Redirect(url, int(status), target, utc(parse_time(captured))), int(row))
 
 
 def _leads_nowhere(row: FrontierUrl) -> bool:
@@ -283,32 +282,34 @@ def _leads_nowhere(row: FrontierUrl) -> bool:
     return is_redirect and (not row.target or is_too_long(row.target) or is_too_long(row.url))
 
 
-def _joined(sightings: Iterable[tuple[str, list[_Found]]], stored: Iterable[str]) -> Iterator[tuple[str, list[_Found]]]:
+def _joined(
+    seen_redirects: Iterable[tuple[str, list[_SeenRedirect]]], stored: Iterable[str]
+) -> Iterator[tuple[str, list[_SeenRedirect]]]:
     """Yield the places of both, in order, each once."""
-    left, right = iter(sightings), iter(stored)
-    one, other = next(left, None), next(right, None)
-    while one is not None or other is not None:
-        if one is not None and (other is None or one[0] <= other):
-            other = next(right, None) if one[0] == other else other
-            yield one
-            one = next(left, None)
+    left, right = iter(seen_redirects), iter(stored)
+    listed, place = next(left, None), next(right, None)
+    while listed is not None or place is not None:
+        if listed is not None and (place is None or listed[0] <= place):
+            place = next(right, None) if listed[0] == place else place
+            yield listed
+            listed = next(left, None)
         else:
-            assert other is not None
-            yield other, []
-            other = next(right, None)
+            assert place is not None
+            yield place, []
+            place = next(right, None)
 
 
-# == metlists =========================================================================================================
+# == met lists ========================================================================================================
 
 
 def met_list_of(run: DomainRun, seen: str, redirects: MetColumn) -> bytes:
     """Return the list of a run: of the tree `seen` by its publication, with what was met of its redirects."""
     choice = _Choice(run, seen)
-    rows = ((arc, choice.of(arc, answers)) for arc, answers in _metlists_joined(run, seen))
-    return write(MetList(column(rows), redirects))
+    rows = ((arc, choice.of(arc, answers)) for arc, answers in _with_answers(run, seen))
+    return write_met_list(MetList(column(rows), redirects))
 
 
-def _metlists_joined(run: DomainRun, seen: str) -> Iterator[tuple[str, list[MetAnswer]]]:
+def _with_answers(run: DomainRun, seen: str) -> Iterator[tuple[str, list[MetAnswer]]]:
     """Yield each ARC of a tree, in order, with the answers that the crawl had for it unchanged; both are streams."""
     groups = groupby(run.job.frontier.met(run.domain), key=itemgetter(0))
     answered = next(groups, None)

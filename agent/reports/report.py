@@ -1,8 +1,7 @@
 """Writes the report of a job: crawl.log, with one line per URL seen, and summary.json.
 
-The revisits of an import that found nothing: they wait in its report until a later import has what they repeat.
-
-`waiting.jsonl.gz` has a line of JSON for each. The file is there only while some wait.
+Revisit records whose responses were not found wait in the report of their import until a later one has what they
+repeat. `waiting.jsonl.gz` has a line of JSON for each. The file is there only while some wait.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ from webarcfs.archive.system.files import sync_folder, sync_tree
 # == waiting ==========================================================================================================
 
 
-NAME = "waiting.jsonl.gz"
+_WAITING = "waiting.jsonl.gz"
 _FIELDS = ("url", "time", "fraction", "digest", "origin", "seen")
 
 
 def write_waiting(folder: Path, revisits: Iterable[dict[str, Any]]) -> None:
     """Write the revisits that wait into the folder of a report, durably; without any there is no file."""
-    path, scratch = folder / NAME, folder / f".{NAME}"
+    path, scratch = folder / _WAITING, folder / f".{_WAITING}"
     is_empty = True
     with (
         scratch.open("wb") as file,
@@ -61,27 +60,29 @@ def write_waiting(folder: Path, revisits: Iterable[dict[str, Any]]) -> None:
         scratch.rename(path)
 
 
-def read(folder: Path) -> Iterator[dict[str, Any]]:
+def read_waiting(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield the revisits that wait in the folder of a report. Raises Damaged."""
     try:
-        with gzip.open(folder / NAME, "rb") as file:
-            for line in file:
-                revisit = json.loads(line)
+        with gzip.open(folder / _WAITING, "rb") as file:
+            for revisit_line in file:
+                revisit = json.loads(revisit_line)
                 yield revisit | {"head": base64.b64decode(revisit["head"])}
     except FileNotFoundError:
         return
     except (OSError, EOFError, zlib.error, ValueError, KeyError) as error:
-        raise Damaged(f"{folder / NAME} cannot be read: {error}; remove it to continue without its revisits") from None
+        raise Damaged(
+            f"{folder / _WAITING} cannot be read: {error}; remove it to continue without its revisits"
+        ) from None
 
 
-def folders(reports: Path) -> list[Path]:
+def folders_with_waiting(reports: Path) -> list[Path]:
     """Return the folders of the reports with revisits that wait."""
-    return sorted(path.parent for path in reports.glob(f"[!.]*/{NAME}"))
+    return sorted(path.parent for path in reports.glob(f"[!.]*/{_WAITING}"))
 
 
-def keep(folder: Path, still_waits: Callable[[dict[str, Any]], bool]) -> None:
+def keep_waiting(folder: Path, still_waits: Callable[[dict[str, Any]], bool]) -> None:
     """Remove from a report the revisits that wait no more."""
-    write_waiting(folder, filter(still_waits, read(folder)))
+    write_waiting(folder, filter(still_waits, read_waiting(folder)))
 
 
 # == report ===========================================================================================================
@@ -92,8 +93,8 @@ class Seconds:
 
     def __init__(self, frontier: Frontier) -> None:
         self._frontier = frontier
-        known = frontier.get(SECONDS)
-        self.values = {} if known is None else known
+        values = frontier.get(SECONDS)
+        self.values = {} if values is None else values
 
     @contextmanager
     def of(self, stage: str) -> Iterator[None]:
@@ -112,13 +113,13 @@ class Seconds:
 def keep_domain(frontier: Frontier, run: DomainRun, published: Published) -> None:
     """Record the publication of a domain in the frontier: the job may be interrupted before its summary."""
     fact = PUBLISHED.of(run.domain)
-    known = frontier.get(fact)
+    earlier = frontier.get(fact)
     part: PublishedDomain = {
         "commit_tag": str(run.tag),
         "complete": published.complete,
         "reason": published.reason,
-        "arcs": run.arcs if known is None else known["arcs"],
-        "redirects": run.redirects if known is None else known.get("redirects", {}),
+        "arcs": run.arcs if earlier is None else earlier["arcs"],
+        "redirects": run.redirects if earlier is None else earlier.get("redirects", {}),
     }
     frontier.set(fact, part)
 
@@ -203,7 +204,7 @@ def write(job: Job, account: Account, content: dict[str, Any], item: JobState | 
 def _fill(folder: Path, job: Job, account: Account, content: dict[str, Any], item: JobState | None) -> None:
     folder.mkdir()
     crawl_log.write(folder, account.lines)
-    files.write(folder / "summary.json", content)
+    files.write_json(folder / "summary.json", content)
     write_waiting(folder, account.revisits)
     if item is not None:
         save(folder, item)

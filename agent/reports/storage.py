@@ -3,7 +3,7 @@
 What was captured is asked of catalogue.db, so it costs a query. What the disk has is the sum over files: few for each
 repository, since crawls write packs; nothing in a repository is opened.
 
-What the archive takes, as tables and a chart in the terminal, or as JSON: for `webarc-agent report --storage`.
+`show` prints it as tables and a chart, or as JSON: for `webarc-agent report --storage`.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _forecasts(settings: Settings, means: dict[str, tuple[float, int]]) -> Itera
 
 
 def _parts(archive: Archive) -> dict[str, int]:
-    known = {
+    paths_by_part = {
         "catalogue": (archive.catalogue, *_with_logs(archive.catalogue_database)),
         "database": _with_logs(archive.database),
         "links": _with_logs(archive.links),
@@ -125,11 +125,11 @@ def _parts(archive: Archive) -> dict[str, int]:
         "journal": (archive.journal,),
         "log": (archive.log,),
     }
-    named = {path for paths in known.values() for path in paths} | {archive.content}
+    named = {path for paths in paths_by_part.values() for path in paths} | {archive.content}
     named |= {archive.repository(domain) for domain in archive.domains()}
     rest = [path for folder in (archive.root, archive.content) for path in folder.iterdir() if path not in named]
     own = sum(folder.stat().st_blocks * _BLOCK for folder in (archive.root, archive.content))
-    sums = {name: sum(map(_of, paths)) for name, paths in known.items()}
+    sums = {name: sum(map(_of, paths)) for name, paths in paths_by_part.items()}
     return sums | {"settings": own + sum(map(_of, rest))}
 
 
@@ -229,12 +229,12 @@ def _captured(console: Console, storage: Storage) -> None:
     _bars(console, "Captured by year", dict(sorted(by_year.items())))
 
 
-def _bars(console: Console, title: str, figures_of: Mapping[str, int]) -> None:
+def _bars(console: Console, title: str, figures: Mapping[str, int]) -> None:
     """Print a bar of letters for each figure."""
-    most = max(figures_of.values(), default=0)
+    most = max(figures.values(), default=0)
     table = _table(title, "", "bytes", "")
     table.columns[2].justify = "left"
-    for name, size in figures_of.items():
+    for name, size in figures.items():
         table.add_row(escape(name), f"{size:,}", bar(size, most))
     console.print(table)
 

@@ -2,10 +2,8 @@
 
 The log is read line by line: memory is one row for each host, type, status and reason, whatever the number of lines.
 
-What part of a site is archived, excluded, not to be had, unlinked. Pure.
-
-A crawl knows what links lead to. How much the server has, and how much of that no link leads to, its owner knows: these
-two figures are given.
+`Shares` tell what part of a site is archived, excluded, not to be had, unlinked. A crawl knows what links lead to. How
+much the server has, and how much of that no link leads to, its owner knows: these two figures are given.
 """
 
 from __future__ import annotations
@@ -280,12 +278,12 @@ class Shares:
         parts = {"archived": self.archived, "excluded": self.excluded, "not to be had": self.lost}
         if unlinked is not None:
             parts["unlinked"] = unlinked
-        known = sum(parts.values())
+        total = sum(parts.values())
         if on_server is not None:
-            if on_server < known:
-                raise UsageError(f"the crawl and --unlinked know of {known} documents: --on-server has to be as many")
-            parts["not accounted for"] = on_server - known
-        whole = known if on_server is None else on_server
+            if on_server < total:
+                raise UsageError(f"the crawl and --unlinked know of {total} documents: --on-server has to be as many")
+            parts["not accounted for"] = on_server - total
+        whole = total if on_server is None else on_server
         yield from ((name, count, 100 * count / whole if whole else 0.0) for name, count in parts.items())
         yield "on the server" if on_server is not None else "known", whole, 100.0 if whole else 0.0
 

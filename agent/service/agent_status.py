@@ -1,10 +1,9 @@
-"""The lock of an archive's agent, held by one process, and a file beside it that identifies the process.
-
-The kernel releases the lock when the process dies, so nothing must be removed by hand.
-
-The output of `webarc-agent status`: the agent, each publication, each open job. README.md documents the fields.
+"""The output of `webarc-agent status`: the agent, each publication, each open job. README.md documents the fields.
 
 It is read from files only, so it is the same whether the agent runs or not.
+
+One process holds the lock of an archive's agent; a file beside it identifies the process. The kernel releases the lock
+when the process dies, so nothing must be removed by hand.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from webarcfs.archive.model.metadata import format_time, now
 from webarcfs.archive.system import files, locks
 from webarcfs.archive.system.processes import Process
 
-# == agentlock ========================================================================================================
+# == lock =============================================================================================================
 
 
 _SECONDS_TO_TRY = 1.0
@@ -77,13 +76,13 @@ def hold(archive: Archive) -> Iterator[Agent]:
 
 def tell(archive: Archive, agent: Agent) -> None:
     """Write the agent's process and the errors in its settings."""
-    files.write(_file(archive), dataclasses.asdict(agent))
+    files.write_json(_file(archive), dataclasses.asdict(agent))
 
 
 def running(archive: Archive) -> Agent | None:
     """Return the running agent; None if none runs."""
     try:
-        content = files.read(_file(archive))
+        content = files.read_json(_file(archive))
         if content is None:
             return None
         agent = Agent(int(content["pid"]), int(content["ticks"]), content["since"], tuple(content["faults"]))
@@ -98,7 +97,7 @@ def _who(archive: Archive) -> str:
     return f"{archive.root} has an agent already: {who}; `webarc-agent stop --archive {archive.root}` ends it"
 
 
-# == statusview =======================================================================================================
+# == status ===========================================================================================================
 
 
 def overview(archive: Archive) -> dict[str, Any]:
@@ -146,22 +145,22 @@ def shown_state(job: JobState) -> Phase:
 
 def _all(settings: Settings, past: History) -> list[tuple[str, Publication | None]]:
     """Return the publications of webarc.toml in its order, then those given on a command line only; no imports."""
-    known = [(publication.name, publication) for publication in settings.publications]
-    others = set(past.runs) - {name for name, _ in known}
-    return [*known, *((name, None) for name in sorted(others) if not is_import(name) and not is_occasion(name))]
+    listed = [(publication.name, publication) for publication in settings.publications]
+    others = set(past.runs) - {name for name, _ in listed}
+    return [*listed, *((name, None) for name in sorted(others) if not is_import(name) and not is_occasion(name))]
 
 
 def _publication(archive: Archive, named: tuple[str, Publication | None], past: History) -> dict[str, Any]:
     name, publication = named
     at = now()
-    running = [job.job for job in past.open if job.publication == name]
+    jobs = [job.job for job in past.open if job.publication == name]
     return {
         "name": name,
         "urls": list(publication.urls) if publication else [],
         "interval": str(publication.crawl.interval) if publication else None,
         "next": _next(publication, past, at),
         "retired": publication is not None and publication.retired,
-        "jobs": running,
+        "jobs": jobs,
         "last": _last(archive, past.last.get(name)),
     }
 
@@ -178,7 +177,7 @@ def _last(archive: Archive, name: str | None) -> dict[str, Any] | None:
         return None
     folder = archive.reports / name
     try:
-        summary = files.read(folder / "summary.json") or {}
+        summary = files.read_json(folder / "summary.json") or {}
         ended = job_state.load(folder)
     except Damaged:
         summary, ended = {}, None

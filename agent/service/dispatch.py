@@ -1,12 +1,11 @@
 """Begins the agent's jobs, resumes interrupted ones, and records how they ended.
 
-`agent.service.scheduler` decides which publications are due, `agent.service.scheduler` lists earlier runs, and
-`agent.crawl.job_state` decides when a failed job is tried again. The jobs to resume are determined at each turn, not
-once: a job left by the previous agent may still run, and stop some time after this agent began.
+`agent.service.scheduler` decides which publications are due and lists earlier runs; `agent.crawl.job_state` decides
+when a failed job is tried again. The jobs to resume are determined at each turn, not once: a job left by the previous
+agent may still run, and stop some time after this agent began.
 
-The agent's child processes: starts one per job, logs their lines, and reaps them.
-
-Runs the steps of snapshots that wait in jobs/: a process each, one at a time for a snapshot, few at once.
+Each job is a child process (`Children`), whose lines are logged. So is each step of a snapshot that waits in jobs/
+(`StepRunner`): one at a time for a snapshot, few at once.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from webarcfs.archive.config.settings import Publication, Settings
 from webarcfs.archive.model.errors import Busy, Damaged
 from webarcfs.archive.model.metadata import format_time, now
 
-# == childprocesses ===================================================================================================
+# == child processes ==================================================================================================
 
 
 _log = logging.getLogger("webarc")
@@ -53,7 +52,7 @@ class Child:
     name: str
     process: subprocess.Popen[bytes]
     reader: threading.Thread
-    said: list[str]  # its last line, if any
+    last_lines: list[str]  # its last line, if any
     since: float = field(default_factory=time.monotonic)
 
 
@@ -107,7 +106,7 @@ class Children:
         child.reader.join(1)  # a descendant may still hold stderr; other children must not wait for it
         assert child.process.stdin is not None
         child.process.stdin.close()
-        self._last_words[child.name] = "".join(child.said)
+        self._last_words[child.name] = "".join(child.last_lines)
 
 
 def _take_lines(name: str, stream: IO[bytes], last_lines: list[str]) -> None:
@@ -123,12 +122,12 @@ def _take_lines(name: str, stream: IO[bytes], last_lines: list[str]) -> None:
                 _log.error("%s: %s", name, line)  # a traceback, or a message of another program
 
 
-# == steprunner =======================================================================================================
+# == step runner ======================================================================================================
 
 
 #: Steps at once: each uses all processors that it gets. Captures wait for pages, and are none of them.
 _AT_ONCE, _CAPTURES = 1, 16
-#: Seconds until a snapshot is looked at again that another process works on.
+#: Seconds until the next try of a step or a publication that another process works on.
 _ELSEWHERE_SECONDS = 5.0
 
 
@@ -169,10 +168,10 @@ class StepRunner:
         """Note a failure that the process could not note, and say when it is tried again."""
         self.failed = True
         with contextlib.suppress(OSError):
-            known = stepfolders.failure(self._archive, name)
-            if known is None or not known.again or known.is_due():
-                known = stepfolders.failed(self._archive, name, how or "failed")
-            _log.error("%s: %s; next try %s", name, known.reason, known.again or "when somebody asks for it")
+            failure = stepfolders.failure(self._archive, name)
+            if failure is None or not failure.again or failure.is_due():
+                failure = stepfolders.failed(self._archive, name, how or "failed")
+            _log.error("%s: %s; next try %s", name, failure.reason, failure.again or "when somebody asks for it")
 
     def _due(self) -> Iterator[str]:
         """Yield the steps that can begin now; the first of each snapshot alone."""
@@ -211,8 +210,7 @@ def _step(name: str) -> str:
 #: Jobs at once for each wget that may run: a job that waits for a slot or is in the pipeline needs no wget. Bounded,
 #: since each job is a process of some 50 MB.
 JOBS_PER_INSTANCE = 4
-#: Seconds until the next try, for a publication that another process was crawling, and for a job that was left.
-
+#: Seconds until the next try of a job that was left.
 _LEFT_SECONDS = 0.5
 #: Seconds that `start --once` waits for a left job whose publication is locked and whose item names no process: the
 #: previous agent may have just begun it. A process that an item names is waited for as long as it runs.
@@ -301,7 +299,7 @@ class Dispatch:
             scheduler.next_due(publication, runs.get(publication.name, ()), at).timestamp()
             for publication in self.publications
         )
-        return min([longest, *(time_ - time.time() for time_ in times if time_ > time.time())])
+        return min([longest, *(seconds - time.time() for seconds in times if seconds > time.time())])
 
     def take_ended(self) -> None:
         """Record the ends of jobs whose processes have ended."""
@@ -341,9 +339,9 @@ class Dispatch:
         publication = next(publication for publication in self.publications if publication.name == name)
         folder = job_folder.interrupted(self._archive, name) or job_folder.new_folder(self._archive, name)
         try:
-            known = scheduler.item_of(folder, name)
+            item = scheduler.item_of(folder, name)
             stamp = format_time(now())
-            job_state.save(folder, dataclasses.replace(_waiting(known), due=stamp, attempted=stamp))
+            job_state.save(folder, dataclasses.replace(_waiting(item), due=stamp, attempted=stamp))
             job_folder.save(folder, self._definition(publication))
         except BaseException:
             if not job_folder.has_begun(folder):
@@ -391,9 +389,9 @@ class Dispatch:
         if is_import(job):
             _log.info("%s is an import that was interrupted; the same command resumes it", job)
             return False
-        known = scheduler.item_of(folder, publication_of(job))
-        if known.state is Phase.FAILED:  # a failure that its process writes from now on is new
-            job_state.save(folder, _waiting(known))
+        item = scheduler.item_of(folder, publication_of(job))
+        if item.state is Phase.FAILED:  # a failure that its process writes from now on is new
+            job_state.save(folder, _waiting(item))
         if publication is not None:
             job_folder.save(folder, self._definition(publication))
         elif job_folder.load(folder) is None:
@@ -421,8 +419,8 @@ class Dispatch:
         elif code in (End.DONE, End.INCOMPLETE):
             _log.info("%s: %s", job, "done" if code == End.DONE else "done, but incomplete")
         elif code in (End.STOPPED, -signal.SIGTERM):  # SIGTERM before the worker handled signals
-            known = next((state for state in self.history.open if state.job == job), None)
-            how = f"held ({known.held})" if known and known.held else "stopped; the next start resumes it"
+            ended = next((state for state in self.history.open if state.job == job), None)
+            how = f"held ({ended.held})" if ended and ended.held else "stopped; the next start resumes it"
             _log.info("%s: %s", job, how)
         else:
             how = f"was killed by signal {-code}" if code < 0 else self.children.last_words(job) or "failed"
@@ -431,12 +429,12 @@ class Dispatch:
     def _note_failure(self, job: str, how: str, *, killed: bool = False) -> None:
         """Record a job's failure and its next try. The reason written by its process takes precedence over `how`."""
         folder = self._archive.jobs / job
-        known = next((state for state in self.history.open if state.job == job), None)
-        if known is None or not folder.is_dir():
+        item = next((state for state in self.history.open if state.job == job), None)
+        if item is None or not folder.is_dir():
             _log.error("%s: %s", job, how)
             return
-        reason = known.reason if known.state is Phase.FAILED and known.reason and not killed else how
-        failed = job_state.failed(known, reason, now(), killed=killed)
+        reason = item.reason if item.state is Phase.FAILED and item.reason and not killed else how
+        failed = job_state.failed(item, reason, now(), killed=killed)
         _log.error("%s: %s; next try %s", job, reason, failed.again or "when it is due")
         self._untold[job] = failed
         self._tell()
@@ -447,8 +445,8 @@ class Dispatch:
         for job, failed in list(self._untold.items()):
             folder = self._archive.jobs / job
             with contextlib.suppress(OSError, Damaged):
-                known = job_state.load(folder)
-                if folder.is_dir() and not (known is not None and known.runs):  # a command may have resumed it
+                item = job_state.load(folder)
+                if folder.is_dir() and not (item is not None and item.runs):  # a command may have resumed it
                     job_state.save_surely(folder, failed)
                 del self._untold[job]
 
@@ -466,5 +464,5 @@ class Dispatch:
             self.history = self._read()
 
 
-def _waiting(known: JobState) -> JobState:
-    return dataclasses.replace(known, state=Phase.WAITING, reason="", again="")
+def _waiting(item: JobState) -> JobState:
+    return dataclasses.replace(item, state=Phase.WAITING, reason="", again="")

@@ -4,7 +4,7 @@ Each turn handles ended children, begins due jobs, runs the periodic tasks, and 
 time. A job runs in its own process (`agent.service.worker`). The folder names in jobs/ and reports/ are the only state
 that must survive a restart.
 
-The agent's log: log/agent.log, rotated by size, and the journal or terminal.
+It logs to log/agent.log, rotated by size, and to the journal or terminal.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from webarcfs.archive.system import processes
 from webarcfs.archive.system.processes import Signals
 from webarcfs.archive.system.rotating_log import RotatingLog
 
-# == agentlog =========================================================================================================
+# == log ==============================================================================================================
 
 
 #: Python's level → syslog's priority, which the journal reads from the beginning of a line (sd-daemon(3)).
@@ -247,12 +247,12 @@ class Service:
             for publication in self.dispatch.publications
             if publication.name in apart and publication.name not in names
         ]
-        known = [
+        listed = [
             publication
             for publication in settings.publications
             if publication.name not in names and not publication.retired
         ]
-        self.dispatch.publications = (*self.given, *known, *kept)
+        self.dispatch.publications = (*self.given, *listed, *kept)
         return tuple(fault for faults in apart.values() for fault in faults)
 
     def _tell_faults(self, faults: tuple[str, ...]) -> None:
@@ -265,7 +265,7 @@ class Service:
 
         Damage in one domain affects no other.
         """
-        for what, work in (
+        for name, work in (
             ("additions", replay),
             ("the database", lambda archive: recovery.catch_up(archive, lambda: signals.stop)),
             ("the catalogue", lambda archive: catch_up_records(archive, lambda: signals.stop)),
@@ -273,7 +273,7 @@ class Service:
             try:
                 work(self.archive)
             except Exception:
-                _log.exception("could not synchronise %s with git; `webarc-agent verify` reports the damage", what)
+                _log.exception("could not synchronise %s with git; `webarc-agent verify` reports the damage", name)
 
     def _state(self) -> str:
         return f"{len(self.dispatch.publications)} publications, {len(self.dispatch.children)} jobs run"

@@ -5,10 +5,9 @@ starts on the 31st is due on the last day of shorter months and on the 31st agai
 due at once, then one interval after its last run began. Missed runs are made up by one run. The archive's CET has no
 summer time.
 
-The past runs of jobs, read from the folder names in jobs/ and reports/: the scheduler stores nothing else.
-
-A job's name begins with its start time. For a job in jobs/ the last attempt counts as well, so a failure does not make
-its publication due earlier; `agent.crawl.job_state` decides when it is tried again.
+The past runs of jobs are read from the folder names in jobs/ and reports/; the scheduler stores nothing. A job's name
+begins with its start time. For a job in jobs/ the last attempt counts as well, so a failure does not make its
+publication due earlier; `agent.crawl.job_state` decides when it is tried again.
 """
 
 from __future__ import annotations
@@ -44,21 +43,20 @@ class Due:
     publication: str
 
 
-def due(publications: Iterable[Publication], runs: Mapping[str, Iterable[datetime]], now: datetime) -> list[Due]:
+def due(publications: Iterable[Publication], runs: Mapping[str, Iterable[datetime]], at: datetime) -> list[Due]:
     """Return the due publications, longest due first. `runs`: publication → starts of its runs, finished or not."""
     times = (
-        Due(next_due(publication, runs.get(publication.name, ()), now), publication.name)
-        for publication in publications
+        Due(next_due(publication, runs.get(publication.name, ()), at), publication.name) for publication in publications
     )
-    return sorted(candidate for candidate in times if candidate.since <= now)
+    return sorted(candidate for candidate in times if candidate.since <= at)
 
 
-def next_due(publication: Publication, runs: Iterable[datetime], now: datetime) -> datetime:
-    """Return when a publication is due next; if it is due already, not later than `now`."""
-    last = max((run for run in runs if run <= now + AHEAD), default=None)
+def next_due(publication: Publication, runs: Iterable[datetime], at: datetime) -> datetime:
+    """Return when a publication is due next; if it is due already, not later than `at`."""
+    last = max((run for run in runs if run <= at + AHEAD), default=None)
     start, interval = publication.start, publication.crawl.interval
     if last is None or (start is not None and last < start):
-        return now if start is None else start
+        return at if start is None else start
     return interval.after(last) if start is None else _first_after(start, interval, last)
 
 
@@ -67,8 +65,8 @@ def _first_after(start: datetime, interval: Interval, last: datetime) -> datetim
     if interval.unit != "month":
         step = timedelta(seconds=interval.seconds)
         return start + ((last - start) // step + 1) * step
-    here = last.astimezone(start.tzinfo)
-    months = (here.year - start.year) * 12 + here.month - start.month
+    local = last.astimezone(start.tzinfo)
+    months = (local.year - start.year) * 12 + local.month - start.month
     number = max(1, months // interval.count)
     while (time := Interval(number * interval.count, "month").after(start)) <= last:
         number += 1
@@ -152,13 +150,13 @@ def _with_jobs(archive: Archive, reported: _Reported) -> History:
     for name, begun, publication in _jobs(archive.jobs):
         runs[publication] = runs.get(publication, frozenset()) | {begun}
         try:
-            known = job_state.load(archive.jobs / name)
+            item = job_state.load(archive.jobs / name)
         except Damaged as error:
             refused.append(str(error))
             continue
-        if known is None and (archive.reports / name).is_dir():
+        if item is None and (archive.reports / name).is_dir():
             continue  # the job is done, and its folder is being removed
-        states.append(known or JobState(job=name, publication=publication))
+        states.append(item or JobState(job=name, publication=publication))
         with contextlib.suppress(Damaged):
             runs[publication] |= {parse_time(states[-1].attempted)}
     return History(runs, reported.last, tuple(sorted(states, key=lambda state: state.job)), tuple(sorted(refused)))

@@ -65,19 +65,19 @@ def main(root: str, job: str) -> int:
 def _began(folder: Path) -> bool:
     """Return whether this process began the job, instead of finding it held by another process."""
     try:
-        known = job_state.load(folder)
+        item = job_state.load(folder)
     except (OSError, WebarcError):
         return False
-    return known is not None and Process(known.pid, known.ticks) == Process.current()
+    return item is not None and Process(item.pid, item.ticks) == Process.current()
 
 
 def _note(folder: Path, error: Exception) -> None:
-    """Write into the item why the job could not begin; `ending.failures_noted` does so for later failures."""
+    """Write into the item why the job could not begin; `publishing.failures_noted` does so for later failures."""
     with contextlib.suppress(OSError, WebarcError):
-        known = job_state.load(folder)
-        if known is not None and known.state in AT_WORK:
+        item = job_state.load(folder)
+        if item is not None and item.state in AT_WORK:
             job_state.save_surely(
-                folder, dataclasses.replace(known, state=Phase.FAILED, reason=reason_of(error, folder))
+                folder, dataclasses.replace(item, state=Phase.FAILED, reason=reason_of(error, folder))
             )
 
 

@@ -2,7 +2,7 @@
 
 What programs look at is judged at once (fields 62 and 63); a page with `by = "person"` waits until somebody has looked.
 
-Looks of persons at reference pages with `by = "person"`: which pages wait for one, and what came of it.
+`waiting` and `looked` are for that look.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def check(step: StepContext) -> StepResult:
     snapshot = Snapshot(step.archive, step.record)
     pages = [_page(snapshot, step, page) for page in pages_in_force(step.publication, step.record)]
     others = []
-    for outcome in _others(step, snapshot):
+    for outcome in _others(step):
         step.must_go_on()
         others.append(outcome)
     with step.report() as folder:
@@ -132,7 +132,7 @@ def _is_left_out(publication: Publication, url: str) -> bool:
     return scope.judge(bounds, url, 0, LinkKind.LINK) in (EXCLUDED, EXCLUDED_HOST)
 
 
-def _others(step: StepContext, snapshot: Snapshot) -> Iterator[Outcome]:
+def _others(step: StepContext) -> Iterator[Outcome]:
     """Run the checks that are of no single page."""
     if not step.record.complete:
         yield Outcome("capture", "it is incomplete")
@@ -144,13 +144,12 @@ def _others(step: StepContext, snapshot: Snapshot) -> Iterator[Outcome]:
         step.must_go_on()
         findings = plugin.findings(step.archive, step.record.id, name, step.scratch)
         yield Outcome(name, "; ".join(findings))
-    del snapshot
 
 
 def _sizes(step: StepContext) -> Iterator[Outcome]:
     """Compare bytes and documents with those of the snapshot before."""
     bound = step.publication.check_bounds
-    for number, name in ((22, "bytes"), (23, "documents")):
+    for number, name in ((FieldNumber.BYTES, "bytes"), (FieldNumber.FILES, "documents")):
         new = step.record.text(number)
         old = "" if step.before is None else step.before.text(number)
         if not (new.isdecimal() and old.isdecimal() and int(old)):
@@ -192,8 +191,8 @@ def _missing(step: StepContext) -> Iterator[Outcome]:
 def _missing_images(step: StepContext, record: Record) -> int:
     count = 0
     for part in record.parts:
-        asked = Question(at=part.tag, kind=AskedKind.IMAGE, broken=True, limit=_MOST_MISSING)
-        count += sum(1 for _ in links.ask(step.archive, asked, _LINKS_SECONDS))
+        question = Question(at=part.tag, kind=AskedKind.IMAGE, broken=True, limit=_MOST_MISSING)
+        count += sum(1 for _ in links.ask(step.archive, question, _LINKS_SECONDS))
     return count
 
 
@@ -220,8 +219,10 @@ def waiting(record: Record, publication: Publication) -> list[ReferencePage]:
     return [page for page in pages if any(line.startswith(_waits(page)) for line in lines)]
 
 
-def looked(record: Record, page: ReferencePage, wait: Sequence[ReferencePage], person: str, outcome: Outcome) -> Record:
-    """Return a record after a person looked at one of the pages that `wait`; the last look ends the check.
+def looked(
+    record: Record, page: ReferencePage, waiting_pages: Sequence[ReferencePage], person: str, outcome: Outcome
+) -> Record:
+    """Return a record after a person looked at one of the pages that wait; the last look ends the check.
 
     The person is told by the event: readers see field 62.
     """
@@ -230,7 +231,7 @@ def looked(record: Record, page: ReferencePage, wait: Sequence[ReferencePage], p
     ]
     changed = record.with_values({FieldNumber.CHECKED_PAGES: _BETWEEN.join([*lines, outcome.told])}, person, now())
     changed = changed.with_event(LOOKED, person, outcome.told)
-    if len(wait) > 1:
+    if len(waiting_pages) > 1:
         return changed
     state = None if record.state is RecordState.RELEASED else RecordState.CHECKED
     checked = changed.with_event(TABLE[WorkflowStep.CHECK].event, person, _BETWEEN.join(_faults(changed.events)), state)

@@ -1,6 +1,6 @@
 """What a step is given, and what it returns; the documents of a record, as its publication saw them.
 
-A snapshot as checks see it: its record, its documents, their bodies and links. Read only.
+`Snapshot` is a snapshot as checks see it: its record, its documents, their bodies and links. Read only.
 """
 
 from __future__ import annotations
@@ -156,8 +156,8 @@ class Snapshot:
             return None
         seq = int(part.tag.crawl_time.timestamp())
         with CaptureIndex(self.archive.database) as index:
-            versions, _ = index.at(f"/{path}")
-        return next((version for version in versions if version.first <= seq < version.last), None)
+            rows, _ = index.at(f"/{path}")
+        return next((row for row in rows if row.first <= seq < row.last), None)
 
     def body(self, document: CaptureRow) -> bytes:
         """Return the bytes of a document."""

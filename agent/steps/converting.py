@@ -4,17 +4,13 @@ Links, error pages and forms are treated when a page is served, so they are only
 is made by HTML Tidy where conf/tidy.conf is there, or a person asked for the step (fields 35 to 38, 48 to 52): it is a
 derived form of each page, `refs/forms/xhtml`; the pages stay as they are. What did not change has its form already.
 
-What the served form of a page is counted by: whether it is an error page, and where its forms lead.
+Derived forms are in `refs/forms/<name>` of a domain: what a tool with certain settings made of a body. In its tree,
+`<xx>/<blob>/<settings>/` has the files of a form, and `settings/<settings>` what the settings are. `xx` are the first
+two hex digits of the body's blob. Main is never touched, and a body that did not change has its form.
 
-Derived forms of documents in `refs/forms/<name>` of a domain: what a tool with certain settings made of a body.
-
-In its tree, `<xx>/<blob>/<settings>/` has the files of a form, and `settings/<settings>` what the settings are. `xx`
-are the first two hex digits of the body's blob. Main is never touched, and a body that did not change has its form.
-
-HTML Tidy (https://www.html-tidy.org) as a separate process for many pages, with limits: pages in, XHTML out.
-
-A page comes back as XHTML with Tidy's messages, or with the reason why there is none. One at which Tidy hangs or dies
-costs that page alone: the others of its process go to a new one.
+HTML Tidy (https://www.html-tidy.org) is a separate process for many pages, with limits. A page comes back as XHTML with
+Tidy's messages, or with the reason why there is none. One at which Tidy hangs or dies costs that page alone: the others
+of its process go to a new one.
 """
 
 from __future__ import annotations
@@ -59,7 +55,7 @@ from webarcfs.content.rewriting import assembly, html_references
 from webarcfs.content.rewriting.references import Rewritten, Use
 from webarcfs.content.text import decode_charset, decoder
 
-# == pagefacts, pure ==================================================================================================
+# == page facts, pure =================================================================================================
 
 
 #: Counts up when the same bytes get other facts.
@@ -239,9 +235,9 @@ class Converter:
         return settings_id(self.settings)
 
 
-def settings_id(text: str) -> str:
+def settings_id(settings: str) -> str:
     """Return the 12 hex digits by which settings of a derived form are known."""
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    return hashlib.sha256(settings.encode()).hexdigest()[:12]
 
 
 def converter(settings: Path) -> Converter:
@@ -348,9 +344,9 @@ class Tidy(Generic[T]):
             )  # fmt: skip
         except OSError as error:
             raise WebarcError(f"{self._how.program} cannot be started: {error}") from None
-        for what, most in ((resource.RLIMIT_AS, _MEMORY), (resource.RLIMIT_FSIZE, _FILE), (resource.RLIMIT_CORE, 0)):
+        for limit, most in ((resource.RLIMIT_AS, _MEMORY), (resource.RLIMIT_FSIZE, _FILE), (resource.RLIMIT_CORE, 0)):
             try:
-                resource.prlimit(batch.process.pid, what, (most, most))
+                resource.prlimit(batch.process.pid, limit, (most, most))
             except (ProcessLookupError, PermissionError):
                 break  # it has ended
 
@@ -675,16 +671,16 @@ def _tool(step: StepContext) -> Converter | None:
 
 def _count(step: StepContext, part: CrawlPart, rules: Rules, counts: _Counts) -> None:
     """Count pages, error pages and forms; each body is read once ever for the same rules."""
-    known = Forms(step.archive, part.tag.domain, FACTS, rules.settings)
+    forms = Forms(step.archive, part.tag.domain, FACTS, rules.settings)
     store = Repository(step.archive.repository(part.tag.domain))
     facts: dict[str, PageFacts] = {}
-    with known.writing() as writer:
+    with forms.writing() as writer:
         for number, row in enumerate(pages_of(step.archive, part), 1):
             step.must_go_on()
-            files = known.files(row.blob)
+            files = forms.files(row.blob)
             if FACTS_FILE in files:
                 oid = files[FACTS_FILE]
-                page_facts = facts.get(oid) or parsed(known.read(oid))
+                page_facts = facts.get(oid) or parsed(forms.read(oid))
                 if len(facts) < 10_000:
                     facts[oid] = page_facts
             else:
@@ -800,10 +796,10 @@ class _Report:
         self._lines = 0
 
     def __enter__(self) -> Self:
-        open_text = self._stack.enter_context
-        self._page: IO[str] = open_text((self._folder / REPORT).open("w", encoding="utf-8"))
-        self._list: IO[str] = open_text((self._folder / LIST).open("w", encoding="utf-8"))
-        self._table: IO[str] = open_text(gzip.open(self._folder / TABLE, "wt", encoding="utf-8", compresslevel=1))
+        enter = self._stack.enter_context
+        self._page: IO[str] = enter((self._folder / REPORT).open("w", encoding="utf-8"))
+        self._list: IO[str] = enter((self._folder / LIST).open("w", encoding="utf-8"))
+        self._table: IO[str] = enter(gzip.open(self._folder / TABLE, "wt", encoding="utf-8", compresslevel=1))
         self._page.write('<!DOCTYPE html>\n<meta charset="utf-8">\n<title>Conversion</title>\n')
         self._page.write("<h1>Conversion to XHTML</h1>\n<p>A warning was repaired, an error was not.</p>\n<table>\n")
         self._page.write("<tr><th>page<th>line<th>column<th>kind<th>message\n")

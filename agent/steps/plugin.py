@@ -49,12 +49,12 @@ def main(root: str, name: str, function: str, result: str) -> int:
         record, _ = Catalogue(archive).read(name)
         module, _, attribute = function.partition(":")
         check = getattr(importlib.import_module(module), attribute)
-        findings = [str(finding) for finding in check(Snapshot(archive, record)) or ()]
+        faults = [str(finding) for finding in check(Snapshot(archive, record)) or ()]
     except WebarcError as error:
-        findings = [str(error)]
+        faults = [str(error)]
     except (Exception, SystemExit) as error:  # foreign code may raise any exception
-        findings = [f"raised {type(error).__name__}: {error}"]
-    Path(result).write_text(json.dumps(findings[:_MOST]), "utf-8")
+        faults = [f"raised {type(error).__name__}: {error}"]
+    Path(result).write_text(json.dumps(faults[:_MOST]), "utf-8")
     return 0
 
 

@@ -3,11 +3,9 @@
 The order makes a kill harmless: first the record, in one commit; then the folder of the step that comes next by itself;
 then the step's own folder goes. Who finds the folder of a step that the record has done already goes on behind it.
 
-The step `backup`: a backup of the archive that follows a capture, or a release (fields 65 to 73).
-
-The step `capture`: the download of a record that was there before it. It is a job like any other.
-
-The step `index`: brings the full-text index in step, and notes what it is (fields 53 to 59).
+Short steps are here, too. `backup` follows a capture, or a release (fields 65 to 73). `capture` downloads a record that
+was there before it; it is a job like any other. `index` brings the full-text index in step, and notes what it is
+(fields 53 to 59).
 """
 
 from __future__ import annotations
@@ -83,9 +81,9 @@ def back_up(step: StepContext) -> StepResult:
 def _bytes(folder: Path) -> int:
     """Return the bytes of all files below a folder."""
     size = 0
-    for place, _, names in os.walk(folder):
+    for parent, _, names in os.walk(folder):
         for name in names:
-            size += os.lstat(os.path.join(place, name)).st_size  # noqa: PTH118 # half the time of a Path
+            size += os.lstat(os.path.join(parent, name)).st_size  # noqa: PTH118 # half the time of a Path
     return size
 
 
@@ -339,7 +337,7 @@ def _done(how: _How, catalogue: Catalogue, record: Record, asked: AskedStep) -> 
 def _noted(step: StepContext) -> Mapping[str, str]:
     """Return the fields by name that the step filled when it was last done: other remarks are of people, and stay."""
     try:
-        noted = files.read(_folder(step) / _NOTE) or {}
+        noted = files.read_json(_folder(step) / _NOTE) or {}
     except Damaged:
         return {}
     return dict(noted.get("fields") or {})
@@ -356,7 +354,7 @@ def _note(step: StepContext, result: StepResult) -> None:
     fields = {BY_NUMBER[number].name: text for number, text in sorted(result.texts.items()) if text}
     note = {"record": step.record.id, "step": str(step.asked.step), "asked": step.asked.asked, "by": step.person}
     note |= {"finished": format_time(now()), "remark": result.remark}
-    files.write(folder / _NOTE, {**note, "fields": fields})
+    files.write_json(folder / _NOTE, {**note, "fields": fields})
 
 
 def _saved(catalogue: Catalogue, record: Record, asked: AskedStep, change: Callable[[Record], Record]) -> Record:

@@ -275,11 +275,11 @@ def test_a_revisit_of_nothing_waits_for_a_later_import(archive: Archive, tmp_pat
     assert "wait until an import" in told and f"http://{HOST}/a" in told.partition("wait until")[2], told
     nothing = warcs.write(tmp_path / "nothing.warc", [captured("d", 20 * day, "d")])
     imported(archive, nothing, name="other")
-    assert len(list(report.folders(archive.reports))) == 1
+    assert len(list(report.folders_with_waiting(archive.reports))) == 1
     first = warcs.write(tmp_path / "first.warc", [captured("a", 0, "first")])
     result = import_files(archive, first, name="site")
     assert all(not outcome.warnings for outcome in result.outcomes)
-    assert not report.folders(archive.reports)
+    assert not report.folders_with_waiting(archive.reports)
     assert versions(archive, "b") == [(date(40 * day + HOUR), "first")]
     assert len(store(archive, HOST).refs(CRAWLS)) == 4
     assert command("verify", "--archive", archive.root).code == 0

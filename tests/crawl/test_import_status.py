@@ -71,4 +71,4 @@ def test_only_what_came_since_is_looked_at_to_know_a_file_again(
     for content in wrong:
         note.write_bytes(content)
         assert known_sources(archive) == digests
-    assert (files.read(note) or {})["sequence"] == 4
+    assert (files.read_json(note) or {})["sequence"] == 4

@@ -32,7 +32,7 @@ from webarcfs.archive.index.captures import CaptureIndex
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.model.errors import Busy
 from webarcfs.archive.model.metadata import CommitMessage, CommitTag, from_epoch, parse_time
-from webarcfs.archive.model.url_lists import HTTP, INDEX, Met, write
+from webarcfs.archive.model.url_lists import HTTP, INDEX, Met, write_met_list
 
 pytestmark = pytest.mark.crawl
 
@@ -59,7 +59,7 @@ def met(archive: Archive, outcome: JobOutcome, domain: str = "") -> dict[str, Me
     commit = sequence.crawl_commit(store, str(store.ref(tag.ref)))
     assert commit is not None and store.ref(tag.met_ref) == commit.message.met
     found = redirect_lists.of_crawl(store, commit)
-    assert found is not None and store.read(commit.message.met) == write(found)
+    assert found is not None and store.read(commit.message.met) == write_met_list(found)
     tree = redirect_lists.seen_tree(commit)
     arcs = dict(redirect_lists.met_arcs(store, tree, found))
     assert arcs.keys() == {arc.path for arc in versions.arcs(store, tree)}

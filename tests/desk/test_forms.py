@@ -438,14 +438,14 @@ def test_what_a_job_was_told_stands_with_its_snapshot(own: World) -> None:
         {"order": "stop", "value": "", "by": "Bert", "at": "2026-10-02T05:00:00", "reason": f"enough {SCRIPTS}"},
         "no order",
     ]
-    files.write(folder / "summary.json", {"orders": told})
+    files.write_json(folder / "summary.json", {"orders": told})
     client = own.served.client("carl")
     for place in (path(own, 1), f"/report/{own.ids[1]}"):
         assert orders_of(client.get(place)) == [
             ["May fetch until: 1 Dec 2026, 22:00 CET", "Anna", ""],
             ["Stop and publish", "Bert", f"enough {SCRIPTS}"],
         ]
-    files.write(folder / "summary.json", {"orders": 3})
+    files.write_json(folder / "summary.json", {"orders": 3})
     assert orders_of(client.get(path(own, 1))) == []
 
 

@@ -42,7 +42,7 @@ def made(
 ) -> SitePage:
     raw = body.encode() if isinstance(body, str) else body
     document = RewrittenDocument(
-        url=URL, path="e.org/a/page.html", reading=reading, content_type=content_type, said=said
+        url=URL, path="e.org/a/page.html", reading=reading, content_type=content_type, comment=said
     )
     return page_of(document, raw, PLACES.get)
 

@@ -46,7 +46,7 @@ def test_a_slow_request_says_what_took_long(
     assert f"slow: read /{DOMAIN}/a took" in caplog.text and "; reading its body from git took 0.1" in caplog.text
     assert "earlier" not in caplog.text
     found: list[list[str]] = []
-    other = threading.Thread(target=lambda: found.append(content.since(begun)))
+    other = threading.Thread(target=lambda: found.append(content.causes_since(begun)))
     other.start()
     other.join()
     assert found == [[]]
@@ -56,7 +56,7 @@ def test_what_takes_no_time_is_no_cause() -> None:
     begun = time.monotonic()
     with content.timed("nothing"):
         pass
-    assert content.since(begun) == []
+    assert content.causes_since(begun) == []
 
 
 def test_a_slow_request_says_that_it_kept_the_turn() -> None:
@@ -70,7 +70,7 @@ def test_a_slow_request_says_that_it_kept_the_turn() -> None:
         lookout = threading.Thread(target=lambda: turn.look(turn.look(0)))
         lookout.start()
         lookout.join()
-        found.append(content.since(begun))
+        found.append(content.causes_since(begun))
         return False
 
     for passes_on in (False, True):

@@ -25,7 +25,7 @@ from webarcfs.archive.model.additions import (
     encode,
 )
 from webarcfs.archive.model.errors import Damaged
-from webarcfs.archive.model.metadata import AdditionsMessage, CommitTag, parse, quoted
+from webarcfs.archive.model.metadata import AdditionsMessage, CommitTag, parse_message, quoted
 
 pytestmark = pytest.mark.pure
 
@@ -196,7 +196,7 @@ def test_a_path_is_quoted_as_git_does(path: str) -> None:
 
 def test_a_commit_of_additions_is_no_crawl() -> None:
     tag = CommitTag.parse("2026-11-21T03:00:00@www.example.org")
-    message = parse(str(AdditionsMessage(tag, ["a/x", "a/y"], [("a/o", "a/n")])))
+    message = parse_message(str(AdditionsMessage(tag, ["a/x", "a/y"], [("a/o", "a/n")])))
     assert (message.tag, message.is_crawl, message.all("Added")) == (tag, False, ["a/x", "a/y"])
     assert message.all("Renamed") == ["a/o -> a/n"]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from webarcfs.archive.model import url_lists
 from webarcfs.archive.model.arc_paths import arc_path
 from webarcfs.archive.model.errors import Damaged
-from webarcfs.archive.model.url_lists import Met, MetList, column, read, spelled, spelling_of, write
+from webarcfs.archive.model.url_lists import Met, MetList, column, read_met_list, spelled, spelling_of, write_met_list
 from webarcfs.archive.model.urls import canonical
 
 pytestmark = pytest.mark.pure
@@ -27,22 +27,22 @@ _rows = st.lists(st.tuples(_names, _mets), max_size=40)
 
 
 def listed(rows: list[tuple[str, Met | None]], redirects: list[tuple[str, Met | None]] | None = None) -> bytes:
-    return write(MetList(column(rows), column(redirects or [])))
+    return write_met_list(MetList(column(rows), column(redirects or [])))
 
 
 @given(_rows, _rows)
 def test_what_is_written_is_read(rows: list[tuple[str, Met | None]], redirects: list[tuple[str, Met | None]]) -> None:
-    found = read(listed(rows, redirects))
+    found = read_met_list(listed(rows, redirects))
     assert list(found.arcs.along(name for name, _ in rows)) == rows
     assert list(found.redirects.along(name for name, _ in redirects)) == redirects
-    assert write(found) == listed(rows, redirects)
+    assert write_met_list(found) == listed(rows, redirects)
 
 
 @given(_rows.filter(bool), st.data())
 def test_a_list_of_other_urls_is_refused(rows: list[tuple[str, Met | None]], data: st.DataObject) -> None:
     names = [name for name, _ in rows]
     at = data.draw(st.integers(0, len(names) - 1))
-    found = read(listed(rows)).arcs
+    found = read_met_list(listed(rows)).arcs
     for others in (names[:at], [*names, "more"], [*names[:at], f"{names[at]}x", *names[at + 1 :]]):
         with pytest.raises(Damaged):
             list(found.along(others))
@@ -68,7 +68,7 @@ def test_what_met_nothing_takes_next_to_nothing() -> None:
 @given(st.binary(max_size=200))
 def test_other_bytes_are_refused(raw: bytes) -> None:
     with pytest.raises(Damaged):
-        read(raw)
+        read_met_list(raw)
 
 
 @given(_rows, st.data())
@@ -76,7 +76,7 @@ def test_changed_bytes_are_refused_or_are_a_list(rows: list[tuple[str, Met | Non
     raw = bytearray(listed(rows))
     raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     try:
-        found = read(bytes(raw))
+        found = read_met_list(bytes(raw))
     except Damaged:
         return
     assert all(each is None or each.spelling < 4 for part in (found.arcs, found.redirects) for each in part)
@@ -99,7 +99,7 @@ def test_lists_that_are_refused(change: object) -> None:
     raw = listed([("a", Met(_NOW)), ("b", Met(_NOW + 1))])
     assert b" 2 " in raw
     with pytest.raises(Damaged):
-        read(change(raw))  # type: ignore[operator]
+        read_met_list(change(raw))  # type: ignore[operator]
 
 
 def test_bytes_that_unpack_to_much_more_cost_no_memory() -> None:
@@ -107,7 +107,7 @@ def test_bytes_that_unpack_to_much_more_cost_no_memory() -> None:
     tracemalloc.start()
     try:
         with pytest.raises(Damaged):
-            read(bomb)
+            read_met_list(bomb)
         assert tracemalloc.get_traced_memory()[1] < 10_000_000
     finally:
         tracemalloc.stop()
@@ -116,7 +116,7 @@ def test_bytes_that_unpack_to_much_more_cost_no_memory() -> None:
 def test_a_list_has_no_more_numbers_than_are_read() -> None:
     head = listed([("a", None)]).replace(b" 1 ", b" %d " % (url_lists.MOST + 1), 1)
     with pytest.raises(Damaged, match="at most"):
-        read(head)
+        read_met_list(head)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from agent.filters.mime import keep, settings, wanted
+from agent.crawl.scope import is_wanted
+from agent.filters.mime import keep, settings
 from webarcfs.archive.config.settings import Profile
 
 pytestmark = pytest.mark.pure
@@ -32,7 +33,7 @@ pytestmark = pytest.mark.pure
     ],
 )
 def test_wanted(include: tuple[str, ...], exclude: tuple[str, ...], mime_type: str, kept: bool) -> None:
-    assert wanted(mime_type, Profile(include=include, exclude=exclude)) is kept
+    assert is_wanted(mime_type, Profile(include=include, exclude=exclude)) is kept
 
 
 @dataclass

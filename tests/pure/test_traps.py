@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.crawl import scope
-from agent.crawl.scope import CALENDAR, LENGTH, PARAMETERS, PATH_DEPTH, REPEATS, Bounds, latest_year_in, why
+from agent.crawl.scope import CALENDAR, LENGTH, PARAMETERS, PATH_DEPTH, REPEATS, Bounds, latest_year_in, trap_in
 from tests.support.realsites import ALL, RealSite
 from webarcfs.archive.model.urls import canonical
 from webarcfs.content import outlinks
@@ -72,25 +72,25 @@ EVERY = int(os.environ.get("WEBARC_TRAPS_EVERY", "12"))
     ],
 )
 def test_each_guard_has_its_word(path: str, word: str | None) -> None:
-    assert why(f"http://e.org/{path}", BOUNDS) == word
+    assert trap_in(f"http://e.org/{path}", BOUNDS) == word
 
 
 def test_no_bound_is_zero() -> None:
     free = Bounds(max_path_depth=0, max_repeats=0, max_parameters=0, latest_year=0)
     for path in ("a/" * 50, "?" + "&".join(["a=1"] * 100), "9/" * 9 + "2199/12/"):
-        assert why(f"http://e.org/{path}", free) is None
-    assert why(f"http://e.org/{'a/' * 201}", free) == PATH_DEPTH
+        assert trap_in(f"http://e.org/{path}", free) is None
+    assert trap_in(f"http://e.org/{'a/' * 201}", free) == PATH_DEPTH
 
 
 def test_a_calendar_ends_where_its_bound_says() -> None:
     """…/2026/01/, …/2026/02/, … for ever."""
     months = [f"http://e.org/cal/{year}/{month:02}/" for year in range(2026, 2200) for month in range(1, 13)]
-    assert [why(url, BOUNDS) for url in months] == [None] * 72 + [CALENDAR] * (len(months) - 72)
+    assert [trap_in(url, BOUNDS) for url in months] == [None] * 72 + [CALENDAR] * (len(months) - 72)
 
 
 def test_a_path_that_grows_with_every_link_ends() -> None:
     url, steps = "http://e.org/", 0
-    while why(url, BOUNDS) is None:
+    while trap_in(url, BOUNDS) is None:
         url, steps = f"{url}a/b/", steps + 1
     assert steps == 6
 
@@ -98,7 +98,7 @@ def test_a_path_that_grows_with_every_link_ends() -> None:
 @given(st.text(), st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.integers(0, 2200))
 def test_nothing_raises(url: str, depth: int, repeats: int, parameters: int, year: int) -> None:
     bounds = Bounds(max_path_depth=depth, max_repeats=repeats, max_parameters=parameters, latest_year=year)
-    assert why(url, bounds) in (None, LENGTH, PATH_DEPTH, REPEATS, PARAMETERS, CALENDAR)
+    assert trap_in(url, bounds) in (None, LENGTH, PATH_DEPTH, REPEATS, PARAMETERS, CALENDAR)
     assert scope.repeats(url) >= 0
     assert latest_year_in(url) is None or 2000 <= (latest_year_in(url) or 0) < 2200
 
@@ -117,4 +117,4 @@ def test_real_sites_are_no_traps(site: RealSite) -> None:
         body = (site.root / name).read_bytes()
         urls.update(link.url for link in outlinks.links_of(body, base, "text/html", "utf-8"))
     assert len(urls) > len(files) / 2
-    assert {url: why(url, BOUNDS) for url in urls if why(url, BOUNDS)} == {}
+    assert {url: trap_in(url, BOUNDS) for url in urls if trap_in(url, BOUNDS)} == {}

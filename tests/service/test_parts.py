@@ -124,7 +124,7 @@ def test_a_job_loses_no_warc_on_its_way_into_the_report(archive: Archive) -> Non
     for _ in range(2):  # once more: killed before its folder was gone
         written = report.write(job, report.account_of(job), {"complete": True})
         assert (written / "000001.warc").read_bytes() == b"WARC/1.0"
-        assert files.read(written / "summary.json") == {"complete": True}
+        assert files.read_json(written / "summary.json") == {"complete": True}
     report.remove_job(folder)
     frontier.close()
     assert list(archive.jobs.iterdir()) == []
@@ -267,8 +267,8 @@ def test_a_definition_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_a_folder_of_another_version_is_refused_and_left_alone(archive: Archive) -> None:
     folder = job_folder.new_folder(archive, "p")
     (folder / "frontier.db").write_bytes(b"")
-    files.write(folder / "item.json", {"version": 99, "news": 1})
-    files.write(folder / "definition.json", {"version": 99, "news": 1})
+    files.write_json(folder / "item.json", {"version": 99, "news": 1})
+    files.write_json(folder / "definition.json", {"version": 99, "news": 1})
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     for load in (job_state.load, job_folder.load):
         with pytest.raises(Damaged, match="another version"):
@@ -340,9 +340,9 @@ def test_the_unit_is_sound_and_exposes_little(tmp_path: Path) -> None:
 
 def test_json_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
-    files.write(path, {"a": 1})
+    files.write_json(path, {"a": 1})
     with pytest.raises(TypeError):
-        files.write(path, {"a": object()})
+        files.write_json(path, {"a": object()})
     assert json.loads(path.read_text()) == {"a": 1}
     assert [each.name for each in tmp_path.iterdir()] == ["x.json"]
 

@@ -159,7 +159,7 @@ def test_where_wget_cannot_be_held_what_has_begun_to_come_is_finished(
     archive: Archive, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S-order-2: as under a filter of system calls. An answer that does not begin for a second is given up."""
-    monkeypatch.setattr(wgetpool, "is_allowed", lambda: False)
+    monkeypatch.setattr(wgetpool, "may_trace", lambda: False)
     late = _IN_PIECES[0] + 1
     _hurry(site, *_IN_PIECES[1:])
     site.add_nasty(f"/{late}", nasty.slow(30.0), host="a.example")

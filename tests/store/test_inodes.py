@@ -239,7 +239,7 @@ def test_what_the_kernel_asks_again_is_not_read_from_git_again(
 ) -> None:
     """As many ARCs as the mount may know are walked from its caches when the kernel let all of them go."""
     arcs, reads = 60, Counter[str]()
-    monkeypatch.setattr(content, "inodes", lambda: content.OF_AN_ARC * (arcs + 3))
+    monkeypatch.setattr(content, "most_inodes", lambda: content.OF_AN_ARC * (arcs + 3))
     for name in ("entries", "read"):
         monkeypatch.setattr(Objects, name, _counted(name, getattr(Objects, name), reads))
     archives.publish(archive, pages={f"d/p{number}": b"1" for number in range(arcs)})

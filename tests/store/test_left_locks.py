@@ -56,7 +56,7 @@ def test_a_lock_that_a_killed_git_left_stops_no_swap(store: Repository) -> None:
     store.update_refs([RefUpdate("refs/crawls/20990101T030000", one, None), RefUpdate(MAIN, one, one)])
     store.update_refs([RefUpdate("refs/crawls/20990101T030000", None, one)])  # this takes the lock of packed refs
     assert not any(lock.exists() for lock in left)
-    assert git_command.left(store.path) == [] and store.check() == []
+    assert git_command.left_locks(store.path) == [] and store.check() == []
 
 
 def test_a_lock_that_a_git_holds_stays(store: Repository) -> None:
@@ -65,7 +65,7 @@ def test_a_lock_that_a_git_holds_stays(store: Repository) -> None:
     with gitlocks.held(store.path, MAIN) as (lock,):
         with pytest.raises(Busy, match=r"heads/main\.lock is in the way"):
             store.update_refs([RefUpdate(MAIN, one, one)])
-        assert git_command.remove(store.path) == [] and lock.exists()
+        assert git_command.remove_left_locks(store.path) == [] and lock.exists()
     store.update_refs([RefUpdate(MAIN, one, one)])
 
 
@@ -86,25 +86,25 @@ def test_a_git_of_a_person_is_seen_wherever_it_was_started(store: Repository, tm
         person.stdin.write(f"start\nupdate {MAIN} {main_of(store)}\nprepare\n".encode())
         person.stdin.flush()
         assert [person.stdout.readline(), person.stdout.readline()] == [b"start: ok\n", b"prepare: ok\n"]
-        assert (store.path / f"{MAIN}.lock").exists() and git_command.left(store.path) == []
+        assert (store.path / f"{MAIN}.lock").exists() and git_command.left_locks(store.path) == []
         person.kill()
-    assert store.path / f"{MAIN}.lock" in git_command.left(store.path)
+    assert store.path / f"{MAIN}.lock" in git_command.left_locks(store.path)
 
 
 def test_a_git_elsewhere_keeps_no_lock_alive(store: Repository, tmp_path: Path) -> None:
     other = Repository.create(tmp_path / "other.git")
     left = gitlocks.leave(store.path, MAIN)
     with gitlocks.held(other.path, MAIN):
-        assert set(left) <= set(git_command.remove(store.path))
-        assert git_command.left(other.path) == []
+        assert set(left) <= set(git_command.remove_left_locks(store.path))
+        assert git_command.left_locks(other.path) == []
 
 
 def test_a_file_that_is_open_is_held(store: Repository) -> None:
     """libgit2 writes locks too, in processes of any name."""
     lock = store.path / "refs/heads/main.lock"
     with lock.open("wb"):
-        assert git_command.left(store.path) == []
-    assert git_command.remove(store.path) == [lock]
+        assert git_command.left_locks(store.path) == []
+    assert git_command.remove_left_locks(store.path) == [lock]
 
 
 def test_a_lock_is_left_when_nobody_touched_it_for_long(store: Repository) -> None:
@@ -114,9 +114,9 @@ def test_a_lock_is_left_when_nobody_touched_it_for_long(store: Repository) -> No
         lock.touch()
         os.utime(lock, (time.time() - 120,) * 2)
     with gitlocks.held(store.path, MAIN):
-        assert git_command.left(store.path) == [locks[0]]
+        assert git_command.left_locks(store.path) == [locks[0]]
         os.utime(locks[1], (time.time() - 7200,) * 2)
-        assert git_command.remove(store.path) == sorted(locks)
+        assert git_command.remove_left_locks(store.path) == sorted(locks)
 
 
 @pytest.mark.parametrize("name", [f"{INCOMING}20261121T030000-nightly.lock", f"{MAIN}.lock", *_OTHERS])
@@ -142,7 +142,7 @@ def test_an_addition_gets_over_a_left_lock(archive: Archive, store: Repository) 
     before = main_of(store)
     add(archive, "a.html/notes.txt", b"mine")
     assert main_of(store) != before
-    assert git_command.left(store.path) == []
+    assert git_command.left_locks(store.path) == []
 
 
 def _by_recover(archive: Archive) -> None:

@@ -415,18 +415,18 @@ def test_makers_lose_their_rights_in_time() -> None:
 @pytest.mark.parametrize("name", ["data.xml", "data", "data.html", "headers.http", ".git", ".GITmodules", "git~1"])
 def test_reserved_names(name: str) -> None:
     with pytest.raises(NotPermitted):
-        arc_paths.check("", name)
+        arc_paths.check_name("", name)
 
 
 def test_bounds_of_names() -> None:
-    arc_paths.check("", "n" * 255)
-    arc_paths.check("in", "data.txt")
+    arc_paths.check_name("", "n" * 255)
+    arc_paths.check_name("in", "data.txt")
     with pytest.raises(NameTooLong):
-        arc_paths.check("", "\u00e9" * 128)
+        arc_paths.check_name("", "\u00e9" * 128)
     with pytest.raises(NameTooLong):
-        arc_paths.check("/".join("d" * 64), "deeper")
+        arc_paths.check_name("/".join("d" * 64), "deeper")
     with pytest.raises(NotPermitted):
-        arc_paths.check("in", "data.xml")
+        arc_paths.check_name("in", "data.xml")
 
 
 def test_domains_of_which_git_has_what_is_shown_from_here_are_late() -> None:

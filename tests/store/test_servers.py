@@ -27,19 +27,19 @@ def lock(tmp_path: Path) -> Iterator[int]:
 
 def test_the_file_of_a_server(lock: int) -> None:
     assert wgetpool.seconds_to_wait(lock, 500) == 0, "it never was asked"
-    wgetpool.note(lock)
+    wgetpool.note_request(lock)
     assert 400 < wgetpool.seconds_to_wait(lock, 500) <= 501
-    wgetpool.note(lock, 1000, 3)
+    wgetpool.note_request(lock, 1000, 3)
     assert 900 < wgetpool.seconds_to_wait(lock, 500) <= 1001
     assert wgetpool.asked_in_a_row(lock) == 3
-    wgetpool.note(lock)
+    wgetpool.note_request(lock)
     assert wgetpool.asked_in_a_row(lock) == 0
     assert wgetpool.seconds_to_wait(lock, 0) <= 0
 
 
 @pytest.mark.parametrize("hours", [-100, -5, 5, 100])
 def test_setting_the_clock_changes_no_wait(lock: int, monkeypatch: pytest.MonkeyPatch, hours: int) -> None:
-    wgetpool.note(lock, 1000, 1)
+    wgetpool.note_request(lock, 1000, 1)
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + hours * 3600)
     assert 900 < wgetpool.seconds_to_wait(lock, 500) <= 1001
@@ -51,7 +51,7 @@ def test_setting_the_clock_changes_no_wait(lock: int, monkeypatch: pytest.Monkey
 def test_after_a_restart_of_the_machine_no_wait_is_longer_than_it_can_have_been(
     lock: int, monkeypatch: pytest.MonkeyPatch, hours: int
 ) -> None:
-    wgetpool.note(lock, 1000, 1)
+    wgetpool.note_request(lock, 1000, 1)
     monkeypatch.setattr(wgetpool, "boot", lambda: "another")
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + hours * 3600)
@@ -79,7 +79,7 @@ def test_the_steady_clock_neither_leaps_nor_stands(monkeypatch: pytest.MonkeyPat
 
 def test_the_hosts_that_were_looked_up_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """A crawl may meet any number of hosts; names that no name server is asked for, since they are too long."""
-    monkeypatch.setattr(loop, "MOST", 2)
+    monkeypatch.setattr(loop, "_MOST_RESULTS", 2)
     known = loop.Lookups(names=True)
     hosts = [f"{'a' * 64}{number}.example.org" for number in range(3)]
 

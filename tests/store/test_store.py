@@ -163,7 +163,7 @@ def test_names_of_loose_objects_are_synced_whatever_the_clock_says(
     for name, age in (("00", 5000), ("01", -5000), ("02", 5000), ("03", 0)):
         (objects / name).mkdir()
         os.utime(objects / name, (time.time() - age,) * 2)
-    since, synced = git_command.Since(store.path), []
+    since, synced = git_command.LooseObjectsSince(store.path), []
     monkeypatch.setattr(git_command, "sync_folder", lambda path: synced.append(path.name))
     os.utime(objects / "00", (time.time() - 6000,) * 2)
     os.utime(objects / "01", (time.time() - 6000,) * 2)

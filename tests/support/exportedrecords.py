@@ -18,7 +18,7 @@ from webarcfs.archive.document import data_xml
 from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS
 from webarcfs.archive.model.metadata import utc
-from webarcfs.archive.model.url_lists import write as write_met
+from webarcfs.archive.model.url_lists import write_met_list
 from webarcfs.export.selection import Exported, documents, listed_redirects
 
 
@@ -100,7 +100,8 @@ def snapshot_records(each: Exported) -> Iterator[Made]:
     met = each.met()
     if met is not None:
         own = redirect_lists.narrowed(each.store, met, each.met_in, each.seen or each.tree)
-        yield Made("metadata", f"urn:webarcfs:met:{each.tag}", {"Webarcfs-Commit-Tag": str(each.tag)}, write_met(own))
+        fields = {"Webarcfs-Commit-Tag": str(each.tag)}
+        yield Made("metadata", f"urn:webarcfs:met:{each.tag}", fields, write_met_list(own))
 
 
 def named(each: Exported, **other: str) -> Made:

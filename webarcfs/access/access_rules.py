@@ -389,21 +389,21 @@ def _rule(line: str) -> AccessRule:
         raise ValueError(f"the access is none of {', '.join(Access)}")
     if other := sorted(fields.keys() - _KEYS):
         raise ValueError(f"there is no {other[0]} in a rule")
-    text_of = {name: str(fields.get(name, "")) for name in _KEYS}
+    texts = {name: str(fields.get(name, "")) for name in _KEYS}
     plain = plain_key(key.removesuffix(_EXACT)) + (_EXACT if key.endswith(_EXACT) else "")
     return AccessRule(
         key=plain,
         access=Access(fields["access"]),
-        user=text_of["user"],
-        after=_time(text_of["after"]),
-        before=_time(text_of["before"]),
-        lapses=_time(text_of["lapses"]),
-        url=text_of["url"],
-        id=text_of["id"],
-        reason=text_of["reason"],
-        public_text=text_of["public_text"],
-        by=text_of["by"],
-        at=text_of["at"],
+        user=texts["user"],
+        after=_time(texts["after"]),
+        before=_time(texts["before"]),
+        lapses=_time(texts["lapses"]),
+        url=texts["url"],
+        id=texts["id"],
+        reason=texts["reason"],
+        public_text=texts["public_text"],
+        by=texts["by"],
+        at=texts["at"],
     )
 
 

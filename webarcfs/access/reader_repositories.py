@@ -316,8 +316,8 @@ class _DomainView:
             for other in newest.values():
                 if other.seq not in trees:
                     trees[other.seq] = self._tree(store, other, original)
-            ordered = sorted(newest.values(), key=lambda one: one.seq, reverse=True)
-            tree = union(store, [trees[one.seq] for one in ordered])
+            ordered = sorted(newest.values(), key=lambda other: other.seq, reverse=True)
+            tree = union(store, [trees[other.seq] for other in ordered])
             commit = oid
             if tree != original.tree_at(oid):
                 # The crawl's message: those of additions name files.

@@ -134,15 +134,15 @@ def show(
     connection.create_function("saw", 7, sees)
     connection.execute(sql("gate/snapshots"))
     for domain, domain_snapshots in snapshots.items():
-        for domain_snapshot in domain_snapshots:
-            if domain_snapshot.standing.is_told:
+        for snapshot in domain_snapshots:
+            if snapshot.standing.is_told:
                 values = {
                     "domain": domain,
-                    "seq": domain_snapshot.seq,
-                    "publication": domain_snapshot.publication,
-                    "seen": domain_snapshot.seen,
+                    "seq": snapshot.seq,
+                    "publication": snapshot.publication,
+                    "seen": snapshot.seen,
                 }
-                closed = int(domain_snapshot.standing is Standing.CLOSED)
+                closed = int(snapshot.standing is Standing.CLOSED)
                 connection.execute(sql("gate/insert_snapshot"), values | {"closed": closed})
     connection.execute(sql("gate/view") + sql("gate/barrier"))
 

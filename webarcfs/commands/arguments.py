@@ -1,6 +1,6 @@
-"""The archive of a reader's command: a directory, or the archive behind a mount; whole, or as readers see it.
+"""The arguments of a reader's command: the archive, a document by its URL or path, a snapshot by its commitTag.
 
-The arguments of a reader's command: a document by its URL or path, a snapshot by its commitTag.
+An archive is a directory, or the one behind a mount; it is whole, or as readers see it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class ArchiveArgument:
 
 
 def place_options(command: _F) -> _F:
-    """Add the options `--archive`, `--mount`, `--as-reader` and `--reader`; the command gets the `Place`."""
+    """Add the options `--archive`, `--mount`, `--as-reader` and `--reader`; the command gets `place`."""
     archive = click.option(
         "--archive", metavar="DIR", help="The archive; else $WEBARC_ARCHIVE, else /srv/webarc.", type=click.Path()
     )
@@ -185,9 +185,9 @@ def moment(place: ArchiveArgument, text: str | None) -> CommitTag | datetime | N
         return None
     try:
         if "@" in text:
-            tag = CommitTag.parse(text)
-            place.must_be_open(tag)
-            return tag
+            commit_tag = CommitTag.parse(text)
+            place.must_be_open(commit_tag)
+            return commit_tag
         time = datetime.fromisoformat(text)
     except (ValueError, Damaged):
         raise UsageError(f"{text!r} is no commitTag and no time, as 2026-11-21 or 2026-11-21T03:00:00") from None

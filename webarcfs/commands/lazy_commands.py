@@ -1,8 +1,7 @@
 """Commands that are imported when they are called for: whoever runs one does not wait for what the others need.
 
-And the kind of their arguments that are paths.
-
-`webarc completion`: makes a shell complete the commands; click generates the script, and answers the Tab key.
+Here are also the kind of their arguments that are paths, and `webarc completion`, for which click generates the script
+and answers the Tab key.
 """
 
 from __future__ import annotations

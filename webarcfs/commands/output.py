@@ -1,12 +1,7 @@
-"""The speed of long work and the time left, computed from the last half minute.
+"""What commands show people: the progress of long work, differences of pages, tables and pictures of statistics.
 
-Shows the progress of long work and the time left: bars on a terminal, periodic log lines elsewhere.
-
-Draws the statistics of snapshots as bars, for `webarc stat --plot`.
-
-Matplotlib is large and therefore optional: `pip install 'webarcfs[plot]'`.
-
-Texts for people: differences in the visible text of pages, and tables of statistics.
+Progress is a bar on a terminal, and periodic log lines elsewhere; speed and time left are of the last half minute.
+Matplotlib, for `webarc stat --plot`, is large and therefore optional: `pip install 'webarcfs[plot]'`.
 """
 
 from __future__ import annotations
@@ -238,9 +233,7 @@ def statistics_table(tags: Sequence[str], figures: Sequence[Statistics]) -> Iter
         tables = [getattr(statistics, title) for statistics in figures]
         yield ""
         yield f"{title:40}" + "".join(f"{'documents':>12}{'bytes':>16}" for _ in tables)
-        for key in sorted(
-            {key for table in tables for key in table}, key=lambda key: (-_textual_most(tables, key), key)
-        ):
+        for key in sorted({key for table in tables for key in table}, key=lambda key: (-_most(tables, key), key)):
             cells = [table.get(key, (0, 0)) for table in tables]
             note = ""
             if len(cells) == 2:
@@ -248,10 +241,6 @@ def statistics_table(tags: Sequence[str], figures: Sequence[Statistics]) -> Iter
                     "  new" if not cells[0][0] else "  gone" if not cells[1][0] else _change(cells[0][0], cells[1][0])
                 )
             yield f"{key:40}" + "".join(f"{count:>12,}{size:>16,}" for count, size in cells) + note
-
-
-def _textual_most(tables: Sequence[dict[str, tuple[int, int]]], key: str) -> int:
-    return max(table.get(key, (0, 0))[0] for table in tables)
 
 
 def _change(old: int, new: int) -> str:

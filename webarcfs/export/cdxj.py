@@ -258,9 +258,9 @@ def _members(path: Path, begin: int) -> Iterator[tuple[int, int, bytes]]:
 def _read(path: Path, head: bytes, known: tuple[tuple[int, int], str], name: str) -> _Capture | None:
     """Return the capture of a record of ours; None if it is none. Raises Damaged if it is of another selection."""
     (offset, length), digest = known
-    fields_of, _, block = head.partition(b"\r\n\r\n")
+    header_lines, _, block = head.partition(b"\r\n\r\n")
     fields = dict(
-        line.split(": ", 1) for line in fields_of.decode("utf-8", "replace").split("\r\n")[1:] if ": " in line
+        line.split(": ", 1) for line in header_lines.decode("utf-8", "replace").split("\r\n")[1:] if ": " in line
     )
     kind = fields.get("WARC-Type", "")
     if kind == "warcinfo" and f"{SELECTION}: {digest}\r\n".encode() not in block:

@@ -1,16 +1,12 @@
-"""What an export did: the counts of its summary, and how it tells its progress.
+"""The result of an export: its folder until it is whole, its files while they grow, and the counts of its summary.
 
-The folder in which a result is made before it has its name: `OUT.part`, from which an interrupted export goes on.
-
-It has what was asked and the snapshots that were selected then, the result under its own name, and what a format notes
-beside it. One process at a time works in it. At the end the result is made durable, gets its name in one step, and the
-folder goes.
-
-The result of an export while it grows: files that are written at their end, and notes from which it goes on.
+A result is made in the folder `OUT.part` before it has its name. The folder has what was asked and the snapshots that
+were selected then, the result under its own name, and what a format notes beside it. One process at a time works in it.
+At the end the result is made durable, gets its name in one step, and the folder goes.
 
 Beside the result lies a file of notes, a line a checkpoint: which piece of which snapshot was written last, and where
-the files ended. After a kill or a power cut what lies behind the last checkpoint is cut off and written again, so that
-the bytes are the same as without it.
+the files ended. An interrupted export resumes from them. After a kill or a power cut what lies behind the last
+checkpoint is cut off and written again, so that the bytes are the same as without it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A selection is decided once, and stays as it is while crawls publish and users add files: it names commits, which stay.
 It can be written down, so that an interrupted export goes on with the same one. For a reader its repositories are those
-of `gate/reader_repositories`: nothing that reads a selection has to know of rules.
+of `access/reader_repositories`: nothing that reads a selection has to know of rules.
 
 What a snapshot has, document by document, beside what the one exported before it had and what its publication saw.
 
@@ -104,7 +104,7 @@ class Exported:
 
     def met(self) -> MetList | None:
         """Return the crawl's list of what it met unchanged; None if it has none. Raises Damaged."""
-        return redirect_lists.read(self.store, self.message.met) if self.message.met else None
+        return redirect_lists.read_met_list(self.store, self.message.met) if self.message.met else None
 
 
 @dataclass(frozen=True, slots=True)

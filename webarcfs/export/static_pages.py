@@ -300,13 +300,13 @@ _CONTROL = re.compile("[\0-\x09\x0b-\x1f\x7f]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewrittenDocument:
-    """A document to be rewritten. `said` is told in its comment: name → value."""
+    """A document to be rewritten. `comment` goes into its comment: name → value."""
 
     url: str
     path: str
     reading: SiteReading
     content_type: str
-    said: Mapping[str, str]
+    comment: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,9 +334,9 @@ def page_of(document: RewrittenDocument, body: bytes, place_of: Callable[[str], 
     # XML that is not well-formed ends where its fault is, as in a browser: it is not cut.
     is_cut = references.is_cut and (not references.is_xml or len(body) > LONGEST_BODY)
     if reading is SiteReading.CSS:
-        comment = _comment(document.said, targets.originals).replace("*/", "*&#47;")
+        comment = _comment(document.comment, targets.originals).replace("*/", "*&#47;")
         return SitePage(_sheet(rewritten, label, f"/* {comment} */\n".encode("ascii")), is_cut)
-    comment = f"<!-- {_comment(document.said, targets.originals)} -->\n"
+    comment = f"<!-- {_comment(document.comment, targets.originals)} -->\n"
     if reading is SiteReading.HTML:
         return SitePage(_html(rewritten, label, comment), is_cut)
     is_other = references.charset_sent != references.charset

@@ -1,23 +1,19 @@
-"""What the file of a document is: its extension, and how its references are read.
+"""The files of an exported site: where the document of a URL lies, how its file is called, how a browser reads it.
 
 A browser knows a file by its extension, since a file has no head. So what a document may do depends on it: what is no
 page for the archive must not become one for the browser, and what only looks active (XML with scripts in it) is text.
 
-How the files and folders of an exported site are called: names that Linux, macOS and Windows accept.
+Names are such that Linux, macOS and Windows accept them. A name is that of the ARC, with what a file system refuses
+replaced, and with the extension of the document's type, by which browsers know it. Where two names of one folder would
+be one for a file system that ignores case or normalises Unicode, all but one get a mark: a part of their SHA-256. A
+file always ends in a known extension, a folder never. So two documents never share a file, and no file has the name of
+a folder.
 
-A name is that of the ARC, with what a file system refuses replaced, and with the extension of the document's type, by
-which browsers know it. Where two names of one folder would be one for a file system that ignores case or normalises
-Unicode, all but one get a mark: a part of their SHA-256. A file always ends in a known extension, a folder never. So
-two documents never share a file, and no file has the name of a folder.
+Names are looked up in the folders of snapshots as git's bytes. Links lead to the same folders over and over; pygit2's
+own look-up would make an object each time.
 
-Folders of snapshots as git's bytes, in which names are looked up, with the names that need a mark.
-
-Links lead to the same folders over and over; pygit2's own look-up would make an object each time.
-
-Where a URL lies in the exported folder: its document's file, behind redirects where there are any.
-
-It reads the trees of the snapshots when it is asked, and keeps what it found, within bounds: an archive may have more
-documents than memory has room.
+A URL lies where its document's file is, behind redirects where there are any. The trees of the snapshots are read when
+a URL is asked for, and what was found is kept, within bounds: an archive may have more documents than memory has room.
 """
 
 from __future__ import annotations

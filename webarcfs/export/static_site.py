@@ -1,13 +1,12 @@
-"""The pages of the folder that are not archived: what is in it, and the notices that links out lead to.
+"""Exports a selection as a folder that a browser reads: the newest snapshot of each domain, file by file.
 
-They need no script. The notice about a link shows its address by a script of its own, where the browser runs that: a
-file is not told what is behind the `#`.
-
-Exports a selection as a folder that a browser reads: the newest snapshot of each domain, file by file.
-
-It goes on where it was interrupted: notes beside the folder have a line for each file that is finished. After another
-start of the machine a line proves nothing, since nothing is synced meanwhile; then the export begins anew. What it
+It resumes where it was interrupted: notes beside the folder have a line for each file that is finished. After another
+start of the machine a line proves nothing, since nothing is synced meanwhile; then the export starts over. What it
 writes depends on the selection alone.
+
+Some pages of the folder are not archived: what is in it, and the notices that links out lead to. They need no script.
+The notice about a link shows its address by a script of its own, where the browser runs that: a file is not told what
+is behind the `#`.
 """
 
 from __future__ import annotations
@@ -364,7 +363,7 @@ class _Export:
         }  # fmt: skip
         content_type = content_type_of(exported.store, document.head)
         return static_pages.RewrittenDocument(
-            url=meta.url, path=path, reading=kind.reading, content_type=content_type, said=comment
+            url=meta.url, path=path, reading=kind.reading, content_type=content_type, comment=comment
         )
 
     def _copy(self, store: Repository, blob: str, path: Path) -> None:

@@ -290,7 +290,7 @@ class SnapshotRecords:
         return self._metadata(uri, exported.tag.crawl_time, FIELDS_TYPE, block, fields=self._named(None))
 
     def _met_list(self, met_list: MetList) -> WarcRecord:
-        uri, block = f"urn:webarcfs:met:{self.exported.tag}", url_lists.write(met_list)
+        uri, block = f"urn:webarcfs:met:{self.exported.tag}", url_lists.write_met_list(met_list)
         return self._metadata(uri, self.exported.tag.crawl_time, _BYTES, block, "met", fields=self._named(None))
 
     # -- documents ---------------------------------------------------------------------------------------------------

@@ -7,11 +7,10 @@ loops of the archive end it, and its thread is free again.
 
 Requests that may read much have threads of their own, so that however many they are, others are answered.
 
-Parts of paths that open something without a login, taken out of what is logged.
-
-These are a reader with rights (`/~<token>/…`), a preview of the desk (`/s/<token>/…`), a feed (`/feed/<secret>.atom`).
-They stand in paths, referrers, and in queries that lead back to a path; a client may escape any of their characters,
-and what quotes a URL escapes it once more.
+What opens something without a login is taken out of what is logged. Such parts of paths are a reader with rights
+(`/~<token>/…`), a preview of the desk (`/s/<token>/…`), a feed (`/feed/<secret>.atom`). They stand in paths, referrers,
+and in queries that lead back to a path; a client may escape any of their characters, and what quotes a URL escapes it
+once more.
 """
 
 from __future__ import annotations
@@ -66,10 +65,10 @@ _T = TypeVar("_T")
 
 #: Answers a request. It runs in any thread of the worker, several at a time; it may raise the errors of the family.
 Handler = Callable[[Request], Response]
-#: Makes the page of an error. The error is None where readers learn nothing but the status: they learn what is wrong
-#: with what they asked, and that it took too long. It must not block.
 #: Where a request's scope has the error that its answer is about, if it is one of ours: for those who may mend it.
 REASON = "webarcfs.reason"
+#: Makes the page of an error. The error is None where readers learn nothing but the status: they learn what is wrong
+#: with what they asked, and that it took too long. It must not block.
 RenderError = Callable[[Request, HTTPStatus, WebarcError | None], Response]
 
 #: Where an endpoint leaves itself for the responses that need its threads.

@@ -1,8 +1,4 @@
-"""What the templates of the room show of lists, records and searches: values, without any decision left. Pure.
-
-Texts are plain and are escaped by the templates. An `href` is a path of the room, ready to be used. Times are CET.
-
-What the templates of the room show of URLs of the past: values, without any decision left. Pure.
+"""What the templates of the room show: values, without any decision left. Pure.
 
 Texts are plain and are escaped by the templates. An `href` is a path of the room, ready to be used. Times are CET.
 """

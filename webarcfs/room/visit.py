@@ -1,12 +1,10 @@
 """A request to the room: who asks, in which language, and the archive as that reader may see it. For one thread.
 
-The name of a reader, as a proxy in front of the archive's servers tells it.
+A proxy in front of the archive's servers may tell the name of a reader. Only addresses of `[readers] proxies` are
+believed. Anybody else is the public, whatever the request says. A client of a unix socket has no address; it is
+believed where `unix` is among the proxies.
 
-Only addresses of `[readers] proxies` are believed. Anybody else is the public, whatever the request says. A client of
-a unix socket has no address; it is believed where `unix` is among the proxies.
-
-What handlers ask: the archive as one reader may see it, with everything that stays open between requests.
-
+Handlers ask `Services`: the archive as one reader may see it, with everything that stays open between requests.
 `Shared` is one for a worker, and safe for any thread. `Services` are of one thread and one reader: SQLite's connections
 and gates are not shared between threads.
 """

@@ -233,8 +233,8 @@ class IndexReader:
     ) -> HitPage:
         """Return a page of the documents of a query; by relevance, or by the numbers of a field."""
         with _translated(self._folder):
-            way = tantivy.Order.Asc if ascending else tantivy.Order.Desc
-            search_result = self.searcher.search(query, max(limit, 1), True, order or None, offset, way)
+            direction = tantivy.Order.Asc if ascending else tantivy.Order.Desc
+            search_result = self.searcher.search(query, max(limit, 1), True, order or None, offset, direction)
             shown = search_result.hits[:limit]
             return HitPage(getattr(search_result, "count", 0) or 0, [address for _, address in shown], self)
 

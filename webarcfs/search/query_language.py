@@ -208,8 +208,8 @@ class _Parser:
         while (
             (token := self._peek()) is not None and token.kind != "close" and (token.kind, token.text) != ("word", "OR")
         ):
-            if self._take("word", "AND") is None and (one := self._one()) is not None:
-                expressions.append(one)
+            if self._take("word", "AND") is None and (expression := self._one()) is not None:
+                expressions.append(expression)
         return expressions[0] if len(expressions) == 1 else All(tuple(expressions))
 
     def _one(self) -> Expression | None:

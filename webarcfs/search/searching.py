@@ -385,8 +385,8 @@ class Searcher:
         for at, (snapshot, count) in enumerate(shown):
             hits: tuple[Hit, ...] = ()
             if at < _GROUPS:
-                one = replace(question, at=CommitTag.parse(snapshot.tag), all_versions=False, limit=_OF_EACH, offset=0)
-                hits = self.ask(one).hits
+                tag = CommitTag.parse(snapshot.tag)
+                hits = self.ask(replace(question, at=tag, all_versions=False, limit=_OF_EACH, offset=0)).hits
             groups.append(SnapshotHits(snapshot.tag, count, hits))
         return groups
 
@@ -540,7 +540,7 @@ class _Asked:
         wanted = {"domain": {"terms": {"field": "domain", "size": _COUNTED}, "aggs": inner}}
         for bucket in self.reader.aggregate(self.query, wanted)["domain"]["buckets"]:
             moments = [
-                [(int(one["key"]), int(one["doc_count"])) for one in bucket[name]["buckets"]]
+                [(int(moment["key"]), int(moment["doc_count"])) for moment in bucket[name]["buckets"]]
                 for name in ("since", "until")
             ]
             yield str(bucket["key"]), moments[0], moments[1]

@@ -56,12 +56,12 @@ def timed(cause: str) -> Iterator[None]:
             _causes().append((begun, f"{cause} took {ended - begun:.2f} s"))
 
 
-def note(thread: int, cause: str) -> None:
+def note_cause(thread: int, cause: str) -> None:
     """Keep `cause` for another thread."""
     _OF_OTHERS[thread] = time.monotonic(), cause
 
 
-def since(begun: float) -> list[str]:
+def causes_since(begun: float) -> list[str]:
     """Return the causes that were kept for this thread since the monotonic time `begun`."""
     noted = _OF_OTHERS.get(threading.get_ident())
     return [cause for at, cause in (*_causes(), *([noted] if noted else ())) if at >= begun]
@@ -95,7 +95,7 @@ _M_ARENA_MAX = -8  # malloc.h
 
 
 @cache
-def inodes() -> int:
+def most_inodes() -> int:
     """Return the number of inodes that a mount on this machine may know at a time."""
     return inodes_in(memory())
 

@@ -67,7 +67,7 @@ class Caches:
     """
 
     def __init__(self, most: int | None = None) -> None:
-        most = most if most is not None else content.inodes()
+        most = most if most is not None else content.most_inodes()
         self.trees: Cache[str, Entries] = Cache(most + most // content.OF_AN_ARC, lambda entries: len(entries) + 1)
         self.dates: Cache[str, ArcTimes | None] = Cache(most // content.OF_AN_ARC)
         self.metadata: Cache[str, MetaData | None] = Cache(_DESCRIBED)

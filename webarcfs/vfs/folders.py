@@ -1,15 +1,11 @@
-"""The folders of a domain's tree: one small class per kind, from those above ARCs down to those of users.
+"""The files and folders of a domain's tree: one small class per kind, from those above ARCs down to those of users.
 
-Knows no FUSE, no absolute path and no handle. vfs/node.py specifies the methods; root.py has the folders above the
-domains' trees. Immutable, safe for any thread.
+Knows no FUSE, no absolute path and no handle. A file is one version in one state of the domain, and names it (domain,
+path, blob, mtime), so that any adapter can address it. vfs/node.py specifies the methods; root.py has the folders above
+the domains' trees. Immutable, safe for any thread.
 
 No dataclasses: if a frozen one inherits fields, mypyc reports them twice to Python's garbage collector, which then
 takes a referenced object for garbage, and clears it.
-
-The files of a domain's tree: each is one version of a file, in one state of the domain.
-
-Knows no FUSE, no absolute path and no handle. A file names its version (domain, path, blob, mtime), so that any adapter
-can address it. Immutable, safe for any thread.
 """
 
 from __future__ import annotations

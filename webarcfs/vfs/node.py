@@ -1,4 +1,4 @@
-"""The interface of every node of the mount; folders.py, folders.py and root.py implement the kinds.
+"""The interface of every node of the mount; folders.py and root.py implement the kinds.
 
 Nodes are made on demand and discarded; they are immutable and safe for any thread. A node belongs to one state of one
 domain for ever: a later publication makes other nodes. Folders have `children` and `lookup`, files `open`, links

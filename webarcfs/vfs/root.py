@@ -395,12 +395,12 @@ class FolderShape:
     """The content of a folder above the domains.
 
     `fixed` maps names to functions that return their nodes; a listing shows the names in `listed`, then the domains.
-    `found` returns the node of any other name, or raises NotFound.
+    `find` returns the node of any other name, or raises NotFound.
     """
 
     fixed: Mapping[str, Callable[[View], Node]]
     listed: tuple[str, ...]
-    found: Callable[[View, str], Node]
+    find: Callable[[View, str], Node]
 
 
 def _current(view: View, name: str) -> Node:
@@ -483,7 +483,7 @@ class Table(Folder):
 
     def lookup(self, name: str) -> Node:
         shape = SHAPE[self.place]
-        return shape.fixed[name](self.view) if name in shape.fixed else shape.found(self.view, name)
+        return shape.fixed[name](self.view) if name in shape.fixed else shape.find(self.view, name)
 
     def listed(self, name: str) -> Node:
         try:

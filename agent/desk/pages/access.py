@@ -76,10 +76,10 @@ def save(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         raise UsageError(visit.desk.said(words.msgid("There is a person of that short name."), visit.language))
     if form.one("role") not in set(Role):
         raise UsageError(visit.desk.said(words.msgid("Choose a role."), visit.language))
-    password = login.hashed(form.raw("password")) if form.raw("password") else ""
-    person = Person(key, form.one("name") or key, Role(form.one("role")), form.one("unix"), password)
+    password_hash = login.hashed(form.raw("password")) if form.raw("password") else ""
+    person = Person(key, form.one("name") or key, Role(form.one("role")), form.one("unix"), password_hash)
     people.save(visit.desk.archive, person, visit.acting)
-    if password:
+    if password_hash:
         visit.desk.sessions.end_of(key)
     return visit.led("/people", words.msgid("The person was saved."))
 

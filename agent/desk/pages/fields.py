@@ -111,9 +111,9 @@ def _kind(hint: Any, *, is_open: bool) -> str:
 
 def _choices(check: Any, value: Any, text: Any, *, has_default: bool) -> tuple[tuple[str, str], ...]:
     """Return the values that a setting may have, where these are few."""
-    words: tuple[str, ...] = ("yes", "no") if isinstance(value, bool) else getattr(check, "words", ())
+    values: tuple[str, ...] = ("yes", "no") if isinstance(value, bool) else getattr(check, "words", ())
     first = (("", text("as the archive says")),) if has_default else ()
-    return (*first, *((word, text(word)) for word in words)) if words else ()
+    return (*first, *((word, text(word)) for word in values)) if values else ()
 
 
 def as_text(value: Any) -> str:

@@ -46,7 +46,7 @@ def rows(archive: Archive, job: str, language: str) -> tuple[OrderRow, ...]:
             known = job_state.load(folder)
             return of_open(job_orders.describe_orders(folder), known.orders if known is not None else 0, language)
     with suppress(Damaged, OSError):
-        return of_report(files.read(archive.reports / job / "summary.json") or {}, language)
+        return of_report(files.read_json(archive.reports / job / "summary.json") or {}, language)
     return ()
 
 
@@ -272,7 +272,7 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     folder = archive.reports / job
     if "/" in job or job.startswith(".") or not folder.is_dir():
         raise NotFound(f"there is no report of {job}")
-    summary = files.read(folder / "summary.json") or {}
+    summary = files.read_json(folder / "summary.json") or {}
 
     def counted() -> tuple[ReportTable, ...]:
         return tuple(_tables(archive, job))

@@ -1,10 +1,8 @@
-"""`/options`: the archive's settings in webarc.toml, in force from the next job on; comments in the file stay.
+"""`/options` and `/publications`: the archive's settings, and what is archived, when and how.
 
-Trials of publications that are being written: each in a thread, a few at once, kept for an hour.
-
-A trial keeps what was typed, so that its page has the form again, with what was found.
-
-`/publications`: what is archived, when and how: the list, the form of one, and its trial before it is in force.
+Settings in webarc.toml are in force from the next job on; comments in the file stay. A publication may be tried before
+it is in force: each trial has a thread, a few at once, and is kept for an hour with what was typed, so that its page
+has the form again, with what was found.
 """
 
 from __future__ import annotations
@@ -337,19 +335,19 @@ def _sets(
     is_conflict = visit.problem is not None and visit.problem.status == 409
 
     def made(key: str) -> FormField:
-        field, value, hint = _setting(held, key)
+        setting, value, hint = _setting(held, key)
         own_value = _own_value(own, key)
         current = "" if own_value is None else _publications_text(key, own_value)
         typed = visit.typed(key, current)
-        kind = "told" if not is_open else "choice" if hint is bool or _words_of(field) else "area" \
+        kind = "told" if not is_open else "choice" if hint is bool or _words_of(setting) else "area" \
             if str(hint).startswith("tuple") or key == "note" else "text"  # fmt: skip
         return FormField(
             name=key,
             label=words.label_of_setting(key.removeprefix("describe."), text),
             value=typed if is_open else current or _publications_text(key, settings_files.plain(value)),
             kind=kind,
-            help=_help(key, text(field.metadata["help"]), text),
-            choices=_choices(field, hint, text),
+            help=_help(key, text(setting.metadata["help"]), text),
+            choices=_choices(setting, hint, text),
             fault=faults.get(key.rpartition(".")[2], ""),
             placeholder=_publications_text(key, settings_files.plain(value)) if name or key not in ("urls",) else "",
             now=current if is_conflict and typed != current else None,
@@ -368,19 +366,19 @@ def _sets(
             heading, tuple(made(key) for key in keys if key in known), is_open=at == 0 or (bool(name) and at == 1)
         )
     yield FieldSet(words.msgid("Description"), tuple(made(key) for key in _DESCRIBE), is_open=False)
-    listed_ = {key for _, keys in parts for key in keys} | {"name"}
+    in_parts = {key for _, keys in parts for key in keys} | {"name"}
     yield FieldSet(
-        words.msgid("Manners and limits"), tuple(made(key) for key in known if key not in listed_), is_open=False
+        words.msgid("Manners and limits"), tuple(made(key) for key in known if key not in in_parts), is_open=False
     )
 
 
 def _setting(held: Publication, key: str) -> tuple[Any, Any, Any]:
-    """Return the field of a key, its value in force, and its type."""
+    """Return the setting of a key, its value in force, and its type."""
     for table, of in ((_OWN, held), (_CRAWL, held.crawl)):
         if key in table:
             return table[key], getattr(of, table[key].name), get_type_hints(type(of))[table[key].name]
-    field = _DESCRIBE[key]
-    return field, getattr(held.describe, field.name), str
+    setting = _DESCRIBE[key]
+    return setting, getattr(held.describe, setting.name), str
 
 
 def _own_value(own: Mapping[str, Any], key: str) -> Any:
@@ -388,12 +386,12 @@ def _own_value(own: Mapping[str, Any], key: str) -> Any:
     return (own.get(head) or {}).get(tail) if dot else own.get(key)
 
 
-def _words_of(field: Any) -> tuple[str, ...]:
-    return getattr(field.metadata["check"], "words", ())
+def _words_of(setting: Any) -> tuple[str, ...]:
+    return getattr(setting.metadata["check"], "words", ())
 
 
-def _choices(field: Any, hint: Any, text: Callable[[str], str]) -> tuple[tuple[str, str], ...]:
-    values = ("yes", "no") if hint is bool else _words_of(field)
+def _choices(setting: Any, hint: Any, text: Callable[[str], str]) -> tuple[tuple[str, str], ...]:
+    values = ("yes", "no") if hint is bool else _words_of(setting)
     return (("", text("as the archive says")), *((value, text(value)) for value in values)) if values else ()
 
 
@@ -526,8 +524,8 @@ def retire(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         return settings_files.edited_text(archive, name, values, ["retired"] if is_back and "retired" in own else [])
 
     settings_files.write_publication(archive, name, edited)
-    said_ = words.msgid("It is fetched again.") if is_back else words.msgid("It is retired; its snapshots stay.")
-    return visit.led(f"/publications/{quote(name, safe='')}", said_)
+    message = words.msgid("It is fetched again.") if is_back else words.msgid("It is retired; its snapshots stay.")
+    return visit.led(f"/publications/{quote(name, safe='')}", message)
 
 
 def try_(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:

@@ -1,8 +1,7 @@
 """`/snapshot/<id>`: all that is known of a snapshot, its description as a form, and the buttons of its way.
 
-`/snapshot/<id>/attachment/<name>`: the files that are attached to a snapshot, taken in, removed, and given out.
-
-`/snapshot/<id>/log/<name>`: the logs of a snapshot and of its steps, as text, in pieces.
+Below it are the files that are attached to the snapshot (`attachment/<name>`), and the logs of its job and steps, as
+text, in pieces (`log/<name>`).
 """
 
 from __future__ import annotations
@@ -185,11 +184,11 @@ def show_log(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         raise NotFound(f"{record.id} has no log {path_params['log']}")
     asked = visit.parameter("line")
     first = max(int(asked), 1) if asked.isascii() and asked.isdecimal() and len(asked) < 10 else 1
-    shown, is_more = _piece(path, first)
+    lines, is_more = _piece(path, first)
     view = LogPage(
         title=path_params["log"],
         back=PageLink(f"/snapshot/{quote(record.id, safe='')}", words.msgid("Back to the snapshot")),
-        text="\n".join(shown),
+        text="\n".join(lines),
         first=first,
         previous=visit.with_parameters(line=max(first - _LINES, 1)) if first > 1 else "",
         following=visit.with_parameters(line=first + _LINES) if is_more else "",
@@ -383,11 +382,10 @@ def _failures(visit: DeskVisit, record: Record) -> Iterator[tuple[str, str, str]
 
 def _checks(visit: DeskVisit, record: Record) -> Iterator[CheckRow]:
     waiting = records.looks(visit.desk.archive, record) if progress_of(record).looks_wanted else []
-    before = snapshots.name_of if record.parts else None
     for page in waiting:
         name = checking.name_of(page)
         href = f"{snapshots.href_of(record.id)}/preview?{urlencode({'url': page.url})}"
-        yield CheckRow(name, name, href, "" if before is None else page.url)
+        yield CheckRow(name, name, href, page.url if record.parts else "")
     for number in (62, 63):
         for text in filter(None, record.text(number).split("; ")):
             yield CheckRow(text)

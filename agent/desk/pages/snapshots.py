@@ -294,17 +294,17 @@ def compare(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
 
 def choose(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Lead from a form to the comparison of two snapshots. Raises NotFound."""
-    one, other = visit.parameter("from"), visit.parameter("to")
+    first, second = visit.parameter("from"), visit.parameter("to")
     with open_tables(visit) as tables:
-        row = tables.row(other)
+        row = tables.row(second)
         if row is None:
-            raise NotFound(f"there is no snapshot {other}")
-        if not one:
+            raise NotFound(f"there is no snapshot {second}")
+        if not first:
             same = tables.listed(RecordSelection(publication=row.publication), limit=forms.ROWS)
-            one = row.before or next(
-                (record_row.id for record_row in same if record_row.id != other and record_row.has_parts), other
+            first = row.before or next(
+                (candidate.id for candidate in same if candidate.id != second and candidate.has_parts), second
             )
-    return RedirectResponse(f"/compare/{quote(one, safe='')}..{quote(other, safe='')}", 303, dict(NO_STORE))
+    return RedirectResponse(f"/compare/{quote(first, safe='')}..{quote(second, safe='')}", 303, dict(NO_STORE))
 
 
 # == snapshots ========================================================================================================
@@ -399,8 +399,8 @@ def _quick(path_params: Mapping[str, str]) -> tuple[PageLink, ...]:
         (words.msgid("Incomplete"), {"complete": "no"}),
         (words.msgid("Released"), {"state": "released"}),
     )
-    now = {name: path_params[name] for name in _FILTERS if path_params.get(name)}
-    return tuple(PageLink(_href(filters, frozenset()), text, filters == now) for text, filters in wanted)
+    chosen = {name: path_params[name] for name in _FILTERS if path_params.get(name)}
+    return tuple(PageLink(_href(filters, frozenset()), text, filters == chosen) for text, filters in wanted)
 
 
 def _filters(visit: DeskVisit, path_params: Mapping[str, str]) -> list[FormField]:

@@ -75,16 +75,16 @@ def find_waiting(visit: DeskVisit, most: int = forms.TODAY_ROWS) -> Found:
 
 def today(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Show the page."""
-    desk, snapshots = visit.desk, find_waiting(visit)
+    desk, overview = visit.desk, find_waiting(visit)
     view = TodayPage(
         attentions=tuple(attentions(visit)),
-        waiting=lines(visit, snapshots.waiting),
-        waiting_total=snapshots.total,
-        passed_total=snapshots.passed,
-        troubled=lines(visit, snapshots.troubled),
+        waiting=lines(visit, overview.waiting),
+        waiting_total=overview.total,
+        passed_total=overview.passed,
+        troubled=lines(visit, overview.troubled),
         jobs=tuple(jobs.cards(visit)),
         has_publications=bool(desk.settings().publications),
-        last=snapshots.newest.date if snapshots.newest is not None else None,
+        last=overview.newest.date if overview.newest is not None else None,
         next=next(iter(jobs.coming(visit)), None),
         command=f"webarc-agent start --archive {desk.archive.root}",
     )
@@ -130,7 +130,7 @@ def _overdue(folder: str) -> str:
     if not folder:
         return ""
     with suppress(Damaged, OSError, KeyError, TypeError, ValueError):
-        mark = files.read(Path(folder) / MARK)
+        mark = files.read_json(Path(folder) / MARK)
         if mark is None:
             return words.msgid("There is no backup in %(what)s")
         if mark["finished"] and parse_time(str(mark["finished"])) > now() - timedelta(days=_BACKUP_DAYS):

@@ -3,16 +3,12 @@
 The order is the same for each route of the table: a foreign origin is refused, then who has no session logs in, then
 the right is asked for, then the form's token. So no handler decides about any of these, and none can forget it.
 
-Reads a form that has a file (multipart/form-data, RFC 7578) as it comes: the file goes to a temporary one.
+`Bodies` takes requests before a handler sees them: three methods, and forms as whole bodies, bounded in size and time.
+A form with a file (multipart/form-data, RFC 7578) may be larger; it is read as it comes, and the file goes to a
+temporary one. Only who may send one sends more than others: that is asked before the body is read.
 
-Takes requests before a handler sees them: three methods, and forms as whole bodies, bounded in size and time.
-
-A form with a file may be larger, and is read as a stream. Only who may send one sends more than others: that is asked
-before the body is read.
-
-A route of the desk: a path, what answers it, the right that it needs, and how its form is shown again.
-
-All routes of the desk, with the right that each needs. The tests try each without a login, a right, a token.
+`ROUTES` has all routes of the desk, with the right that each needs. The tests try each without a login, a right, a
+token.
 """
 
 from __future__ import annotations
@@ -301,7 +297,7 @@ class DeskRoute:
 
 def route(name: str, pattern: str, example: str, **more: object) -> DeskRoute:
     """Return a route."""
-    return DeskRoute(name=name, pattern=re.compile(pattern, re.DOTALL), example=example, **more)  # type: ignore[arg-type] # as Route has them
+    return DeskRoute(name=name, pattern=re.compile(pattern, re.DOTALL), example=example, **more)  # type: ignore[arg-type] # as DeskRoute has them
 
 
 def find_route(routes: tuple[DeskRoute, ...], path: str) -> tuple[DeskRoute, dict[str, str]] | None:
@@ -725,9 +721,9 @@ _HEADINGS = {
 
 def _form(request: Request) -> Form:
     """Return what was sent. Raises UsageError for what is no form."""
-    read = request.scope.get(FORM)
-    if isinstance(read, Form):
-        return read
+    form = request.scope.get(FORM)
+    if isinstance(form, Form):
+        return form
     return forms.parse(request.scope.get(BODY, b""), request.headers.get("content-type", ""))
 
 

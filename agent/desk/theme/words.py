@@ -2,9 +2,8 @@
 
 A snapshot is called a snapshot here, whatever the code calls its record, job or capture.
 
-What the fields of a record and the archive's settings are for, in English and German. Pure.
-
-The English help of a field names the German term of the source, by which archivists know it.
+What the fields of a record and the archive's settings are for is here, too, in English and German. The English help of
+a field names the German term of the source, by which archivists know it.
 """
 
 from __future__ import annotations
@@ -66,12 +65,6 @@ EVENTS: dict[str, str] = {
     "resumed": msgid("resumed"), "attached": msgid("file attached"), "replaced": msgid("file replaced"),
     "noted": msgid("note to a file changed"), "detached": msgid("file removed"),
 }  # fmt: skip
-#: Word of `release` in settings → what it means.
-RELEASES: dict[str, str] = {
-    "automatic": msgid("as soon as it is published"),
-    "when-checked": msgid("by itself, if it is complete and all checks passed"),
-    "by-hand": msgid("when somebody releases it"),
-}
 ROLES: dict[str, str] = {
     "archivist": msgid("archivist"), "administrator": msgid("administrator"), "reviewer": msgid("reviewer"),
     "curator": msgid("curator"),

@@ -153,7 +153,7 @@ class Waiting:
     """The pending additions to a domain on `head`, in order; the progress of each log there, and its mark."""
 
     head: Commit | None
-    found: tuple[tuple[LogReader, LogRecord], ...]
+    additions: tuple[tuple[LogReader, LogRecord], ...]
     done: Mapping[str, int]
     marks: Mapping[str, int]
 
@@ -174,21 +174,21 @@ def planned(store: Repository, waiting: Waiting) -> Plan:
     """Plan the commits of pending additions. Raises OSError, Damaged when the repository cannot be read."""
     plan = Plan(waiting.head, Pack(store.path))
     plan.upto = {log: number for log, number in waiting.done.items() if number > waiting.marks.get(log, 0)}
-    if waiting.found and plan.head is not None:
-        for log, record in waiting.found:
+    if waiting.additions and plan.head is not None:
+        for log, record in waiting.additions:
             if not log.may_change:
                 plan.upto[log.id] = max(record.number, plan.upto.get(log.id, 0))
         _plan_commits(store, waiting, plan, plan.head)
-    plan.marks = {log: plan.pack.add("blob", waiting_additions.body(number)) for log, number in plan.upto.items()}
+    plan.marks = {log: plan.pack.add("blob", waiting_additions.mark_body(number)) for log, number in plan.upto.items()}
     return plan
 
 
 def _plan_commits(store: Repository, waiting: Waiting, plan: Plan, head: Commit) -> None:
     writer = _Writer(store, head, plan)
-    additions = [record.addition for _, record in waiting.found]
+    additions = [record.addition for _, record in waiting.additions]
     wanted = newest(additions)
     for indexes in groups(additions):
-        records = [(index, *waiting.found[index]) for index in indexes if index in wanted]
+        records = [(index, *waiting.additions[index]) for index in indexes if index in wanted]
         commit = writer.commit([(log, replace(record, addition=wanted[index])) for index, log, record in records])
         plan.commits += [commit] if commit else []
     plan.dropped = tuple(writer.dropped)
@@ -464,7 +464,7 @@ def fold_in(archive: Archive, store: Repository, domain: str, following: str | N
         leaving = tuple(_leaving(archive, domain, AdditionTree(store, following)))
         if leaving:
             _log.info("%s: %d additions of pages that are replaced settled before that", domain, len(leaving))
-        waiting = replace(waiting, found=(*waiting.found, *leaving))
+        waiting = replace(waiting, additions=(*waiting.additions, *leaving))
     plan = planned(store, waiting)
     with plan.pack.stored():
         _move(store, _moves(store, plan))
@@ -478,7 +478,7 @@ def _try(archive: Archive, store: Repository, domain: str, read: Read) -> Commit
     plan = planned(store, waiting)
     moves = _moves(store, plan)
     with plan.pack.stored():
-        if moves or waiting.found:
+        if moves or waiting.additions:
             with locks.Turnstile(archive.lock(domain)).exclusive():
                 # Now no addition is being confirmed; one whose sync failed was removed.
                 if any(log.was_cut() for log in logs):
@@ -580,6 +580,6 @@ def _done(domain: str, plan: Plan, waiting: Waiting, logs: Sequence[LogReader]) 
     for dropped in plan.dropped:
         place = dropped.addition.place
         _log.warning("/%s/%s: an addition went: %s (%s)", place.domain, place.arc, dropped.reason, dropped.log)
-    cost = Cost(0.0, plan.pack.shared_bytes, len(waiting.found) - len(plan.dropped))
+    cost = Cost(0.0, plan.pack.shared_bytes, len(waiting.additions) - len(plan.dropped))
     damage = {log.id: tuple(log.damage) for log in logs if log.damage}
     return Committed(domain, dict(waiting.done) | plan.upto, plan.dropped, tuple(plan.commits), cost, damage)

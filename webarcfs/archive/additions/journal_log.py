@@ -1,22 +1,15 @@
-"""The last states of provisional files: what a log of them comes to.
+"""The logs of a journal: their format, and how they are read and written.
 
-The format of a journal's log: records with length and checksum.
-
-A log is a line that names the format, then records. An incomplete record at the end, cut off by a crash, is none; a
-damaged record is skipped, since the next one can be found by its mark.
-
-A log of provisional files has another version, so that older programs leave it alone. Only the last state of each file
-counts in it.
-
-Reads the logs of all journals, up to the last complete record.
+A log is a line that names the format, then records with length and checksum. An incomplete record at the end, cut off
+by a crash, is none; a damaged record is skipped, since the next one can be found by its mark.
 
 A log's name is `<journal>-<count>.log`: a journal begins another log after a full one. Large bodies are in the folder
-`<journal>`. The owner of a log holds a lock on it (flock) while it lives.
+`<journal>`. The owner of a log holds a lock on it (flock) while it lives, and alone writes it; its threads that wait
+for the disk share one sync. Logs of all journals are read up to the last complete record.
 
-A log of provisional files is called `<journal>-<count>.provisional`, and is committed by nobody. When its owner is dead
-they have settled: whoever replays it gives it the other suffix first.
-
-Writes one log of a journal, for its owner; threads that wait for the disk share one sync.
+A log of provisional files has another version, so that older programs leave it alone. Only the last state of each file
+counts in it. It is called `<journal>-<count>.provisional`, and is committed by nobody. When its owner is dead they have
+settled: whoever replays it gives it the other suffix first.
 """
 
 from __future__ import annotations
@@ -101,11 +94,11 @@ def scan(data: bytes, start: int) -> Scan:
     while at < len(data):
         record_and_end = _record(data, at, start)
         if record_and_end is None:
-            next_one = _next_record(data, at, start)
-            if next_one is None:
+            next_at = _next_record(data, at, start)
+            if next_at is None:
                 break
-            damage.append((start + at, start + next_one))
-            at = next_one
+            damage.append((start + at, start + next_at))
+            at = next_at
         else:
             record, at = record_and_end
             records.append(record)

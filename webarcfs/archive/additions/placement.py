@@ -287,7 +287,7 @@ class AdditionTree:
 def check_names(parts: list[str]) -> None:
     """Check the names of a path inside an ARC. Raises NotPermitted.
 
-    Not `name_rules.check`: journals of older mounts are checked here, too, which had fewer rules.
+    Not `arc_paths.check_name`: journals of older mounts are checked here, too, which had fewer rules.
     """
     if is_reserved(parts[0]) or parts[-1] == DATA_XML:
         raise NotPermitted(f"{'/'.join(parts)} is a name that ARCs keep for themselves")

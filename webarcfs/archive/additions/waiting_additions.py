@@ -63,17 +63,17 @@ def done(store: Repository, head: str | None, known: Mapping[str, int]) -> dict[
 def marks(store: Repository) -> dict[str, int]:
     """Return the same from the refs, which may be behind. Raises Damaged."""
     blobs = {name: store.ref(ADDITIONS + name) for name in sorted(_names(store))}
-    return {name: number(store, blob) for name, blob in blobs.items() if blob is not None}
+    return {name: mark_number(store, blob) for name, blob in blobs.items() if blob is not None}
 
 
-def body(upto: int) -> bytes:
+def mark_body(upto: int) -> bytes:
     """Return the bytes of a mark."""
     return b"%d\n" % upto
 
 
 def moved(log: str, old: int | None, new: str | None) -> RefUpdate:
     """Return the move of a mark from the number that was read to the blob `new`, or its removal; fails if it moved."""
-    return RefUpdate(ADDITIONS + log, new, None if old is None else blob_id(body(old)))
+    return RefUpdate(ADDITIONS + log, new, None if old is None else blob_id(mark_body(old)))
 
 
 def _names(store: Repository) -> set[str]:
@@ -87,7 +87,7 @@ def _names(store: Repository) -> set[str]:
     return names | {name.removeprefix(ADDITIONS) for name in lines if name.startswith(ADDITIONS)}
 
 
-def number(store: Repository, blob: str) -> int:
+def mark_number(store: Repository, blob: str) -> int:
     """Return the number in a mark. Raises Damaged."""
     text = store.read(blob).strip()
     if not text.isdigit():
@@ -211,7 +211,7 @@ def settle_first(archive: Archive, seconds: float = LONGEST) -> Settled:
     return Settled(sum(answers.values()), tuple(sorted(domains)), len(waited))
 
 
-def requests(archive: Archive) -> set[str]:
+def settle_requests(archive: Archive) -> set[str]:
     """Return the requests that there are."""
     try:
         return set(os.listdir(archive.settle_requests))  # noqa: PTH208 # four times a second
@@ -219,7 +219,7 @@ def requests(archive: Archive) -> set[str]:
         return set()
 
 
-def answer(archive: Archive, request: str, journal: str, number: int) -> None:
+def answer_request(archive: Archive, request: str, journal: str, number: int) -> None:
     """Answer a request for one mount."""
     with contextlib.suppress(OSError):  # nobody waits any more, or a user whose files are not ours
         fd = os.open(archive.settle_requests / request, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)

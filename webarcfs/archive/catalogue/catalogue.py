@@ -666,7 +666,7 @@ _MEMORY = Path(":memory:")
 
 @dataclass(frozen=True, slots=True)
 class RecordedPart:
-    """A snapshot that a record describes. `seq` is its time in seconds; the rest as in `Part` and `Record`."""
+    """A snapshot that a record describes. `seq` is its time in seconds; the rest as in `CrawlPart` and `Record`."""
 
     seq: int
     seen: str
@@ -791,8 +791,8 @@ class CatalogueDatabase(SqliteFile):
     def numbers(self, chosen: RecordSelection, limit: int) -> list[int]:
         """Return the numbers of the records of a list, newest first."""
         with self._translated():
-            joined_numbers = self._run("catalogue/list_numbers", **chosen.parameters(), limit=limit).fetchone()[0]
-        return [int(number) for number in joined_numbers.split(",")] if joined_numbers else []
+            numbers = self._run("catalogue/list_numbers", **chosen.parameters(), limit=limit).fetchone()[0]
+        return [int(number) for number in numbers.split(",")] if numbers else []
 
     def states(self) -> dict[RecordState, int]:
         """Return how many records each state has."""

@@ -533,7 +533,7 @@ def step_of(field: Field) -> str:
 # == record, pure =====================================================================================================
 
 
-#: `Part.seen` of a snapshot of layout 1 on a domain of several publications: it saw what its own crawls stored.
+#: `CrawlPart.seen` of a snapshot of layout 1 on a domain of several publications: it saw what its own crawls stored.
 OWN = "own"
 
 

@@ -1,12 +1,10 @@
-"""Changes a TOML file that people edit, too: comments and order stay; the new file replaces the old one at once.
+"""webarc.toml, and publications in files of their own beside it: read and checked as a whole, changed by programs.
 
-webarc.toml, and publications in files of their own beside it: read and checked as a whole.
+All faults are reported together; nothing runs on settings with a fault. Settings are read from files by `load` and
+`identity` alone.
 
-All faults are reported together; nothing runs on settings with a fault. Only `load` and `identity` read files.
-
-The publications of an archive: what is in force and where it is said; files of publications.d, changed by programs.
-
-A file keeps its comments and its order. What is in webarc.toml is changed by hand.
+A changed file keeps its comments and its order, since people edit it, too; the new file replaces the old one at once.
+Programs change the files of publications.d. What is in webarc.toml is changed by hand.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ _PROC = Path("/proc")
 _Identity = tuple[int, int, int]
 
 
-def left(repository: Path) -> list[Path]:
+def left_locks(repository: Path) -> list[Path]:
     """Return the locks in a repository that no process holds. Without locks, it reads a few folders only."""
     identities = {path: identity for path in _locks(repository) if (identity := _identity(path)) is not None}
     if not identities:
@@ -179,17 +179,17 @@ def left(repository: Path) -> list[Path]:
     )
 
 
-def remove(repository: Path) -> list[Path]:
+def remove_left_locks(repository: Path) -> list[Path]:
     """Remove the left locks; return those that existed. Raises OSError.
 
     No process can make one again before it is removed, since only one at a time removes them.
     """
-    if not left(repository):
+    if not left_locks(repository):
         return []
     fd = os.open(repository, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
-        gone = left(repository)
+        gone = left_locks(repository)
         for path in gone:
             path.unlink(missing_ok=True)
             _log.warning("%s was left by a git that was killed; it is removed", path)
@@ -289,17 +289,17 @@ def _open_files(process: Path) -> Iterator[tuple[int, int]]:
 _COARSE = 10**9
 
 
-def packs(repository: Path) -> None:
+def sync_packs(repository: Path) -> None:
     """Sync the names of packs, and of folders for loose objects. Raises OSError."""
     _folders([repository / "objects", repository / "objects" / "pack"])
 
 
-def loose(repository: Path, oids: Iterable[str]) -> None:
+def sync_loose(repository: Path, oids: Iterable[str]) -> None:
     """Sync the names of these objects, if they are loose. Raises OSError."""
     _folders(repository / "objects" / prefix for prefix in {oid[:2] for oid in oids})
 
 
-class Since:
+class LooseObjectsSince:
     """The names of objects that become loose from now on. Raises OSError.
 
     A folder counts as changed if its time differs, later or not: the clock may be set back meanwhile.
@@ -324,7 +324,7 @@ def _loose(repository: Path) -> Iterator[tuple[Path, int]]:
             yield Path(entry.path), entry.stat().st_mtime_ns
 
 
-def refs(repository: Path, names: Iterable[str]) -> None:
+def sync_refs(repository: Path, names: Iterable[str]) -> None:
     """Sync refs that were moved, made or removed. Raises OSError."""
     _folders(sorted({repository, repository / "refs", *((repository / name).parent for name in names)}))
 

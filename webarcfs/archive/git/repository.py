@@ -164,12 +164,12 @@ class Repository(Objects):
 
         Raises Busy when a ref does not have its old value, OSError on a full disk, Damaged otherwise.
         """
-        git_command.packs(self.path)
+        git_command.sync_packs(self.path)
         commands = "\n".join(["start", *(_ref_command(update) for update in updates), "prepare", "commit", ""])
         while True:
             done = git_command.run([*_PATIENT, "update-ref", "--stdin"], self.path, commands.encode(), check=False)
             if not done.returncode:
-                git_command.refs(self.path, [update.ref for update in updates])
+                git_command.sync_refs(self.path, [update.ref for update in updates])
                 return
             if not self._drop_left_lock(done.stderr):
                 break
@@ -183,7 +183,7 @@ class Repository(Objects):
         lock = git_command.lock_in_the_way(stderr)
         if lock is None:
             return False
-        git_command.remove(self.path)
+        git_command.remove_left_locks(self.path)
         return not (self.path / lock).exists()
 
     # -- states ------------------------------------------------------------------------------------------------------
@@ -198,7 +198,7 @@ class Repository(Objects):
             str(git_object.id),
             str(git_object.tree_id),
             parents,
-            metadata.parse(git_object.message),
+            metadata.parse_message(git_object.message),
             git_object.commit_time,
         )
 
@@ -270,7 +270,7 @@ class Repository(Objects):
 
     def drop_scratch(self) -> None:
         """Remove remains of crashes: locks, scratch refs, unfinished packs, crash reports. Call it under the lock."""
-        git_command.remove(self.path)
+        git_command.remove_left_locks(self.path)
         stale = self.refs(INCOMING)
         if stale:
             self.update_refs([RefUpdate(INCOMING + name, None, oid) for name, oid in stale.items()])
@@ -324,7 +324,7 @@ _READ_AT_ONCE = 1 << 20
 def fetch(source: Path, copy: Repository, refs: Sequence[str] = _REFS) -> None:
     """Update `copy` from the repository `source`, all refs in one transaction. Raises OSError, Damaged."""
     settings = ["-c", "fetch.unpackLimit=1", "-c", "pack.compression=1", "-c", "protocol.version=2"]
-    git_command.remove(copy.path)  # left by a killed backup
+    git_command.remove_left_locks(copy.path)  # left by a killed backup
     command = ["fetch", "--quiet", "--atomic", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance"]
     git_command.run([*settings, *command, str(source), *(f"+{ref}:{ref}" for ref in refs)], copy.path)
 

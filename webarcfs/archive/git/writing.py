@@ -123,7 +123,7 @@ class Pack:
         if code:
             fail(f"{self._repository}: objects were not stored", complaint, self._repository)
         if few:
-            git_command.loose(self._repository, self._objects)
+            git_command.sync_loose(self._repository, self._objects)
             return None
         name = output.split()[-1].decode("ascii", "replace") if output.split() else ""
         return self._repository / "objects" / "pack" / f"pack-{name}.keep"
@@ -323,7 +323,7 @@ class FastImport:
     def __init__(self, repository: Path, base: str | None, read: Callable[[str], bytes]) -> None:
         """`base` is the tree to begin with, None for an empty one; `read` returns git's bytes of a tree."""
         self._repository = repository
-        self._loose = git_command.Since(repository)
+        self._loose = git_command.LooseObjectsSince(repository)
         self._tree = Rewriting(repository, base, read)
         self._blobs = 0
         self._process = self._begin()

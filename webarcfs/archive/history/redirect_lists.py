@@ -121,17 +121,17 @@ _NAME: Final = DATA_XML.encode()
 _DOCUMENT: Final = b"%s %s\0" % (FILE, _NAME)
 
 
-def read(store: Repository, blob: str) -> MetList:
+def read_met_list(store: Repository, blob: str) -> MetList:
     """Return the list in a blob."""
     try:
-        return url_lists.read(store.read(blob))
+        return url_lists.read_met_list(store.read(blob))
     except Damaged as error:
         raise Damaged(f"{store.path}: {blob}: {error}") from None
 
 
 def of_crawl(store: Repository, crawl: Commit) -> MetList | None:
     """Return the list of a crawl's own commit; None if it has none, as before layout 3."""
-    return read(store, crawl.message.met) if crawl.message.met else None
+    return read_met_list(store, crawl.message.met) if crawl.message.met else None
 
 
 def seen_tree(crawl: Commit) -> str:
@@ -149,7 +149,7 @@ def met_redirects(store: Repository, tree: str, met_list: MetList) -> Iterator[t
     return met_list.redirects.along(_redirects_in_order(store, tree))
 
 
-def check(store: Repository, tree: str, met_list: MetList) -> None:
+def check_met_list(store: Repository, tree: str, met_list: MetList) -> None:
     """Raise Damaged if a list is not of a tree."""
     for part in (met_arcs, met_redirects):
         deque(part(store, tree, met_list), 0)

@@ -1,18 +1,11 @@
-"""Reads captures of URLs from webarc.db: of one URL, or of all URLs in a span of keys, in order of the keys.
+"""Reads documents from webarc.db: captures of URLs, versions for decisions about readers, versions for full text.
 
 A page of rows is one short transaction, so that no writer waits for a reader, however slowly it reads. All functions
-end with the deadline of their thread, and raise NotFound without a database, Busy while another process writes for
-long, DatabaseDamaged when it cannot be read.
+raise NotFound without a database, Busy while another process writes for long, DatabaseDamaged when it cannot be read.
+Those that read captures also end with the deadline of their thread.
 
-Reads versions of documents from webarc.db for decisions about readers: by path and snapshot, or of a whole domain.
-
-A page of rows is one short transaction, so that no writer waits for a reader. All functions raise NotFound without a
-database, Busy while another process writes for long, DatabaseDamaged when it cannot be read.
-
-Reads from webarc.db what the full-text index needs: versions with git's ids, snapshots, spans of a path.
-
-A page of rows is one short transaction, so that no writer waits for an index that is being made. All functions raise
-NotFound without a database, Busy while another process writes for long, DatabaseDamaged when it cannot be read.
+Captures are those of one URL, or of all URLs in a span of keys, in order of the keys. Versions for readers are found by
+path and snapshot, or of a whole domain; those for full text come with git's ids, snapshots and the spans of a path.
 """
 
 from __future__ import annotations
@@ -104,8 +97,6 @@ def _reading(database: Path) -> Iterator[sqlite3.Connection]:
 
 #: `until` of a capture that the newest snapshot has.
 NEVER = (1 << 63) - 1
-#: Rows of a page.
-ROWS = 1_000
 _FORWARDS = ("captures/versions_below", "captures/redirects_below")
 _BACKWARDS = ("captures/versions_backwards", "captures/redirects_backwards")
 
@@ -244,10 +235,10 @@ class CaptureIndex:
         """Yield the versions in a snapshot of a domain, in order of path; one of a path."""
         path = ""
         while True:
-            values = {"domain": domain, "seq": seq, "path": path, "limit": ROWS}
+            values = {"domain": domain, "seq": seq, "path": path, "limit": _ROWS}
             rows = self._rows("captures/of_snapshot", values)
             yield from map(_row, rows)
-            if len(rows) < ROWS:
+            if len(rows) < _ROWS:
                 return
             path = rows[-1][1]
 
@@ -255,10 +246,10 @@ class CaptureIndex:
         """Yield the versions of a domain that one of two snapshots has and the other has not, by path and time."""
         path, first = "", -1
         while True:
-            values = {"domain": domain, "seq": seq, "other": other, "path": path, "first": first, "limit": ROWS}
+            values = {"domain": domain, "seq": seq, "other": other, "path": path, "first": first, "limit": _ROWS}
             rows = self._rows("captures/between", values)
             yield from map(_row, rows)
-            if len(rows) < ROWS:
+            if len(rows) < _ROWS:
                 return
             _, path, _, first = rows[-1][:4]
 
@@ -266,10 +257,10 @@ class CaptureIndex:
         end = (span.high, "", "", -1) if backwards else (span.low, "", "", -1)
         surt, path, url, first = span.after or end
         while True:
-            values = {"surt": surt, "path": path, "url": url, "first": first, "limit": ROWS}
+            values = {"surt": surt, "path": path, "url": url, "first": first, "limit": _ROWS}
             rows = self._rows(statement, values | ({"low": span.low} if backwards else {"high": span.high}))
             yield from map(_row, rows)
-            if len(rows) < ROWS:
+            if len(rows) < _ROWS:
                 return
             url, path, surt, first = rows[-1][:4]
 

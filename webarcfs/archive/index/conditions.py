@@ -1,11 +1,8 @@
-"""Explains faults of conditions: SQLite's message, with the place marked, and a suggestion.
+"""Conditions in one text, `… ORDER BY … LIMIT n`, where the last two are optional, and as file names; and their faults.
 
-SQLite names the word at the fault, which may occur in a condition several times, or be one of ours after it. So the
-condition is compiled again, cut at each of them: up to the place of the fault SQLite reads on to the cut.
-
-Conditions in one text, `… ORDER BY … LIMIT n`, where the last two are optional, and as file names.
-
-Split here, interpreted by SQLite (query.py).
+They are split here, and interpreted by SQLite (query.py). A fault is SQLite's message, with the place marked, and a
+suggestion. SQLite names the word at the fault, which may occur in a condition several times, or be one of ours after
+it. So the condition is compiled again, cut at each of them: up to the place of the fault SQLite reads on to the cut.
 """
 
 from __future__ import annotations

@@ -1,15 +1,14 @@
-"""Links as values: their kinds, and the words that name them with case and accents folded.
+"""links.db: the links of every version of every HTML page, and the queries of it.
 
-Assigns numbers to what links.db stores once: URLs, and references with their words.
+Only the agent writes to it; it is derived from git. The words that name a link are stored with case and accents folded.
 
-Known values are looked up many at a time, new ones get the next numbers; the latest are cached, since menus repeat on
-page after page. All of it inside the transaction of the one writer.
+What links.db stores once, URLs and references with their words, has numbers. Known values are looked up many at a time,
+new ones get the next numbers; the latest are cached, since menus repeat on page after page. All of it inside the
+transaction of the one writer.
 
 New links, which most are, are not looked for before: the unique index refuses those that are there. Words are in a
 full-text index, since any text has any words: with a table of words and texts, and an index of all texts, 1.5 GiB were
 written for 500,000 links at the fourth such domain, and at 10,000,000 links the rate had fallen to a quarter.
-
-links.db: the links of every version of every HTML page. Only the agent writes to it; derived from git.
 
 Links belong to a *body*, the bytes of a page under its URL, and are stored once; a *version* says from which snapshot
 to which a page had that body. So a snapshot costs the rows of the pages that it changed; a page that returns to an old
@@ -17,9 +16,8 @@ body, or an import in between, costs next to nothing. Bodies come first, in many
 they have no effect, a crash leaves them for the next run, and no writer waits long for another. Then all versions of
 the snapshot come in one.
 
-Queries links.db: links of a page, links to a page, links named by a word, links to nothing (seeds 2 and 4).
-
-Users give values, never SQL; the connection is read-only, and a clock bounds the time of an answer.
+A query asks for the links of a page, links to a page, links named by a word, or links to nothing. Users give values,
+never SQL; the connection is read-only, and a clock bounds the time of an answer.
 
 Joins are in a fixed order (`CROSS JOIN`), from the few rows to the many: URL or word, what links say, pages, versions.
 A link is broken if its domain, though archived, does not have the target at that moment, nor the page to which its

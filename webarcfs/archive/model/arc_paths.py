@@ -263,7 +263,7 @@ _LEFT_BEHIND = re.compile(
 )
 
 
-def check(folder: str, name: str) -> None:
+def check_name(folder: str, name: str) -> None:
     """Raise for a name that no addition may have in `folder`, a path inside an ARC (empty for the ARC itself).
 
     NameTooLong (ENAMETOOLONG) for one that is too long or too deep, NotPermitted (EPERM) for a name with a meaning to

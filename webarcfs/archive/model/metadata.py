@@ -377,7 +377,7 @@ class CommitMessage:
         return self.all("Complete") == ["yes"]
 
 
-def parse(text: str) -> CommitMessage:
+def parse_message(text: str) -> CommitMessage:
     """Parse a commit's message. Raises Damaged when it does not start with a commitTag."""
     first, _, rest = text.partition("\n")
     pairs = (line.partition(": ") for line in rest.split("\n"))

@@ -264,11 +264,11 @@ def column(rows: Iterable[tuple[str, Met | None]]) -> MetColumn:
     return writer.column()
 
 
-def write(met: MetList) -> bytes:
+def write_met_list(met: MetList) -> bytes:
     """Return the bytes of a list."""
     columns = met.arcs, met.redirects
-    earliest = min((member.time for part in columns for member in part if member is not None), default=0)
-    digests = b" ".join(b"%d %s" % (len(part), part.names.encode()) for part in columns)
+    earliest = min((meeting.time for column in columns for meeting in column if meeting is not None), default=0)
+    digests = b" ".join(b"%d %s" % (len(column), column.names.encode()) for column in columns)
     spellings = met.arcs.spellings + met.redirects.spellings
     differences = array("Q")
     last = earliest
@@ -279,7 +279,7 @@ def write(met: MetList) -> bytes:
     return b"%s %d %s\n" % (_FORM, earliest, digests) + zlib.compress(spellings + planes(differences), 9)
 
 
-def read(raw: bytes) -> MetList:
+def read_met_list(raw: bytes) -> MetList:
     """Return the inverse of `write`. Raises Damaged for anything else, whatever it unpacks to."""
     match = _MET_LIST_LINE.match(raw[:_LONGEST_LINE])
     if match is None:

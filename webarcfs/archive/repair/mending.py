@@ -314,9 +314,9 @@ class Refs:
             if name.startswith((PUBLICATIONS, SEEN, FORMS)):
                 self._store.entries(oid)
             elif name.startswith(MET):
-                redirect_lists.read(self._store, oid)
+                redirect_lists.read_met_list(self._store, oid)
             elif name.startswith(ADDITIONS):
-                waiting_additions.number(self._store, oid)
+                waiting_additions.mark_number(self._store, oid)
             else:
                 self._store.size(oid)
         except WebarcError:
@@ -468,7 +468,7 @@ class Refs:
         elif name == MAIN:
             pass  # reported already
         elif name.startswith(ADDITIONS) and log in done:
-            self._settle(name, self._store.write_blob(waiting_additions.body(done[log])))
+            self._settle(name, self._store.write_blob(waiting_additions.mark_body(done[log])))
         elif name.startswith((ADDITIONS, INCOMING, SEEN, MET)):
             self._drop(name)  # finished work is repeated, and dropped again; no crawl names such a tree or list
         elif not _GOOD_NAME.fullmatch(name):
@@ -592,7 +592,7 @@ def mend(archive: Archive, domain: str) -> Mended:
     with ExitStack() as held:
         held.enter_context(locks.exclusive(archive.committing_lock(domain)))
         held.enter_context(locks.Turnstile(archive.lock(domain)).exclusive())
-        git_command.remove(path)
+        git_command.remove_left_locks(path)
         kept = _Kept(path)
         _mend_head(kept, mended)
         _mend_settings(kept, mended)

@@ -83,7 +83,7 @@ def graph_is_sound(repository: Path) -> bool:
 
 
 def stale_files(repository: Path) -> list[Path]:
-    """Return unfinished objects of a crash an hour or more ago; `leftlocks` finds locks."""
+    """Return unfinished objects of a crash an hour or more ago; `git_command.left_locks` finds locks."""
     paths = {path for pattern in _SCRATCH for path in repository.glob(pattern)}
     return sorted(path for path in paths if is_stale(path))
 

@@ -1,6 +1,8 @@
-"""Complete writes, and durable names: a file is durable when its folder is, too (fsync(2)).
+"""Files and folders: durable writes, whole files, temporary folders, mirrors, sorting, small JSON files.
 
-A whole file, whatever was read of it before: from its begin, its size, the id of a blob of git with its bytes.
+Writes are complete, and names durable: a file is durable when its folder is, too (fsync(2)).
+
+`rewound`, `size_of` and `blob_id` are of a whole file, whatever was read of it before.
 
 Temporary folders of processes that may end in any way: what a killed one leaves, the next one removes.
 
@@ -325,7 +327,7 @@ class Sorter:
 # == jsonfile =========================================================================================================
 
 
-def write(path: Path, content: dict[str, Any], *, durable: bool = True) -> None:
+def write_json(path: Path, content: dict[str, Any], *, durable: bool = True) -> None:
     """Replace `path` by `content` atomically. Durable: it is on the disk on return (fsync(2) of file and folder).
 
     Raises OSError (the disk is full, the folder does not exist); `path` is then unchanged.
@@ -341,7 +343,7 @@ def write(path: Path, content: dict[str, Any], *, durable: bool = True) -> None:
         raise
 
 
-def read(path: Path) -> dict[str, Any] | None:
+def read_json(path: Path) -> dict[str, Any] | None:
     """Return the content of `path`; None if the file does not exist. Raises Damaged if it is no JSON object."""
     try:
         content = json.loads(path.read_text("utf-8"))

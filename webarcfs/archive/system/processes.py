@@ -1,4 +1,4 @@
-"""Checks whether a process runs (proc(5)).
+"""Processes: whether one runs and which one it is, privileges, systemd, signals.
 
 Privileges of a server's process: root becomes the archive's owner after it has done what only root can do.
 

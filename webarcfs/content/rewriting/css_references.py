@@ -1,4 +1,4 @@
-""" "The references of a style sheet by their places: url(), @import, image-set(), src(). Pure.
+r"""The references of a style sheet by their places: url(), @import, image-set(), src(). Pure.
 
 The tokens are those of CSS Syntax (section 4), so that a `url(` in a string or a comment is none, and `\75 rl(` is one.
 An expression passes over what cannot matter; each byte is read a bounded number of times.

@@ -827,6 +827,3 @@ class _Reader(ElementRows):
         if end_tag and not self.low.startswith(name, end + 2):
             self.insert(end, f"</{name.decode('ascii')}>")
         return end
-
-
-_CONTEXTS = frozenset((*_FOREIGN, b"select", b"template", b"frameset", b"col", b"noscript"))

@@ -1,7 +1,7 @@
-"""Maps exceptions of operations to errno; the only place that does.
+"""What all adapters do with a request: its errno, the reason of a refusal, its count, its time. Safe for any thread.
 
-Shared by all adapters; safe for any thread. An unexpected exception is logged with its traceback and becomes EIO; no
-exception ends the mount.
+Exceptions of operations are mapped to errno here alone. An unexpected exception is logged with its traceback and
+becomes EIO; no exception ends the mount.
 
 Why the mount refused a name or a write: a line in the log, and the last reason for each user in an attribute.
 
@@ -221,5 +221,5 @@ class SlowRequests:
                 return
             self._next_line, left_out, self._left_out = now + _BETWEEN_LINES, self._left_out, 0
         more = f"; {left_out} more before it" if left_out else ""
-        why = "".join(f"; {cause}" for cause in content.since(begun))
+        why = "".join(f"; {cause}" for cause in content.causes_since(begun))
         _log.info("slow: %s %s took %.2f s%s%s", operation, self._path_of(where), now - begun, why, more)

@@ -102,7 +102,7 @@ class Inodes(Container[int]):
         self._known: dict[int, _Known] = {nodeid(root): _Known(root, nodeid(root), "")}
         self._root = nodeid(root)
         self._remembered = 0
-        self._most_told = content.inodes() // content.OF_AN_ARC
+        self._most_told = content.most_inodes() // content.OF_AN_ARC
 
     def __contains__(self, number: object) -> bool:
         return number in self._known
@@ -150,9 +150,9 @@ class Inodes(Container[int]):
         """Count one lookup of a node by the kernel; return its number."""
         return self._add(nodeid(node), node, parent, name)
 
-    def add_briefed(self, child_of: LazyFile, ino: int, parent: int) -> int:
+    def add_briefed(self, file: LazyFile, ino: int, parent: int) -> int:
         """Count one lookup of a file whose node is made on demand; `ino` is its st_ino."""
-        return self._add(ino | _OLD if child_of.folder.old else ino, child_of, parent, child_of.name)
+        return self._add(ino | _OLD if file.folder.old else ino, file, parent, file.name)
 
     def _add(self, number: int, node: Node | LazyFile, parent: int, name: str) -> int:
         with self._lock:

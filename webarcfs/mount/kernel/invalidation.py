@@ -1,7 +1,7 @@
 """Invalidates what a publication changed in the kernel's caches, and nothing else.
 
 The view's thread calls it when the new states are in force, but before `.changes` shows their lines; it returns when
-the kernel has dropped the old data. The kernel keeps names and attributes for ever (protocol.ALWAYS), so what is not
+the kernel has dropped the old data. The kernel keeps names and attributes for ever (readdir.ALWAYS), so what is not
 invalidated here stays wrong.
 
 Why this cannot deadlock: to invalidate a name, the kernel waits until the requests in that folder are answered. The
@@ -246,7 +246,7 @@ class Trimmer(threading.Thread):
         super().__init__(name="trimmer", daemon=True)
         self._inodes = inodes
         self._kernel = kernel
-        self._most = most if most is not None else content.inodes()
+        self._most = most if most is not None else content.most_inodes()
         self._end = threading.Event()
 
     def run(self) -> None:

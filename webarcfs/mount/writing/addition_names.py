@@ -45,7 +45,7 @@ class _Held:
 
     path: str
     draft: Draft | None
-    made: Ownership | None = None
+    ownership: Ownership | None = None
 
 
 class ProvisionalNames:
@@ -127,8 +127,8 @@ class ProvisionalNames:
         try:
             yield held
         finally:
-            if held.made is not None:
-                makers.let_go(place, held.path, held.made)
+            if held.ownership is not None:
+                makers.let_go(place, held.path, held.ownership)
 
     def _move(self, place: ArcVersion, held: _Held, new: str, caller: Caller) -> None:
         """Rename a file that is held, onto one that is held, too, if the name is taken."""
@@ -154,7 +154,7 @@ class ProvisionalNames:
             held.draft.removed, held.draft.dirty = True, False
             if self._drafts.get((place, held.path)) is held.draft:
                 del self._drafts[place, held.path]
-        held.made = None
+        held.ownership = None
 
 
 # == addition names ===================================================================================================
@@ -192,13 +192,13 @@ class NewNames:
     def free(self, folder: Node, name: str) -> tuple[ArcVersion, str]:
         """Return the ARC that a new name in a folder belongs to, and the path in it.
 
-        Raises Exists, the folder's refusal, Stale, and the errors of `name_rules.check`.
+        Raises Exists, the folder's refusal, Stale, and the errors of `arc_paths.check_name`.
         """
         if has(folder, name):
             raise Exists(f"{name!r} is there")
         if not isinstance(folder, StoredFolder) or folder.place is None:
             raise folder.refusal()
-        arc_paths.check(folder.inner, name)
+        arc_paths.check_name(folder.inner, name)
         confirmation.check_known(self._view, folder.place)
         return folder.place, _join(folder.inner, name)
 
@@ -231,7 +231,7 @@ class NewNames:
         if not isinstance(node, File):
             raise NotPermitted(f"{new_name!r} is there") if there is not None else node.refusal()
         if there is None:
-            arc_paths.check(above.inner, new_name)
+            arc_paths.check_name(above.inner, new_name)
             arc_paths.check_file(new_name)
         if self.provisional is not None:
             self.provisional.rename(place, (old, node), (new, there), caller)

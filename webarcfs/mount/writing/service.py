@@ -150,12 +150,12 @@ class Settler(threading.Thread):
 
     def _answer(self) -> None:
         """Let all files settle that are closed and not empty, if somebody asks for that."""
-        there = waiting_additions.requests(self._view.archive)
+        there = waiting_additions.settle_requests(self._view.archive)
         for request in there - self._answered:
             self._overlay.makers.end(with_empty=False)
             number = self.settle()
             _log.info("%d additions settled since a backup or an export asked for it", number)
-            waiting_additions.answer(self._view.archive, request, self._journal.id, number)
+            waiting_additions.answer_request(self._view.archive, request, self._journal.id, number)
         self._answered = there
 
     def settle(self) -> int:

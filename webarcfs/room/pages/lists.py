@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
 from operator import attrgetter
 from urllib.parse import quote
 
@@ -136,11 +135,6 @@ def pages_of(visit: Visit, total: int, rows: int = ROWS, *, name: str = "page", 
     before = visit.with_parameters(**{name: page - 1 if page > 2 else None}) + place if page > 1 else ""
     after = visit.with_parameters(**{name: page + 1}) + place if page < last_page else ""
     return Pages(begin + 1 if total else 0, end, total, before, after), slice(begin, end)
-
-
-def in_year(date: datetime, year: str) -> bool:
-    """Return whether a date is in a year, given as text; an empty one fits all."""
-    return not year or str(date.year) == year
 
 
 # == lists ============================================================================================================

@@ -1,14 +1,13 @@
-"""An uncompressed WARC/1.1 record of a capture, made when it is asked for (ISO 28500:2017).
+"""What programs ask about captures: Memento, CDX, and single captures as WARC records.
 
-The head is what the server sent, without what a body without codings makes false (`warc/response_head`). A redirect,
-of which no head is kept, has one that says no more than status and target. WARC-Date is the first visible snapshot that
-has the capture, as in CDX. The same capture of the same snapshot is the same record, byte for byte.
+`/web/<url>` is the TimeGate of a URL; `/timemap/…` are its TimeMaps (RFC 7089). `/cdx` has the captures of URLs as
+rows, in the dialect of the Wayback Machine; `/cdx/pywb` has the same for the engine.
 
-`/web/<url>`: the TimeGate of a URL; `/timemap/…`: its TimeMaps (RFC 7089).
-
-`/cdx`: the captures of URLs as rows, in the dialect of the Wayback Machine; `/cdx/pywb`: the same for the engine.
-
-`/record/<digits>/<base64url of the URL>`: a capture as a WARC record, for pywb.
+`/record/<digits>/<base64url of the URL>` is, for pywb, an uncompressed WARC/1.1 record of a capture, made when it is
+asked for (ISO 28500:2017). The head is what the server sent, without what a body without codings makes false
+(`response_head`). A redirect, of which no head is kept, has one that says no more than status and target. WARC-Date is
+the first visible snapshot that has the capture, as in CDX. The same capture of the same snapshot is the same record,
+byte for byte.
 """
 
 from __future__ import annotations
@@ -31,8 +30,6 @@ from webarcfs.room import limits
 from webarcfs.room.answering import StreamedAnswer, streamed
 from webarcfs.room.pages.archived import caching, missing, redirect
 from webarcfs.room.replay import cdx, memento, states
-from webarcfs.room.replay.cdx import availability as available
-from webarcfs.room.replay.cdx import parse_availability, parse_record_name
 from webarcfs.room.replay.cdx_question import CdxFault, CdxQuestion, SurtRange, parse_question
 from webarcfs.room.replay.headers import with_fields
 from webarcfs.room.replay.memento import (
@@ -197,11 +194,11 @@ def for_pywb(visit: Visit) -> Response:
 
 def availability(visit: Visit) -> Response:
     """Return the memento that is closest to a time, as JSON."""
-    question = parse_availability(visit.query)
+    question = cdx.parse_availability(visit.query)
     if isinstance(question, CdxFault):
         return with_fields(PlainTextResponse(f"{question}\n", 400), CORS)
     url = states.at_other_host(visit.services, question.url) or question.url
-    body = available(visit.origins.base, question, url, visit.services.captures.history(url).captures)
+    body = cdx.availability(visit.origins.base, question, url, visit.services.captures.history(url).captures)
     fields = [*CORS, ("Content-Type", "application/json"), ("Cache-Control", caching(visit))]
     return with_fields(Response(body), fields)
 
@@ -219,7 +216,7 @@ _AT_ONCE = 2
 
 def answer_record(visit: Visit, name: str) -> Response:
     """Return the record of the capture of a time at a URL. Raises NotFound."""
-    asked = parse_record_name(name)
+    asked = cdx.parse_record_name(name)
     if asked is None:
         raise NotFound("there is no such record")
     domain = domain_of(asked.url)
@@ -235,8 +232,9 @@ def answer_record(visit: Visit, name: str) -> Response:
 def _capture(visit: Visit, url: str, seconds: int) -> VisibleCapture | None:
     """Return the capture of that very URL, else of its path: an http URL shares the document of the https one."""
     for url_variant in dict.fromkeys((url, *both_schemes(url))):
-        captures = [one for one in visit.services.captures.history(url_variant).captures if one.captured == seconds]
-        exact = [one for one in captures if one.url == url]
+        history = visit.services.captures.history(url_variant)
+        captures = [capture for capture in history.captures if capture.captured == seconds]
+        exact = [capture for capture in captures if capture.url == url]
         if exact or captures:
             return (exact or captures)[0]
     return None

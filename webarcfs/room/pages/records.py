@@ -220,9 +220,9 @@ def field_groups(record: Record, language: str) -> tuple[FieldGroup, ...]:
         if texts:
             groups.append(FieldGroup(GROUPS[group], texts))
     for measure in record.measures:
-        fields_of = ((BY_NUMBER[number], value.text) for number, value in measure.items())
+        measure_fields = ((BY_NUMBER[number], value.text) for number, value in measure.items())
         texts = tuple(
-            (field.number, field.de if language == "de" else field.en, text) for field, text in fields_of if text
+            (field.number, field.de if language == "de" else field.en, text) for field, text in measure_fields if text
         )
         if texts:
             groups.append(FieldGroup(GROUPS["8"], texts))
@@ -239,12 +239,12 @@ def _part(services: Services, head: RecordHead) -> Iterator[PartRow]:
 def exported(visit: Visit, record_id: str, kind: str) -> tuple[bytes, str]:
     """Return a record as readers see it, and its type: `xml`, `json` or `dc`. Raises NotFound, Forbidden if closed."""
     _must_be_open(head_of(visit.services, record_id))
-    record = visit.services.records.read(record_id)
+    whole_record = visit.services.records.read(record_id)
     if kind == "xml":
-        return record_xml.write(record), "application/xml"
+        return record_xml.write(whole_record), "application/xml"
     if kind == "dc":
-        return record_xml.write_dublin_core(record, ""), "application/xml"
-    return _as_json(record), "application/json"
+        return record_xml.write_dublin_core(whole_record, ""), "application/xml"
+    return _as_json(whole_record), "application/json"
 
 
 def _as_json(record: Record) -> bytes:
@@ -328,8 +328,7 @@ def compare(visit: Visit, pair: str) -> ComparePage:
         raise NotFound("two snapshots are compared: /compare/<A>..<B>")
     a, b = head_of(services, first), head_of(services, second)
     for head in (a, b):
-        if head.closed_until is not None:
-            raise Forbidden(f"the snapshot is closed until {format_time(head.closed_until)}")
+        _must_be_open(head)
     figures_a, figures_b = of_tags(services, a.tags), of_tags(services, b.tags)
     changes = list(_changes(services, a, b))
     pages, part = lists.pages_of(visit, len(changes))
@@ -347,9 +346,9 @@ def compare(visit: Visit, pair: str) -> ComparePage:
 
 
 def _figures(services: Services, a: RecordHead, b: RecordHead, language: str) -> Iterator[tuple[str, str, str]]:
-    one, other = services.records.read(a.id), services.records.read(b.id)
+    record_a, record_b = services.records.read(a.id), services.records.read(b.id)
     for number in _FIGURES:
-        texts = one.text(number), other.text(number)
+        texts = record_a.text(number), record_b.text(number)
         if any(texts):
             label = BY_NUMBER[number].de if language == "de" else BY_NUMBER[number].en
             yield label, *texts

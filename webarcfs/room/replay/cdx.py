@@ -10,8 +10,7 @@ would look complete.
     answer(question, read)                      text in pieces, for MEDIA_TYPES[question.output]
     pywb_rows(question, read)                   the same for `/cdx/pywb`, where pywb is the engine
 
-The Wayback Machine's availability API: the memento that is closest to a time, as JSON. Pure.
-
+The Wayback Machine's availability API is here, too: the memento that is closest to a time, as JSON.
 `/wayback/available?url=…&timestamp=…` is asked by many scripts and add-ons. Without a timestamp it is the newest
 memento; without any memento the answer is 200 with none in it.
 """
@@ -176,9 +175,9 @@ def _read(question: CdxQuestion, read: Read) -> Iterator[Row]:
     resume, descending = question.resume, question.is_descending
     before: tuple[str, int] | None = None
     skipped = 0
-    for each_range in question.surt_ranges():
-        for capture in read(each_range, descending):
-            if not each_range.low <= capture.surt < each_range.high:
+    for surt_range in question.surt_ranges():
+        for capture in read(surt_range, descending):
+            if not surt_range.low <= capture.surt < surt_range.high:
                 continue
             key = (capture.surt, capture.captured)
             skipped = skipped + 1 if key == before else 0

@@ -53,13 +53,6 @@ CORS: Headers = [
     ("Access-Control-Allow-Origin", "*"),
     ("Access-Control-Expose-Headers", "Link, Location, Memento-Datetime, Vary, X-Archive-Src, Content-Location"),
 ]
-#: The answer to OPTIONS.
-PREFLIGHT: Headers = [
-    *CORS,
-    ("Access-Control-Allow-Methods", "GET, HEAD, OPTIONS"),
-    ("Access-Control-Allow-Headers", "Accept-Datetime"),
-    ("Access-Control-Max-Age", "86400"),
-]
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")

@@ -10,7 +10,7 @@
 
 The archived URL is what stands raw behind the prefix, with the query string. It is not percent-decoded, unless all
 of it was encoded, its scheme included (`http%3A//e.org/a%3Fb`), as some programs do: then one layer is taken off. An
-empty query cannot be told from none. One to 14 digits and a slash are always a time (`timestamps`): fewer than 14 are
+empty query cannot be told from none. One to 14 digits and a slash are always a time: fewer than 14 are
 the end of that span.
 
 The times of the Wayback Machine: digits, `YYYYMMDDhhmmss` in UTC, and spans that fewer digits name. Pure.

@@ -30,7 +30,6 @@ from webarcfs.content import text
 from webarcfs.content.html_urls import resolver
 from webarcfs.content.outlinks import bare
 from webarcfs.content.rewriting import assembly, css_references, data_urls, html_references
-from webarcfs.content.rewriting import references as body_references
 from webarcfs.content.rewriting.references import References, Rewritten, Use
 from webarcfs.room import limits
 from webarcfs.room.replay import states
@@ -336,7 +335,7 @@ class _Page:
         )
         targets = ReplayTargets(place)
 
-        def lead(use: Use, written: str) -> body_references.Rewritten | None:
+        def lead(use: Use, written: str) -> Rewritten | None:
             clocks.check()
             return targets.of(use, written)
 

@@ -153,10 +153,10 @@ def nearest(services: Services, located: Located) -> VisibleState | None:
 
 def leaving(services: Services, domain: str, seq: int) -> Leaving:
     """Return what the publications of a state say, by the catalogue's copy of their settings."""
-    leavings = [_leaving_of(services, snapshot.publication) for snapshot in services.gate.facts(domain).newest(seq)]
+    parts = [_leaving_of(services, snapshot.publication) for snapshot in services.gate.facts(domain).newest(seq)]
     return Leaving(
-        tuple(rule for leaving in leavings for rule in leaving.rules),
-        tuple(exclusion for leaving in leavings for exclusion in leaving.exclusions),
+        tuple(rule for part in parts for rule in part.rules),
+        tuple(exclusion for part in parts for exclusion in part.exclusions),
     )
 
 

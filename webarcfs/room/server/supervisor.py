@@ -4,11 +4,9 @@ SIGTERM and SIGINT end it after the requests that run; a second one at once. SIG
 ones when the new ones answer, so no request is lost; if the new ones fail, the old ones stay. It reads no archive and
 no request. One thread, which waits for signals, workers' words and their ends.
 
-The sockets of the room: bound by the supervisor, shared by its workers, removed at the end.
-
-A unix socket whose server died is replaced; one whose server lives is not. Who may open a unix socket is decided by the
-folder that it lies in: the socket itself is open to all, as a port is. systemd may hand over sockets instead
-(sd_listen_fds(3)).
+The supervisor binds the sockets of the room, its workers share them, and it removes them at the end. A unix socket
+whose server died is replaced; one whose server lives is not. Who may open a unix socket is decided by the folder that
+it lies in: the socket itself is open to all, as a port is. systemd may hand over sockets instead (sd_listen_fds(3)).
 """
 
 from __future__ import annotations
@@ -259,19 +257,19 @@ def serve(options: ServerOptions, program: Sequence[str] = WORKER, say: Callable
 def _with_pywb(
     options_of_room: RoomOptions,
     options: ServerOptions,
-    bound: Bound,
+    listeners: Bound,
     program: Sequence[str],
     say: Callable[[str], None],
 ) -> None:
     from webarcfs.room.replay.pywb_process import Pywb  # noqa: PLC0415 # one engine of two
 
-    source = bound[2]
+    source = listeners[2]
     assert source is not None
     pywb = Pywb(source.socket.getsockname()[1])
     pywb.start()
     try:
         pywb.wait()
-        Supervisor(replace(options_of_room, pywb=pywb.origin), options, bound, program, say).run()
+        Supervisor(replace(options_of_room, pywb=pywb.origin), options, listeners, program, say).run()
     finally:
         pywb.stop()
 
@@ -298,7 +296,7 @@ def described(options_of_room: RoomOptions, room: Address) -> str:
 
 
 def _drop_privileges(options: ServerOptions) -> None:
-    """Go on as the archive's owner, if this is root: git opens no repositories of others."""
+    """Continue as the archive's owner, if this is root: git opens no repositories of others."""
     owner = options.archive.stat()
     if os.geteuid() == 0 and owner.st_uid != 0:
         processes.become(owner.st_uid, owner.st_gid)
@@ -311,13 +309,13 @@ class Supervisor:
         self,
         options_of_room: RoomOptions,
         options: ServerOptions,
-        bound: Bound,
+        listeners: Bound,
         program: Sequence[str],
         say: Callable[[str], None],
     ) -> None:
-        self._told = options_of_room
+        self._room_options = options_of_room
         self._options = options
-        self._room, self._replay, self._source = bound
+        self._room, self._replay, self._source = listeners
         self._program = program
         self._say = say
         self._selector = selectors.DefaultSelector()
@@ -410,10 +408,10 @@ class Supervisor:
 
     def _start(self) -> None:
         ready, ready_end = os.pipe()
-        inherited = [self._room.socket.fileno(), ready_end]
-        inherited += [listener.socket.fileno() for listener in (self._replay, self._source) if listener is not None]
+        descriptors = [self._room.socket.fileno(), ready_end]
+        descriptors += [listener.socket.fileno() for listener in (self._replay, self._source) if listener is not None]
         order = WorkerOrder(
-            room=self._told,
+            room=self._room_options,
             room_socket=self._room.socket.fileno(),
             replay_socket=None if self._replay is None else self._replay.socket.fileno(),
             ready=ready_end,
@@ -423,7 +421,7 @@ class Supervisor:
         environment = {name: value for name, value in os.environ.items() if name not in _OF_SYSTEMD}
         environment.setdefault("MALLOC_ARENA_MAX", str(limits.POOLS))
         try:
-            process = subprocess.Popen(self._program, stdin=subprocess.PIPE, pass_fds=inherited, env=environment)
+            process = subprocess.Popen(self._program, stdin=subprocess.PIPE, pass_fds=descriptors, env=environment)
         except BaseException:
             os.close(ready)
             raise
@@ -520,14 +518,14 @@ class Supervisor:
 
     @property
     def _where(self) -> str:
-        return described(self._told, self._room.address)
+        return described(self._room_options, self._room.address)
 
     def _tell(self) -> None:
-        replay = f"; archived pages at {self._told.replay_origin}" if self._told.has_two_origins else ""
-        self._say(f"the reading room of {self._told.archive} is at {self._where}{replay}")
+        replay = f"; archived pages at {self._room_options.replay_origin}" if self._room_options.has_two_origins else ""
+        self._say(f"the reading room of {self._room_options.archive} is at {self._where}{replay}")
         has_display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-        if self._options.opens_browser and has_display and self._told.origin:
-            threading.Thread(target=webbrowser.open, args=(f"{self._told.origin}/",), daemon=True).start()
+        if self._options.opens_browser and has_display and self._room_options.origin:
+            threading.Thread(target=webbrowser.open, args=(f"{self._room_options.origin}/",), daemon=True).start()
 
 
 def _drain(woken: socket.socket) -> None:

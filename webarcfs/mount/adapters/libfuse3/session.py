@@ -82,7 +82,7 @@ class ReceiverTurn:
         """Pass the turn on if the latest request was under way at the last check; return a number for the next."""
         holder, requests = self._holder, self._requests
         if self._busy and requests == before:
-            content.note(holder, "no other request was taken until the lookout acted")
+            content.note_cause(holder, "no other request was taken until the lookout acted")
             self._pass_on(holder)
         return requests
 
