@@ -424,6 +424,24 @@ def test_a_mapping_keeps_what_it_mapped(arc: Path) -> None:
         assert (arc / "n").read_bytes() == b"new" * 5_000
 
 
+@pytest.mark.only("libfuse3")  # the other one finds what it opens by a name
+@pytest.mark.parametrize("how", ["renamed onto", "written again"])
+def test_what_was_looked_up_is_opened_though_its_name_means_another(arc: Path, how: str) -> None:
+    """S-settle-5: on ESTALE the kernel asks a second time, not a third, and a program would get it."""
+    write(arc / "n", b"old" * 1_000)
+    looked_up = os.open(arc / "n", os.O_PATH)  # as the kernel, between its look-up and its open
+    try:
+        if how == "renamed onto":
+            write(arc / "new", b"new")
+            os.rename(arc / "new", arc / "n")
+        else:
+            (arc / "n").write_bytes(b"new")
+        assert Path(f"/proc/self/fd/{looked_up}").read_bytes() == b"old" * 1_000
+    finally:
+        os.close(looked_up)
+    assert (arc / "n").read_bytes() == b"new"
+
+
 def test_a_handle_of_what_was_removed_goes_on(arc: Path) -> None:
     """S-settle-5: as unnamed temporary files do it."""
     fd = os.open(arc / "n", os.O_CREAT | os.O_EXCL | os.O_RDWR)

@@ -601,7 +601,7 @@ def test_a_damaged_ref(store: Repository) -> None:
 
 def test_a_repack_that_removes_empty_folders_disturbs_no_writer(store: Repository) -> None:
     """`git repack -d` removes an objects/xx/ that libgit2 has just made, before it renames the object into it."""
-    # A repack goes over the folders once. This one does so again and again, with a pause as short as a write is long.
+    # A repack goes over the folders once. This one does so again and again, with a pause of some writes.
     script = """if True:
         import os, sys, time
         while True:
@@ -610,7 +610,7 @@ def test_a_repack_that_removes_empty_folders_disturbs_no_writer(store: Repositor
                     os.rmdir(sys.argv[1] % number)
                 except OSError:
                     pass
-            time.sleep(0.001)
+            time.sleep(0.005)
         """
     with subprocess.Popen([sys.executable, "-c", script, str(store.path / "objects" / "%02x")]) as sweeper:
         try:

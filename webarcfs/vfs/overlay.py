@@ -303,6 +303,21 @@ class Overlay:
             body = self._past.held(blob)
         return body if body is not None else self._journal.read_blob(blob)
 
+    def keep(self, place: ArcVersion, path: str) -> None:
+        """Keep the bytes of a confirmed file that is about to be replaced, for who has looked its name up already.
+
+        The kernel looks a name up once more on ESTALE, and not twice. A file of more than 64 KiB is not kept.
+        """
+        pending = self._pending.get(place.domain, {}).get((place, path))
+        if pending is None or pending.body is not None or self._journal is None:
+            return
+        body = self._journal.read_blob(pending.blob)
+        if isinstance(body, int):
+            os.close(body)
+        elif body is not None:
+            kept = body
+            self._past.get(pending.blob, lambda: kept)
+
     def is_superseded(self, blob: str) -> bool:
         """Return whether a newer version of its file replaced a blob: git may never have it."""
         return blob in self._superseded

@@ -133,6 +133,7 @@ class ProvisionalNames:
     def _move(self, place: ArcVersion, held: _Held, new: str, caller: Caller) -> None:
         """Rename a file that is held, onto one that is held, too, if the name is taken."""
         old, draft, other = held.path, held.draft, self._drafts.get((place, new))
+        self._view.overlay.keep(place, new)
         if self._journal.state((place, old)) is not None:
             reader = self._view.domain(place.domain).reader
             with Turnstile(self._view.archive.lock(place.domain)).shared():

@@ -423,6 +423,7 @@ class NewFile(Confirmable):
         if self._draft.removed:
             self._draft.dirty = False
         if self._draft.dirty:
+            self._overlay.keep(self._draft.place, self._draft.path)
             self._blob, self._body = self._draft.body()
         return self._draft.dirty
 
