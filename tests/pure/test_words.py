@@ -41,6 +41,7 @@ def test_texts_as_terms(text: str, terms: str) -> None:
 
 @given(st.text())
 @example("\u3200 x\u2122 \u2116")
+@example("0\u202a0 a\u2060b \ufeffc")  # marks of direction, joiners, a byte order mark
 def test_a_text_has_the_terms_of_its_words(text: str) -> None:
     words = list(words_of(text))
     assert [term for word in words for term in word.terms] == terms_of(text).split()

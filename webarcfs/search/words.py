@@ -61,9 +61,10 @@ _ACCENTS = re.compile(
     "[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f\u0670\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe20-\ufe2f]+"
 )
 #: Invisible: joiners, soft hyphens, marks of direction.
-_INVISIBLE = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200c-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff]+"
+_UNSEEN = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200c-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff"
 )
+_INVISIBLE = re.compile(f"[{_UNSEEN}]+")
 #: Between two parts of a Persian word stands a space, or this non-joiner.
 _PERSIAN = re.compile("(?<=[\u0600-\u06ff])\u200c")
 _WITHOUT_SPACES = (
@@ -141,9 +142,9 @@ def _pattern() -> re.Pattern[str]:
 
 @lru_cache(maxsize=1)
 def _written() -> re.Pattern[str]:
-    """Return the same for a text that is not folded yet: also signs that become letters, as № and ㈀ do."""
+    """Return the same for a text that is not folded yet: also what folding drops, and signs that become letters (№)."""
     signs = "".join(chr(code) for span in _SIGNS for code in span if _is_sign(chr(code)))
-    return re.compile(f"(?:[^\\W_]|[{_marks()}{signs}])+")
+    return re.compile(f"(?:[^\\W_]|[{_marks()}{_UNSEEN}{signs}])+")
 
 
 def _marks() -> str:
