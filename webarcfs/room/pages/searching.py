@@ -228,7 +228,7 @@ def _facets(visit: Visit, counts: dict[str, list[tuple[str, int]]]) -> Iterator[
             href = visit.with_parameters("", **changes) if parameter else ""
             values.append((PageLink(href, value, here), count))
         if len(values) > 1 or chosen:
-            yield Facet(name, label, tuple(values))
+            yield Facet(parameter, label, tuple(values))
 
 
 # -- taken away --------------------------------------------------------------------------------------------------------

@@ -45,9 +45,8 @@ _FEATURES = (
     "accelerometer", "ambient-light-sensor", "attribution-reporting", "autoplay", "bluetooth", "browsing-topics",
     "camera", "display-capture", "encrypted-media", "fullscreen", "gamepad", "geolocation", "gyroscope", "hid",
     "identity-credentials-get", "idle-detection", "local-fonts", "magnetometer", "microphone", "midi",
-    "otp-credentials",     "payment",
-    "picture-in-picture", "publickey-credentials-create", "publickey-credentials-get", "screen-wake-lock",
-    "serial", "storage-access", "usb", "web-share", "window-management", "xr-spatial-tracking",
+    "otp-credentials", "payment", "picture-in-picture", "publickey-credentials-create",
+    "publickey-credentials-get", "screen-wake-lock", "serial", "storage-access", "usb", "web-share", "window-management", "xr-spatial-tracking",
 )  # fmt: skip
 PERMISSIONS_POLICY = ", ".join(f"{feature}=()" for feature in _FEATURES)
 
