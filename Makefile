@@ -51,8 +51,8 @@ check: install ## Before each commit, in half a minute: lint, types, layers, and
 	@$(MAKE) --no-print-directory -j2 --output-sync=target lint pure
 
 pure: install
-	@echo "pytest: the tests that need no files and no processes"
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile tests/pure $(ARGS)
+	@echo "pytest: the tests that need no files and no processes, without those of seconds"
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal -m "not large" --hypothesis-profile=check tests/pure $(ARGS)
 
 test: install test-packages compile-packages ## Lint, types and all tests; ARGS="-k robots" picks some
 	@$(MAKE) --no-print-directory -j3 --output-sync=target lint compiled pywb # side by side: each waits for one processor

@@ -17,6 +17,7 @@ from tests.support import users
 os.umask(0o022)
 
 settings.register_profile("webarcfs", deadline=None)
+settings.register_profile("check", deadline=None, max_examples=20)  # for `make check`
 settings.load_profile("webarcfs")
 
 

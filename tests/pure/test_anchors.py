@@ -164,6 +164,7 @@ def test_words_can_be_stored(text: str) -> None:
         assert word and word == word.casefold() and word.encode()
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(
     "piece",
     [b"<a href='%d.html'>number</a>", b"<img srcset='%d 1x, b 2x' style='background:url(c)'>",
@@ -187,6 +188,7 @@ def test_a_page_of_very_many_links_streams(piece: bytes) -> None:
     assert peak < 6 << 20
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(
     "page",
     ["<a href=x>" + "y " * 1_000_000, "<a href='" + "y" * 900_000 + "'>x</a>", "<img srcset='" + "a," * 400_000 + "'>",

@@ -297,6 +297,7 @@ def test_a_document_that_a_user_rewrote_is_read_too() -> None:
     )
 
 
+@pytest.mark.large
 def test_the_first_documents_may_be_validated_by_many_threads_at_once() -> None:
     """libxml2 makes its types with the first schema: two threads that did so at once got errors, or died."""
     script = """

@@ -39,6 +39,7 @@ def test_a_control_group_may_leave_less_than_the_machine_has(tmp_path: Path) -> 
     assert content.memory(tmp_path, own) == machine
 
 
+@pytest.mark.large
 def test_a_process_that_is_limited_takes_less() -> None:
     """`ulimit -v`: in a process of its own, since what is lowered is not raised again."""
     code = (

@@ -275,6 +275,7 @@ def test_pages_have_numbers_and_together_all_rows() -> None:
     assert asked(many, page="1", limit="1", offset="1", **asks).splitlines() == pages[1][1:2]
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(("size", "pages"), [("1", 6), ("2", 3), ("5", 2), ("100", 2), ("0", 2), ("-1", 2)])
 def test_a_page_has_as_many_rows_as_was_asked_for_within_bounds(size: str, pages: int) -> None:
     many = Archive([capture(f"http://e.org/{number:05}") for number in range(MOST_ROWS + 3)])
@@ -529,6 +530,7 @@ _PATTERNS = st.recursive(
 )
 
 
+@pytest.mark.large
 @settings(deadline=None, max_examples=300)
 @given(_PATTERNS, st.lists(st.text("ab1.cü\n", max_size=6), min_size=1, max_size=4))
 def test_an_expression_matches_the_whole_value_as_in_python(text: str, values: list[str]) -> None:
@@ -581,6 +583,7 @@ def test_no_expression_raises(text: str) -> None:
     parse_filter(f"original:{text}")
 
 
+@pytest.mark.large
 def test_what_an_expression_remembers_is_bounded(capfd: pytest.CaptureFixture[str]) -> None:
     """The automaton of this expression would have 2^400 states; RE2 goes on without it, and logs nothing."""
     condition = pattern("(.*a.{400}|.*b.{400})*c")

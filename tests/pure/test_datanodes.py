@@ -169,6 +169,7 @@ REFUSED: list[tuple[bytes, type[WebarcError], bool]] = [
 ]
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(
     ("tail", "kind", "early"), REFUSED, ids=lambda each: repr(each[:30]) if isinstance(each, bytes) else ""
 )
@@ -201,6 +202,7 @@ def judged(old: bytes, tail: bytes) -> object:
     return outcome(lambda: IncrementalCheck(old, rewriting=False).feed(tail))
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("tail", [*ACCEPTED, *(tail for tail, _, _ in REFUSED)], ids=lambda tail: repr(tail[:30]))
 def test_what_was_found_before_changes_no_answer(tail: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is remembered of nodes is what holds wherever they are added. Refusals say the same, too."""
@@ -391,6 +393,7 @@ def test_a_damaged_document_is_not_the_writers_fault(old: bytes) -> None:
             call()
 
 
+@pytest.mark.large
 def test_documents_are_bounded_in_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """100 MB are refused before anything is read, and by the write that goes too far."""
     begun = time.process_time()
@@ -443,6 +446,7 @@ def written(nodes: list[str]) -> bytes:
     return "\n".join(nodes).encode()
 
 
+@pytest.mark.large
 @PATIENT
 @given(st.lists(elements(), max_size=4).map(unique), st.lists(elements(), max_size=3).map(unique))
 def test_additions_of_two_writers_commute(ours: list[str], theirs: list[str]) -> None:
@@ -498,6 +502,7 @@ def test_whatever_is_accepted_is_valid_and_was_not_refused_early(tail: bytes, cu
     assert names(document) == names(OLD) + (names_of(nodes) if nodes else ())
 
 
+@pytest.mark.large
 @PATIENT
 @given(st.binary(max_size=80) | pieces | st.lists(elements(), max_size=3).map(written))
 def test_a_small_document_is_read_by_its_tree_as_by_events(tail: bytes) -> None:
@@ -540,6 +545,7 @@ def test_a_damaged_rewriting_is_refused_or_changes_nothing(junk: bytes, at: int,
     assert canonical(document)[:2] == canonical(OLD)
 
 
+@pytest.mark.large
 @PATIENT
 @given(st.lists(elements(), min_size=1, max_size=3).map(unique), st.data())
 def test_the_judge_lets_pass_what_is_right_however_it_is_cut(nodes: list[str], data: st.DataObject) -> None:
@@ -552,6 +558,7 @@ def test_the_judge_lets_pass_what_is_right_however_it_is_cut(nodes: list[str], d
             judge.feed(whole[begin:end])  # must not raise
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(
     "pieces", [(b"<a>", b"</a>"), (b"<a>", b"</a><a/>"), (b"<a>", b"</b>"), (b"<!DOCTYPE a>", b"<a>")]
 )

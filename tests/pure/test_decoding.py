@@ -92,6 +92,7 @@ def test_below_a_coding_that_nobody_knows_nothing_is_undone() -> None:
     assert unknown_codings(head("odd, gzip, br")) == ["odd"]
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("codings", ["gzip", "deflate", "br", "zstd"])
 def test_a_bomb_is_seen_before_it_is_in_memory(codings: str) -> None:
     pack: dict[str, Callable[[bytes], bytes]] = {
@@ -111,6 +112,7 @@ def test_a_bomb_is_seen_before_it_is_in_memory(codings: str) -> None:
     assert peak < 1 << 26
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("codings", ["gzip", "deflate", "br", "zstd", "gzip, gzip"])
 def test_bytes_count_as_they_are_decoded(codings: str) -> None:
     """A body that grows is stopped at a bound that is far below a gigabyte, and one of any kind at the caller's."""

@@ -263,6 +263,7 @@ def test_nothing_raises_and_all_is_canonical(body: str, mime_type: str, charset:
         assert canonical(link.url) == link.url
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(
     ("body", "mime_type"),
     [

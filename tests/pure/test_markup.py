@@ -71,6 +71,7 @@ def tokenized(*pieces: str) -> list[tuple[str, str, tuple[tuple[str, str], ...]]
 # -- depth
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("levels", [300, 20_000])
 @pytest.mark.parametrize("tags", ["<div>", "<font>", "<b>", "<blockquote>", "<ul><li>", "<table><tr><td>"])
 def test_links_of_any_depth_are_found_in_order(tags: str, levels: int) -> None:
@@ -103,6 +104,7 @@ def test_a_title_below_many_levels() -> None:
     assert title(b"<svg><title>drawing</title></svg>" + b"<div>" * 1000 + b"<title>a &amp; b</title>") == "a & b"
 
 
+@pytest.mark.large
 @given(st.integers(1, 3 * DEEPEST), st.integers(1, 3 * DEEPEST))
 @settings(max_examples=25, deadline=None)
 def test_each_link_is_told_once_where_a_page_gets_deep(before: int, deep: int) -> None:
@@ -114,6 +116,7 @@ def test_each_link_is_told_once_where_a_page_gets_deep(before: int, deep: int) -
 # -- time
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(
     "shape",
     [
@@ -147,6 +150,7 @@ def test_time_grows_as_the_page_does(read: Callable[[bytes], object], shape: Cal
 # -- memory
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(
     "page",
     [
@@ -208,6 +212,7 @@ RAW = st.sampled_from(
 )
 
 
+@pytest.mark.large
 @given(st.lists(st.one_of(TAGS, PLAIN, RAW), max_size=20).map("".join))
 @settings(max_examples=300, deadline=None)
 def test_the_tokenizer_finds_the_tags_that_libxml2_finds(page: str) -> None:

@@ -48,6 +48,7 @@ def test_a_list_of_other_urls_is_refused(rows: list[tuple[str, Met | None]], dat
             list(found.along(others))
 
 
+@pytest.mark.large
 def test_a_url_takes_few_bytes_in_the_worst_order() -> None:
     """A month's crawl whose order has nothing to do with the tree's: four bytes at most."""
     chance = random.Random(1)
@@ -55,6 +56,7 @@ def test_a_url_takes_few_bytes_in_the_worst_order() -> None:
     assert len(listed(rows)) < 4 * len(rows)
 
 
+@pytest.mark.large
 def test_the_usual_order_takes_less() -> None:
     chance = random.Random(1)
     rows = [(str(number), Met(_NOW + number + chance.randrange(20))) for number in range(100_000)]
@@ -102,6 +104,7 @@ def test_lists_that_are_refused(change: object) -> None:
         read_met_list(change(raw))  # type: ignore[operator]
 
 
+@pytest.mark.large
 def test_bytes_that_unpack_to_much_more_cost_no_memory() -> None:
     bomb = listed([("a", Met(_NOW))]).partition(b"\n")[0] + b"\n" + zlib.compress(bytes(300_000_000))
     tracemalloc.start()

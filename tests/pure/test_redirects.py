@@ -38,6 +38,7 @@ def _redirects(draw: st.DrawFn) -> Redirect:
     return Redirect(url, draw(st.sampled_from(sorted(url_lists.STATUSES))), target + fragment.rstrip("#"), draw(_TIMES))
 
 
+@pytest.mark.large
 @given(st.lists(_redirects(), unique_by=lambda each: each.url))
 def test_a_list_is_read_as_it_was_written(found: list[Redirect]) -> None:
     raw = write_list(found)
@@ -112,6 +113,7 @@ def test_a_redirect_to_itself_and_one_that_is_too_long() -> None:
     assert not url_lists.is_too_long(target_of(URL, "/x"))
 
 
+@pytest.mark.large
 def test_a_change_rewrites_the_lists_that_it_is_in() -> None:
     """Of 100,000 redirects 1 % change: the new lists are at most 5 % of all."""
     lists: dict[str, list[Redirect]] = {}

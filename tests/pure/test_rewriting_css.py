@@ -135,6 +135,7 @@ def test_any_bytes_are_a_sheet(body: bytes, charset: str) -> None:
         assert left.replace(b"x-", b"") == body.replace(b"x-", b"")
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(
     "part",
     ["url(", "url('", "\\", "\\a", "image-set(", "image-set(var(", "image-set('a'", "@import", "@import/*",

@@ -417,6 +417,7 @@ def real_files() -> list[Path]:
     return random.Random(0).sample(sorted(found), min(len(found), 60))
 
 
+@pytest.mark.large
 def test_real_pages_have_the_references_that_lexbor_finds_and_none_else() -> None:
     files = real_files()
     if not files:
@@ -442,6 +443,7 @@ def test_real_pages_have_the_references_that_lexbor_finds_and_none_else() -> Non
 # --- bounds
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(
     "part",
     ["<", "<a ", '<a b="', "<!--", "<![CDATA[", "<svg>", "<svg><title>", "<svg><style/>", "<script><!--", "<noscript>",

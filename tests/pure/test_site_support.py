@@ -192,6 +192,7 @@ SEEN_BY_WGET: dict[str, tuple[Answer, int, bytes]] = {
 }
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("name", SEEN_BY_WGET)
 def test_how_wget_sees_it(site: Site, name: str) -> None:
     answer, code, body = SEEN_BY_WGET[name]
@@ -235,6 +236,7 @@ def test_an_endless_body_ends_with_its_reader(site: Site) -> None:
     connection.close()
 
 
+@pytest.mark.large
 def test_a_big_body_is_fast_and_the_same_every_time(site: Site) -> None:
     size = 300 * _MB + 17
     url = site.add_nasty("/x", nasty.big_body(size))
@@ -302,6 +304,7 @@ def test_pages_declare_what_their_names_say(site: Site) -> None:
         assert f"<title>{titles[f'/enc/{name}.html']}</title>" in body
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("real", realsites.ALL, ids=lambda real: real.package)
 def test_real_sites_are_whole(real: realsites.RealSite) -> None:
     if not real.is_installed:
@@ -331,6 +334,7 @@ def test_an_edition_changes_one_page_in_a_hundred() -> None:
     assert all(second.body(n) != much_later.body(n) for n in range(500))
 
 
+@pytest.mark.large
 def test_the_command_serves_and_ends(tmp_path: Path) -> None:
     (tmp_path / "a.example").mkdir()
     (tmp_path / "a.example/index.html").write_text("A")

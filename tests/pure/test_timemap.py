@@ -66,6 +66,7 @@ def test_without_mementos_there_is_no_timemap(form: MapFormat) -> None:
     assert timemap(BASE, TimeMap(form, URL, NEW_YEAR + 1), captures(1)) is None
 
 
+@pytest.mark.large
 def test_pages_that_follow_each_others_links_have_all_mementos_once() -> None:
     known = captures(2 * MOST_MEMENTOS + 3)
     first = links(written(known))

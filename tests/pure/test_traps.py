@@ -103,6 +103,7 @@ def test_nothing_raises(url: str, depth: int, repeats: int, parameters: int, yea
     assert latest_year_in(url) is None or 2000 <= (latest_year_in(url) or 0) < 2200
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("site", ALL, ids=lambda site: site.package)
 def test_real_sites_are_no_traps(site: RealSite) -> None:
     """No file of the documentation that Debian ships, and no link in it, is left out."""
