@@ -46,7 +46,8 @@ _FEATURES = (
     "camera", "display-capture", "encrypted-media", "fullscreen", "gamepad", "geolocation", "gyroscope", "hid",
     "identity-credentials-get", "idle-detection", "local-fonts", "magnetometer", "microphone", "midi",
     "otp-credentials", "payment", "picture-in-picture", "publickey-credentials-create",
-    "publickey-credentials-get", "screen-wake-lock", "serial", "storage-access", "usb", "web-share", "window-management", "xr-spatial-tracking",
+    "publickey-credentials-get", "screen-wake-lock", "serial", "storage-access", "usb", "web-share",
+    "window-management", "xr-spatial-tracking",
 )  # fmt: skip
 PERMISSIONS_POLICY = ", ".join(f"{feature}=()" for feature in _FEATURES)
 
