@@ -26,9 +26,7 @@ _VARIABLES = {"note", "notes"}
 _TAKE_WORDS = {"Verdict": {1}, "BadBody": {0}, "Bomb": {0}, "TooBig": {0}}
 #: Modules that write words into a frontier, or make them.
 _WRITERS = [
-    name
-    for name in MODULES
-    if re.match(r"agent\.(capture|frontier|importing|pipeline|policy|stages)\.|webarcfs\.warc\.decoding", name)
+    name for name in MODULES if re.match(r"agent\.(crawl|importing|jobs|pipeline)\.|webarcfs\.warc\.decoding", name)
 ]
 
 
@@ -48,7 +46,7 @@ def test_the_table_of_the_readme_is_made_from_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", [name for name in MODULES if re.match(r"agent\.(capture|frontier|importing|stages)\.", name)]
+    "module", [name for name in MODULES if re.match(r"agent\.(crawl|importing|jobs|pipeline)\.", name)]
 )
 def test_no_word_is_a_loose_string(module: str) -> None:
     known = {str(word) for kind in WORDS for word in kind}
