@@ -1,7 +1,7 @@
 """`make demo`: from a web site to an archive that is read as files, step by step, in a terminal.
 
 Serves Python's own documentation (Debian's python3.11-doc) on loopback, crawls it, mounts the archive, lets the site
-change, crawls again, shows both states, and opens the reading room. With a URL it crawls that site instead, once and
+change, crawls again, shows both snapshots, and opens the reading room. With a URL it crawls that site instead, once and
 politely. The commands that are shown are those that were run, and what they must print is checked; so the demo is a
 test as well. It leaves nothing behind: no mount, no process, no file.
 """
@@ -180,7 +180,7 @@ def own_site(terminal: Terminal, folder: Path) -> None:
         check(kinds.get("text/html", 0) >= 500, "fewer than 500 pages were archived")
         check(kinds.get("image/png") and kinds.get("text/css"), "no images or no styles were archived")
         terminal.say(
-            "What it prints is the commitTag of the state that it stored: when the crawl began, and the domain. "
+            "It prints the commitTag of the snapshot that it stored: when the crawl began, and the domain. "
             f"{arcs['added']} documents came in {took(first)} s; {kinds['text/html']} of them are pages, the others "
             "images, styles and scripts."
         )
@@ -190,11 +190,11 @@ def own_site(terminal: Terminal, folder: Path) -> None:
         terminal.heading("Any tool works on it")
         found = terminal.run(f"grep -rlw coroutine --include=data.html web/{domain} | sort", shown=5)
         check(len(found.splitlines()) > 20, "grep found too few pages")
-        terminal.say("And all metadata are in one SQLite database:")
+        terminal.say("All metadata are in one SQLite database:")
         query = "select mimeType, count(*) as documents from metadata group by mimeType order by documents desc"
         terminal.run(f'sqlite-utils query archive/webarc.db --table "{query}"')
 
-        terminal.say("Words are found in milliseconds, in other forms, too:")
+        terminal.say("Words are found in milliseconds, in other forms as well:")
         terminal.run("webarc-agent --quiet index --archive archive")
         hits = terminal.run("webarc search --archive archive --limit 3 cancelled coroutines")
         check("found" in hits and "http://" in hits, "the search found nothing")
@@ -207,7 +207,7 @@ def own_site(terminal: Terminal, folder: Path) -> None:
         check(second["arcs"] == expected, f"the second crawl came to {second['arcs']}, not {expected}")
         terminal.say(f"The {expected['unchanged']} other documents are as they were: nothing is stored for them again.")
 
-        terminal.heading("Two states, side by side")
+        terminal.heading("Two snapshots, side by side")
         compare(terminal, folder, domain)
 
         procedure(terminal, folder, domain)
@@ -260,13 +260,13 @@ def mount_and_look(terminal: Terminal, folder: Path, domain: str, arc: str) -> N
 
     terminal.heading("A page, and what is known of it")
     page = shlex.quote(f"web/{domain}/{arc}")
-    terminal.say("A document is a folder, its ARC: the body, its metadata, and the head of the server's answer.")
+    terminal.say("A document is a folder (ARC): the body, its metadata, and the headers of the response.")
     names = terminal.run(f"ls -l {page}")
     check("data.xml" in names and "headers.http" in names, f"{page} is no whole ARC")
     terminal.run(f"head -c 240 {page}/data.html" if "data.html" in names else f"ls {page}")
     terminal.run(f"cat {page}/data.xml")
     terminal.run(f"head -1 {page}/headers.http")
-    terminal.say("The metadata are extended attributes, too:")
+    terminal.say("The metadata are extended attributes as well:")
     attributes = terminal.run(f"getfattr -d -m - {page}")
     check(f'user.webarc.domain="{domain}"' in attributes, f"{page} has no extended attributes")
 
@@ -282,12 +282,12 @@ def change() -> None:
 
 
 def compare(terminal: Terminal, folder: Path, domain: str) -> None:
-    """Show the state before and after the change."""
+    """Show the snapshots before and after the change."""
     terminal.say(
         "Each crawl of a domain has a line in .changes. The mount has followed; `tail -f` would have shown it."
     )
     old, new = (f"web/.snapshots/{tag}" for tag in changes(terminal, folder, 2))
-    terminal.say("Every state is a folder. This is all that differs:")
+    terminal.say("Every snapshot is a folder. This is all that differs:")
     told = terminal.run(f"diff -rq {old} {new}", codes=(1,)).splitlines()
     check(f"Only in {old}/: {REMOVED}" in told or f"Only in {old}: {REMOVED}" in told, "diff misses what was removed")
     check(f"Only in {new}/: {ADDED}" in told or f"Only in {new}: {ADDED}" in told, "diff misses what was added")
@@ -302,11 +302,11 @@ def compare(terminal: Terminal, folder: Path, domain: str) -> None:
 
 
 def procedure(terminal: Terminal, folder: Path, domain: str) -> None:
-    """One snapshot's way to its release, each step by hand."""
-    terminal.heading("A snapshot's way to its readers, step by step")
+    """The way of one crawl to its release, each step by hand."""
+    terminal.heading("From a crawl to its readers, step by step")
     terminal.say(
-        "Where an archive wants it, a snapshot is counted, converted to XHTML, indexed and checked before somebody "
-        "releases it. Steps run by themselves; here each waits, and says what comes next."
+        "Where an archive is set up so, a crawl is counted, converted to XHTML, indexed and checked before somebody "
+        "releases it. Steps run by themselves; here each one waits, and prints what comes next."
     )
     (folder / "archive" / "webarc.toml").write_text(
         f'[[publication]]\nname = "errata"\nurls = ["http://{domain}/{EDITED}"]\ndepth = 1\nwait = 0\n'
@@ -320,13 +320,13 @@ def procedure(terminal: Terminal, folder: Path, domain: str) -> None:
         told = terminal.run(f"webarc-agent record step --archive archive {name} {step}")
         check("next: webarc-agent record" in told, f"{step} does not say what comes next")
     told = terminal.run(f"webarc-agent record release --archive archive {name}")
-    check(f"{name}: released" in told, "the snapshot was not released")
+    check(f"{name}: released" in told, "the crawl was not released")
     shown = terminal.run(f"webarc-agent record show --archive archive {name} | tail -30", shown=30)
     check("HTML Tidy" in shown and "Errata: good" in shown, "the record does not say what was done")
 
 
 def room(terminal: Terminal, folder: Path, domain: str, page: tuple[str, str], snapshots: int) -> None:
-    """The reading room: served, looked at as a browser does, and open for a while where somebody sits before it."""
+    """The reading room: served, looked at as a browser does, and open for a while if somebody sits at the terminal."""
     terminal.heading("The reading room: the archive in a browser")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -343,13 +343,13 @@ def room(terminal: Terminal, folder: Path, domain: str, page: tuple[str, str], s
         print(f"  {told}")
         origin = f"http://127.0.0.1:{port}"
         home = _got(f"{origin}/")
-        check(home.count("/web/") >= snapshots, "the room does not list the snapshots")
+        check(home.count("/web/") >= snapshots, "the room does not list the crawls")
         url = f"http://{domain}/{page[1]}"
         shown = _got(f"{origin}/web/*/{url}")
-        check("/web/2" in shown, "the room has no version of a page that was archived")
+        check("/web/2" in shown, "the room has no capture of a page that was archived")
         terminal.say(
-            f"{page[0]} in all its versions: {origin}/web/*/{url} – each in a frame that says when it was archived, "
-            "with its links led into the same snapshot. Readers see what is released, and can change nothing."
+            f"{page[0]} in all its captures: {origin}/web/*/{url} – each in a frame that says when it was archived, "
+            "with its links leading into the same snapshot. Readers see what is released, and can change nothing."
         )
         _linger(f"{origin}/")
     finally:

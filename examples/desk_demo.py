@@ -1,6 +1,6 @@
 """`make desk`: the demo's archive with two people, its agent and its desk, until the Enter key; prints how to log in.
 
-Serves Python's own documentation on loopback, crawls a part of it twice, releases the first snapshot and leaves the
+Serves Python's own documentation on loopback, crawls a part of it twice, releases the first crawl and leaves the
 second to be released, then runs the agent and the desk. Where nobody sits before a terminal, it logs in once as a
 browser does, checks what it sees, and ends. It leaves nothing behind: no process, no file.
 """
@@ -27,11 +27,11 @@ PEOPLE = (("anna", "Anna Beispiel", "archivist"), ("adam", "Adam Beispiel", "adm
 
 
 def prepared(terminal: Terminal, folder: Path, port: int) -> dict[str, str]:
-    """Make the archive, two snapshots of a part of the site, and the people; return their passwords."""
+    """Make the archive, two crawls of a part of the site, and the people; return their passwords."""
     start = f"http://localhost:{port}/tutorial/index.html"
     terminal.run("webarc-agent init archive")
     (folder / "archive/webarc.toml").write_text(
-        "# The demo's settings. The desk changes them, too, and keeps comments.\n"
+        "# The demo's settings. The desk changes them as well, and keeps comments.\n"
         'release = "by-hand"\n\n[describe]\nsignature = "5100"\nprovenance = "Python Software Foundation"\n\n'
         "[crawl]\nwait = 0.0\ndepth = 1\n"
     )
@@ -70,7 +70,7 @@ def main() -> int:
         port = free.getsockname()[1]
     with scratch() as (terminal, folder), serving() as site:
         terminal.without_proxy()
-        terminal.heading("An archive with two snapshots, and two people")
+        terminal.heading("An archive with two crawls, and two people")
         passwords = prepared(terminal, folder, site)
         terminal.heading("Its agent and its desk")
         programs = []

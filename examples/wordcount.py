@@ -1,13 +1,13 @@
-"""Counts the words of each HTML page that is new in an archive, and leaves the result beside the page (/Cl-12/).
+"""Counts the words of each HTML page that is new in an archive, and stores the result with the page.
 
     python examples/wordcount.py /mnt/archive            # follows the archive for ever
     python examples/wordcount.py /mnt/archive --once     # what it has not counted yet, and ends
 
-The result is a file `wordcount.txt` in the page's ARC, the words by how often they occur, and a data node in its
-data.xml with the figures, which the schema wordcount.xsd describes. What is counted stays counted: a page that a crawl
-left alone keeps both, and one that it changed is a new ARC without them. So whatever ended the program, it goes on
-where it was. There are several processes, since one has one processor at most for what is Python; and in each several
-threads, since a result is on the disk before its thread goes on, and while one waits for that another one counts.
+The result is a file `wordcount.txt` in the page's document folder (ARC), the words by how often they occur, and a data
+node in its data.xml with the figures, which the schema wordcount.xsd describes. What is counted stays counted: a page
+that a crawl left alone keeps both, and one that it changed is a new ARC without them. So whatever ended the program, it
+continues where it was. There are several processes, since one has one processor at most for what is Python. Each has
+several threads: a result is on the disk before its thread continues, and while one waits for that another one counts.
 """
 
 # ruff: noqa: T201 # what it prints is for whoever started it
@@ -167,7 +167,7 @@ def count_page(meta: MetaData) -> bool:
     except Exists:
         return False
     except (Stale, NotFound) as error:
-        print(f"{meta.path}: passed over: {error}", file=sys.stderr)  # a crawl replaced it: that one's tag follows
+        print(f"{meta.path}: skipped: {error}", file=sys.stderr)  # a crawl replaced it: that one's tag follows
         return False
     except (ValueError, WebarcError) as error:
         print(f"{meta.path}: not counted: {error}", file=sys.stderr)
@@ -245,7 +245,7 @@ def main() -> None:
         finally:
             pool.shutdown(cancel_futures=True)
         if counter.broken.is_set():
-            sys.exit("a process that counts was killed; started again, this program goes on where it was")
+            sys.exit("a process that counts was killed; started again, this program continues where it was")
 
 
 if __name__ == "__main__":
