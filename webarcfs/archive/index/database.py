@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from webarcfs.archive.config.directory import sql
-from webarcfs.archive.index.sqlite_file import SCHEMA_VERSION, SqliteFile
+from webarcfs.archive.index.sqlite_file import SqliteFile
 from webarcfs.archive.index.sqlite_library import queries_of
 from webarcfs.archive.model.arc_paths import arc_path
 from webarcfs.archive.model.errors import Damaged
@@ -69,7 +69,7 @@ class Database(SqliteFile):
         super().__init__(path, "IMMEDIATE")
         with self._translated():
             self._db = queries_of(self._connection)
-            self._ready(SCHEMA_VERSION, "schema")
+            self._ready("schema")
 
     def record(
         self,
