@@ -95,12 +95,7 @@ _LETTERS: Mapping[str, str] = {
 def _bounds(frontier: Frontier, settings: CrawlSettings) -> scope.Bounds:
     begun = frontier.get(BEGUN)
     year = (from_epoch(begun) if begun is not None else now()).year
-    return scope.Bounds(
-        max_path_depth=settings.max_path_depth,
-        max_repeats=settings.max_repeats,
-        max_parameters=settings.max_parameters,
-        latest_year=year + settings.max_years_ahead if settings.max_years_ahead else 0,
-    )
+    return scope.Bounds(settings, latest_year=year + settings.max_years_ahead if settings.max_years_ahead else 0)
 
 
 class Discovery:

@@ -218,28 +218,27 @@ _SEPARATOR = re.compile("[&;]")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The bounds of a URL; 0 is no bound. All but the last are settings of `[crawl]` with the same names.
+    """The bounds of a URL, in settings of `[crawl]`; 0 is no bound.
 
     `latest_year` is the last year to which a calendar is followed: the year of the crawl plus `max_years_ahead`.
     """
 
-    max_path_depth: int = 32
-    max_repeats: int = 5
-    max_parameters: int = 32
+    settings: CrawlSettings = CrawlSettings()
     latest_year: int = 0
 
 
 def trap_in(url: str, bounds: Bounds) -> str | None:
     """Return the word for the trap that a canonical URL resembles; None if it resembles none."""
+    settings = bounds.settings
     path, mark, query = url.partition("?")
     slashes = path.count("/") - 2
     if too_much := _beyond(url, slashes):
         return too_much
-    if bounds.max_path_depth and slashes > bounds.max_path_depth:
+    if settings.max_path_depth and slashes > settings.max_path_depth:
         return PATH_DEPTH
-    if bounds.max_repeats and slashes > bounds.max_repeats and repeats(path) > bounds.max_repeats:
+    if settings.max_repeats and slashes > settings.max_repeats and repeats(path) > settings.max_repeats:
         return REPEATS
-    if mark and _explodes(query, bounds):
+    if mark and _explodes(query, settings):
         return PARAMETERS
     if bounds.latest_year and _ANY_YEAR.search(url) and (latest_year_in(url) or 0) > bounds.latest_year:
         return CALENDAR
@@ -272,14 +271,14 @@ def latest_year_in(url: str) -> int | None:
     return max(years, default=None)
 
 
-def _explodes(query: str, bounds: Bounds) -> bool:
+def _explodes(query: str, settings: CrawlSettings) -> bool:
     """Return whether a query has too many parameters, or too many repetitions of one parameter with its value."""
     parameters = _SEPARATOR.split(query)
-    if bounds.max_parameters and len(parameters) > bounds.max_parameters:
+    if settings.max_parameters and len(parameters) > settings.max_parameters:
         return True
-    if not bounds.max_repeats or len(parameters) <= bounds.max_repeats:
+    if not settings.max_repeats or len(parameters) <= settings.max_repeats:
         return False
-    return max(Counter(parameters).values()) > bounds.max_repeats
+    return max(Counter(parameters).values()) > settings.max_repeats
 
 
 # == scope, pure ======================================================================================================

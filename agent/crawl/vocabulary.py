@@ -161,6 +161,17 @@ class Reason(_Word):
     OLDER = "older", "The archive has a newer capture of it."
 
 
+#: The reasons that are decisions: settings, people and robots.txt, not the network.
+DECISIONS = frozenset(
+    {
+        Reason.EXCLUDED, Reason.EXCLUDED_HOST, Reason.PATHS, Reason.EXTENSION, Reason.TYPE, Reason.SERVER_DEPTH,
+        Reason.HOST_FULL, Reason.PRIVATE_ADDRESS, Reason.TOO_DEEP, Reason.ROBOTS, Reason.URL_LENGTH, Reason.PATH_DEPTH,
+        Reason.REPEATS, Reason.PARAMETERS, Reason.QUERIES, Reason.CALENDAR, Reason.HOSTS, Reason.TOO_BIG,
+        Reason.OVER_SIZE, Reason.OVER_TIME, Reason.STOPPED, Reason.DISCARDED, Reason.LEFT_OUT,
+    }
+)  # fmt: skip
+
+
 class Figure(_Word):
     """What stands before a figure in crawl.log."""
 

@@ -27,11 +27,11 @@ from webarcfs.archive.git import git_command
 from webarcfs.archive.git.repository import CRAWLS, FORMS, MAIN, MET, PUBLICATIONS, SEEN, Repository
 from webarcfs.archive.history import redirect_lists, sequence
 from webarcfs.archive.history.sequence import Feed
-from webarcfs.archive.index.database import Database
+from webarcfs.archive.index.database import OF_SNAPSHOT, Database
 from webarcfs.archive.index.links import LinksDatabase
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS
 from webarcfs.archive.model.errors import Damaged, DatabaseDamaged, InvalidDocument, WebarcError
-from webarcfs.archive.model.metadata import CAPTURE_FIELDS, CommitTag, parse_compact_time
+from webarcfs.archive.model.metadata import CommitTag, parse_compact_time
 from webarcfs.archive.model.url_lists import REDIRECTS, Redirect, is_place, read_list
 from webarcfs.archive.model.urls import domain_of
 from webarcfs.archive.repair import mending
@@ -42,8 +42,6 @@ from webarcfs.archive.system import files, locks
 
 
 _MOST_LINES = 20
-#: What webarc.db has of each document, beside its snapshots.
-_INDEXED = ("url", "mimeType", "title", "createTime", *CAPTURE_FIELDS)
 
 
 @dataclass
@@ -166,7 +164,7 @@ def documents(domain: Domain, sound: str | None) -> Iterator[str]:
         for line in _faults(domain, head.tree, folder, fields):
             yield f"/{difference.path}: {line}"
             sound_so_far = False
-        current[fields["path"]] = {key: fields[key] for key in _INDEXED}
+        current[fields["path"]] = {key: fields[key] for key in fields.keys() - OF_SNAPSHOT}
     domain.current = current if sound_so_far else None
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from agent.crawl.vocabulary import WHOLE, Figure, Reason, Result, Status, seed3_code
+from agent.crawl.vocabulary import DECISIONS, WHOLE, Figure, Reason, Result, Status, seed3_code
 from webarcfs.archive.model.errors import Damaged, UsageError
 
 # == tables, pure =====================================================================================================
@@ -239,15 +239,6 @@ def as_rows(tables: Tables) -> Iterator[dict[str, object]]:
 # == shares, pure =====================================================================================================
 
 
-#: The reasons that are decisions: settings, people and robots.txt, not the network.
-_DECISIONS = frozenset(
-    {
-        Reason.EXCLUDED, Reason.EXCLUDED_HOST, Reason.PATHS, Reason.EXTENSION, Reason.TYPE, Reason.SERVER_DEPTH,
-        Reason.HOST_FULL, Reason.PRIVATE_ADDRESS, Reason.TOO_DEEP, Reason.ROBOTS, Reason.URL_LENGTH, Reason.PATH_DEPTH,
-        Reason.REPEATS, Reason.PARAMETERS, Reason.QUERIES, Reason.CALENDAR, Reason.HOSTS, Reason.TOO_BIG,
-        Reason.OVER_SIZE, Reason.OVER_TIME, Reason.STOPPED, Reason.DISCARDED, Reason.LEFT_OUT,
-    }
-)  # fmt: skip
 _REDIRECTS = range(300, 400)
 
 
@@ -265,7 +256,7 @@ class Shares:
             self.archived += 1
         elif line.path.endswith("P") or line.status in _REDIRECTS or Result.DUPLICATE in line.notes:
             return
-        elif line.reason in _DECISIONS or line.reason.startswith(Reason.FILTER):
+        elif line.reason in DECISIONS or line.reason.startswith(Reason.FILTER):
             self.excluded += 1
         elif line.reason != Reason.FOREIGN_HOST:
             self.lost += 1

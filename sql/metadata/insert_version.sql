@@ -1,5 +1,6 @@
 INSERT INTO version (document, domain, seq_from, seq_until, stored, mimeType, title, createTime, captureTime, status, blob,
                      head, size, digest)
-SELECT id, :domain, :seq, :next, :seq, :mimeType, :title, :createTime, :captureTime, :status, :blob, :head, :size, :digest
+SELECT id, :domain, :seq, :next, :stored, :mimeType, :title, :createTime, :captureTime, :status, :blob, :head, :size,
+       :digest
   FROM document
  WHERE url = :url AND path = :path;

@@ -1,7 +1,9 @@
 -- The documents in the newest state of a domain.
-SELECT document.path AS path, document.url AS url, version.mimeType AS mimeType, version.title AS title,
-       version.createTime AS createTime, version.captureTime AS captureTime, CAST(version.status AS TEXT) AS status
-  FROM domain
-  JOIN version  ON version.domain = domain.id AND version.seq_until = 9223372036854775807
-  JOIN document ON document.id = version.document
- WHERE domain.name = :name;
+SELECT *
+  FROM metadata
+ WHERE commitTag = (SELECT snapshot.commitTag
+                      FROM domain
+                      JOIN snapshot ON snapshot.domain = domain.id
+                     WHERE domain.name = :name
+                     ORDER BY snapshot.seq DESC
+                     LIMIT 1);

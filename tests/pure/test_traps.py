@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from agent.crawl import scope
 from agent.crawl.scope import CALENDAR, LENGTH, PARAMETERS, PATH_DEPTH, REPEATS, Bounds, latest_year_in, trap_in
 from tests.support.realsites import ALL, RealSite
+from webarcfs.archive.config.settings import CrawlSettings
 from webarcfs.archive.model.urls import canonical
 from webarcfs.content import outlinks
 
@@ -76,7 +77,7 @@ def test_each_guard_has_its_word(path: str, word: str | None) -> None:
 
 
 def test_no_bound_is_zero() -> None:
-    free = Bounds(max_path_depth=0, max_repeats=0, max_parameters=0, latest_year=0)
+    free = Bounds(CrawlSettings(max_path_depth=0, max_repeats=0, max_parameters=0), latest_year=0)
     for path in ("a/" * 50, "?" + "&".join(["a=1"] * 100), "9/" * 9 + "2199/12/"):
         assert trap_in(f"http://e.org/{path}", free) is None
     assert trap_in(f"http://e.org/{'a/' * 201}", free) == PATH_DEPTH
@@ -97,7 +98,8 @@ def test_a_path_that_grows_with_every_link_ends() -> None:
 
 @given(st.text(), st.integers(0, 40), st.integers(0, 40), st.integers(0, 40), st.integers(0, 2200))
 def test_nothing_raises(url: str, depth: int, repeats: int, parameters: int, year: int) -> None:
-    bounds = Bounds(max_path_depth=depth, max_repeats=repeats, max_parameters=parameters, latest_year=year)
+    settings = CrawlSettings(max_path_depth=depth, max_repeats=repeats, max_parameters=parameters)
+    bounds = Bounds(settings, latest_year=year)
     assert trap_in(url, bounds) in (None, LENGTH, PATH_DEPTH, REPEATS, PARAMETERS, CALENDAR)
     assert scope.repeats(url) >= 0
     assert latest_year_in(url) is None or 2000 <= (latest_year_in(url) or 0) < 2200

@@ -11,7 +11,7 @@ import pytest
 
 from agent.crawl import wget
 from agent.crawl.vocabulary import IN_CRAWL_LOG, Figure, LinkKind, Reason, Result, UrlState, table_of_reasons
-from tests.support.sources import MODULES, ROOT, tree
+from tests.support.sources import MODULES, README, REASONS, tree
 from webarcfs.warc.decoding import BodyFault
 
 pytestmark = pytest.mark.pure
@@ -40,9 +40,9 @@ def test_each_word_has_a_sentence(kind: type[UrlState]) -> None:
 
 
 def test_the_table_of_the_readme_is_made_from_them() -> None:
-    text = (ROOT / "README.md").read_text("utf-8")
-    block = re.search(r"<!-- reasons:[^>]*-->\n(.*?)\n<!-- end of reasons -->", text, re.DOTALL)
-    assert block is not None and block[1] == table_of_reasons()
+    """If this fails: `python -m tests.support.surfaces README.md`."""
+    (block,) = REASONS.finditer(README.read_text("utf-8"))
+    assert block[2] == table_of_reasons()
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_they_are_answered(database: Path) -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        *("metadata/close_version", "metadata/split_version", "metadata/insert_version", "metadata/select_current"),
+        *("metadata/close_version", "metadata/select_split", "metadata/insert_version", "metadata/select_current"),
         *("metadata/select_met_arc", "metadata/select_met_redirect", "captures/met_block"),
     ],
 )

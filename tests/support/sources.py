@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+#: README's table of the words of crawl.log, between what stands before and behind it.
+REASONS = re.compile(r"(<!-- reasons:[^>]*-->\n)(.*?)(\n<!-- end of reasons -->)", re.DOTALL)
 
 
 class Sources:

@@ -1,6 +1,7 @@
 """All that people and programs see of webarcfs, as text: what tests/golden/ keeps byte for byte.
 
-`python -m tests.support.surfaces` writes it anew, after a change that is meant; the diff shows what users will see.
+`python -m tests.support.surfaces` writes it anew, after a change that is meant; the diff shows what users will see. It
+writes README's table of words, too.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ import click
 
 from agent import manual
 from agent.cli import cli as agent_cli
+from agent.crawl.vocabulary import table_of_reasons
 from agent.indexing.recovery import recover
 from tests.support import archives
 from tests.support.crawls import run_command
 from tests.support.mounts import UMOUNT, Mounted, run
 from tests.support.readercommand import webarc
 from tests.support.rooms import Page, digits, published, served
+from tests.support.sources import README, REASONS
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CET
@@ -207,10 +210,17 @@ def text_of(name: str) -> str:
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 
+def _readme() -> str:
+    return REASONS.sub(lambda found: f"{found[1]}{table_of_reasons()}{found[3]}", README.read_text("utf-8"))
+
+
 def main() -> None:
     """Write all of them, or those that are named."""
-    for name in sys.argv[1:] or SURFACES:
-        (GOLDEN / name).write_text(text_of(name), "utf-8")
+    for name in sys.argv[1:] or (*SURFACES, README.name):
+        if name == README.name:
+            README.write_text(_readme(), "utf-8")
+        else:
+            (GOLDEN / name).write_text(text_of(name), "utf-8")
         print(name)
 
 

@@ -17,7 +17,22 @@ from webarcfs.commands.arguments import ArchiveArgument, place_options
 _SHOWN = ("commitTag", "path", "mimeType", "createTime", "title")
 
 
-@click.command()
+_HELP = f"""Show the documents for which the condition WHERE holds.
+
+Each stands there once for each snapshot that has it. WHERE is an SQL condition over the columns
+{", ".join((*FIELDS, *CAPTURE_FIELDS))}. Times are texts: yyyy-mm-ddThh:mm:ss, CET. Error pages are shown where WHERE
+names status. Nothing can be changed by it.
+
+\b
+Examples:
+  webarc query "mimeType = 'application/pdf'" --order-by 'crawlTime DESC' --limit 20
+  webarc query "title LIKE '%minutes%' AND crawlTime >= '2026-11-01'" --format csv
+  webarc query "url = 'http://www.example.org/'" --format json
+  webarc query --mount /mnt/archive "mimeType = 'text/html'" --format paths | xargs -d '\\n' ls -d
+"""
+
+
+@click.command(help=_HELP)
 @click.argument("where", default="", metavar="[WHERE]")
 @place_options
 @click.option("--order-by", default="", metavar="COLUMNS", help="As in SQL: 'crawlTime DESC, path'.")
@@ -33,19 +48,7 @@ def query(
     form: str,
     seconds: float,
 ) -> None:
-    """Show the documents for which the condition WHERE holds.
-
-    Each stands there once for each snapshot that has it. WHERE is an SQL condition over the columns url, mimeType,
-    title, path, domain, crawlTime, createTime, commitTag, captureTime, status. Times are texts: yyyy-mm-ddThh:mm:ss,
-    CET. Error pages are shown where WHERE names status. Nothing can be changed by it.
-
-    \b
-    Examples:
-      webarc query "mimeType = 'application/pdf'" --order-by 'crawlTime DESC' --limit 20
-      webarc query "title LIKE '%minutes%' AND crawlTime >= '2026-11-01'" --format csv
-      webarc query "url = 'http://www.example.org/'" --format json
-      webarc query --mount /mnt/archive "mimeType = 'text/html'" --format paths | xargs -d '\\n' ls -d
-    """
+    """See `_HELP`."""
     _FORMATS[form](ask(place.archive.database, where, order_by, limit, seconds, narrowed=place.narrowed()), place)
 
 

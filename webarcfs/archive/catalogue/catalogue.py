@@ -660,7 +660,6 @@ def _numbered(records: Sequence[Record], last: int) -> Iterator[Record]:
 # == catalogue database ===============================================================================================
 
 
-_VERSION = 3
 _MEMORY = Path(":memory:")
 
 
@@ -698,7 +697,7 @@ class CatalogueDatabase(SqliteFile):
         self.commit = ""
         try:
             with self._translated():
-                self._ready(_VERSION, "catalogue/schema")
+                self._ready("catalogue/schema")
                 self.update(catalogue)
         except BaseException:
             self._connection.close()

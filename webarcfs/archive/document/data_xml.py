@@ -17,7 +17,7 @@ from lxml import etree
 
 from webarcfs.archive.config import directory
 from webarcfs.archive.model.errors import InvalidDocument
-from webarcfs.archive.model.metadata import CAPTURE_FIELDS, EVIDENCE_FIELDS, FIELDS, OK, MetaData
+from webarcfs.archive.model.metadata import CAPTURE_FIELDS, EVIDENCE_FIELDS, FIELDS, MetaData
 
 NAMESPACE = "urn:webarcfs:arc:1"
 #: Largest data.xml that is read, in bytes.
@@ -49,17 +49,19 @@ _PLAIN_META = re.compile(
     + "".join(f'(?: {name}="({_VALUE})")?' for name in _OPTIONAL)
     + "/>"
 )
-#: The same where commitTag has the time of crawlTime, as in all that we write; it captures the two times only.
+#: The same where commitTag has the time of crawlTime, as in all that we write; it captures the two times only. A field
+#: of which `MetaData.from_fields` does not take every text has its form here.
 _INSTANT = "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
 _DATED = {
     "crawlTime": f"({_INSTANT})",
     "createTime": f"({_INSTANT})",
     "commitTag": '\\1@[^"/&<\0-\x1f\ufffe\uffff]+',
+    "captureTime": _INSTANT,
+    "status": "[1-5][0-9]{2}",
 }
 _PLAIN_TIMES: Final = re.compile(
     "".join(f' {name}="{_DATED.get(name, _VALUE)}"' for name in FIELDS)
-    + f'(?: captureTime="{_INSTANT}")?(?: status="[1-5][0-9]{{2}}")?'
-    + "".join(f'(?: {name}="{_VALUE}")?' for name in EVIDENCE_FIELDS)
+    + "".join(f'(?: {name}="{_DATED.get(name, _VALUE)}")?' for name in _OPTIONAL)
     + "/>"
 )
 #: The beginning of each document that we wrote.
@@ -83,10 +85,7 @@ _NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 def describe(meta: MetaData) -> bytes:
     """Return the document of a new ARC: its metadata, and no data nodes yet (/Xm-1.1/, /Xm-1.2/)."""
-    fields = meta.as_fields()
-    names = [*FIELDS, *(["captureTime"] if meta.captured else []), *(["status"] if meta.status != OK else [])]
-    values = {name: fields[name] for name in names} | meta.as_evidence_fields()
-    attributes = "".join([f" {name}={quoted(value)}" for name, value in values.items()])
+    attributes = "".join([f" {name}={quoted(value)}" for name, value in meta.as_attributes().items()])
     return f"{HEAD}{attributes}{_TAIL}".encode()
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from webarcfs.archive.config.directory import sql
-from webarcfs.archive.index.sqlite_file import SCHEMA_VERSION, SqliteFile
+from webarcfs.archive.index.sqlite_file import SqliteFile
 from webarcfs.archive.index.sqlite_library import queries_of
 from webarcfs.archive.model.arc_paths import arc_path
 from webarcfs.archive.model.errors import Damaged
@@ -21,6 +21,8 @@ from webarcfs.archive.model.metadata import CommitMessage, MetaData, format_time
 from webarcfs.archive.model.url_lists import Met, Redirect, blocks_of
 from webarcfs.archive.model.urls import surt
 
+#: The metadata that are the same in all rows of a snapshot, and the path, which is the key.
+OF_SNAPSHOT = frozenset({"path", "domain", "crawlTime", "commitTag"})
 #: `seq_until` of current versions.
 _NEVER = (1 << 63) - 1
 
@@ -69,7 +71,7 @@ class Database(SqliteFile):
         super().__init__(path, "IMMEDIATE")
         with self._translated():
             self._db = queries_of(self._connection)
-            self._ready(SCHEMA_VERSION, "schema")
+            self._ready("schema")
 
     def record(
         self,
@@ -103,10 +105,10 @@ class Database(SqliteFile):
             following = self._next(domain, seq)
             for change in changes:
                 if following != _NEVER:
-                    self._run("metadata/split_version", seq=seq, next=following, path=change.path)
+                    self._split(change.path, seq, following)
                 self._run("metadata/close_version", seq=seq, path=change.path)
                 if change.version is not None:
-                    values = _values(change.version) | {"domain": domain, "seq": seq, "next": following}
+                    values = _values(change.version) | {"domain": domain, "seq": seq, "next": following, "stored": seq}
                     self._run("metadata/insert_document", **values)
                     self._run("metadata/insert_version", **values)
             for url, redirect in redirects:
@@ -131,11 +133,10 @@ class Database(SqliteFile):
                 yield int(row["sequence"]), str(row["commitTag"])
 
     def current(self, domain: str) -> dict[str, dict[str, str]]:
-        """Return the newest state of `domain`: path → url, mimeType, title, createTime, captureTime, status."""
+        """Return the newest state of `domain`: path → the metadata but for those of `OF_SNAPSHOT`."""
         with self._translated():
-            return {
-                str(row.pop("path")): row for row in self._db.query(sql("metadata/select_current"), {"name": domain})
-            }
+            rows = list(self._db.query(sql("metadata/select_current"), {"name": domain}))
+        return {row["path"]: {name: str(row[name]) for name in row.keys() - OF_SNAPSHOT} for row in rows}
 
     def redirects(self, domain: str) -> dict[str, Redirect]:
         """Return the redirects in the newest state of `domain`, by URL."""
@@ -169,6 +170,11 @@ class Database(SqliteFile):
         """Yield the redirects of every snapshot, ordered by commitTag and URL."""
         with self._translated():
             yield from self._db.query(sql("metadata/dump_redirects"))
+
+    def _split(self, path: str, seq: int, following: int) -> None:
+        """Have the versions at a path that are valid before and behind a snapshot begin anew behind it."""
+        for row in list(self._db.query(sql("metadata/select_split"), {"path": path, "seq": seq, "next": following})):
+            self._run("metadata/insert_version", **row)
 
     def _record_met(self, domain: int, seq: int, met: Iterable[tuple[str, Met]]) -> None:
         """Add what the crawl of a snapshot met unchanged: after its changes, so that each ARC has its number."""

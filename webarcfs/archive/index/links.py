@@ -45,7 +45,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from webarcfs.archive.config.directory import Archive, sql
-from webarcfs.archive.index.sqlite_file import STEPS_BETWEEN_LOOKS, SqliteFile, as_told_to_readers
+from webarcfs.archive.index.sqlite_file import (
+    STEPS_BETWEEN_LOOKS,
+    SqliteFile,
+    as_told_to_readers,
+    version_of,
+)
 from webarcfs.archive.model.arc_paths import arc_path, second_name, split
 from webarcfs.archive.model.errors import DatabaseDamaged, NotFound, TookTooLong, UrlRefused, WebarcError
 from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch
@@ -208,8 +213,6 @@ def words(text: str) -> str:
 # == links database ===================================================================================================
 
 
-#: `PRAGMA user_version` of sql/links/schema.sql; a database of another version is rebuilt.
-SCHEMA_VERSION = 3
 #: `seq_until` of current versions.
 NEVER = (1 << 63) - 1
 #: Rows that are gathered before they are stored, and the approximate rows of a transaction.
@@ -237,7 +240,7 @@ class LinksDatabase(SqliteFile):
         with self._translated():
             self._connection.create_function("words_of", 1, words, deterministic=True)  # the schema's triggers call it
             self._connection.execute(sql("links/tune"))
-            self._ready(SCHEMA_VERSION, "links/schema")
+            self._ready("links/schema")
         self._numbers = LinkIds(self._connection)
 
     def record(
@@ -705,7 +708,7 @@ def _opened(path: Path, seconds: float) -> Iterator[sqlite3.Connection]:
     with closing(_connected(path)) as connection:
         try:
             connection.set_progress_handler(lambda: time.monotonic() > end or clocks.is_over(), STEPS_BETWEEN_LOOKS)
-            if connection.execute(sql("schema_version")).fetchone()[0] != SCHEMA_VERSION:
+            if connection.execute(sql("schema_version")).fetchone()[0] != version_of("links/schema"):
                 raise DatabaseDamaged(f"{path} is of another version; `webarc-agent recover` rebuilds it from git")
             yield connection
         except sqlite3.DatabaseError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -14,8 +15,16 @@ from webarcfs.archive.config.directory import sql
 from webarcfs.archive.model.errors import Busy, DatabaseDamaged, DatabaseOutdated, TookTooLong, WebarcError
 from webarcfs.archive.system import clocks
 
-#: `PRAGMA user_version` of sql/schema.sql; `recover` rebuilds a webarc.db of another version.
-SCHEMA_VERSION = 6
+_VERSION = re.compile(r"\buser_version = (\d+);")
+
+
+def version_of(schema: str) -> int:
+    """Return the version that the file of a schema gives its database: one of another version is made anew."""
+    return int(_VERSION.findall(sql(schema))[0])
+
+
+#: The version of webarc.db; `recover` rebuilds one of another version.
+SCHEMA_VERSION = version_of("schema")
 #: Held by a thread while it reads a database that another process writes. Locks of files belong to processes
 #: (fcntl(2)), and SQLite lends that of one thread to all others: among several that read, some thread would always have
 #: it, and the writer would wait until all are idle (sqlite.org/lockingv3, section 5.1).
@@ -41,9 +50,9 @@ class SqliteFile:
     def __exit__(self, *exc: object) -> None:
         self._connection.close()
 
-    def _ready(self, version: int, schema: str) -> None:
+    def _ready(self, schema: str) -> None:
         """Give an empty database its schema. Raises DatabaseOutdated for another version."""
-        file_version = self._one("schema_version")
+        file_version, version = self._one("schema_version"), version_of(schema)
         if file_version == 0 and not self._one("count_tables"):
             self._connection.executescript(sql(schema))
         elif file_version != version:

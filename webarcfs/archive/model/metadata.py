@@ -162,7 +162,7 @@ class MetaData:
         return self.status >= _FIRST_ERROR
 
     def as_fields(self) -> dict[str, str]:
-        """Return the ten fields under their names in XML, SQL and extended attributes, as strings."""
+        """Return the fields of FIELDS and CAPTURE_FIELDS, whose names are those in XML, SQL and extended attributes."""
         return {
             "url": self.url,
             "mimeType": self.mime_type,
@@ -176,16 +176,17 @@ class MetaData:
             "status": str(self.status),
         }
 
-    def as_evidence_fields(self) -> dict[str, str]:
-        """Return those fields of layout 3 that say something, under their names in XML."""
-        fields = {
+    def as_attributes(self) -> dict[str, str]:
+        """Return what a data.xml has of them: all of FIELDS, and those of the others that say something."""
+        silent = {"captureTime": self.captured is None, "status": self.status == OK}
+        fields = self.as_fields() | {
             "role": self.role,
             "source": self.source,
             "certificate": self.certificate,
             "method": self.method,
             "rendered": self.rendered,
         }
-        return {name: value for name, value in fields.items() if value}
+        return {name: value for name, value in fields.items() if name in FIELDS or not silent.get(name, not value)}
 
     @classmethod
     def from_fields(cls, fields: dict[str, str]) -> MetaData:
