@@ -21,8 +21,7 @@ from agent.indexing import extraction
 from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.objects import TreeEntry
-from webarcfs.archive.git.repository import Commit, Repository
+from webarcfs.archive.git.repository import Commit, Repository, TreeEntry
 from webarcfs.archive.index.links import ArchivedLink, LinksDatabase, PageChange
 from webarcfs.archive.index.sqlite_file import journal, remove
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, is_data_file

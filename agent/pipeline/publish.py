@@ -19,8 +19,7 @@ from webarcfs.archive.additions.commit_additions import commit_additions, fold_i
 from webarcfs.archive.additions.placement import additions_since
 from webarcfs.archive.config import directory
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.objects import TreeEntry
-from webarcfs.archive.git.repository import MAIN, PUBLICATIONS, RefUpdate
+from webarcfs.archive.git.repository import MAIN, PUBLICATIONS, RefUpdate, TreeEntry
 from webarcfs.archive.git.writing import FastImport
 from webarcfs.archive.history import redirect_lists, sequence
 from webarcfs.archive.history.versions import arcs, is_arc, leads_to_arcs

@@ -23,8 +23,7 @@ from agent.crawl.frontier import FrontierUrl, MetAnswer
 from agent.crawl.vocabulary import GONE, NOT_MODIFIED, WHOLE, LinkKind, Reason, Result, UrlState
 from agent.pipeline.domain_run import DomainRun, TreeReader
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.objects import TreeEntry
-from webarcfs.archive.git.repository import PUBLICATIONS, Repository
+from webarcfs.archive.git.repository import PUBLICATIONS, Repository, TreeEntry
 from webarcfs.archive.git.writing import Rewriting
 from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.history.redirect_lists import arcs_in_order, place_in_order

@@ -23,7 +23,7 @@ FOLDERS = sorted({folder_of(module) for module in MODULES if folder_of(module) !
 FLAT = {"webarcfs.content", "webarcfs.mount.adapters"}
 #: Module outside → our modules that may import it.
 ONLY = {
-    "pygit2": {"webarcfs.archive.git.objects", "webarcfs.archive.git.repository", "webarcfs.content.visible_lines"},
+    "pygit2": {"webarcfs.archive.git.repository", "webarcfs.content.visible_lines"},
     "sqlite3": {
         "webarcfs.archive.index.sqlite_library",
         "webarcfs.archive.index.query",
@@ -245,7 +245,7 @@ def test_only_the_store_and_what_writes_for_it_use_git() -> None:
     running = {"run", "copy_blob", "environment", "fail"}
     users = {module for module in MODULES if names_of(module, "webarcfs.archive.git.git_command") & running}
     assert users == {
-        *(f"webarcfs.archive.git.{name}" for name in ("objects", "repository", "writing")),
+        *(f"webarcfs.archive.git.{name}" for name in ("repository", "writing")),
         *(f"webarcfs.archive.repair.{name}" for name in ("mending", "repacking")),
     }
 

@@ -23,8 +23,7 @@ from webarcfs.access.gate import Gate
 from webarcfs.archive.catalogue.record import OWN
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.document.data_xml import describe, has_no_nodes, metadata
-from webarcfs.archive.git.objects import TreeEntry
-from webarcfs.archive.git.repository import CRAWLS, MAIN, RefUpdate, Repository
+from webarcfs.archive.git.repository import CRAWLS, MAIN, RefUpdate, Repository, TreeEntry
 from webarcfs.archive.history import redirect_lists, sequence
 from webarcfs.archive.history.versions import arcs, is_arc, leads_to_arcs, tree_of
 from webarcfs.archive.index import captures

@@ -59,8 +59,7 @@ from webarcfs.archive.catalogue.record import Record
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document.data_xml import metadata, parse_element
-from webarcfs.archive.git.objects import TreeEntry
-from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.git.repository import Repository, TreeEntry
 from webarcfs.archive.history import versions
 from webarcfs.archive.history.versions import is_arc
 from webarcfs.archive.index.links import FoundLink, Question

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from webarcfs.archive.document.data_xml import metadata
-from webarcfs.archive.git.objects import TreeEntry
-from webarcfs.archive.git.repository import CRAWLS, Repository
+from webarcfs.archive.git.repository import CRAWLS, Repository, TreeEntry
 from webarcfs.archive.model.arc_paths import DATA_XML, is_data_file, is_reserved
 from webarcfs.archive.model.errors import InvalidDocument, NotFound
 from webarcfs.archive.model.metadata import OK, CommitTag, MetaData, compact_time, parse_compact_time
