@@ -49,8 +49,7 @@ from webarcfs.archive.index.links import Figures, Question, ask, figures, figure
 from webarcfs.archive.model.errors import Busy, NotFound, SettingsError, TookTooLong, UsageError, WebarcError
 from webarcfs.archive.system import locks
 from webarcfs.content import text
-from webarcfs.content.html_urls import resolver
-from webarcfs.content.outlinks import bare
+from webarcfs.content.outlinks import bare, resolver
 from webarcfs.content.rewriting import assembly, html_references
 from webarcfs.content.rewriting.references import Rewritten, Use
 from webarcfs.content.text import decode_charset, decoder

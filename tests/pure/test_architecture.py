@@ -109,7 +109,6 @@ PURE = (
     "agent.crawl.politeness",
     "agent.importing.crawls",
     "agent.reports.tables",
-    "webarcfs.content.html_urls",
     "webarcfs.content.markup",
     "agent.crawl.robots",
     "webarcfs.content.rewriting.assembly",

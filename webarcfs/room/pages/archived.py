@@ -31,8 +31,7 @@ from webarcfs.access.visible_captures import UrlHistory, VisibleCapture, Visible
 from webarcfs.archive.config.settings import LeavingRule
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.model.urls import domain_of
-from webarcfs.content.html_urls import resolver
-from webarcfs.content.outlinks import bare
+from webarcfs.content.outlinks import bare, resolver
 from webarcfs.content.rewriting.references import VERSION
 from webarcfs.room.pages import lists
 from webarcfs.room.pages.calendar import variants

@@ -27,8 +27,7 @@ from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.system import clocks
 from webarcfs.archive.system.cache import Cache
 from webarcfs.content import text
-from webarcfs.content.html_urls import resolver
-from webarcfs.content.outlinks import bare
+from webarcfs.content.outlinks import bare, resolver
 from webarcfs.content.rewriting import assembly, css_references, data_urls, html_references
 from webarcfs.content.rewriting.references import References, Rewritten, Use
 from webarcfs.room import limits
