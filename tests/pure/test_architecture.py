@@ -25,7 +25,6 @@ FLAT = {"webarcfs.content", "webarcfs.mount.adapters"}
 ONLY = {
     "pygit2": {"webarcfs.archive.git.repository", "webarcfs.content.visible_lines"},
     "sqlite3": {
-        "webarcfs.archive.index.sqlite_library",
         "webarcfs.archive.index.query",
         "webarcfs.archive.index.database",
         "webarcfs.archive.index.captures",
@@ -34,7 +33,7 @@ ONLY = {
         "webarcfs.archive.index.sqlite_file",
         "agent.crawl.frontier",
     },
-    "sqlite_utils": {"webarcfs.archive.index.sqlite_library"},
+    "sqlite_utils": {"webarcfs.archive.index.sqlite_file"},
     "lxml": {
         "webarcfs.export.bagit",
         "webarcfs.content.visible_lines",
