@@ -36,8 +36,8 @@ from webarcfs.archive.additions.journal_log import (
 )
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import MAIN, RefUpdate, Repository
-from webarcfs.archive.model.additions import blob_id
 from webarcfs.archive.model.errors import Damaged, WebarcError
+from webarcfs.archive.system.files import blob_id
 
 # == progress =========================================================================================================
 
