@@ -21,7 +21,6 @@ from webarcfs.archive.catalogue.workflow import Way
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
 from webarcfs.archive.git.repository import Repository
-from webarcfs.archive.history import versions
 from webarcfs.archive.index.captures import CaptureIndex, CaptureRow
 from webarcfs.archive.index.links import ArchivedLink
 from webarcfs.archive.model.arc_paths import arc_path, split
@@ -113,7 +112,7 @@ def documents_of(archive: Archive, part: CrawlPart) -> Iterator[CaptureRow]:
     """Yield the documents of a record on a domain, in order of path."""
     store = Repository(archive.repository(part.tag.domain))
     tree = tree_of(archive, part)
-    whole = tree == versions.tree_of(store, part.tag)
+    whole = tree == store.snapshot_tree(part.tag)
     with CaptureIndex(archive.database) as index:
         for row in index.of_snapshot(part.tag.domain, int(part.tag.crawl_time.timestamp())):
             if whole or store.find(tree, row.path[1:].partition("/")[2]) is not None:
@@ -123,7 +122,7 @@ def documents_of(archive: Archive, part: CrawlPart) -> Iterator[CaptureRow]:
 def tree_of(archive: Archive, part: CrawlPart) -> str:
     """Return the tree that a record's publication saw on a domain; where only its own ARCs count, the whole one."""
     store = Repository(archive.repository(part.tag.domain))
-    return part.seen if part.seen and part.seen != OWN else versions.tree_of(store, part.tag)
+    return part.seen if part.seen and part.seen != OWN else store.snapshot_tree(part.tag)
 
 
 # == snapshot =========================================================================================================

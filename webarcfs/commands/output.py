@@ -24,7 +24,7 @@ from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.system.clocks import Speed
 from webarcfs.content.visible_lines import folded, lines
 
-# == numbers in words, pure ======================================================================================================
+# == numbers in words, pure ===========================================================================================
 
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))

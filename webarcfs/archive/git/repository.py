@@ -25,6 +25,7 @@ import shutil
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -76,6 +77,8 @@ class Packs:
 _TRIES = 30  # to write an object
 _READ_AT_ONCE = 1 << 16
 _MAP_AT_ONCE = 1 << 20
+_HASHED_AT_ONCE = 4 << 20
+_HASHED_PIECE = 1 << 18
 _MAP_AT_MOST = 64 << 20
 _CACHED_AT_MOST = 8 << 20
 #: Trees of more names than this are cached: so many trees, of so many names in total.
@@ -106,6 +109,11 @@ class TreeEntry(NamedTuple):
     def is_document(self) -> bool:
         """Whether it is a file data.xml, which makes its folder an ARC."""
         return self.name == DATA_XML and not self.is_tree
+
+
+def is_arc(entries: Iterable[TreeEntry]) -> bool:
+    """Return whether a folder with these entries is an ARC."""
+    return any(entry.is_document for entry in entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +251,26 @@ class Objects:
     def copy(self, blob: str, fd: int) -> None:
         """Write a blob of any size to the descriptor `fd`, in constant memory, in another process."""
         git_command.copy_blob(blob, self.path, fd)
+
+    def digest(self, blob: str) -> bytes:
+        """Return the SHA-1 of a blob's bytes, in flat memory; no file is made, however large the blob is."""
+        digest = hashlib.sha1(usedforsecurity=False)
+        if self.size(blob) <= _HASHED_AT_ONCE:
+            digest.update(self.read(blob))
+            return digest.digest()
+        receiver, sender = os.pipe()
+        with ThreadPoolExecutor(1) as thread, open(receiver, "rb") as pipe:  # noqa: PTH123 # a descriptor
+            sent = thread.submit(self._send, blob, sender)
+            while part := pipe.read(_HASHED_PIECE):
+                digest.update(part)
+            sent.result()
+        return digest.digest()
+
+    def _send(self, blob: str, sender: int) -> None:
+        try:
+            self.copy(blob, sender)
+        finally:
+            os.close(sender)
 
     def differences(self, old: str | None, new: str | None, prefix: str = "") -> Iterator[Difference]:
         """Yield the files that differ between two trees, in order of path; equal subtrees cost nothing.
@@ -627,6 +655,17 @@ class Repository(Objects):
         """Return commit and tree of a ref whose commits are of any kind; None without the ref."""
         oid = self.ref(ref)
         return None if oid is None else (oid, self.tree_at(oid))
+
+    def commit_of(self, tag: metadata.CommitTag) -> str:
+        """Return the commit of a snapshot. Raises NotFound for an unknown tag."""
+        oid = self.ref(CRAWLS + metadata.compact_time(tag.crawl_time))
+        if oid is None:
+            raise NotFound(f"there is no snapshot {tag}")
+        return oid
+
+    def snapshot_tree(self, tag: metadata.CommitTag) -> str:
+        """Return the tree of a snapshot. Raises NotFound for an unknown tag."""
+        return self.commit(self.commit_of(tag)).tree
 
     def head(self) -> Commit | None:
         """Return the newest state; None before the first crawl."""
