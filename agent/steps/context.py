@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.catalogue.stepfolders import AskedStep, folder_of
-from agent.indexing import extraction
 from webarcfs.archive.catalogue.record import OWN, CrawlPart, Record
 from webarcfs.archive.catalogue.workflow import Way
 from webarcfs.archive.config.directory import Archive
@@ -29,6 +28,7 @@ from webarcfs.archive.model.metadata import format_time, now
 from webarcfs.archive.system.files import sync_tree
 from webarcfs.content import outlinks, text, visible_lines
 from webarcfs.content.text import decode_charset, decoder
+from webarcfs.warc.http_response import LONGEST_OF_ARC, content_type_in
 
 # == context ==========================================================================================================
 
@@ -183,4 +183,4 @@ class Snapshot:
         return Repository(self.archive.repository(split(document.path)[0]))
 
     def _charset(self, document: CaptureRow, body: bytes) -> str:
-        return decode_charset(body, extraction.content_type(self._store(document), document.head))
+        return decode_charset(body, content_type_in(self._store(document).read_short(document.head, LONGEST_OF_ARC)))

@@ -234,6 +234,10 @@ class Objects:
             raise Damaged(f"{self.path}: {blob} is no blob")
         return raw
 
+    def read_short(self, blob: str, most: int) -> bytes:
+        """Return a blob's bytes; none of one that is longer than `most`, or without a name. Raises Damaged."""
+        return self.read(blob) if blob and self.size(blob) <= most else b""
+
     def read_tree(self, tree: str) -> bytes:
         """Return a tree as git's bytes."""
         kind, raw = self._raw(tree)
