@@ -57,6 +57,8 @@ BACKUP = "backup.json"
 RESTORING = ".restoring"
 #: What a partial restore could not bring back, a line each, until a user removes it.
 MISSING = "missing"
+#: The folder beside webarc.toml with a publication a file.
+PUBLICATIONS = "publications.d"
 _FOLDERS = ("content", "filters", "xsd", "journal", "jobs", "reports", "lock", "log")
 _SUFFIX = ".git"
 
@@ -71,6 +73,8 @@ class Archive:
         self.format: Final = root / "format"
         #: webarc.toml; may be missing.
         self.settings: Final = root / "webarc.toml"
+        #: The files of publications, beside webarc.toml; may be missing.
+        self.publications: Final = root / PUBLICATIONS
         #: The folder of the domains' repositories.
         self.content: Final = root / "content"
         #: The bare repository of the records that describe captures; made with the first one.
