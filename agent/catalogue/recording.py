@@ -38,7 +38,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import UNLIMITED, DescribeSettings, Exclusion, Publication, Release, Settings
 from webarcfs.archive.config.validators import UNLIMITED_WORD
 from webarcfs.archive.git.repository import CRAWLS, Repository
-from webarcfs.archive.history import sequence, versions
+from webarcfs.archive.history import sequence
 from webarcfs.archive.history.versions import arcs, described, leads_to_arcs
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.model.arc_paths import HEADERS, arc_path, is_data_file, split
@@ -345,7 +345,7 @@ def counted_fields(archive: Archive, record: Record, before: Record | None) -> d
     for domain in sorted(old.keys() | parts.keys()):
         store, part = Repository(archive.repository(domain)), parts.get(domain)
         if part is not None and part.seen == OWN:
-            count += stored(store, versions.tree_of(store, part.tag), _own_tags(store, record.publication))
+            count += stored(store, store.snapshot_tree(part.tag), _own_tags(store, record.publication))
         else:
             count += difference(store, old.get(domain), None if part is None else _tree(archive, part))
     new = sorted(count.extensions.keys() - earlier.keys())
@@ -395,7 +395,7 @@ def _own_tags(store: Repository, publication: str) -> set[CommitTag]:
 def _tree(archive: Archive, part: CrawlPart) -> str | None:
     """Return the tree that a part's publication saw; None where it is not there any more."""
     try:
-        return part.seen or versions.tree_of(Repository(archive.repository(part.tag.domain)), part.tag)
+        return part.seen or Repository(archive.repository(part.tag.domain)).snapshot_tree(part.tag)
     except NotFound:
         return None
 
@@ -410,7 +410,7 @@ def _server(archive: Archive, part: CrawlPart) -> str:
     store = Repository(archive.repository(part.tag.domain))
     arc = split(arc_path(f"http://{part.tag.domain}/"))[1]
     try:
-        entry = store.find(versions.tree_of(store, part.tag), f"{arc}/{HEADERS}")
+        entry = store.find(store.snapshot_tree(part.tag), f"{arc}/{HEADERS}")
         head = http_response.parse_head(store.read(entry.oid)) if entry is not None else None
     except WebarcError:
         return "not told"

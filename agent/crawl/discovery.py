@@ -22,8 +22,7 @@ from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState
 from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
 from webarcfs.archive.model.metadata import from_epoch, now
 from webarcfs.archive.model.url_lists import LONGEST_CHAIN
-from webarcfs.content.html_urls import LinkPurpose
-from webarcfs.content.outlinks import Link
+from webarcfs.content.outlinks import Link, LinkPurpose
 
 # == quotas ===========================================================================================================
 

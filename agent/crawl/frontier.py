@@ -28,7 +28,7 @@ from typing import Any, Generic, NamedTuple, NotRequired, TypedDict, TypeVar
 
 from agent.crawl.vocabulary import Reason, UrlState
 from webarcfs.archive.config.directory import sql
-from webarcfs.archive.index.sqlite_library import queries_of
+from webarcfs.archive.index.sqlite_file import queries_of
 from webarcfs.archive.model.errors import Damaged, WebarcError
 from webarcfs.archive.model.url_lists import LONGEST_TARGET
 

@@ -40,8 +40,8 @@ from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.errors import Damaged, WebarcError
 from webarcfs.archive.model.metadata import compact_time, format_time, from_epoch, now, parse_compact_time
 from webarcfs.archive.system import files, locks
+from webarcfs.archive.system.clocks import Speed
 from webarcfs.archive.system.processes import Process
-from webarcfs.commands.output import Speed
 
 # == names, pure ======================================================================================================
 

@@ -45,8 +45,7 @@ from agent.crawl.frontier import FrontierUrl, UrlOutcome
 from agent.crawl.wget import Batch, FetchResult, Killed, Limits
 from webarcfs.archive.model.errors import CrawlFailed
 from webarcfs.archive.system import clocks
-from webarcfs.content.html_urls import LinkPurpose
-from webarcfs.content.outlinks import Link
+from webarcfs.content.outlinks import Link, LinkPurpose
 from webarcfs.warc import http_response
 
 # == read marks =======================================================================================================

@@ -32,7 +32,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
 from webarcfs.archive.model.errors import NotFound, SettingsError
 from webarcfs.archive.model.metadata import now
-from webarcfs.archive.system.cache import Cache
+from webarcfs.archive.system.cache import Cache, identity
 from webarcfs.room.theme import language as languages
 from webarcfs.room.visit import Services, Shared, Visit
 
@@ -173,11 +173,11 @@ class Desk:
 
     def look(self, *, surely: bool) -> None:
         """Read the settings again if their files changed. `surely`: also if publications.d was looked at just now."""
-        own, at = settings_files.own_identity(self.archive.settings), time.monotonic()
+        own, at = identity(self.archive.settings), time.monotonic()
         before, looked = self._looked_at
         if not surely and own == before and at - looked < _FILES_HOLD:
             return
-        state = settings_files.identity(self.archive.settings)
+        state = identity(self.archive.settings, self.archive.publications)
         with self._lock:
             self._looked_at = own, at
             if state == self._settings[0]:

@@ -41,13 +41,12 @@ from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.git.writing import FastImport, Rewriting
 from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.history.versions import leads_to_arcs
-from webarcfs.archive.model.additions import blob_id
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, arc_path, is_data_file, second_path
 from webarcfs.archive.model.errors import Damaged, InvalidDocument, NotFound, UrlRefused
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.model.url_lists import MOST_LINES, REDIRECTS, read_list
 from webarcfs.archive.system import locks
-from webarcfs.archive.system.files import Sorter
+from webarcfs.archive.system.files import Sorter, blob_id
 from webarcfs.export.selection import documents
 from webarcfs.warc.foreign_files import LONGEST_HEAD
 

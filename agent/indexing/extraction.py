@@ -4,8 +4,6 @@ The process reads bodies from git itself, a document a request, and answers in o
 for which it takes too long, has a fault; the next ones go to a new process.
 
 `python -m agent.indexing.extraction` is that process.
-
-Also here: bodies of archived documents, from git, for what reads them: links and texts.
 """
 
 from __future__ import annotations
@@ -29,14 +27,13 @@ from typing import BinaryIO, Generic, TypeVar
 
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.errors import WebarcError
-from webarcfs.content import outlinks
 from webarcfs.content.extractors.extracted import Extracted, Fault
+from webarcfs.warc.http_response import LONGEST_OF_ARC, content_type_in
 
 # == bodies ===========================================================================================================
 
 
 _CHUNK = 1 << 20
-_LONGEST_HEAD = 1 << 16
 
 
 @contextmanager
@@ -49,42 +46,6 @@ def opened(store: Repository, blob: str) -> Iterator[BinaryIO]:
         store.copy(blob, file.fileno())
         file.seek(0)
         yield file
-
-
-@contextmanager
-def chunks(store: Repository, blob: str) -> Iterator[Iterable[bytes]]:
-    """Yield the chunks of a body; each iteration begins at its start."""
-    if store.size(blob) <= _CHUNK:
-        yield (store.read(blob),)
-        return
-    with tempfile.TemporaryFile() as file:
-        store.copy(blob, file.fileno())
-
-        yield _Chunks(file.fileno())
-
-
-@dataclass(frozen=True, slots=True)
-class _Chunks:
-    """The chunks of a body in a file; each iteration begins at its start."""
-
-    fd: int
-
-    def __iter__(self) -> Iterator[bytes]:
-        at = 0
-        while at < outlinks.LONGEST_PAGE and (chunk := os.pread(self.fd, _CHUNK, at)):
-            yield chunk
-            at += len(chunk)
-
-
-def content_type(store: Repository, head: str) -> str:
-    """Return the Content-Type in a page's stored head; empty without one."""
-    if not head or store.size(head) > _LONGEST_HEAD:
-        return ""
-    for line in store.read(head).split(b"\n"):
-        name, colon, value = line.partition(b":")
-        if colon and name.strip().lower() == b"content-type":
-            return value.strip().decode("latin-1")
-    return ""
 
 
 # == extraction =======================================================================================================
@@ -240,7 +201,9 @@ def _text_of(store: Repository, request: ExtractionRequest) -> Extracted:
     from webarcfs.content.extractors.extracting import extract  # noqa: PLC0415 # only this process needs them
 
     with opened(store, request.blob) as file:
-        return extract(file, request.mime_type, content_type(store, request.head), request.language)
+        return extract(
+            file, request.mime_type, content_type_in(store.read_short(request.head, LONGEST_OF_ARC)), request.language
+        )
 
 
 def _write(out: BinaryIO, data: bytes) -> None:

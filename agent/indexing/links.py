@@ -13,16 +13,17 @@ be written (a full disk, another user's file) or `recover` has just replaced it.
 from __future__ import annotations
 
 import logging
+import os
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from agent.indexing import extraction
 from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.objects import TreeEntry
-from webarcfs.archive.git.repository import Commit, Repository
+from webarcfs.archive.git.repository import Commit, Repository, TreeEntry
 from webarcfs.archive.index.links import ArchivedLink, LinksDatabase, PageChange
 from webarcfs.archive.index.sqlite_file import journal, remove
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, is_data_file
@@ -37,11 +38,13 @@ from webarcfs.archive.model.errors import (
 )
 from webarcfs.archive.system import locks
 from webarcfs.content import mimetype, outlinks, text
+from webarcfs.warc.http_response import LONGEST_OF_ARC, content_type_in
 
 # == links ============================================================================================================
 
 
 _log = logging.getLogger(__name__)
+_CHUNK = 1 << 20
 
 
 def index_links(
@@ -77,11 +80,36 @@ def links_of(store: Repository, change: PageChange, head: str) -> Iterator[Archi
 
 
 def _read_links(store: Repository, url: str, blob: str, head: str) -> Iterator[ArchivedLink]:
-    with extraction.chunks(store, blob) as chunks:
+    with _chunks(store, blob) as chunks:
         sample = next(iter(chunks), b"")[: mimetype.SAMPLE]
-        charset = text.decode_charset(sample, extraction.content_type(store, head))
+        charset = text.decode_charset(sample, content_type_in(store.read_short(head, LONGEST_OF_ARC)))
         base = outlinks.base_of(chunks, charset) if any(map(outlinks.may_have_base, chunks)) else ""
         yield from outlinks.anchors_of(chunks, url, charset, base)
+
+
+@contextmanager
+def _chunks(store: Repository, blob: str) -> Iterator[Iterable[bytes]]:
+    """Yield the chunks of a body; each iteration begins at its start."""
+    if store.size(blob) <= _CHUNK:
+        yield (store.read(blob),)
+        return
+    with tempfile.TemporaryFile() as file:
+        store.copy(blob, file.fileno())
+
+        yield _Chunks(file.fileno())
+
+
+@dataclass(frozen=True, slots=True)
+class _Chunks:
+    """The chunks of a body in a file; each iteration begins at its start."""
+
+    fd: int
+
+    def __iter__(self) -> Iterator[bytes]:
+        at = 0
+        while at < outlinks.LONGEST_PAGE and (chunk := os.pread(self.fd, _CHUNK, at)):
+            yield chunk
+            at += len(chunk)
 
 
 def _changed(

@@ -31,7 +31,6 @@ from webarcfs.archive.model.errors import Damaged, DatabaseDamaged, DatabaseOutd
 from webarcfs.archive.model.metadata import CommitTag, MetaData, parse_compact_time
 from webarcfs.archive.model.url_lists import Met, Redirect
 from webarcfs.archive.repair.mending import mend
-from webarcfs.export.warc_records import digest_of
 
 # == metadata =========================================================================================================
 
@@ -95,7 +94,7 @@ def _version(store: Repository, shelf: TreeReader, arc: str, meta: MetaData) -> 
     head = next((entry for entry in entries if not entry.is_tree and entry.name == HEADERS), None)
     if body is None or head is None:
         raise Damaged(f"{meta.path} has no {HEADERS if body else 'body'} ({store.path})")
-    return StoredVersion(meta, body.oid, head.oid, store.size(body.oid), digest_of(store, body.oid))
+    return StoredVersion(meta, body.oid, head.oid, store.size(body.oid), store.digest(body.oid))
 
 
 def _metadata(store: Repository, blob: str | None, path: str) -> MetaData | None:

@@ -37,10 +37,8 @@ from agent.crawl.wget import BatchFiles
 from agent.filters import Keep, chain
 from agent.pipeline.domain_run import Document, DocumentBody, DomainRun, TreeReader, replace
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.objects import TreeEntry
-from webarcfs.archive.git.repository import PUBLICATIONS
+from webarcfs.archive.git.repository import PUBLICATIONS, TreeEntry, is_arc
 from webarcfs.archive.history import redirect_lists
-from webarcfs.archive.history.versions import is_arc
 from webarcfs.archive.model.arc_paths import DATA_XML, data_name, second_name
 from webarcfs.archive.model.metadata import CET, RESOURCE, MetaData, parse_time
 from webarcfs.archive.model.url_lists import STATUSES, place_of

@@ -17,7 +17,7 @@ from itertools import islice, pairwise
 from agent.crawl import job_folder
 from agent.crawl.job_folder import publication_of
 from agent.indexing import fulltext
-from webarcfs.archive.additions import waiting_additions
+from webarcfs.archive.additions import commit_additions
 from webarcfs.archive.additions.journal_log import LogReader, LogRecord, all_logs, provisional_logs
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config import directory
@@ -81,7 +81,7 @@ def read_refs(store: Repository, name: str) -> Domain:
         (SEEN, store.entries),
         (MET, partial(redirect_lists.read_met_list, store)),
         (FORMS, store.entries),
-        (waiting_additions.ADDITIONS, partial(waiting_additions.mark_number, store)),
+        (commit_additions.ADDITIONS, partial(commit_additions.mark_number, store)),
     )
     for kind, read_target in readers:
         for ref_name in store.ref_names(kind):
@@ -449,7 +449,7 @@ def journal(archive: Archive, domains: dict[str, Domain]) -> Iterator[str]:
                 yield f"{name}: addition {record.number} is for {place.domain}, which is not there"
                 continue
             if place.domain not in marks:
-                marks[place.domain] = waiting_additions.marks(domain.store)
+                marks[place.domain] = commit_additions.marks(domain.store)
             if record.number > marks[place.domain].get(log.id, 0) and not _is_whole(log, record):
                 yield f"{name}: the body of addition {record.number}, to {place.arc} of {place.domain}, is gone"
 

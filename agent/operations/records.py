@@ -54,7 +54,7 @@ from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Busy, NameTooLong, NotFound, NotPermitted, StepRefused, UsageError
 from webarcfs.archive.model.metadata import compact_time, format_time, now
-from webarcfs.archive.system.files import blob_id, size_of
+from webarcfs.archive.system.files import blob_id_of, size_of
 
 # == records ==========================================================================================================
 
@@ -183,7 +183,7 @@ def attach(
     if len(note) > LONGEST_NOTE:
         raise UsageError(f"a note has {LONGEST_NOTE} characters at most")
     catalogue = Catalogue(archive)
-    blob = blob_id(file)
+    blob = blob_id_of(file)
 
     def changed(record: Record) -> Record:
         earlier = record.attachment(name)

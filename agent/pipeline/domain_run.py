@@ -24,8 +24,7 @@ from typing import IO, Any
 
 from agent.crawl import frontier
 from agent.crawl.job_folder import Job
-from webarcfs.archive.git.objects import Names, TreeEntry
-from webarcfs.archive.git.repository import Commit, Repository
+from webarcfs.archive.git.repository import Commit, Names, Repository, TreeEntry
 from webarcfs.archive.history import sequence
 from webarcfs.archive.model.arc_paths import data_name
 from webarcfs.archive.model.metadata import CommitTag, from_epoch, parse_time

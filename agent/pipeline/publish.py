@@ -19,11 +19,10 @@ from webarcfs.archive.additions.commit_additions import commit_additions, fold_i
 from webarcfs.archive.additions.placement import additions_since
 from webarcfs.archive.config import directory
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.objects import TreeEntry
-from webarcfs.archive.git.repository import MAIN, PUBLICATIONS, RefUpdate
+from webarcfs.archive.git.repository import MAIN, PUBLICATIONS, RefUpdate, TreeEntry, is_arc
 from webarcfs.archive.git.writing import FastImport
 from webarcfs.archive.history import redirect_lists, sequence
-from webarcfs.archive.history.versions import arcs, is_arc, leads_to_arcs
+from webarcfs.archive.history.versions import arcs, leads_to_arcs
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, is_reserved, places, second_name
 from webarcfs.archive.model.metadata import COMMITTER, CrawlMessage
 from webarcfs.archive.model.url_lists import REDIRECTS, place_of

@@ -19,8 +19,7 @@ from itertools import islice
 from typing import Any
 
 from agent.pipeline.domain_run import DomainRun, TreeReader
-from webarcfs.archive.git.objects import TreeEntry
-from webarcfs.archive.git.repository import PUBLICATIONS, Commit, Repository
+from webarcfs.archive.git.repository import PUBLICATIONS, Commit, Repository, TreeEntry
 from webarcfs.archive.git.tree_stream import FILE, FOLDER
 from webarcfs.archive.history.versions import leads_to_arcs
 from webarcfs.archive.model.arc_paths import DATA_XML

@@ -23,12 +23,10 @@ from agent.crawl.frontier import FrontierUrl, MetAnswer
 from agent.crawl.vocabulary import GONE, NOT_MODIFIED, WHOLE, LinkKind, Reason, Result, UrlState
 from agent.pipeline.domain_run import DomainRun, TreeReader
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.objects import TreeEntry
-from webarcfs.archive.git.repository import PUBLICATIONS, Repository
+from webarcfs.archive.git.repository import PUBLICATIONS, Repository, TreeEntry
 from webarcfs.archive.git.writing import Rewriting
 from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.history.redirect_lists import arcs_in_order, place_in_order
-from webarcfs.archive.model.additions import blob_id
 from webarcfs.archive.model.arc_paths import DATA_XML, places
 from webarcfs.archive.model.metadata import MetaData, parse_time, utc
 from webarcfs.archive.model.url_lists import (
@@ -47,7 +45,7 @@ from webarcfs.archive.model.url_lists import (
     write_list,
     write_met_list,
 )
-from webarcfs.archive.system.files import Sorter
+from webarcfs.archive.system.files import Sorter, blob_id
 
 # == redirects ========================================================================================================
 

@@ -34,6 +34,7 @@ from webarcfs.archive.config.settings import Publication, Settings
 from webarcfs.archive.model.errors import Exit, SettingsError
 from webarcfs.archive.model.metadata import now
 from webarcfs.archive.system import processes
+from webarcfs.archive.system.cache import identity
 from webarcfs.archive.system.processes import Signals
 from webarcfs.archive.system.rotating_log import RotatingLog
 
@@ -228,14 +229,14 @@ class Service:
 
     def _changed_settings(self) -> bool:
         """Return whether webarc.toml or a file of publications.d is another one than when the settings were read."""
-        return settings_files.identity(self.archive.settings) != self._settings_read
+        return identity(self.archive.settings, self.archive.publications) != self._settings_read
 
     def _take_settings(self) -> tuple[str, ...]:
         """Apply webarc.toml. Publications of the command line replace those of the same name.
 
         Return the faults of publications in files of their own: these stay as they were, the others are as they are.
         """
-        self._settings_read = settings_files.identity(self.archive.settings)
+        self._settings_read = identity(self.archive.settings, self.archive.publications)
         apart: dict[str, list[str]] = {}
         settings, warning = settings_files.load(self.archive.settings, apart=apart)
         if warning is not None and self.archive.settings.exists():

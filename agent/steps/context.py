@@ -15,13 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.catalogue.stepfolders import AskedStep, folder_of
-from agent.indexing import extraction
 from webarcfs.archive.catalogue.record import OWN, CrawlPart, Record
 from webarcfs.archive.catalogue.workflow import Way
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
 from webarcfs.archive.git.repository import Repository
-from webarcfs.archive.history import versions
 from webarcfs.archive.index.captures import CaptureIndex, CaptureRow
 from webarcfs.archive.index.links import ArchivedLink
 from webarcfs.archive.model.arc_paths import arc_path, split
@@ -30,6 +28,7 @@ from webarcfs.archive.model.metadata import format_time, now
 from webarcfs.archive.system.files import sync_tree
 from webarcfs.content import outlinks, text, visible_lines
 from webarcfs.content.text import decode_charset, decoder
+from webarcfs.warc.http_response import LONGEST_OF_ARC, content_type_in
 
 # == context ==========================================================================================================
 
@@ -113,7 +112,7 @@ def documents_of(archive: Archive, part: CrawlPart) -> Iterator[CaptureRow]:
     """Yield the documents of a record on a domain, in order of path."""
     store = Repository(archive.repository(part.tag.domain))
     tree = tree_of(archive, part)
-    whole = tree == versions.tree_of(store, part.tag)
+    whole = tree == store.snapshot_tree(part.tag)
     with CaptureIndex(archive.database) as index:
         for row in index.of_snapshot(part.tag.domain, int(part.tag.crawl_time.timestamp())):
             if whole or store.find(tree, row.path[1:].partition("/")[2]) is not None:
@@ -123,7 +122,7 @@ def documents_of(archive: Archive, part: CrawlPart) -> Iterator[CaptureRow]:
 def tree_of(archive: Archive, part: CrawlPart) -> str:
     """Return the tree that a record's publication saw on a domain; where only its own ARCs count, the whole one."""
     store = Repository(archive.repository(part.tag.domain))
-    return part.seen if part.seen and part.seen != OWN else versions.tree_of(store, part.tag)
+    return part.seen if part.seen and part.seen != OWN else store.snapshot_tree(part.tag)
 
 
 # == snapshot =========================================================================================================
@@ -184,4 +183,4 @@ class Snapshot:
         return Repository(self.archive.repository(split(document.path)[0]))
 
     def _charset(self, document: CaptureRow, body: bytes) -> str:
-        return decode_charset(body, extraction.content_type(self._store(document), document.head))
+        return decode_charset(body, content_type_in(self._store(document).read_short(document.head, LONGEST_OF_ARC)))

@@ -37,7 +37,6 @@ from types import TracebackType
 from typing import IO, Any, Generic, Self, TypeVar
 from xml.parsers import expat
 
-from agent.indexing import extraction
 from agent.steps.context import Clock, StepContext, StepResult, pages_of
 from webarcfs.archive.catalogue.record import CrawlPart, FieldNumber
 from webarcfs.archive.config.directory import Archive
@@ -49,11 +48,11 @@ from webarcfs.archive.index.links import Figures, Question, ask, figures, figure
 from webarcfs.archive.model.errors import Busy, NotFound, SettingsError, TookTooLong, UsageError, WebarcError
 from webarcfs.archive.system import locks
 from webarcfs.content import text
-from webarcfs.content.html_urls import resolver
-from webarcfs.content.outlinks import bare
+from webarcfs.content.outlinks import bare, resolver
 from webarcfs.content.rewriting import assembly, html_references
 from webarcfs.content.rewriting.references import Rewritten, Use
 from webarcfs.content.text import decode_charset, decoder
+from webarcfs.warc.http_response import LONGEST_OF_ARC, content_type_in
 
 # == page facts, pure =================================================================================================
 
@@ -781,7 +780,7 @@ def _said(result: Tidied) -> dict[str, object]:
 def _charset(store: Repository, row: CaptureRow, body: bytes) -> str:
     """Return the charset of a page, by its head as sent and its bytes."""
     try:
-        sent = extraction.content_type(store, row.head)
+        sent = content_type_in(store.read_short(row.head, LONGEST_OF_ARC))
     except WebarcError:
         sent = ""
     return decode_charset(body[: text.SAMPLE], sent)

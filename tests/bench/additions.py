@@ -24,9 +24,9 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import MAIN, RefUpdate
 from webarcfs.archive.git.writing import Pack
-from webarcfs.archive.model.additions import AddFile, ArcVersion, Author, Cost, blob_id
+from webarcfs.archive.model.additions import AddFile, ArcVersion, Author, Cost
 from webarcfs.archive.model.metadata import COMMITTER, CommitTag, CrawlMessage, format_time
-from webarcfs.archive.system.files import sync_folder
+from webarcfs.archive.system.files import blob_id, sync_folder
 from webarcfs.archive.system.locks import Turnstile
 
 SIZES = (100, 1_000, 10_000, 60_000)

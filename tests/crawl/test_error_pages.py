@@ -47,7 +47,7 @@ def test_an_error_page_is_found_where_it_is_asked_for(archive: Archive, site: Si
     assert _found(archive, '"Status" >= 400 -- status') == {"3": 404}
     assert count(outcome)[0] == len(every) and list(verify(archive)) == []
     store = Repository(archive.repository(site.host))
-    figures = statistics(store, versions.tree_of(store, CommitTag.parse(outcome.tags[0])))
+    figures = statistics(store, store.snapshot_tree(CommitTag.parse(outcome.tags[0])))
     assert (figures.documents, figures.error_pages) == (len(every) - 1, 1)
     assert figures.types["text/html"][0] == len(every) - 1
 

@@ -23,7 +23,6 @@ from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import Record, RecordState
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
-from webarcfs.archive.history import versions
 from webarcfs.archive.history.versions import statistics
 
 pytestmark = pytest.mark.crawl
@@ -44,7 +43,7 @@ def _is_counted(archive: Archive, record: Record) -> bool:
 def _walked(archive: Archive, record: Record, domain: str) -> tuple[int, int]:
     part = next(each for each in record.parts if each.tag.domain == domain)
     store = Repository(archive.repository(domain))
-    found = statistics(store, part.seen or versions.tree_of(store, part.tag))
+    found = statistics(store, part.seen or store.snapshot_tree(part.tag))
     return found.bytes, found.documents
 
 

@@ -19,7 +19,7 @@ from tests.support.imports import imported
 from tests.support.secure import SecureHosts
 from tests.support.site import Exchange, Site
 from webarcfs.archive.config.directory import Archive, open_archive
-from webarcfs.archive.history import redirect_lists, versions
+from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.metadata import CommitTag
@@ -156,7 +156,7 @@ def _all_hold(archive: Archive, tags: list[dict[str, CommitTag]], asked: dict[tu
         tag = tags[number].get(domain)
         wrong = f"{url} in snapshot {number} (the server said {status} {text})"
         repository = store(archive, domain)
-        state = versions.tree_of(repository, tag) if tag is not None else None
+        state = repository.snapshot_tree(tag) if tag is not None else None
         line = redirect_lists.of_url(repository, state, url) if state else None
         if status in range(300, 400):
             assert line is not None and (line.status, line.target) == (status, target_of(url, text)), wrong

@@ -23,7 +23,7 @@ from tests.support.nasty import two_locations
 from tests.support.site import Site, redirect
 from tests.support.wire import error_page
 from webarcfs.archive.config.directory import Archive, open_archive
-from webarcfs.archive.history import redirect_lists, versions
+from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.metadata import CommitTag
@@ -411,7 +411,7 @@ def test_an_older_import_puts_its_redirects_in_between(archive: Archive, tmp_pat
         tags[year] = tag_of(imported(archive, warcs.write(tmp_path / f"{year}.warc", records), name="x"))
     repository = store(archive, HOST)
     for year, target in {"2020": "/one", "2024": "/three", "2022": "/two"}.items():
-        found = redirect_lists.of_url(repository, versions.tree_of(repository, tags[year]), url)
+        found = redirect_lists.of_url(repository, repository.snapshot_tree(tags[year]), url)
         assert found is not None and found.target == f"http://{HOST}{target}"
     with Database(archive.database) as database:
         dumped = {row["commitTag"]: row["target"] for row in database.dump_redirects()}
@@ -465,7 +465,7 @@ def test_backup_and_restore_keep_them(archive: Archive, led: Site, tmp_path: Pat
 def answer(archive: Archive, tag: CommitTag, url: str) -> Redirect | str | None:
     """What a snapshot answers for a URL: its redirect, else the path of its ARC."""
     repository = store(archive, tag.domain)
-    state = versions.tree_of(repository, tag)
+    state = repository.snapshot_tree(tag)
     found = redirect_lists.of_url(repository, state, url)
     arc = split(arc_path(url))[1]
     return found or (arc if repository.find(state, f"{arc}/data.xml") else None)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support import archives
-from webarcfs.archive.git.objects import TreeEntry
+from webarcfs.archive.git.repository import TreeEntry
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.export.static_places import Folders, SiteFolder
 

@@ -28,7 +28,7 @@ from webarcfs.archive.config.directory import Archive, open_archive
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.history.sequence import Feed
-from webarcfs.archive.history.versions import statistics, tree_of
+from webarcfs.archive.history.versions import statistics
 from webarcfs.archive.index.database import Database
 
 pytestmark = pytest.mark.crawl
@@ -82,7 +82,7 @@ def _is_recorded(archive: Archive) -> None:
     assert [each.number for each in records] == list(range(1, len(records) + 1))
     assert {tuple(event.what for event in each.events) for each in records} == {("captured",)}
     for each in (records[0], records[-1]):
-        whole = [statistics(store, tree_of(store, part.tag)) for part, store in _parts(archive, each)]
+        whole = [statistics(store, store.snapshot_tree(part.tag)) for part, store in _parts(archive, each)]
         assert each.text(22) == str(sum(found.bytes for found in whole)), each.id
 
 

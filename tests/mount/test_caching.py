@@ -25,7 +25,7 @@ from tests.support.archives import DOMAIN, FIRST
 from tests.support.mounts import DETACH, Mounted, run
 from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git.objects import TreeEntry
+from webarcfs.archive.git.repository import TreeEntry
 from webarcfs.archive.history.sequence import Feed
 from webarcfs.archive.model.metadata import COMMITTER, CommitTag, CrawlMessage
 from webarcfs.mount.adapters.requests import STATS

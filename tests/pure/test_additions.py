@@ -19,13 +19,12 @@ from webarcfs.archive.model.additions import (
     Cost,
     Move,
     Removal,
-    blob_hash,
-    blob_id,
     decode,
     encode,
 )
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.metadata import AdditionsMessage, CommitTag, parse_message, quoted
+from webarcfs.archive.system.files import blob_hash, blob_id
 
 pytestmark = pytest.mark.pure
 

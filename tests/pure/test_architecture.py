@@ -23,9 +23,8 @@ FOLDERS = sorted({folder_of(module) for module in MODULES if folder_of(module) !
 FLAT = {"webarcfs.content", "webarcfs.mount.adapters"}
 #: Module outside → our modules that may import it.
 ONLY = {
-    "pygit2": {"webarcfs.archive.git.objects", "webarcfs.archive.git.repository", "webarcfs.content.visible_lines"},
+    "pygit2": {"webarcfs.archive.git.repository", "webarcfs.content.visible_lines"},
     "sqlite3": {
-        "webarcfs.archive.index.sqlite_library",
         "webarcfs.archive.index.query",
         "webarcfs.archive.index.database",
         "webarcfs.archive.index.captures",
@@ -34,7 +33,7 @@ ONLY = {
         "webarcfs.archive.index.sqlite_file",
         "agent.crawl.frontier",
     },
-    "sqlite_utils": {"webarcfs.archive.index.sqlite_library"},
+    "sqlite_utils": {"webarcfs.archive.index.sqlite_file"},
     "lxml": {
         "webarcfs.export.bagit",
         "webarcfs.content.visible_lines",
@@ -109,7 +108,6 @@ PURE = (
     "agent.crawl.politeness",
     "agent.importing.crawls",
     "agent.reports.tables",
-    "webarcfs.content.html_urls",
     "webarcfs.content.markup",
     "agent.crawl.robots",
     "webarcfs.content.rewriting.assembly",
@@ -245,7 +243,7 @@ def test_only_the_store_and_what_writes_for_it_use_git() -> None:
     running = {"run", "copy_blob", "environment", "fail"}
     users = {module for module in MODULES if names_of(module, "webarcfs.archive.git.git_command") & running}
     assert users == {
-        *(f"webarcfs.archive.git.{name}" for name in ("objects", "repository", "writing")),
+        *(f"webarcfs.archive.git.{name}" for name in ("repository", "writing")),
         *(f"webarcfs.archive.repair.{name}" for name in ("mending", "repacking")),
     }
 

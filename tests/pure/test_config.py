@@ -18,6 +18,7 @@ from webarcfs.archive.config.settings_files import parse
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.errors import Exit, SettingsError, exit_code_of
 from webarcfs.archive.model.metadata import CET
+from webarcfs.archive.system.cache import identity
 
 pytestmark = pytest.mark.pure
 
@@ -269,7 +270,7 @@ def test_publications_in_files_of_their_own(tmp_path: Path) -> None:
     folder.mkdir()
     one = "[[publication]]\nname = '{}'\nurls = ['http://b/']\n"
     (folder / "b.toml").write_text(one.format("b"))
-    before = settings_files.identity(path)
+    before = identity(path, folder)
     settings, _ = settings_files.load(path)
     assert [(each.name, each.crawl.depth) for each in settings.publications] == [("a", 9), ("b", 9)]
     for name, text, fault in (
@@ -287,10 +288,10 @@ def test_publications_in_files_of_their_own(tmp_path: Path) -> None:
         (found,) = caught.value.faults
         assert found.startswith(f"publications.d/{name}.toml: ") and fault in found
         (folder / f"{name}.toml").unlink()
-    assert settings_files.identity(path) == before
+    assert identity(path, folder) == before
     path.unlink()  # they hold without webarc.toml, too
     assert [each.name for each in settings_files.load(path)[0].publications] == ["b"]
-    assert settings_files.identity(path) != before
+    assert identity(path, folder) != before
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webarcfs.content.html_urls import references
+from webarcfs.content.outlinks import references
 
 pytestmark = pytest.mark.pure
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.urls import canonical
-from webarcfs.content.html_urls import LinkPurpose, resolver
-from webarcfs.content.outlinks import LONGEST_BODY, MOST_LINKS, Link, links_of
+from webarcfs.content.outlinks import LONGEST_BODY, MOST_LINKS, Link, LinkPurpose, links_of, resolver
 
 pytestmark = pytest.mark.pure
 

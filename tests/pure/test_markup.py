@@ -11,9 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.memory import kept
-from webarcfs.content.html_urls import LinkPurpose
 from webarcfs.content.markup import DEEPEST, MarkupListener, Tokenizer, stream_findings
-from webarcfs.content.outlinks import Link, anchors_of, links_of
+from webarcfs.content.outlinks import Link, LinkPurpose, anchors_of, links_of
 from webarcfs.content.text import title_of
 
 pytestmark = pytest.mark.pure

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webarcfs.commands.output import WINDOW, Speed, described, duration
+from webarcfs.archive.system.clocks import WINDOW, Speed
+from webarcfs.commands.output import described, duration
 
 pytestmark = pytest.mark.pure
 

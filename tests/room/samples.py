@@ -24,6 +24,7 @@ from webarcfs.room.views import (
     FieldGroup,
     Fonds,
     FramePage,
+    FrameRecord,
     HitGroup,
     HitRow,
     HomePage,
@@ -275,7 +276,9 @@ _FRAME = FramePage(
     differences=f"/diff/1..2/{_PAGE}",
     raw=f"{REPLAY}/web/20050802020000id_/{_PAGE}",
     search="/search?from=a",
-    record=row(),
+    record=FrameRecord(
+        id="200508012-bundestag", signature="5100", project="Internet", date=row().date, is_occasion=True, complete=True
+    ),
     goes_on=PageLink(f"/web/20050802020000/{_PAGE}/on", f"{_PAGE}/on"),
     alone=f"{REPLAY}/web/20050802020000mp_/{_PAGE}",
     has_scripts=True,

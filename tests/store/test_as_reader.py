@@ -30,7 +30,6 @@ from webarcfs.archive.catalogue.workflow import Decision, apply_decision
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.history import versions
 from webarcfs.archive.index import query
 from webarcfs.archive.model.errors import BadCondition, NotFound, NotPermitted, SettingsError, UsageError
 from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, CommitTag, compact_time, format_time
@@ -285,11 +284,11 @@ def test_additions_stay_in_the_house_if_the_publication_says_so(tmp_path: Path) 
         with pytest.raises(NotFound):
             client.open_read(meta, "deep/er")
         with ReaderRepositories(Gate(archive, Reader())) as repositories:
-            assert versions.tree_of(repositories.open(DOMAIN), tags[0]) == before
+            assert repositories.open(DOMAIN).snapshot_tree(tags[0]) == before
 
 
 def _tree(archive: Archive, tag: CommitTag) -> str:
-    return versions.tree_of(archives.store_of(archive, DOMAIN), tag)
+    return archives.store_of(archive, DOMAIN).snapshot_tree(tag)
 
 
 def test_closed_until_a_date(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_what_a_snapshot_changed_is_what_it_stored(archive: Archive, client: Web
     archives.publish(archive, pages={"a/b.html/c.html": b"z", "index.html": None})
     for tag in client.snapshots(archives.DOMAIN):
         store = Repository(archive.repository(archives.DOMAIN))
-        every = (versions.described(store, arc) for arc in versions.arcs(store, versions.tree_of(store, tag)))
+        every = (versions.described(store, arc) for arc in versions.arcs(store, store.snapshot_tree(tag)))
         stored = {meta.path: meta for meta in every if meta.commit_tag == tag}
         assert {meta.path: meta for meta in client.changed(tag)} == stored, tag
 

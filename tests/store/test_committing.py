@@ -13,9 +13,8 @@ import pytest
 from tests.support.archives import DOMAIN, publish, publish_many, store_of
 from tests.support.journals import Writer, lines_of, nothing_left
 from webarcfs.archive.additions import commit_additions as committing
-from webarcfs.archive.additions.commit_additions import commit_additions, replay
+from webarcfs.archive.additions.commit_additions import ADDITIONS, commit_additions, replay
 from webarcfs.archive.additions.journal import Journal
-from webarcfs.archive.additions.waiting_additions import ADDITIONS
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import MAIN, RefUpdate
 from webarcfs.archive.git.writing import Pack

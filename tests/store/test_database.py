@@ -245,7 +245,7 @@ def test_the_schema_is_a_file_that_sqlite_takes_as_it_is(tmp_path: Path) -> None
 
 _OPENING = """
 import sqlite3, sys, threading
-from webarcfs.archive.index.sqlite_library import queries_of
+from webarcfs.archive.index.sqlite_file import queries_of
 
 sys.setswitchinterval(1e-6)
 hidden, ended = [], threading.Event()

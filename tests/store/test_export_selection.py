@@ -17,7 +17,6 @@ from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.history.versions import tree_of
 from webarcfs.archive.model.errors import Damaged, NotFound, UsageError
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.export.selection import Asked, Exported, Selection, select
@@ -53,9 +52,9 @@ def test_without_a_choice_it_is_all_snapshots_each_after_the_one_before(tmp_path
     archive, tags = _two(tmp_path)
     other = archives.publish(archive, "a.example.org", {"x.html": b"x"})
     store = archives.store_of(archive, DOMAIN)
-    trees = [tree_of(store, tag) for tag in tags]
+    trees = [store.snapshot_tree(tag) for tag in tags]
     found = select(archive, Asked())
-    first = (other, tree_of(archives.store_of(archive, "a.example.org"), other), None)
+    first = (other, archives.store_of(archive, "a.example.org").snapshot_tree(other), None)
     assert _rows(found) == [first, *zip(tags, trees, [None, *trees], strict=False)]
     assert _rows(found) == _rows(found)  # it may be read again
     assert [each.tag for each in found.after(3)] == tags[2:]
@@ -71,7 +70,9 @@ def test_at_is_one_snapshot_a_domain(tmp_path: Path) -> None:
     assert [each.tag for each in select(archive, Asked(at=tags[1]))] == [tags[1]]
     assert [each.tag for each in select(archive, Asked(at=late.crawl_time))] == [late, tags[3]]
     early = FIRST + timedelta(days=1, hours=1)
-    assert _rows(select(archive, Asked(at=early))) == [(tags[1], tree_of(archives.store_of(archive), tags[1]), None)]
+    assert _rows(select(archive, Asked(at=early))) == [
+        (tags[1], archives.store_of(archive).snapshot_tree(tags[1]), None)
+    ]
     for asked in (Asked(at=FIRST - timedelta(1)), Asked(at=CommitTag(early, DOMAIN)), Asked(at=CommitTag(early, "no"))):
         with pytest.raises(NotFound):
             select(archive, asked)
@@ -79,7 +80,7 @@ def test_at_is_one_snapshot_a_domain(tmp_path: Path) -> None:
 
 def test_since_tells_what_came_after_a_snapshot(tmp_path: Path) -> None:
     archive, tags = _two(tmp_path)
-    trees = [tree_of(archives.store_of(archive), tag) for tag in tags]
+    trees = [archives.store_of(archive).snapshot_tree(tag) for tag in tags]
     assert _rows(select(archive, Asked(since=tags[1]))) == [
         (tags[2], trees[2], trees[1]),
         (tags[3], trees[3], trees[2]),

@@ -137,7 +137,7 @@ def as_real_archive(history: History, archive: Archive) -> None:
         store = repositories.open(DOMAIN)
         assert [tag for tag, _ in versions.snapshots(store, DOMAIN)] == [tags[number] for number in opened]
         for number in opened:
-            tree = versions.tree_of(store, tags[number])
+            tree = store.snapshot_tree(tags[number])
             bodies = {
                 arc.path: store.read(arc.data.oid).decode()
                 for arc in versions.arcs(store, tree)

@@ -12,7 +12,7 @@ import pytest
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git.objects import Objects
+from webarcfs.archive.git.repository import Objects
 from webarcfs.archive.model.errors import Damaged, MountFailed, Stale, UsageError
 from webarcfs.mount.adapters import binding
 from webarcfs.mount.adapters.binding import AdapterContext

@@ -19,8 +19,9 @@ from webarcfs.archive.additions.journal import Journal, JournalPosition, StoredB
 from webarcfs.archive.additions.journal_log import all_logs, take
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git import repository
-from webarcfs.archive.model.additions import AddFile, ArcVersion, Author, blob_id
+from webarcfs.archive.model.additions import AddFile, ArcVersion, Author
 from webarcfs.archive.model.errors import Damaged, Exists
+from webarcfs.archive.system.files import blob_id
 
 pytestmark = pytest.mark.store
 

@@ -14,12 +14,12 @@ from tests.support import archives
 from tests.support.archives import CREATED, DOMAIN, FIRST
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.objects import TreeEntry
+from webarcfs.archive.git.repository import TreeEntry
 from webarcfs.archive.history.sequence import Feed
-from webarcfs.archive.model.additions import blob_id
 from webarcfs.archive.model.errors import Damaged, NameTooLong, NotADirectory, NotFound, NotPermitted, ReadOnly
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.system.cache import Cache
+from webarcfs.archive.system.files import blob_id
 from webarcfs.mount.kernel.inode_table import HELD, OpenContents
 from webarcfs.vfs.content import SMALL, Blobs
 from webarcfs.vfs.domain_states import DomainChange, DomainState, DomainStates

@@ -18,12 +18,12 @@ from webarcfs.archive.additions import journal
 from webarcfs.archive.additions.commit_additions import commit_additions
 from webarcfs.archive.additions.journal import Journal
 from webarcfs.archive.document.schemas import Schemas
-from webarcfs.archive.git.objects import TreeEntry
-from webarcfs.archive.git.repository import MAIN, Commit, RefUpdate, Repository
+from webarcfs.archive.git.repository import MAIN, Commit, RefUpdate, Repository, TreeEntry
 from webarcfs.archive.model import arc_paths
-from webarcfs.archive.model.additions import AddNodes, ArcVersion, blob_id
+from webarcfs.archive.model.additions import AddNodes, ArcVersion
 from webarcfs.archive.model.errors import Damaged, Exists, NameTooLong, NotFound, NotPermitted, Stale
 from webarcfs.archive.model.metadata import COMMITTER
+from webarcfs.archive.system.files import blob_id
 from webarcfs.mount.kernel.readdir import Listings
 from webarcfs.mount.writing.addition_names import has
 from webarcfs.mount.writing.confirmation import Committer, DocumentWriter, LockedHead

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 from tests.support.urls import canonical_urls
 from webarcfs.archive.git import git_command
-from webarcfs.archive.git.objects import Difference, TreeEntry
-from webarcfs.archive.git.repository import INCOMING, MAIN, RefUpdate, Repository
+from webarcfs.archive.git.repository import INCOMING, MAIN, Difference, RefUpdate, Repository, TreeEntry
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Busy, Damaged, NotFound, WebarcError
 from webarcfs.archive.model.metadata import CET, COMMITTER, CommitTag, CrawlMessage, from_epoch

@@ -30,8 +30,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.objects import TreeEntry
-from webarcfs.archive.git.repository import CRAWLS, Repository
+from webarcfs.archive.git.repository import CRAWLS, Repository, TreeEntry
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.metadata import MetaData
 

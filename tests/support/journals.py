@@ -12,8 +12,9 @@ from webarcfs.archive.additions.journal import Journal, JournalPosition, StoredB
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import MAIN
-from webarcfs.archive.model.additions import AddFile, Addition, AddNodes, ArcVersion, Author, Move, blob_id
+from webarcfs.archive.model.additions import AddFile, Addition, AddNodes, ArcVersion, Author, Move
 from webarcfs.archive.model.metadata import format_time
+from webarcfs.archive.system.files import blob_id
 from webarcfs.archive.system.locks import Turnstile
 
 

@@ -23,10 +23,9 @@ from webarcfs.access.gate import Gate
 from webarcfs.archive.catalogue.record import OWN
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.document.data_xml import describe, has_no_nodes, metadata
-from webarcfs.archive.git.objects import TreeEntry
-from webarcfs.archive.git.repository import CRAWLS, MAIN, RefUpdate, Repository
+from webarcfs.archive.git.repository import CRAWLS, MAIN, RefUpdate, Repository, TreeEntry, is_arc
 from webarcfs.archive.history import redirect_lists, sequence
-from webarcfs.archive.history.versions import arcs, is_arc, leads_to_arcs, tree_of
+from webarcfs.archive.history.versions import arcs, leads_to_arcs
 from webarcfs.archive.index import captures
 from webarcfs.archive.index.captures import HeldVersion
 from webarcfs.archive.model.arc_paths import is_reserved, split
@@ -342,7 +341,7 @@ class _DomainView:
 
     def _tree(self, store: Repository, snapshot: VisibleSnapshot, original: Repository) -> str:
         """Return what a snapshot shows the reader: what its publication saw, without what rules take away."""
-        whole = tree_of(original, self._tag(snapshot))
+        whole = original.snapshot_tree(self._tag(snapshot))
         tree = snapshot.seen or whole
         if snapshot.seen == OWN:
             own = {self._tag(other) for other in self._snapshots if other.publication == snapshot.publication}

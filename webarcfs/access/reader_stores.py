@@ -43,7 +43,7 @@ from webarcfs.access.reader_repositories import ReaderRepositories
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import BY_NUMBER, FieldNumber, FieldPurpose, Occasion, Record, RecordState
 from webarcfs.archive.config.directory import Archive, sql
-from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.git.repository import Repository, is_arc
 from webarcfs.archive.history import redirect_lists, versions
 from webarcfs.archive.index import captures
 from webarcfs.archive.index.conditions import COLUMNS
@@ -235,7 +235,7 @@ class ReaderLinks:
 
 def _has(store: Repository, tree: str, arc: str) -> bool:
     entry = store.find(tree, arc)
-    return entry is not None and entry.is_tree and versions.is_arc(store.each(entry.oid))
+    return entry is not None and entry.is_tree and is_arc(store.each(entry.oid))
 
 
 # == reader records ===================================================================================================

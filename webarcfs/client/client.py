@@ -59,10 +59,8 @@ from webarcfs.archive.catalogue.record import Record
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document.data_xml import metadata, parse_element
-from webarcfs.archive.git.objects import TreeEntry
-from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.git.repository import Repository, TreeEntry, is_arc
 from webarcfs.archive.history import versions
-from webarcfs.archive.history.versions import is_arc
 from webarcfs.archive.index.links import FoundLink, Question
 from webarcfs.archive.index.links import ask as ask_links
 from webarcfs.archive.index.query import SECONDS, ask
@@ -222,7 +220,7 @@ class Repositories:
         """Return the ARC of a document in its snapshot. Raises NotFound, Damaged."""
         store = self.store(meta.domain)
         above, _, name = meta.path.removeprefix(f"/{meta.domain}/").rpartition("/")
-        root = self._roots(store, versions.commit_of(store, meta.commit_tag))
+        root = self._roots(store, store.commit_of(meta.commit_tag))
         # In two steps: the folder is most often that of the previous document.
         tree = self._trees(store, self._trees(store, root, above), name)
         document_arc = self._arcs(store, tree) if tree else None
@@ -663,7 +661,7 @@ class WebarchiveClient:
         """Yield all documents of a snapshot, by folders; as `select`, but read from git. Raises NotFound."""
         tag = _tag(commit_tag)
         store = self._repositories.store(tag.domain)
-        tree = versions.tree_of(store, tag)
+        tree = store.snapshot_tree(tag)
         known = None if self._gate is None else set(self.snapshots(tag.domain))
         return (_shown(versions.described(store, arc), tag, known) for arc in versions.arcs(store, tree))
 

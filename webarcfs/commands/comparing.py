@@ -40,7 +40,7 @@ def diff(old: str, new: str, path: str, *, place: ArchiveArgument, ignore_space:
     (first, store), (second, _) = tag(place, old), tag(place, new)
     if first.domain != second.domain:
         raise UsageError(f"{old} and {new} are snapshots of different domains")
-    trees = versions.tree_of(store, first), versions.tree_of(store, second)
+    trees = store.snapshot_tree(first), store.snapshot_tree(second)
     below = ""
     if path and split(path)[1:] != ("",):
         below = document(place, path).arc
@@ -116,7 +116,7 @@ def stat(tags: tuple[str, ...], *, place: ArchiveArgument, as_json: bool, plot: 
     figures = []
     for text in tags:
         which, store = tag(place, text)
-        figures.append(statistics(store, versions.tree_of(store, which)))
+        figures.append(statistics(store, store.snapshot_tree(which)))
     if plot is not None:
         output.draw(tags, figures, plot)
     if as_json:

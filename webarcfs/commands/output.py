@@ -10,7 +10,7 @@ import difflib
 import logging
 import time
 import warnings
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -21,50 +21,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 
 from webarcfs.archive.history.versions import Statistics
 from webarcfs.archive.model.errors import UsageError
+from webarcfs.archive.system.clocks import Speed
 from webarcfs.content.visible_lines import folded, lines
 
-# == speed, pure ======================================================================================================
+# == numbers in words, pure ===========================================================================================
 
 
-#: Seconds over which the speed is averaged: long enough to smooth one slow page, short enough to show a slower server.
-WINDOW = 30.0
-#: Seconds of work before a speed is known.
-LEAST = 1.0
-# Within so many seconds only the last call is stored: a crawl does thousands of things in a second.
-_APART = 0.1
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 _SIZES = ("bytes", "kB", "MB", "GB", "TB")
-
-
-class Speed:
-    """The speed of one kind of work. Call `note` whenever something was done, with a clock in seconds."""
-
-    def __init__(self) -> None:
-        self._seen: deque[tuple[float, int]] = deque()
-
-    def note(self, now: float, done: int) -> None:
-        """Record the total `done` at the time `now`. A smaller total than before lowers all earlier totals as well."""
-        if self._seen and done < self._seen[-1][1]:
-            back = self._seen[-1][1] - done
-            self._seen = deque((time, max(0, before - back)) for time, before in self._seen)
-        if len(self._seen) > 2 and now - self._seen[-2][0] < _APART:
-            self._seen.pop()
-        self._seen.append((now, done))
-        while len(self._seen) > 2 and self._seen[1][0] <= now - WINDOW:
-            self._seen.popleft()
-
-    @property
-    def a_second(self) -> float | None:
-        """The work done per second; None before it is known."""
-        if not self._seen:
-            return None
-        (begin, before), (end, done) = self._seen[0], self._seen[-1]
-        return (done - before) / (end - begin) if end - begin >= LEAST else None
-
-    def left(self, known: int) -> float | None:
-        """Return the seconds until `known` is done at this speed; None before they are known."""
-        speed = self.a_second
-        return max(0, known - self._seen[-1][1]) / speed if speed else None
 
 
 def duration(seconds: float) -> str:

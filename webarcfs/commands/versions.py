@@ -114,7 +114,7 @@ def cat(tag_: str, document_: str, *, place: ArchiveArgument) -> None:
     target = document(place, document_)
     if target.domain != which.domain:
         raise UsageError(f"{tag_} is a snapshot of {which.domain}, and {document_} is of {target.domain}")
-    folder = store.find(versions.tree_of(store, which), target.arc)
+    folder = store.find(store.snapshot_tree(which), target.arc)
     arc = next(versions.arcs(store, folder.oid), None) if folder is not None and folder.is_tree else None
     if arc is None or arc.path or arc.data is None:
         raise NotFound(f"{which} has no document /{target.domain}/{target.arc}")

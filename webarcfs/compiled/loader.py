@@ -23,7 +23,6 @@ MODULES = (
     "webarcfs.archive.system.cache",
     "webarcfs.archive.model.arc_paths",
     "webarcfs.archive.model.metadata",
-    "webarcfs.archive.git.objects",
     "webarcfs.archive.git.repository",
     "webarcfs.vfs.node",
     "webarcfs.mount.kernel.inode_table",

@@ -26,8 +26,7 @@ from urllib.parse import quote
 from lxml import etree
 
 from webarcfs.content import text
-from webarcfs.content.html_urls import resolver
-from webarcfs.content.outlinks import bare
+from webarcfs.content.outlinks import bare, resolver
 from webarcfs.content.rewriting import assembly, css_references, data_urls, html_references
 from webarcfs.content.rewriting.references import LONGEST_BODY, References, Rewritten, Use
 from webarcfs.content.text import label_of

@@ -30,8 +30,7 @@ from enum import StrEnum
 from functools import lru_cache
 
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.objects import TreeEntry
-from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.git.repository import Repository, TreeEntry
 from webarcfs.archive.git.tree_stream import FILE, FOLDERS, LINE
 from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.model import arc_paths

@@ -18,7 +18,6 @@ import os
 import tempfile
 import uuid
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -93,28 +92,6 @@ def opened(store: Repository, blob: str) -> Iterator[RecordBody]:
         os.posix_fallocate(file.fileno(), 0, size)
         store.copy(blob, file.fileno())
         yield RecordBody(size, None, file)
-
-
-def digest_of(store: Repository, blob: str) -> bytes:
-    """Return the SHA-1 of a blob's bytes, in flat memory; no file is made, however large the blob is."""
-    digest = hashlib.sha1(usedforsecurity=False)
-    if store.size(blob) <= SMALL:
-        digest.update(store.read(blob))
-        return digest.digest()
-    receiver, sender = os.pipe()
-    with ThreadPoolExecutor(1) as thread, open(receiver, "rb") as pipe:  # noqa: PTH123 # a descriptor
-        sent = thread.submit(_sent, store, blob, sender)
-        while part := pipe.read(CHUNK):
-            digest.update(part)
-        sent.result()
-    return digest.digest()
-
-
-def _sent(store: Repository, blob: str, sender: int) -> None:
-    try:
-        store.copy(blob, sender)
-    finally:
-        os.close(sender)
 
 
 def sha1(digest: bytes) -> str:
@@ -339,14 +316,14 @@ class SnapshotRecords:
         meta = self._meta(seen.data_xml) if seen.is_whole else None
         if meta is not None:
             own = seen.files[seen.data]
-            digest = payload if own == blob else digest_of(self.exported.store, own)
+            digest = payload if own == blob else self.exported.store.digest(own)
             yield self._revisit(seen, meta, met, digest, (_AGAIN, *self._named(document.path)))
 
     def _as_before(self, document: ExportedDocument, meta: MetaData, met: Met | None) -> Iterator[WarcRecord]:
         """Yield the records of the capture of the snapshot before: a revisit only if this crawl met it, too."""
         data = document.data
         blob = document.files[data]
-        payload = self.digests.find(blob) or digest_of(self.exported.store, blob)
+        payload = self.digests.find(blob) or self.exported.store.digest(blob)
         self.digests.add(blob, payload)
         named = self._named(document.path, data=data, marks=_Marks(unseen=document.seen is None))
         if met is not None:
@@ -447,7 +424,7 @@ class SnapshotRecords:
 
     def _same_addition(self, arc: str, path: str, blob: str, marks: _Marks) -> WarcRecord:
         """Return the record of an addition that the snapshot before has as well."""
-        payload = digest_of(self.exported.store, blob)
+        payload = self.exported.store.digest(blob)
         fields = (
             ("WARC-Profile", _PROFILE),
             ("WARC-Payload-Digest", sha1(payload)),

@@ -410,6 +410,18 @@ class DiffPage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FrameRecord:
+    """What a frame says of the record of its snapshot."""
+
+    id: str
+    signature: str
+    project: str
+    date: datetime
+    is_occasion: bool
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FramePage:
     """`/web/<digits>/<url>`: the frame around an archived page. `source` is the URL of the page itself, for the iframe.
 
@@ -435,13 +447,13 @@ class FramePage:
     differences: str
     raw: str
     search: str
-    record: SnapshotRow | None
+    record: FrameRecord | None
     has_scripts: bool
     runs_scripts: bool
     goes_on: PageLink | None = None
     alone: str = ""
     is_unreleased: bool = False
-    reason_against: str = ""  # why the document is a download, in words of `replay.showing.Reason`
+    reason_against: str = ""  # why the document is a download, in words of `DownloadReason`
     size: int = 0
     message_script: bool = False  # pywb's engine tells the frame where it is
 

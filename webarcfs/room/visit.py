@@ -35,7 +35,7 @@ from webarcfs.archive.config.validators import UNIX
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.index.captures import CaptureIndex
 from webarcfs.archive.model.errors import SettingsError, UsageError
-from webarcfs.archive.system.cache import Cache
+from webarcfs.archive.system.cache import Cache, identity
 from webarcfs.content.rewriting.references import References
 from webarcfs.room import limits
 
@@ -137,7 +137,7 @@ class _KnownSettings:
         self._known: tuple[object, Settings] = (None, Settings())
 
     def now(self, archive: Archive) -> Settings:
-        state = settings_files.identity(archive.settings)
+        state = identity(archive.settings, archive.publications)
         with self._lock:
             if state != self._known[0]:
                 try:

@@ -22,8 +22,7 @@ from pathlib import Path
 
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.objects import TreeEntry
-from webarcfs.archive.git.repository import CRAWLS, Commit, Repository
+from webarcfs.archive.git.repository import CRAWLS, Commit, Repository, TreeEntry
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.additions import ArcVersion
 from webarcfs.archive.model.errors import Damaged, InvalidDocument, LookAgain, NotFound, WebarcError

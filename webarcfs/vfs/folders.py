@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from webarcfs.archive.git.objects import TreeEntry
+from webarcfs.archive.git.repository import TreeEntry
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.additions import ArcVersion
 from webarcfs.archive.model.errors import Damaged, NotFound, ReadOnly, WebarcError

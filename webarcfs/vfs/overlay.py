@@ -34,12 +34,12 @@ from webarcfs.archive.additions.journal_log import PROVISIONAL, SUFFIX, LogReade
 from webarcfs.archive.additions.placement import AdditionTree
 from webarcfs.archive.additions.waiting_additions import Waiting, read_progress, read_waiting, say_waiting
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git.objects import TreeEntry
-from webarcfs.archive.git.repository import Repository
-from webarcfs.archive.model.additions import AddFile, AddNodes, ArcVersion, Move, blob_id
+from webarcfs.archive.git.repository import Repository, TreeEntry
+from webarcfs.archive.model.additions import AddFile, AddNodes, ArcVersion, Move
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Damaged, WebarcError
 from webarcfs.archive.system.cache import Cache
+from webarcfs.archive.system.files import blob_id
 from webarcfs.vfs.node import Node
 
 # == ownership ========================================================================================================

@@ -130,6 +130,8 @@ def base32(digest: bytes) -> str:
 
 #: Longest head of a response that is read, in bytes.
 LONGEST_HEAD = 1 << 20
+#: Most bytes of the head of an ARC that are searched for its Content-Type.
+LONGEST_OF_ARC = 1 << 16
 #: Field of a record in a job's WARC whose body is stored without the codings in its head (imports).
 DECODED = "webarcfs-decoded"
 # One length, even if repeated (RFC 9110 section 8.6).
@@ -230,6 +232,15 @@ def parse_head(raw: bytes) -> Head | None:
         else:
             name = ""  # what goes on a line that is no field, or a second one of its name, is none either
     return Head(raw, int(status[1] or status[2]), fields)
+
+
+def content_type_in(head: bytes) -> str:
+    """Return the Content-Type of a page's stored head; empty without one. It needs no status line."""
+    for line in head.split(b"\n"):
+        name, colon, value = line.partition(b":")
+        if colon and name.strip().lower() == b"content-type":
+            return value.strip().decode("latin-1")
+    return ""
 
 
 def is_whole(head: Head, size: int) -> bool:

@@ -53,6 +53,7 @@ from webarcfs.archive.config.settings import (
 )
 from webarcfs.archive.model.errors import Busy, NotFound, SettingsError, UsageError, WebarcError
 from webarcfs.archive.model.metadata import from_epoch, now
+from webarcfs.archive.system.cache import identity
 from webarcfs.room.pages.lists import pages_of
 
 # == options ==========================================================================================================
@@ -89,7 +90,7 @@ def show_options(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 
 
 def _state(visit: DeskVisit) -> str:
-    return str(settings_files.identity(visit.desk.archive.settings)[:1])
+    return str(identity(visit.desk.archive.settings))
 
 
 def save_options(visit: DeskVisit, _: Mapping[str, str]) -> Response:

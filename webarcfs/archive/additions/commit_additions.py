@@ -1,9 +1,15 @@
 """Commits the additions that the logs of all mounts hold for a domain, each exactly once.
 
 The commit that main moves to records the progress of each log, so after a crash every addition is either committed and
-recorded, or neither. The refs in refs/additions (waiting_additions.py) are updated afterwards. Objects are made before
+recorded, or neither. The refs in refs/additions are updated afterwards. Objects are made before
 the domain's lock is taken, which is held for moving main only. Locks, in this order: committing, the domain's; none
 inside.
+
+The progress of each log of additions, as recorded in the repository.
+
+A commit of additions names the logs and the numbers that it completed, and main moves in one step; so main and the
+progress agree after any crash. Later crawls hide that commit: to keep the search short, `refs/additions/<log>`, a blob
+with a number, repeats it, and follows main.
 
 Groups pending additions into commits: one for each author, as far as their order allows.
 
@@ -32,9 +38,9 @@ import shutil
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 
-from webarcfs.archive.additions import waiting_additions
 from webarcfs.archive.additions.journal import DRAFT
 from webarcfs.archive.additions.journal_log import (
     SET_ASIDE,
@@ -47,7 +53,6 @@ from webarcfs.archive.additions.journal_log import (
     take_from_dead,
 )
 from webarcfs.archive.additions.placement import AdditionTree
-from webarcfs.archive.additions.waiting_additions import done, marks, moved
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import MAIN, Commit, RefUpdate, Repository
 from webarcfs.archive.git.writing import Pack
@@ -67,7 +72,63 @@ from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Busy, Damaged, Exists, NotPermitted, Stale, WebarcError
 from webarcfs.archive.model.metadata import COMMITTER, AdditionsMessage, CommitTag, now
 from webarcfs.archive.system import locks
-from webarcfs.archive.system.files import sync_folder
+from webarcfs.archive.system.files import blob_id, sync_folder
+
+# == progress =========================================================================================================
+
+
+#: Prefix of the marks' refs.
+ADDITIONS = "refs/additions/"
+
+
+#: Commits that are searched for the newest one of additions. The refs are up to date with all commits before a crawl.
+_NEAR = 20
+
+
+def done(store: Repository, head: str | None, known: Mapping[str, int]) -> dict[str, int]:
+    """Return log → the number of its last addition that was committed or dropped below `head`; `known` are the marks.
+
+    Raises Damaged.
+    """
+    near = (commit.message.done for commit in islice(store.history(head), _NEAR))
+    numbers = next((numbers for numbers in near if numbers), {})
+    return {log: max(known.get(log, 0), numbers.get(log, 0)) for log in known.keys() | numbers.keys()}
+
+
+def marks(store: Repository) -> dict[str, int]:
+    """Return the same from the refs, which may be behind. Raises Damaged."""
+    blobs = {name: store.ref(ADDITIONS + name) for name in sorted(_marked(store))}
+    return {name: mark_number(store, blob) for name, blob in blobs.items() if blob is not None}
+
+
+def mark_body(upto: int) -> bytes:
+    """Return the bytes of a mark."""
+    return b"%d\n" % upto
+
+
+def moved(log: str, old: int | None, new: str | None) -> RefUpdate:
+    """Return the move of a mark from the number that was read to the blob `new`, or its removal; fails if it moved."""
+    return RefUpdate(ADDITIONS + log, new, None if old is None else blob_id(mark_body(old)))
+
+
+def _marked(store: Repository) -> set[str]:
+    # Without `store.refs`, which would read the refs of all crawls for each commit.
+    names = {path.name for path in (store.path / ADDITIONS).glob("*") if not path.name.endswith(".lock")}
+    try:
+        packed = (store.path / "packed-refs").read_text("utf-8", "replace")
+    except FileNotFoundError:
+        return names
+    lines = (line.partition(" ")[2] for line in packed.splitlines()) if ADDITIONS in packed else ()
+    return names | {name.removeprefix(ADDITIONS) for name in lines if name.startswith(ADDITIONS)}
+
+
+def mark_number(store: Repository, blob: str) -> int:
+    """Return the number in a mark. Raises Damaged."""
+    text = store.read(blob).strip()
+    if not text.isdigit():
+        raise Damaged(f"{store.path}: the mark {blob} of a log of additions is no number")
+    return int(text)
+
 
 # == batches, pure ====================================================================================================
 
@@ -179,7 +240,7 @@ def planned(store: Repository, waiting: Waiting) -> Plan:
             if not log.may_change:
                 plan.upto[log.id] = max(record.number, plan.upto.get(log.id, 0))
         _plan_commits(store, waiting, plan, plan.head)
-    plan.marks = {log: plan.pack.add("blob", waiting_additions.mark_body(number)) for log, number in plan.upto.items()}
+    plan.marks = {log: plan.pack.add("blob", mark_body(number)) for log, number in plan.upto.items()}
     return plan
 
 

@@ -45,21 +45,11 @@ from webarcfs.archive.additions.journal_log import (
 )
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document.data_nodes import names_of
-from webarcfs.archive.model.additions import (
-    AddFile,
-    Addition,
-    AddNodes,
-    ArcVersion,
-    Committed,
-    Move,
-    Removal,
-    blob_hash,
-    blob_id,
-)
+from webarcfs.archive.model.additions import AddFile, Addition, AddNodes, ArcVersion, Committed, Move, Removal
 from webarcfs.archive.model.errors import Damaged, Exists
 from webarcfs.archive.model.metadata import compact_time, now
 from webarcfs.archive.system import locks
-from webarcfs.archive.system.files import sync_folder, write_all
+from webarcfs.archive.system.files import blob_hash, blob_id, sync_folder, write_all
 
 # == pending ==========================================================================================================
 

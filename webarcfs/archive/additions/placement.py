@@ -23,8 +23,7 @@ from functools import partial
 
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.document.data_nodes import merge_nodes
-from webarcfs.archive.git.objects import TreeEntry
-from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.git.repository import Repository, TreeEntry
 from webarcfs.archive.model.additions import AddFile, Addition, AddNodes, ArcVersion, Move, Removal
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, LONGEST_NAME, is_data_file, is_git_name, is_reserved
 from webarcfs.archive.model.errors import Damaged, Exists, InvalidDocument, NotPermitted, Replaced

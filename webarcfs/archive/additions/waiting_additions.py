@@ -1,10 +1,4 @@
-"""The progress of each log of additions, as recorded in the repository.
-
-A commit of additions names the logs and the numbers that it completed, and main moves in one step; so main and the
-progress agree after any crash. Later crawls hide that commit: to keep the search short, `refs/additions/<log>`, a blob
-with a number, repeats it, and follows main.
-
-The additions that the journal has and git lacks. Reading them needs no room on the disk, and changes nothing.
+"""The additions that the journal has and git lacks. Reading them needs no room on the disk, and changes nothing.
 
 Asks the mounts of an archive to let provisional files settle now, before a backup or an export (S-settle-7).
 
@@ -22,9 +16,9 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
+from webarcfs.archive.additions.commit_additions import done, marks
 from webarcfs.archive.additions.journal_log import (
     PROVISIONAL,
     LogReader,
@@ -35,65 +29,8 @@ from webarcfs.archive.additions.journal_log import (
     provisional_logs,
 )
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.git.repository import MAIN, RefUpdate, Repository
-from webarcfs.archive.model.additions import blob_id
-from webarcfs.archive.model.errors import Damaged, WebarcError
-
-# == progress =========================================================================================================
-
-
-#: Prefix of the marks' refs.
-ADDITIONS = "refs/additions/"
-
-
-#: Commits that are searched for the newest one of additions. The refs are up to date with all commits before a crawl.
-_NEAR = 20
-
-
-def done(store: Repository, head: str | None, known: Mapping[str, int]) -> dict[str, int]:
-    """Return log → the number of its last addition that was committed or dropped below `head`; `known` are the marks.
-
-    Raises Damaged.
-    """
-    near = (commit.message.done for commit in islice(store.history(head), _NEAR))
-    numbers = next((numbers for numbers in near if numbers), {})
-    return {log: max(known.get(log, 0), numbers.get(log, 0)) for log in known.keys() | numbers.keys()}
-
-
-def marks(store: Repository) -> dict[str, int]:
-    """Return the same from the refs, which may be behind. Raises Damaged."""
-    blobs = {name: store.ref(ADDITIONS + name) for name in sorted(_names(store))}
-    return {name: mark_number(store, blob) for name, blob in blobs.items() if blob is not None}
-
-
-def mark_body(upto: int) -> bytes:
-    """Return the bytes of a mark."""
-    return b"%d\n" % upto
-
-
-def moved(log: str, old: int | None, new: str | None) -> RefUpdate:
-    """Return the move of a mark from the number that was read to the blob `new`, or its removal; fails if it moved."""
-    return RefUpdate(ADDITIONS + log, new, None if old is None else blob_id(mark_body(old)))
-
-
-def _names(store: Repository) -> set[str]:
-    # Without `store.refs`, which would read the refs of all crawls for each commit.
-    names = {path.name for path in (store.path / ADDITIONS).glob("*") if not path.name.endswith(".lock")}
-    try:
-        packed = (store.path / "packed-refs").read_text("utf-8", "replace")
-    except FileNotFoundError:
-        return names
-    lines = (line.partition(" ")[2] for line in packed.splitlines()) if ADDITIONS in packed else ()
-    return names | {name.removeprefix(ADDITIONS) for name in lines if name.startswith(ADDITIONS)}
-
-
-def mark_number(store: Repository, blob: str) -> int:
-    """Return the number in a mark. Raises Damaged."""
-    text = store.read(blob).strip()
-    if not text.isdigit():
-        raise Damaged(f"{store.path}: the mark {blob} of a log of additions is no number")
-    return int(text)
-
+from webarcfs.archive.git.repository import MAIN, Repository
+from webarcfs.archive.model.errors import WebarcError
 
 # == waiting ==========================================================================================================
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Final
 
 from webarcfs.archive.model.errors import Damaged, NotAnArchive, NotFound, UsageError, WebarcError
 from webarcfs.archive.system.files import replacing, sync_tree
@@ -57,145 +57,81 @@ BACKUP = "backup.json"
 RESTORING = ".restoring"
 #: What a partial restore could not bring back, a line each, until a user removes it.
 MISSING = "missing"
+#: The folder beside webarc.toml with a publication a file.
+PUBLICATIONS = "publications.d"
 _FOLDERS = ("content", "filters", "xsd", "journal", "jobs", "reports", "lock", "log")
 _SUFFIX = ".git"
 
 
-@dataclass(frozen=True, slots=True)
 class Archive:
-    """An archive's root and the paths below it."""
+    """An archive's root and the paths below it, made once. It is a value: it never changes."""
 
-    root: Path
+    def __init__(self, root: Path) -> None:
+        self.root: Final = root
+        self._locks: Final = root / "lock"
+        #: Contains the version of the layout.
+        self.format: Final = root / "format"
+        #: webarc.toml; may be missing.
+        self.settings: Final = root / "webarc.toml"
+        #: The files of publications, beside webarc.toml; may be missing.
+        self.publications: Final = root / PUBLICATIONS
+        #: The folder of the domains' repositories.
+        self.content: Final = root / "content"
+        #: The bare repository of the records that describe captures; made with the first one.
+        self.catalogue: Final = root / "catalogue.git"
+        #: The lock file that lets one process at a time write records.
+        self.catalogue_lock: Final = self._locks / ".catalogue"
+        #: people.toml: persons, roles, login names; may be missing.
+        self.people: Final = root / "people.toml"
+        #: access.aclj: the URLs that readers may not see; may be missing.
+        self.access_rules: Final = root / "access.aclj"
+        #: Settings of the converter of pages, conf/tidy.conf; where the file is, snapshots are converted.
+        self.converter_settings: Final = root / "conf" / "tidy.conf"
+        #: formats.toml: for each extension the programs that make such files, and read them; may be missing.
+        self.formats: Final = root / "formats.toml"
+        #: types.toml: descriptions of MIME types, and their extensions; may be missing.
+        self.types: Final = root / "types.toml"
+        #: The lock file that lets one command at a time change people, access rules and publications.
+        self.settings_lock: Final = self._locks / ".settings"
+        #: catalogue.db; derived from the catalogue.
+        self.catalogue_database: Final = root / "catalogue.db"
+        #: webarc.db; derived.
+        self.database: Final = root / "webarc.db"
+        #: links.db, unless `[index] links` says no; derived.
+        self.links: Final = root / "links.db"
+        #: The folder of the full-text index, unless `[index] search` says no; derived.
+        self.search: Final = root / "search"
+        #: The lock file that lets one process at a time write the full-text index.
+        self.search_lock: Final = self._locks / ".search"
+        #: The feed; derived.
+        self.changes: Final = root / "changes"
+        #: Settings files of filter modules (/Fi-2/).
+        self.filters: Final = root / "filters"
+        #: Schemas that users add for their data nodes (/Xm-3.3/).
+        self.schemas: Final = root / "xsd"
+        #: A folder for each running or interrupted job.
+        self.jobs: Final = root / "jobs"
+        #: The logs of confirmed additions that git does not have yet, and their large bodies.
+        self.journal: Final = root / "journal"
+        #: A folder for each finished job.
+        self.reports: Final = root / "reports"
+        #: Log files.
+        self.log: Final = root / "log"
+        #: The counter of publications, its lock, and the publications under way; no domain can have this name.
+        self.sequence: Final = self._locks / ".sequence"
+        #: The folder of those who ask mounts to let provisional files settle, while there are any.
+        self.settle_requests: Final = self._locks / ".settle"
+        #: The lock file that lets one process at a time rebuild links.db.
+        self.links_lock: Final = self._locks / ".links"
 
-    @property
-    def format(self) -> Path:
-        """Contains the version of the layout."""
-        return self.root / "format"
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Archive) and self.root == other.root
 
-    @property
-    def settings(self) -> Path:
-        """webarc.toml; may be missing."""
-        return self.root / "webarc.toml"
+    def __hash__(self) -> int:
+        return hash(self.root)
 
-    @property
-    def content(self) -> Path:
-        """The folder of the domains' repositories."""
-        return self.root / "content"
-
-    @property
-    def catalogue(self) -> Path:
-        """The bare repository of the records that describe captures; made with the first one."""
-        return self.root / "catalogue.git"
-
-    @property
-    def catalogue_lock(self) -> Path:
-        """The lock file that lets one process at a time write records."""
-        return self.root / "lock" / ".catalogue"
-
-    @property
-    def people(self) -> Path:
-        """people.toml: persons, roles, login names; may be missing."""
-        return self.root / "people.toml"
-
-    @property
-    def access_rules(self) -> Path:
-        """access.aclj: the URLs that readers may not see; may be missing."""
-        return self.root / "access.aclj"
-
-    @property
-    def converter_settings(self) -> Path:
-        """Settings of the converter of pages, conf/tidy.conf; where the file is, snapshots are converted."""
-        return self.root / "conf" / "tidy.conf"
-
-    @property
-    def formats(self) -> Path:
-        """formats.toml: for each extension the programs that make such files, and read them; may be missing."""
-        return self.root / "formats.toml"
-
-    @property
-    def types(self) -> Path:
-        """types.toml: descriptions of MIME types, and their extensions; may be missing."""
-        return self.root / "types.toml"
-
-    @property
-    def settings_lock(self) -> Path:
-        """The lock file that lets one command at a time change people, access rules and publications."""
-        return self.root / "lock" / ".settings"
-
-    @property
-    def catalogue_database(self) -> Path:
-        """catalogue.db; derived from the catalogue."""
-        return self.root / "catalogue.db"
-
-    @property
-    def database(self) -> Path:
-        """webarc.db; derived."""
-        return self.root / "webarc.db"
-
-    @property
-    def links(self) -> Path:
-        """links.db, unless `[index] links` says no; derived."""
-        return self.root / "links.db"
-
-    @property
-    def search(self) -> Path:
-        """The folder of the full-text index, unless `[index] search` says no; derived."""
-        return self.root / "search"
-
-    @property
-    def search_lock(self) -> Path:
-        """The lock file that lets one process at a time write the full-text index."""
-        return self.root / "lock" / ".search"
-
-    @property
-    def changes(self) -> Path:
-        """The feed; derived."""
-        return self.root / "changes"
-
-    @property
-    def filters(self) -> Path:
-        """Settings files of filter modules (/Fi-2/)."""
-        return self.root / "filters"
-
-    @property
-    def schemas(self) -> Path:
-        """Schemas that users add for their data nodes (/Xm-3.3/)."""
-        return self.root / "xsd"
-
-    @property
-    def jobs(self) -> Path:
-        """A folder for each running or interrupted job."""
-        return self.root / "jobs"
-
-    @property
-    def journal(self) -> Path:
-        """The logs of confirmed additions that git does not have yet, and their large bodies."""
-        return _journal(self.root)
-
-    @property
-    def reports(self) -> Path:
-        """A folder for each finished job."""
-        return self.root / "reports"
-
-    @property
-    def log(self) -> Path:
-        """Log files."""
-        return self.root / "log"
-
-    @property
-    def sequence(self) -> Path:
-        """The counter of publications, its lock, and the publications under way; no domain can have this name."""
-        return self.root / "lock" / ".sequence"
-
-    @property
-    def settle_requests(self) -> Path:
-        """The folder of those who ask mounts to let provisional files settle, while there are any."""
-        return self.root / "lock" / ".settle"
-
-    @property
-    def links_lock(self) -> Path:
-        """The lock file that lets one process at a time rebuild links.db."""
-        return self.root / "lock" / ".links"
+    def __repr__(self) -> str:
+        return f"Archive({self.root!r})"
 
     def repository(self, domain: str) -> Path:
         """The bare repository of `domain`, which need not exist."""
@@ -203,31 +139,31 @@ class Archive:
 
     def lock(self, domain: str) -> Path:
         """The lock file of the state of `domain` that readers see (/Ar-2.2/)."""
-        return _lock(self.root, domain)
+        return _lock(self._locks, domain)
 
     def publishing_lock(self, domain: str) -> Path:
         """The lock file that lets one crawl at a time prepare its commit on `domain`."""
-        return self.root / "lock" / f".publish-{domain}"
+        return self._locks / f".publish-{domain}"
 
     def committing_lock(self, domain: str) -> Path:
         """The lock file that lets one process at a time prepare a commit of additions to `domain`."""
-        return self.root / "lock" / f".commit-{domain}"
+        return self._locks / f".commit-{domain}"
 
     def names_lock(self, domain: str) -> Path:
         """The lock file that lets one mount at a time claim names of additions to `domain`."""
-        return _lock(self.root, f".names-{domain}")
+        return _lock(self._locks, f".names-{domain}")
 
     def server_lock(self, domain: str) -> Path:
         """The lock file that limits a server to one wget at a time; its mtime is the time of its last request."""
-        return self.root / "lock" / f".server-{domain}"
+        return self._locks / f".server-{domain}"
 
     def record_lock(self, record: str) -> Path:
         """The lock file that lets one process at a time work on the snapshot of a record."""
-        return self.root / "lock" / f".record-{record}"
+        return self._locks / f".record-{record}"
 
     def publication_lock(self, publication: str) -> Path:
         """The lock file that lets one process at a time crawl a publication, or import for it."""
-        return self.root / "lock" / f".publication-{publication}"
+        return self._locks / f".publication-{publication}"
 
     @property
     def is_there(self) -> bool:
@@ -250,14 +186,9 @@ class Archive:
 
 
 @lru_cache(maxsize=1000)
-def _lock(root: Path, name: str) -> Path:
+def _lock(folder: Path, name: str) -> Path:
     """Cached: each addition needs it several times, and a Path costs more than its use."""
-    return root / "lock" / name
-
-
-@lru_cache(maxsize=100)
-def _journal(root: Path) -> Path:
-    return root / "journal"
+    return folder / name
 
 
 def create(root: Path) -> Archive:

@@ -1,7 +1,6 @@
 """webarc.toml, and publications in files of their own beside it: read and checked as a whole, changed by programs.
 
-All faults are reported together; nothing runs on settings with a fault. Settings are read from files by `load` and
-`identity` alone.
+All faults are reported together; nothing runs on settings with a fault. Settings are read from files by `load` alone.
 
 A changed file keeps its comments and its order, since people edit it, too; the new file replaces the old one at once.
 Programs change the files of publications.d. What is in webarc.toml is changed by hand.
@@ -10,9 +9,7 @@ Programs change the files of publications.d. What is in webarc.toml is changed b
 from __future__ import annotations
 
 import codecs
-import contextlib
 import dataclasses
-import os
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.directory import PUBLICATIONS, Archive
 from webarcfs.archive.config.settings import (
     BackupSettings,
     CrawlSettings,
@@ -96,8 +93,6 @@ def replace_file(path: Path, content: bytes, mode: int = 0o644) -> None:
 # == settings file ====================================================================================================
 
 
-#: The folder beside webarc.toml with a publication a file.
-PUBLICATIONS = "publications.d"
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -120,35 +115,6 @@ def load(
             raise SettingsError(str(path), ["it is UTF-16, as some editors save a file; save it as UTF-8"]) from None
         raise SettingsError(str(path), [f"not UTF-8 at byte {error.start}"]) from None
     return parse(text, str(path), more, apart), None
-
-
-def own_identity(path: Path) -> tuple[object, ...]:
-    """Return a value that changes when webarc.toml at `path` does; empty without one."""
-    with contextlib.suppress(OSError):
-        return (path.name, *_changes(path.stat()))
-    return ()
-
-
-def identity(path: Path) -> tuple[object, ...]:
-    """Return a value that changes when webarc.toml at `path`, or a publication's file beside it, does."""
-    beside: list[tuple[str, int, int, int]] = []
-    with contextlib.suppress(OSError):
-        folder = os.open(path.with_name(PUBLICATIONS), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:  # the desk asks this for each page, of hundreds of files: names in an open folder are found soonest
-            for name in sorted(os.listdir(folder)):  # noqa: PTH208
-                if name.endswith(".toml"):
-                    try:
-                        status = os.stat(name, dir_fd=folder)
-                    except OSError:
-                        continue
-                    beside.append((name, status.st_ino, status.st_size, status.st_mtime_ns))
-        finally:
-            os.close(folder)
-    return (own_identity(path), *beside)
-
-
-def _changes(status: os.stat_result) -> tuple[int, int, int]:
-    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _beside(folder: Path) -> dict[str, str]:
@@ -304,7 +270,7 @@ class InForce:
 
 def file_of(archive: Archive, name: str) -> Path:
     """Return the file of its own that a publication has or may get."""
-    return archive.settings.with_name(PUBLICATIONS) / f"{name}.toml"
+    return archive.publications / f"{name}.toml"
 
 
 def place_of(archive: Archive, name: str) -> str:

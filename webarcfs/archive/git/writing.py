@@ -30,9 +30,8 @@ from typing import IO, Final, Self
 
 from webarcfs.archive.git import git_command, tree_stream
 from webarcfs.archive.git.git_command import GIT, environment, fail
-from webarcfs.archive.model.additions import blob_hash
 from webarcfs.archive.model.errors import Damaged, WebarcError
-from webarcfs.archive.system.files import Sorter, write_all
+from webarcfs.archive.system.files import Sorter, blob_hash, write_all
 
 # == pack writer ======================================================================================================
 

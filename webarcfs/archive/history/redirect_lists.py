@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from webarcfs.archive.git.objects import TreeEntry
-from webarcfs.archive.git.repository import Commit, Repository
+from webarcfs.archive.git.repository import Commit, Repository, TreeEntry
 from webarcfs.archive.git.tree_stream import FILE, FOLDERS, read_lines
 from webarcfs.archive.history.versions import snapshots
 from webarcfs.archive.model import url_lists

@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from webarcfs.archive.document.data_xml import metadata
-from webarcfs.archive.git.objects import TreeEntry
-from webarcfs.archive.git.repository import CRAWLS, Repository
+from webarcfs.archive.git.repository import CRAWLS, Repository, TreeEntry, is_arc
 from webarcfs.archive.model.arc_paths import DATA_XML, is_data_file, is_reserved
-from webarcfs.archive.model.errors import InvalidDocument, NotFound
-from webarcfs.archive.model.metadata import OK, CommitTag, MetaData, compact_time, parse_compact_time
+from webarcfs.archive.model.errors import InvalidDocument
+from webarcfs.archive.model.metadata import OK, CommitTag, MetaData, parse_compact_time
 from webarcfs.archive.model.url_lists import REDIRECTS
 
 # == versions =========================================================================================================
@@ -66,19 +65,6 @@ def snapshots(store: Repository, domain: str) -> list[tuple[CommitTag, str]]:
     """Return all snapshots of a domain, oldest first, with their commits."""
     refs = ((parse_compact_time(time), oid) for time, oid in store.refs(CRAWLS).items())
     return [(CommitTag(time, domain), oid) for time, oid in sorted(refs)]
-
-
-def commit_of(store: Repository, tag: CommitTag) -> str:
-    """Return the commit of a snapshot. Raises NotFound for an unknown tag."""
-    oid = store.ref(CRAWLS + compact_time(tag.crawl_time))
-    if oid is None:
-        raise NotFound(f"there is no snapshot {tag}")
-    return oid
-
-
-def tree_of(store: Repository, tag: CommitTag) -> str:
-    """Return the tree of a snapshot. Raises NotFound for an unknown tag."""
-    return store.commit(commit_of(store, tag)).tree
 
 
 def steps(store: Repository, domain: str, arc: str) -> Iterator[ChangedDocument]:
@@ -171,11 +157,6 @@ def arcs(store: Repository, tree: str, prefix: str = "") -> Iterator[ArcTree]:
             yield from arcs(store, entry.oid, f"{prefix}{entry.name}/")
 
 
-def is_arc(entries: Iterable[TreeEntry]) -> bool:
-    """Return whether a folder with these entries is an ARC."""
-    return any(entry.is_document for entry in entries)
-
-
 def leads_to_arcs(store: Repository, tree: str) -> bool:
     """Return whether a folder is an ARC or contains one, at any depth."""
     document = store.names(tree).find(DATA_XML)
@@ -194,7 +175,7 @@ def differing(store: Repository, tag: CommitTag) -> Iterator[MetaData]:
 
     Each tells the snapshot that stored it.
     """
-    tree = tree_of(store, tag)
+    tree = store.snapshot_tree(tag)
     before = [oid for earlier, oid in snapshots(store, tag.domain) if earlier.crawl_time < tag.crawl_time]
     changes = store.differences(store.commit(before[-1]).tree if before else None, tree)
     documents = (change.new for change in changes if change.new is not None and change.path.endswith(f"/{DATA_XML}"))

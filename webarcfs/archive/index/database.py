@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from webarcfs.archive.config.directory import sql
-from webarcfs.archive.index.sqlite_file import SqliteFile
-from webarcfs.archive.index.sqlite_library import queries_of
+from webarcfs.archive.index.sqlite_file import SqliteFile, queries_of
 from webarcfs.archive.model.arc_paths import arc_path
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.metadata import CommitMessage, MetaData, format_time, parse_time, utc

@@ -1,19 +1,28 @@
-"""Databases that derive from git: opens and removes them, and turns SQLite's errors into ours, with a remedy."""
+"""Databases that derive from git: opens and removes them, and turns SQLite's errors into ours, with a remedy.
+
+sqlite_utils is imported where a database is opened, and without numpy. The library needs .1 s to import. A process that
+opens no database, as the one that reads a crawl's results, does without it. It also imports numpy wherever that is
+installed, as by the extra `plot`, for types that nobody stores here: as long again.
+"""
 
 from __future__ import annotations
 
 import errno
 import re
 import sqlite3
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from webarcfs.archive.config.directory import sql
 from webarcfs.archive.model.errors import Busy, DatabaseDamaged, DatabaseOutdated, TookTooLong, WebarcError
 from webarcfs.archive.system import clocks
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
 
 _VERSION = re.compile(r"\buser_version = (\d+);")
 
@@ -33,6 +42,9 @@ IN_TURN = threading.Lock()
 PATIENCE = 60.0
 #: Steps of SQLite's machine between two looks at the time.
 STEPS_BETWEEN_LOOKS = 10_000
+_NUMPY = "numpy"
+#: One thread at a time hides numpy: a second one would take the mark of the first for numpy, or remove it.
+_importing = threading.Lock()
 
 
 class SqliteFile:
@@ -68,6 +80,20 @@ class SqliteFile:
 
     def _translated(self) -> AbstractContextManager[None]:
         return translated(self._path)
+
+
+def queries_of(connection: sqlite3.Connection) -> Database:
+    """Return the library's view of a connection: its queries return rows as dicts. For any thread."""
+    with _importing:
+        hides_numpy = "sqlite_utils" not in sys.modules and _NUMPY not in sys.modules
+        if hides_numpy:
+            sys.modules[_NUMPY] = None  # type: ignore[assignment] # an import of it fails then, as where it is missing
+        try:
+            from sqlite_utils import Database  # noqa: PLC0415 # for the reason above
+        finally:
+            if hides_numpy:
+                del sys.modules[_NUMPY]
+    return Database(connection)
 
 
 @contextmanager

@@ -9,7 +9,6 @@ The result of a commit of additions: progress of each log of the journal, droppe
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -94,18 +93,6 @@ class Removal:
 
 
 Addition = AddFile | AddNodes | Move | Removal
-
-
-def blob_id(body: bytes) -> str:
-    """Return the id that git gives a blob of these bytes (gitformat: `blob <size>`, NUL, bytes)."""
-    digest = blob_hash(len(body))
-    digest.update(body)
-    return digest.hexdigest()
-
-
-def blob_hash(size: int) -> hashlib._Hash:
-    """Return the beginning of a blob's hash, to be updated with its `size` bytes."""
-    return hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
 
 
 def encode(addition: Addition) -> bytes:

@@ -31,8 +31,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from webarcfs.archive.additions import waiting_additions
-from webarcfs.archive.additions.waiting_additions import ADDITIONS
+from webarcfs.archive.additions import commit_additions
+from webarcfs.archive.additions.commit_additions import ADDITIONS
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git import git_command
 from webarcfs.archive.git.repository import (
@@ -316,7 +316,7 @@ class Refs:
             elif name.startswith(MET):
                 redirect_lists.read_met_list(self._store, oid)
             elif name.startswith(ADDITIONS):
-                waiting_additions.mark_number(self._store, oid)
+                commit_additions.mark_number(self._store, oid)
             else:
                 self._store.size(oid)
         except WebarcError:
@@ -468,7 +468,7 @@ class Refs:
         elif name == MAIN:
             pass  # reported already
         elif name.startswith(ADDITIONS) and log in done:
-            self._settle(name, self._store.write_blob(waiting_additions.mark_body(done[log])))
+            self._settle(name, self._store.write_blob(commit_additions.mark_body(done[log])))
         elif name.startswith((ADDITIONS, INCOMING, SEEN, MET)):
             self._drop(name)  # finished work is repeated, and dropped again; no crawl names such a tree or list
         elif not _GOOD_NAME.fullmatch(name):

@@ -1,14 +1,18 @@
-"""A bounded cache: the least recently used value is evicted first, each value has a weight.
+"""What is kept in memory: a bounded cache; and what tells that a value from files is to be read again.
 
-Pure memory, safe for any thread. Two threads that miss the same key at once both make the value; since each key
-determines its value here, both make the same.
+Of a cache the least recently used value is evicted first, each value has a weight. It is safe for any thread. Two
+threads that miss the same key at once both make the value; since each key determines its value here, both make the
+same.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from pathlib import Path
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
@@ -60,3 +64,29 @@ class Cache(Generic[K, V]):
         while self._weight > self._limit:
             _, dropped = self._values.popitem(last=False)
             self._weight -= self._weigh(dropped)
+
+
+def identity(path: Path, folder: Path | None = None) -> tuple[object, ...]:
+    """Return a value that changes when the file at `path` does, or one in `folder` whose name ends alike."""
+    own: tuple[object, ...] = ()
+    with contextlib.suppress(OSError):
+        own = (path.name, *_changes(path.stat()))
+    beside: list[tuple[object, ...]] = []
+    if folder is not None:
+        with contextlib.suppress(OSError):
+            opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:  # the desk asks this for each page, of hundreds of files: names in an open folder are found soonest
+                for name in sorted(os.listdir(opened)):  # noqa: PTH208
+                    if name.endswith(path.suffix):
+                        try:
+                            status = os.stat(name, dir_fd=opened)
+                        except OSError:
+                            continue
+                        beside.append((name, *_changes(status)))
+            finally:
+                os.close(opened)
+    return (own, *beside)
+
+
+def _changes(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_ino, status.st_size, status.st_mtime_ns

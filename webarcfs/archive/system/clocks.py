@@ -7,12 +7,15 @@ A steady clock for waits: seconds since 1970, read once at the process's start a
 
 Setting the system's clock does not affect it; the time in suspend counts (clock_gettime(2)). A later process may read a
 stored time with another offset, so callers must bound the wait.
+
+The speed of work, and the time that is left for it; both are of the last half minute.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -103,3 +106,45 @@ def boot() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     except OSError:
         return "unknown"
+
+
+# == speed, pure ======================================================================================================
+
+
+#: Seconds over which the speed is averaged: long enough to smooth one slow page, short enough to show a slower server.
+WINDOW = 30.0
+#: Seconds of work before a speed is known.
+LEAST = 1.0
+# Within so many seconds only the last call is stored: a crawl does thousands of things in a second.
+_APART = 0.1
+
+
+class Speed:
+    """The speed of one kind of work. Call `note` whenever something was done, with a clock in seconds."""
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def note(self, now: float, done: int) -> None:
+        """Record the total `done` at the time `now`. A smaller total than before lowers all earlier totals as well."""
+        if self._seen and done < self._seen[-1][1]:
+            back = self._seen[-1][1] - done
+            self._seen = deque((time, max(0, before - back)) for time, before in self._seen)
+        if len(self._seen) > 2 and now - self._seen[-2][0] < _APART:
+            self._seen.pop()
+        self._seen.append((now, done))
+        while len(self._seen) > 2 and self._seen[1][0] <= now - WINDOW:
+            self._seen.popleft()
+
+    @property
+    def a_second(self) -> float | None:
+        """The work done per second; None before it is known."""
+        if not self._seen:
+            return None
+        (begin, before), (end, done) = self._seen[0], self._seen[-1]
+        return (done - before) / (end - begin) if end - begin >= LEAST else None
+
+    def left(self, known: int) -> float | None:
+        """Return the seconds until `known` is done at this speed; None before they are known."""
+        speed = self.a_second
+        return max(0, known - self._seen[-1][1]) / speed if speed else None

@@ -2,7 +2,7 @@
 
 Writes are complete, and names durable: a file is durable when its folder is, too (fsync(2)).
 
-`rewound`, `size_of` and `blob_id` are of a whole file, whatever was read of it before.
+`rewound`, `size_of` and `blob_id_of` are of a whole file, whatever was read of it before.
 
 Temporary folders of processes that may end in any way: what a killed one leaves, the next one removes.
 
@@ -118,12 +118,24 @@ def size_of(file: IOBase) -> int:
     return size
 
 
-def blob_id(file: IOBase) -> str:
+def blob_id_of(file: IOBase) -> str:
     """Return the id that a blob of a file would get, without storing it."""
-    digest = hashlib.sha1(b"blob %d\0" % size_of(file), usedforsecurity=False)
+    digest = blob_hash(size_of(file))
     while data := file.read(_READ_AT_ONCE):
         digest.update(data)
     return digest.hexdigest()
+
+
+def blob_id(body: bytes) -> str:
+    """Return the id that git gives a blob of these bytes (gitformat: `blob <size>`, NUL, bytes)."""
+    digest = blob_hash(len(body))
+    digest.update(body)
+    return digest.hexdigest()
+
+
+def blob_hash(size: int) -> hashlib._Hash:
+    """Return the beginning of a blob's hash, to be updated with its `size` bytes."""
+    return hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
 
 
 # == temporary folders ================================================================================================

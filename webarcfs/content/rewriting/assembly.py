@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from urllib.parse import urljoin
 
-from webarcfs.content.html_urls import REFRESH
+from webarcfs.content.outlinks import REFRESH
 from webarcfs.content.rewriting import css_references
 from webarcfs.content.rewriting.html_references import of_html
 from webarcfs.content.rewriting.references import (

@@ -5,7 +5,7 @@ content of <style>, <title> and their like is text or markup depends on what is 
 What is around is known too widely, never too narrowly, and where it may be either, the content is rewritten so that
 both readings see the same tokens.
 
-What each attribute means to the rewriter: the one table in html_urls.py, and what only replay needs. Pure.
+What each attribute means to the rewriter: the one table in outlinks.py, and what only replay needs. Pure.
 
 The rows of one start tag, and of a style sheet in a page: what HTML and XML have in common. Pure.
 
@@ -25,7 +25,7 @@ from itertools import chain
 from typing import Final
 from urllib.parse import urljoin
 
-from webarcfs.content.html_urls import LINK_ATTRIBUTES, REQUISITE_RELS, SRCSETS, UNFOLLOWED
+from webarcfs.content.outlinks import LINK_ATTRIBUTES, REQUISITE_RELS, SRCSETS, UNFOLLOWED
 from webarcfs.content.rewriting import css_references, references
 from webarcfs.content.rewriting.references import (
     EXTRA_AT,

@@ -27,7 +27,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from webarcfs.archive.git.objects import TreeEntry
+from webarcfs.archive.git.repository import TreeEntry
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.mount.kernel.inode_table import Inodes, nodeid, old_nodeid

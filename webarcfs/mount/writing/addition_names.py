@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from webarcfs.archive.additions.journal import Journal
 from webarcfs.archive.additions.provisional_journal import ProvisionalJournal
-from webarcfs.archive.git.objects import TreeEntry
+from webarcfs.archive.git.repository import TreeEntry
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.additions import ArcVersion, Move
 from webarcfs.archive.model.arc_paths import DATA_XML

@@ -39,11 +39,11 @@ from webarcfs.archive.additions.journal import Journal, JournalPosition, StoredB
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_nodes, schemas
 from webarcfs.archive.document.schemas import Schemas
-from webarcfs.archive.git.objects import TreeEntry
-from webarcfs.archive.git.repository import Commit
-from webarcfs.archive.model.additions import AddFile, Addition, AddNodes, ArcVersion, Committed, Cost, Move, blob_id
+from webarcfs.archive.git.repository import Commit, TreeEntry
+from webarcfs.archive.model.additions import AddFile, Addition, AddNodes, ArcVersion, Committed, Cost, Move
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Damaged, Exists, InvalidDocument, NotPermitted, Replaced, WebarcError
+from webarcfs.archive.system.files import blob_id
 from webarcfs.archive.system.locks import Turnstile
 from webarcfs.mount.writing.drafts import DocumentBuffer, Draft, DraftFile
 from webarcfs.vfs import content

@@ -45,7 +45,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_nodes, schemas
 from webarcfs.archive.document.data_xml import LARGEST
 from webarcfs.archive.document.schemas import LARGEST_SCHEMA, NAME, Schemas
-from webarcfs.archive.model.additions import ArcVersion, blob_hash, blob_id
+from webarcfs.archive.model.additions import ArcVersion
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import (
     Exists,
@@ -57,7 +57,7 @@ from webarcfs.archive.model.errors import (
     Replaced,
     WebarcError,
 )
-from webarcfs.archive.system.files import sync_folder, write_all_at
+from webarcfs.archive.system.files import blob_hash, blob_id, sync_folder, write_all_at
 from webarcfs.vfs.content import Content
 from webarcfs.vfs.folders import StoredFile, provisional_xattrs, version_ino
 from webarcfs.vfs.node import Attrs, Caller, File, Node, author, number

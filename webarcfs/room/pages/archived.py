@@ -26,21 +26,19 @@ from urllib.parse import unquote, urlencode
 
 from starlette.responses import Response
 
-from webarcfs.access.access_rules import Absent, Blocked, Closed
-from webarcfs.access.visible_captures import UrlHistory, VisibleCapture, VisibleState
+from webarcfs.access.access_rules import Blocked, Closed
+from webarcfs.access.visible_captures import VisibleCapture, VisibleState
 from webarcfs.archive.config.settings import LeavingRule
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.model.urls import domain_of
-from webarcfs.content.html_urls import resolver
-from webarcfs.content.outlinks import bare
+from webarcfs.content.outlinks import bare, resolver
 from webarcfs.content.rewriting.references import VERSION
 from webarcfs.room.pages import lists
 from webarcfs.room.pages.calendar import variants
 from webarcfs.room.pages.records import field_groups
 from webarcfs.room.replay import headers, states
-from webarcfs.room.replay.memento import CORS, Headers, memento_headers, redirect_headers
+from webarcfs.room.replay.memento import CORS, Headers, headers_for_all, redirect_headers
 from webarcfs.room.replay.replay_url import (
-    EMBEDDED,
     Modifier,
     Replay,
     calendar_path,
@@ -49,7 +47,7 @@ from webarcfs.room.replay.replay_url import (
     prefix_path,
     replay_path,
 )
-from webarcfs.room.replay.rewriting import head_of, rewritten, rule_for
+from webarcfs.room.replay.rewriting import head_of, reason_against, rewritten, rule_for, shown_type
 from webarcfs.room.replay.states import Located
 from webarcfs.room.theme.language import moment
 from webarcfs.room.views import ErrorPage, InnerNotice, MissingPage, Notice, NoticePage, PageLink, SnapshotRow
@@ -60,13 +58,7 @@ from webarcfs.room.visit import Visit
 
 def of_capture(visit: Visit, located: Located, capture: VisibleCapture) -> Headers:
     """Return the headers of a memento: an archived page, redirect or error."""
-    return of_history(visit, located, capture, visit.services.captures.history(located.url))
-
-
-def of_history(visit: Visit, located: Located, capture: VisibleCapture, history: UrlHistory) -> Headers:
-    """Return the headers of a memento whose history is known."""
-    known = history.captures or [capture]
-    return [*CORS, *memento_headers(visit.origins.base, located.url, known, capture)]
+    return headers_for_all(visit.origins.base, located.url, visit.services.captures.history(located.url), capture)
 
 
 def of_redirect(url: str, place: str) -> Headers:
@@ -233,7 +225,7 @@ def answer(visit: Visit, asked: Replay) -> Response:
     if visit.request.headers.get("service-worker", "").lower() == "script":
         return visit.page(ErrorPage(403, "Not allowed", "Archived service workers are not run."), 403)
     located = states.locate(visit.services, asked.url, asked.seconds)
-    elsewhere = other_place(visit, located, asked)
+    elsewhere = states.other_place(visit, located, asked)
     if elsewhere is not None:
         return redirect(visit, elsewhere, asked.url)
     capture = located.state.capture
@@ -257,35 +249,6 @@ def beside_replay(visit: Visit, asked: Replay) -> Response:
     if all(name != b"memento-datetime" for name, _ in response.raw_headers):
         return response
     return headers.with_fields(response, headers.AS_FILE)
-
-
-def other_place(visit: Visit, located: Located, asked: Replay) -> str | None:
-    """Return where a URL of replay belongs; None: here.
-
-    That is at the digits of what it shows, at its folder, in the nearest state, or at its host with or without `www.`.
-    """
-    prefix = visit.token if asked.modifier is not Modifier.FRAME else visit.origins.prefix
-    if located.named is not None and digits_of(located.named) != asked.digits:
-        return prefix + replay_path(digits_of(located.named), asked.modifier, located.url)
-    if not isinstance(located.state.answer, Absent):
-        return None
-    substitute = _like(visit, located, asked)
-    return None if substitute is None else prefix + replay_path(digits_of(substitute[0]), asked.modifier, substitute[1])
-
-
-def _like(visit: Visit, located: Located, asked: Replay) -> tuple[int, str] | None:
-    """Return the time and the URL of what is shown in place of a URL that a state does not have; None without any."""
-    folder = states.folder_of(visit.services, located)
-    if folder is not None and located.seq is not None:
-        return located.seq, folder
-    near = states.nearest(visit.services, located) if asked.modifier in EMBEDDED else None
-    if near is not None:
-        return near.seq, located.url
-    other = states.at_other_host(visit.services, located.url)
-    there = None if other is None else states.locate(visit.services, other, asked.seconds)
-    if there is None or there.state.capture is None or there.named is None:
-        return None
-    return there.named, there.url
 
 
 def redirect(visit: Visit, place: str, url: str) -> Response:
@@ -327,7 +290,7 @@ def _body(visit: Visit, located: Located, capture: VisibleCapture, modifier: Mod
         is_framed = modifier is Modifier.PAGE
         policy = headers.policy(room, is_framed=is_framed, has_links=anew is not None)
         fields.append(("Content-Security-Policy", policy))
-    shown = capture.mime_type if modifier is Modifier.AS_SENT else headers.shown_type(capture.mime_type)
+    shown = capture.mime_type if modifier is Modifier.AS_SENT else shown_type(capture.mime_type)
     kind = headers.content_type(shown, head, modifier, "" if anew is None else anew.charset)
     fields.append(("Content-Type", kind))
     if anew is None:
@@ -346,7 +309,7 @@ def _is_download(capture: VisibleCapture, modifier: Modifier) -> bool:
     """Return whether a browser must not show a body. What asks for one as a part of a page takes it all the same."""
     if modifier in (Modifier.SCRIPT, Modifier.SHEET):
         return False
-    return modifier is Modifier.AS_SENT or headers.reason_against(capture.mime_type, capture.size) is not None
+    return modifier is Modifier.AS_SENT or reason_against(capture.mime_type, capture.size) is not None
 
 
 def caching(visit: Visit) -> str:

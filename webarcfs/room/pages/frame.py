@@ -6,23 +6,23 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
+from webarcfs.access.reader_stores import RecordHead
 from webarcfs.access.visible_captures import UrlHistory, VisibleCapture
 from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.model.urls import domain_of
-from webarcfs.content.html_urls import REFRESH, resolver
-from webarcfs.content.outlinks import bare
+from webarcfs.content.outlinks import REFRESH, bare, resolver
 from webarcfs.content.rewriting import assembly
 from webarcfs.content.rewriting.references import Rewritten, Use
 from webarcfs.content.text import decode_charset
 from webarcfs.room import limits
-from webarcfs.room.pages import archived, lists
-from webarcfs.room.pages.archived import led_on, missing, other_place, redirect
+from webarcfs.room.pages.archived import led_on, missing, redirect
 from webarcfs.room.replay import headers, states
+from webarcfs.room.replay.memento import headers_for_all
 from webarcfs.room.replay.replay_url import Modifier, Replay, calendar_path, diff_path, digits_of, replay_path
-from webarcfs.room.replay.rewriting import has_scripts, head_of, reading_of, references_of
+from webarcfs.room.replay.rewriting import has_scripts, head_of, reading_of, reason_against, references_of
 from webarcfs.room.replay.states import Located
-from webarcfs.room.views import FramePage, PageLink
+from webarcfs.room.views import FramePage, FrameRecord, PageLink
 from webarcfs.room.visit import Visit
 
 #: Uses of references that make up what a page shows.
@@ -34,7 +34,7 @@ _PAGES = frozenset({"text/html", "application/xhtml+xml"})
 def frame(visit: Visit, asked: Replay) -> Response:
     """Return the frame of a URL in a state; or where it belongs, or why there is none."""
     located = states.locate(visit.services, asked.url, asked.seconds)
-    elsewhere = other_place(visit, located, asked)
+    elsewhere = states.other_place(visit, located, asked)
     if elsewhere is not None:
         return redirect(visit, elsewhere, asked.url)
     if asked.must_redirect:
@@ -46,7 +46,8 @@ def frame(visit: Visit, asked: Replay) -> Response:
         return led_on(visit, located, capture, asked.modifier)
     history = visit.services.captures.history(located.url)
     view = _view(visit, located, located.seq, capture, history)
-    return visit.page(view, capture.status, dict(archived.of_history(visit, located, capture, history)))
+    fields = headers_for_all(visit.origins.base, located.url, history, capture)
+    return visit.page(view, capture.status, dict(fields))
 
 
 def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, history: UrlHistory) -> FramePage:
@@ -80,12 +81,23 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
         raw=f"{visit.origins.replay}{visit.token}{replay_path(digits, Modifier.AS_SENT, url)}",
         alone="" if visit.origins.runs_scripts else f"{visit.origins.replay}{source}",
         search=f"/search?{urlencode({'from': head.id})}" if head is not None and services.has_search else "",
-        record=None if head is None else lists.snapshot_row(services, head),
+        record=None if head is None else _record(head),
         has_scripts=has_scripts(services, located.domain, capture),
         runs_scripts=visit.origins.runs_scripts,
-        reason_against="" if is_of_pywb else headers.reason_against(capture.mime_type, capture.size) or "",
+        reason_against="" if is_of_pywb else reason_against(capture.mime_type, capture.size) or "",
         size=capture.size,
         message_script=visit.origins.runs_scripts,
+    )
+
+
+def _record(head: RecordHead) -> FrameRecord:
+    return FrameRecord(
+        id=head.id,
+        signature=head.signature,
+        project=head.project,
+        date=head.date,
+        is_occasion=head.is_occasion,
+        complete=head.complete,
     )
 
 

@@ -4,10 +4,6 @@ An archived page must neither run code nor reach another host: the policy of the
 whatever the page contains (Content Security Policy level 3; HTML, "sandboxing"). Fields that would act on the browser
 or on the connection are not passed on; the rest is told as `X-Archive-Orig-*`.
 
-Which documents a browser may show, and why not the others: those are sent as downloads.
-
-What a browser shows has had its links rewritten, or has none.
-
 Bodies over HTTP: conditions and ranges (RFC 9110 sections 13 and 14), without a large body in memory.
 """
 
@@ -16,40 +12,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from webarcfs.content.mimetype import declared_type
-from webarcfs.content.rewriting import data_urls
 from webarcfs.content.text import label_in_header, label_of
-from webarcfs.room import limits
 from webarcfs.room.answering import StreamedAnswer, streamed
 from webarcfs.room.replay.replay_url import Modifier
 from webarcfs.warc.http_response import Head
-
-# == showing, pure ====================================================================================================
-
-
-class DownloadReason(StrEnum):
-    """Why a document is a download."""
-
-    TOO_LARGE = "too-large"  #: a page that is too long to be rewritten
-    NOT_READ = "not-read"  #: its type may have links, as PDF and MHTML do, and nothing here rewrites them
-
-
-def reason_against(mime_type: str, size: int) -> DownloadReason | None:
-    """Return why a document is not shown; None: it is shown with its links rewritten, or it has none."""
-    if data_urls.is_markup(mime_type):
-        return DownloadReason.TOO_LARGE if size > limits.REWRITTEN_BYTES else None
-    return DownloadReason.NOT_READ if data_urls.as_text(mime_type) is None else None
-
-
-def shown_type(mime_type: str) -> str:
-    """Return the type as which a browser is sent a document: text/plain for one that it would make links of."""
-    return data_urls.as_text(mime_type) or mime_type
-
 
 # == headers, pure ====================================================================================================
 

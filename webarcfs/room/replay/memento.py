@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 
-from webarcfs.access.visible_captures import VisibleCapture
+from webarcfs.access.visible_captures import UrlHistory, VisibleCapture
 from webarcfs.room.replay.replay_url import (
     MapFormat,
     Modifier,
@@ -178,6 +178,11 @@ def memento_headers(base: str, url: str, captures: Sequence[VisibleCapture], mem
         ("Memento-Datetime", http_date(memento.captured)),
         ("Link", _links(base, url, captures, memento, has_timegate=True)),
     ]
+
+
+def headers_for_all(base: str, url: str, history: UrlHistory, memento: VisibleCapture) -> Headers:
+    """Return the same for a URL with its history, and what lets scripts of other origins read it."""
+    return [*CORS, *memento_headers(base, url, history.captures or [memento], memento)]
 
 
 def archived_redirect_headers(

@@ -4,6 +4,9 @@ The places of the references are kept, and so are bodies that were put together 
 for each answer: a body is shown again only where its page, and all domains that it names, have the same state for the
 reader as when it was put together.
 
+Which documents a browser may show, and why not the others: those are sent as downloads. What a browser shows has had
+its links rewritten, or has none.
+
 Where the references of an archived page lead in the room: to a frame, an archived file, or a notice.
 
 A reader stays in the snapshot: links keep its digits, or those that the same record has on the other domain. What is
@@ -27,8 +30,7 @@ from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.system import clocks
 from webarcfs.archive.system.cache import Cache
 from webarcfs.content import text
-from webarcfs.content.html_urls import resolver
-from webarcfs.content.outlinks import bare
+from webarcfs.content.outlinks import bare, resolver
 from webarcfs.content.rewriting import assembly, css_references, data_urls, html_references
 from webarcfs.content.rewriting.references import References, Rewritten, Use
 from webarcfs.room import limits
@@ -234,6 +236,10 @@ _NAMED: Cache[tuple[object, ...], tuple[str, ...]] = Cache(
 _BODIES: Cache[tuple[object, ...], RewrittenBody] = Cache(_KEPT_BYTES, lambda body: 1_000 + len(body.body))
 
 
+#: What a browser reads as markup.
+_MARKUP = frozenset({ReplayReading.HTML, ReplayReading.XML})
+
+
 def head_of(services: Services, domain: str, capture: VisibleCapture) -> Head | None:
     """Return the archived head of a capture; None where there is none that can be read."""
     if not capture.head:
@@ -345,9 +351,28 @@ class _Page:
 
 def has_scripts(services: Services, domain: str, capture: VisibleCapture) -> bool:
     """Return whether a page has code that a browser would run."""
-    if (
-        reading_of(capture.mime_type, Modifier.PAGE) not in (ReplayReading.HTML, ReplayReading.XML)
-        or capture.size > limits.REWRITTEN_BYTES
-    ):
+    if reading_of(capture.mime_type, Modifier.PAGE) not in _MARKUP or capture.size > limits.REWRITTEN_BYTES:
         return False
     return _SCRIPTS.search(services.shared.body(domain, capture.blob)) is not None
+
+
+# == showing, pure ====================================================================================================
+
+
+class DownloadReason(StrEnum):
+    """Why a document is a download."""
+
+    TOO_LARGE = "too-large"  #: a page that is too long to be rewritten
+    NOT_READ = "not-read"  #: its type may have links, as PDF and MHTML do, and nothing here rewrites them
+
+
+def reason_against(mime_type: str, size: int) -> DownloadReason | None:
+    """Return why a document is not shown; None: it is shown with its links rewritten, or it has none."""
+    if reading_of(mime_type, Modifier.PAGE) in _MARKUP:
+        return DownloadReason.TOO_LARGE if size > limits.REWRITTEN_BYTES else None
+    return DownloadReason.NOT_READ if data_urls.as_text(mime_type) is None else None
+
+
+def shown_type(mime_type: str) -> str:
+    """Return the type as which a browser is sent a document: text/plain for one that it would make links of."""
+    return data_urls.as_text(mime_type) or mime_type

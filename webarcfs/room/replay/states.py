@@ -23,7 +23,8 @@ from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.url_lists import LONGEST_CHAIN, without_fragment
 from webarcfs.archive.model.urls import domain_of
 from webarcfs.room.replay import cdx_question
-from webarcfs.room.visit import Services
+from webarcfs.room.replay.replay_url import EMBEDDED, Modifier, Replay, digits_of, replay_path
+from webarcfs.room.visit import Services, Visit
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,35 @@ def nearest(services: Services, located: Located) -> VisibleState | None:
     if not isinstance(located.state.answer, Absent) or located.seq is None:
         return None
     return services.captures.history(located.url).nearest(located.seq)
+
+
+def other_place(visit: Visit, located: Located, asked: Replay) -> str | None:
+    """Return where a URL of replay belongs; None: here.
+
+    That is at the digits of what it shows, at its folder, in the nearest state, or at its host with or without `www.`.
+    """
+    prefix = visit.token if asked.modifier is not Modifier.FRAME else visit.origins.prefix
+    if located.named is not None and digits_of(located.named) != asked.digits:
+        return prefix + replay_path(digits_of(located.named), asked.modifier, located.url)
+    if not isinstance(located.state.answer, Absent):
+        return None
+    substitute = _like(visit, located, asked)
+    return None if substitute is None else prefix + replay_path(digits_of(substitute[0]), asked.modifier, substitute[1])
+
+
+def _like(visit: Visit, located: Located, asked: Replay) -> tuple[int, str] | None:
+    """Return the time and the URL of what is shown in place of a URL that a state does not have; None without any."""
+    folder = folder_of(visit.services, located)
+    if folder is not None and located.seq is not None:
+        return located.seq, folder
+    near = nearest(visit.services, located) if asked.modifier in EMBEDDED else None
+    if near is not None:
+        return near.seq, located.url
+    other = at_other_host(visit.services, located.url)
+    there = None if other is None else locate(visit.services, other, asked.seconds)
+    if there is None or there.state.capture is None or there.named is None:
+        return None
+    return there.named, there.url
 
 
 # -- what the publications say -----------------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ def msgid(text: str) -> str:
     return text
 
 
+@lru_cache(maxsize=256)  # browsers differ little in what they accept
 def negotiated(asked: str, accepted: str) -> str:
     """Return the language of an answer: the one that is asked for, else the best of Accept-Language, else English."""
     if asked in LANGUAGES:
