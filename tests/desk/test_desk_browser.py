@@ -116,11 +116,11 @@ def test_links_of_a_preview_stay_in_it(hand: Hand) -> None:
     hand.tab.go_back()
     hand.tab.frame_locator("iframe").locator("a").nth(1).click()
     hand.tab.wait_for_load_state()
-    assert "leads out of the snapshot" in hand.words
+    assert "leads out of the crawl" in hand.words
 
 
 def test_why_one_is_incomplete_and_going_on_or_rejecting_take_two_and_one(hand: Hand, busy: World) -> None:
-    hand.click("nav >> text=Snapshots")
+    hand.click("nav >> text=Crawls")
     hand.click(row(hand, INCOMPLETE).locator("th a").first)
     assert "Why it is incomplete" in hand.words and "calendar.example.test did not answer" in hand.words
     assert "Steps" in hand.words and "History" in hand.words and hand.clicks == 2
@@ -130,14 +130,14 @@ def test_why_one_is_incomplete_and_going_on_or_rejecting_take_two_and_one(hand: 
     hand.click("main button:has-text('Take the rejection back')")
     assert state(busy, INCOMPLETE) is RecordState.COUNTED
     hand.at_home()
-    hand.click("nav >> text=Snapshots")
+    hand.click("nav >> text=Crawls")
     hand.click(row(hand, INCOMPLETE).locator("th a").first)
     hand.click(".acts >> button:text-is('Release it')")
     assert state(busy, INCOMPLETE) is RecordState.RELEASED and hand.clicks == 3
 
 
 def test_a_capture_on_an_occasion_takes_three(hand: Hand) -> None:
-    hand.click("main >> text=New snapshot")
+    hand.click("main >> text=New crawl")
     hand.tab.select_option("#f-publication", "p")
     hand.clicks += 1
     hand.tab.fill("#f-reason", "election")
@@ -214,7 +214,7 @@ def test_a_description_is_corrected_in_two_and_several_in_three(hand: Hand, busy
     assert hand.clicks == 2
     assert Catalogue(busy.archive).read(busy.ids[6])[0].text(6) == "the search does not work \u4f8b"
     hand.at_home()
-    hand.click("nav >> text=Snapshots")
+    hand.click("nav >> text=Crawls")
     for at in (6, 7):
         row(hand, at).locator("input[type=checkbox]").check()
     hand.click("main >> text=Change the ticked")
@@ -344,7 +344,7 @@ def test_all_works_without_scripts(busy: World, browser: Browser) -> None:
     tab.fill("#password", PASSWORD)
     tab.click("main button")
     tab.wait_for_selector("table.snapshots")
-    assert "Snapshots" in tab.title()
+    assert "Crawls" in tab.title()
     job_state.save(busy.archive.jobs / JOB, job(63))
     tab.goto(f"{busy.served.origin}/running")
     assert tab.locator(f"dl[data-job='{JOB}'] [data-figure=documents]").inner_text() == "63"

@@ -293,7 +293,7 @@ def test_ticks_are_kept_over_pages_and_changed_alike(own: World) -> None:
     assert sorted(kept.form("/snapshots/ticks")["t"]) == ["1", "3"]
     form = anna.submit(kept, "/snapshots/ticks", to="/snapshots/several")
     done = anna.submit(form, "/snapshots/edit", {"project": SCRIPTS})
-    assert "Changed: 2 snapshots." in done.words
+    assert "Changed: 2 crawls." in done.words
     assert [text(own, at, 4) for at in (0, 1, 2)] == [SCRIPTS, "Internet", SCRIPTS]
     assert anna.submit(anna.get("/snapshots"), "/snapshots/ticks", to="/snapshots/release").status == 400
 
@@ -491,7 +491,7 @@ def test_a_preview_shows_what_is_unreleased_to_one_person_and_one_record(own: Wo
     link = next(each for each in part.text.split('"') if each.endswith("/b.html"))
     assert "NOT RELEASED" in anna.get(link).words
     away = next(each for each in part.text.split('"') if "/notice/external" in each)
-    assert "leads out of the snapshot" in anna.get(away.replace("&amp;", "&")).words
+    assert "leads out of the crawl" in anna.get(away.replace("&amp;", "&")).words
     anna.submit(anna.get("/"), "/logout")
     assert nobody.ask("GET", source).status in (403, 404), "it ends with its session"
 

@@ -71,7 +71,7 @@ def test_pages_are_in_the_language_of_the_person(world: World) -> None:
     client = world.served.client("carl")
     client.headers["Accept-Language"] = "de"
     page = client.get("/snapshots")
-    assert page.page.get("lang") == "de" and "Momentaufnahmen" in page.words and "3. Okt. 2026" in page.words
+    assert page.page.get("lang") == "de" and "Crawls" in page.words and "3. Okt. 2026" in page.words
     english = client.submit(page, "/language", {"language": "en"})
     assert english.page.get("lang") == "en" and "3 Oct 2026" in english.words
 

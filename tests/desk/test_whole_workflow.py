@@ -92,7 +92,7 @@ def office(archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def enter(anna: Hand, reason: str, **texts: str) -> None:
     """Begin a snapshot on an occasion with the form."""
     anna.click("nav >> text=Today")
-    anna.click("main >> text=New snapshot")
+    anna.click("main >> text=New crawl")
     anna.tab.select_option("#f-publication", "office")
     anna.tab.fill("#f-reason", reason)
     anna.click("main summary:has-text('Description')")
@@ -154,7 +154,7 @@ def one_is_given_up_and_one_rejected(office: Office) -> None:
     anna.click("main >> text=Preview")
     anna.tab.frame_locator("iframe").get_by_role("link", name="Publications").click()
     anna.tab.frame_locator("iframe").get_by_role("link", name="the paper on archives").click()
-    expect(anna.tab.locator("main")).to_contain_text("This snapshot does not have the page")
+    expect(anna.tab.locator("main")).to_contain_text("This crawl does not have the page")
     anna.tab.goto(f"{anna.origin}/snapshot/{regular}")
     decide(anna, "Reject", "the paper is missing")
     office.is_at(regular, RecordState.REJECTED, "rejected")
@@ -204,7 +204,7 @@ def looked_at(office: Office, name: str) -> None:
     assert checks.locator("form").count() == 1 and checks.inner_text().count(": good") >= 6
     anna.click(checks.get_by_role("link", name="Minutes"))
     expect(anna.tab.frame_locator("iframe").locator("h1")).to_have_text("Minutes")
-    anna.click("header >> text=Back to the snapshot")
+    anna.click("header >> text=Back to the crawl")
     anna.click(checks.get_by_role("button", name="Something is wrong"))
     assert "Say what is wrong with the page." in anna.words
     office.is_at(name, RecordState.INDEXED, "indexed")
@@ -233,7 +233,7 @@ def shown_to_readers(office: Office) -> None:
     reader.locator("table.snapshots .open a").first.click()
     reader.frame_locator("iframe").get_by_role("link", name="Publications").click()
     expect(reader.frame_locator("iframe").locator("body")).to_contain_text("two papers")
-    reader.get_by_role("link", name="Record of this snapshot").click()
+    reader.get_by_role("link", name="Record of this crawl").click()
     told = reader.locator("main")
     expect(told).to_contain_text("the new look")
     assert ANNA not in told.inner_text(), "persons are not for readers"

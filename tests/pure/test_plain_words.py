@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from babel.messages.pofile import read_po
 
 from tests.support.sources import ROOT
 
@@ -32,6 +33,34 @@ _WORDS = re.compile("|".join(rf"\b(?:{pattern})\b" for pattern in INSTEAD), re.I
 _TEMPLATES = (ROOT / "webarcfs/room/theme", ROOT / "agent/desk/theme")
 #: Names in templates: of values, filters and classes of style.
 _NO_TEXT = re.compile(r"\{#.*?#\}|\{%.*?%\}|\{\{(?![^}]*_\().*?\}\}|<[^>]*>", re.DOTALL)
+
+_SNAPSHOT = re.compile(r"\b(snapshots?|Momentaufnahmen?|Schnappsch\w+)\b", re.IGNORECASE)
+_JINJA = re.compile(r"\{% trans\b.*?endtrans %\}|\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}|<[^>]*>", re.DOTALL)
+#: Texts of the desk and the reading room that mean the state of one host at one time → why. All others say crawl.
+SNAPSHOTS = {
+    "A crawl is one run of the archive's crawler over a site. A snapshot is the state of one host at one time. Pages"
+    " are shown as they were sent, with their links led into the archive; a link to a page that is not archived leads"
+    " to a notice. Dates are CET all year, which is one hour ahead of UTC.": "it says what both words mean",
+    "All %(count)s hits of this snapshot": "a group of hits has one commitTag",
+    "Snapshots with hits": "a group of hits has one commitTag",
+    "by snapshot": "a group of hits has one commitTag",
+    "One snapshot is not indexed yet.": "the full-text index counts commitTags",
+    "%(n)s snapshots are not indexed yet.": "the full-text index counts commitTags",
+    "In the snapshot of %(when)s.": "the frame's time is that of a commitTag",
+    "Unchanged since then, in the snapshot of %(when)s.": "the frame's time is that of a commitTag",
+    "Not in this snapshot": "replay stays in what one host had at one time",
+    "The snapshot of %(when)s does not have this address.": "replay stays in what one host had at one time",
+    "This page in each snapshot": "a calendar has what each commitTag of its host did to a URL",
+    "This page in each snapshot, by day": "a calendar has what each commitTag of its host did to a URL",
+    "This page in each snapshot, over time": "a calendar has what each commitTag of its host did to a URL",
+    "snapshots": "a calendar counts commitTags of its host",
+    "is no time and no snapshot": "`at` takes a commitTag",
+    "<p lang=en>This page is not in this snapshot, or it cannot be shown.</p>"
+    "<p lang=de>Diese Seite ist nicht in dieser Momentaufnahme, oder sie kann nicht gezeigt werden.</p>":
+        "replay stays in what one host had at one time",
+}  # fmt: skip
+#: Names that nobody reads on a page: of routes, and of a file that is downloaded.
+NAMES = {"snapshots as a table", "new snapshot", "snapshot as a file", 'attachment; filename="snapshots.csv"'}
 
 
 def _is_command(node: ast.AST) -> bool:
@@ -80,6 +109,31 @@ def texts() -> Iterator[tuple[str, str]]:
 def test_no_text_for_users_has_a_word_that_the_vocabulary_replaces() -> None:
     found = [f"{place}: {match[0]!r} in {text[:200]!r}" for place, text in texts() for match in _WORDS.finditer(text)]
     assert found == [], "\n".join(found)
+
+
+def texts_of_pages() -> Iterator[tuple[str, str, str]]:
+    """Yield the texts of the desk, the reading room and the settings: where each stands, its msgid, and itself."""
+    settings = ROOT / "webarcfs/archive/config/settings.py"
+    for path in (*(ROOT / "agent/desk").rglob("*.py"), *(ROOT / "webarcfs/room").rglob("*.py"), settings):
+        for line, text in messages(path):
+            yield f"{path.relative_to(ROOT)}:{line}", text, text
+    for theme in _TEMPLATES:
+        for path in theme.rglob("*.html"):
+            yield str(path.relative_to(ROOT)), "", " ".join(_JINJA.sub(" ", path.read_text("utf-8")).split())
+        for path in theme.rglob("*.po"):
+            with path.open("rb") as file:
+                for entry in read_po(file, "de"):
+                    ids = (entry.id,) if isinstance(entry.id, str) else tuple(entry.id)
+                    german = (entry.string,) if isinstance(entry.string, str) else tuple(entry.string or ())
+                    for text in (*ids, *german):
+                        yield f"{path.relative_to(ROOT)}:{entry.lineno}", text if text in ids else ids[0], text
+
+
+def test_a_crawl_is_called_a_snapshot_on_no_page() -> None:
+    found = [(place, key, text) for place, key, text in texts_of_pages() if _SNAPSHOT.search(text)]
+    wrong = [f"{place}: {text[:200]!r}" for place, key, text in found if key not in SNAPSHOTS and text not in NAMES]
+    assert wrong == [], "\n".join(wrong)
+    assert {key for _, key, _ in found} >= SNAPSHOTS.keys() | NAMES, "the lists have texts that are no more"
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ _COMPARED = (
 )
 _GROUPS = (
     FieldGroup(
-        "Capture",
+        "Crawl",
         (
             (2, "signature of the fonds", "5100"),
             (3, "provenance: the office in charge", "Referat PuK 4, Online-Dienste"),

@@ -115,9 +115,9 @@ def test_columns_that_have_no_value_are_not_shown() -> None:
     def heads(page: object) -> list[str]:
         return [node.text().strip() for node in LexborHTMLParser(rendered(page)).css("table.snapshots thead th")]
 
-    assert heads(EMPTY["publication"]) == ["Date", "Snapshot", "View"]
+    assert heads(EMPTY["publication"]) == ["Date", "Crawl", "View"]
     assert heads(RICH["list"]) == [
-        "Date", "Snapshot", "Signature", "Project", "Type", "Documents", "Size", "View"
+        "Date", "Crawl", "Signature", "Project", "Type", "Documents", "Size", "View"
     ]  # fmt: skip
 
 
@@ -142,7 +142,7 @@ def test_what_is_closed_is_not_opened_from_a_list() -> None:
     found = LexborHTMLParser(rendered(each_text(RICH["list"], lambda text: text)))
     first = found.css_first("table.snapshots tbody tr")
     assert first is not None
-    assert "closed until 1 Jan 2035" in first.text()
+    assert "under embargo until 1 Jan 2035" in first.text()
     assert first.css("td.open a") == []
 
 

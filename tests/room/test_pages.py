@@ -146,7 +146,7 @@ def test_a_publication_has_its_snapshots_newest_first_and_by_year(room: Served) 
 def test_the_frame_has_its_head_and_foot(room: Served) -> None:
     found = tree(room, f"/web/{digits(TIMES[1])}/{HOME}")
     head = found.css_first("header").text()  # type: ignore[union-attr] # it is there
-    assert "This net resource is archived" in head
+    assert "Archived page" in head
     assert HOME in head
     assert "25 Feb 2021, 12:00 CET" in head
     assert found.css_first(f"a[rel=prev][href='/web/{digits(TIMES[0])}/{HOME}']") is not None

@@ -73,7 +73,7 @@ def _pages() -> Iterator[tuple[str, str, bytes]]:
         "<form id=archived><input name=src><input id=archived-url></form><img name=frame><a id=location href=x>x</a>"
     )
     yield "clobber.html", "text/html", clobbered.encode()
-    fake = "<header class=bar><h1>This net resource is archived</h1></header><a href=/ target=_top>Reading room</a>"
+    fake = "<header class=bar><h1>Archived page</h1></header><a href=/ target=_top>Reading room</a>"
     yield "fake.html", "text/html", f"{fake}<style>*{{position:fixed;z-index:99999;inset:0}}</style>".encode()
     yield (
         "drawing.svg",

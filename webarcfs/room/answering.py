@@ -317,7 +317,7 @@ class _Pieces:
     async def following(self) -> bytes | None:
         """Return the next piece; None at the end."""
         if self._seconds_left <= 0:
-            raise TookTooLong(f"the answer takes more than {limits.STREAM_SECONDS:g} s of work; ask for less")
+            raise TookTooLong(f"the response takes more than {limits.STREAM_SECONDS:g} s of work; ask for less")
         self._left_alone = True
         piece = await self._lane.run(
             self._step, self._gone, deadline=Deadline(limits.SECONDS), if_left=self._pieces.close

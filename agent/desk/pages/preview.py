@@ -41,7 +41,7 @@ def shown(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     preview = visit.desk.tokens.of_preview(path_params["token"])
     if preview is None or preview[0] != visit.session.public:
         raise NotFound(
-            visit.desk.said(words.msgid("This preview is over; open it again from its snapshot."), visit.language)
+            visit.desk.said(words.msgid("This preview is over; open it again from its crawl."), visit.language)
         )
     prefix = f"/s/{path_params['token']}"
     if visit.path.startswith(f"{prefix}/notice/"):
@@ -61,7 +61,7 @@ class _Preview:
         if isinstance(view, FramePage):
             page = _framed(self, view)
         elif isinstance(view, MissingPage):
-            page = PreviewNote(words.msgid("This snapshot does not have the page"), view.url, self.record)
+            page = PreviewNote(words.msgid("This crawl does not have the page"), view.url, self.record)
         elif isinstance(view, ErrorPage):
             page = PreviewNote(view.heading, view.details, self.record)
         return self.visit.renderer(page, self.visit)
@@ -100,7 +100,7 @@ def embedded(request: Request, desk: Desk, token: str) -> Response | None:
 
 
 def _in_words(view: object, _: Visit) -> str:
-    return f"{getattr(view, 'heading', 'This snapshot does not have it')}\n"
+    return f"{getattr(view, 'heading', 'This crawl does not have it')}\n"
 
 
 def _asked(room: Visit) -> Replay | TimeGate:
@@ -133,7 +133,7 @@ def _framed(preview: _Preview, view: FramePage) -> PreviewPage:
     with snapshots.open_tables(visit) as tables:
         row = tables.row(preview.record)
     if row is None:
-        raise NotFound(f"there is no snapshot {preview.record}")
+        raise NotFound(f"there is no crawl {preview.record}")
     line = snapshots.line(visit, row)
     release = line.next if line.next is not None and line.next.action.endswith(f"/{WorkflowStep.RELEASE}") else None
     shown_frame = replace(
@@ -161,6 +161,6 @@ def _notice(visit: DeskVisit, record: str) -> Response:
     text = (
         words.msgid("This form asked the site itself, which is not here")
         if is_form
-        else words.msgid("This link leads out of the snapshot")
+        else words.msgid("This link leads out of the crawl")
     )
     return visit.page(PreviewNote(text, url, record))

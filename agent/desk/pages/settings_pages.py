@@ -525,7 +525,7 @@ def retire(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         return settings_files.edited_text(archive, name, values, ["retired"] if is_back and "retired" in own else [])
 
     settings_files.write_publication(archive, name, edited)
-    message = words.msgid("It is fetched again.") if is_back else words.msgid("It is retired; its snapshots stay.")
+    message = words.msgid("It is fetched again.") if is_back else words.msgid("It is retired; its crawls stay.")
     return visit.led(f"/publications/{quote(name, safe='')}", message)
 
 

@@ -187,7 +187,7 @@ def show_log(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     lines, is_more = _piece(path, first)
     view = LogPage(
         title=path_params["log"],
-        back=PageLink(f"/snapshot/{quote(record.id, safe='')}", words.msgid("Back to the snapshot")),
+        back=PageLink(f"/snapshot/{quote(record.id, safe='')}", words.msgid("Back to the crawl")),
         text="\n".join(lines),
         first=first,
         previous=visit.with_parameters(line=max(first - _LINES, 1)) if first > 1 else "",
@@ -228,7 +228,7 @@ def show(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         row = tables.row(path_params["record"])
     record, blob = Catalogue(archive).read(path_params["record"])
     if row is None:
-        raise NotFound(f"there is no snapshot {path_params['record']}")
+        raise NotFound(f"there is no crawl {path_params['record']}")
     line, way = snapshots.line(visit, row), snapshots.way_of(visit, row)
     at = progress_of(record, is_locked=line.is_locked)
     state_of_form = visit.form.token.state if visit.is_typed and visit.form.token.state else blob
@@ -286,7 +286,7 @@ def _is_past(step: WorkflowStep, record: Record) -> bool:
 def _access(record: Record) -> str:
     """Return who may see it now (a msgid)."""
     if record.state is RecordState.RELEASED:
-        return words.msgid("Readers see it, after its closure") if record.closed_for else words.msgid("Readers see it")
+        return words.msgid("Readers see it after its embargo") if record.closed_for else words.msgid("Readers see it")
     return words.msgid("Readers do not see it")
 
 

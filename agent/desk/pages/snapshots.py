@@ -214,10 +214,10 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         FormField(name="publication", label=text(words.msgid("Publication")), value=chosen, kind="choice",
                   choices=known),
         FormField(name="reason", label=text(words.msgid("Occasion")), value=visit.typed("reason", ""),
-                  help=text(words.msgid("Why it is fetched now; empty for a regular capture."))),
+                  help=text(words.msgid("Why it is fetched now; empty for a regular crawl."))),
         FormField(name="shift", label=text(words.msgid("The schedule")), value=visit.typed("shift", ""), kind="choice",
                   choices=(("", text(words.msgid("stays as it is"))),
-                           ("yes", text(words.msgid("continues from this capture"))))),
+                           ("yes", text(words.msgid("continues from this crawl"))))),
     )  # fmt: skip
     more = tuple(fields.of_field(visit, BY_NAME[name], visit.typed(name, "")) for name in _FIELDS)
     crawl = settings.crawl
@@ -298,7 +298,7 @@ def choose(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     with open_tables(visit) as tables:
         row = tables.row(second)
         if row is None:
-            raise NotFound(f"there is no snapshot {second}")
+            raise NotFound(f"there is no crawl {second}")
         if not first:
             same = tables.listed(RecordSelection(publication=row.publication), limit=forms.ROWS)
             first = row.before or next(
@@ -471,7 +471,7 @@ def release(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Release the ticked snapshots, each judged by itself; tell which were not, and why."""
     numbers = sorted(_ticked(visit))
     if not numbers:
-        raise UsageError(visit.desk.said(words.msgid("Tick the snapshots that readers shall see."), visit.language))
+        raise UsageError(visit.desk.said(words.msgid("Tick the crawls that readers shall see."), visit.language))
     done, refused = 0, []
     for record_id in _ids(visit, numbers):
         try:
@@ -509,7 +509,7 @@ def to_several(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Lead from the list to the form that changes the ticked snapshots."""
     ticked = _ticked(visit)
     if not ticked:
-        raise UsageError(visit.desk.said(words.msgid("Tick the snapshots that shall be changed."), visit.language))
+        raise UsageError(visit.desk.said(words.msgid("Tick the crawls that shall be changed."), visit.language))
     return visit.led(f"{PATH}/edit?{urlencode({'ticked': forms.written(ticked)})}")
 
 
@@ -538,5 +538,5 @@ def save_several(visit: DeskVisit, _: Mapping[str, str]) -> Response:
             done += 1
         except WebarcError as error:
             visit.desk.sessions.say(visit.session, "fault", f"{record_id}: {error}")
-    message = visit.desk.said(words.msgid("Changed: %(count)s snapshots."), visit.language)
+    message = visit.desk.said(words.msgid("Changed: %(count)s crawls."), visit.language)
     return visit.led(PATH, message % {"count": done})

@@ -45,7 +45,7 @@ _TEMPLATES: dict[type, str] = {
 #: The pages of the head, in their order: path, words (a msgid), and the right without which it is not shown.
 _NAVIGATION: tuple[tuple[str, str, Right | None], ...] = (
     ("/", words.msgid("Today"), None),
-    ("/snapshots", words.msgid("Snapshots"), None),
+    ("/snapshots", words.msgid("Crawls"), None),
     ("/running", words.msgid("Running"), None),
     ("/publications", words.msgid("Publications"), None),
     ("/registers", words.msgid("Registers"), None),

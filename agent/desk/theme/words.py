@@ -1,6 +1,6 @@
 """What states, steps, events, roles and rights are called on pages: msgids, and the signs beside them. Pure.
 
-A snapshot is called a snapshot here, whatever the code calls its record, job or capture.
+A crawl is called a crawl here, whatever the code calls its record, job or capture.
 
 What the fields of a record and the archive's settings are for is here, too, in English and German. The English help of
 a field names the German term of the source, by which archivists know it.
@@ -82,8 +82,8 @@ ORDERS: dict[str, str] = {
 }  # fmt: skip
 #: State of a URL in a job → what its number is called.
 URLS: dict[str, str] = {
-    "waiting": msgid("waiting"), "fetching": msgid("being asked for"), "done": msgid("done"), "failed": msgid("failed"),
-    "refused": msgid("refused"),
+    "waiting": msgid("waiting"), "fetching": msgid("being requested"), "done": msgid("done"), "failed": msgid("failed"),
+    "refused": msgid("rejected"),
 }  # fmt: skip
 
 
@@ -98,7 +98,7 @@ def state(word: str) -> tuple[str, str]:
 ABOUT = msgid("Title and access")
 #: Number of a field → what it is for, in English and German.
 _HELP: dict[int, tuple[str, str]] = {
-    FieldNumber.ID: ("Names the snapshot for good.", "Benennt die Momentaufnahme auf Dauer."),
+    FieldNumber.ID: ("Names the crawl for good.", "Benennt den Crawl auf Dauer."),
     FieldNumber.SIGNATURE: (
         "The mark by which the archive finds the fonds, as 5100.",
         "Das Zeichen des Bestands im Archiv, etwa 5100.",
@@ -116,13 +116,13 @@ _HELP: dict[int, tuple[str, str]] = {
         "Turnus, oder warum außerhalb des Turnus heruntergeladen wurde.",
     ),
     FieldNumber.REMARKS: (
-        "Whatever others should know of this snapshot.",
-        "Was andere über diese Momentaufnahme wissen sollten.",
+        "Whatever others should know of this crawl.",
+        "Was andere über diesen Crawl wissen sollten.",
     ),
     FieldNumber.DATE: ("When its pages were fetched, CET.", "Wann die Seiten geholt wurden, MEZ."),
     FieldNumber.PERSON: ("Who had it fetched.", "Wer das Herunterladen veranlasst hat."),
     FieldNumber.OPERATING_SYSTEM: ("What the server said of itself.", "Was der Server über sich selbst sagte."),
-    FieldNumber.PATH: ("The repositories that hold its pages.", "Die Repositorien, die ihre Seiten enthalten."),
+    FieldNumber.PATH: ("The repositories that hold its pages.", "Die Repositorien, die seine Seiten enthalten."),
     FieldNumber.TOOL: (
         "The program that fetched it, with its version.",
         "Das Programm, das heruntergeladen hat, mit Version.",
@@ -146,8 +146,8 @@ _HELP: dict[int, tuple[str, str]] = {
     ),
     FieldNumber.RATE_LIMIT: ("How fast the crawler was allowed to fetch.", "Wie schnell der Crawler holen durfte."),
     FieldNumber.PARALLEL_DOWNLOADS: (
-        "How many servers were asked at a time.",
-        "Wie viele Server zugleich gefragt wurden.",
+        "How many servers were requested at a time.",
+        "Wie viele Server zugleich angefragt wurden.",
     ),
     FieldNumber.COMMAND_LINE: (
         "How the crawler was called, word for word.",
@@ -157,10 +157,10 @@ _HELP: dict[int, tuple[str, str]] = {
         "What else was particular about the crawler.",
         "Was am Crawler sonst noch besonders war.",
     ),
-    FieldNumber.STATUS: ("How far it is.", "Wie weit sie ist."),
-    FieldNumber.BYTES: ("Bytes of all its files.", "Bytes aller ihrer Dateien."),
-    FieldNumber.FILES: ("How many files it has.", "Wie viele Dateien sie hat."),
-    FieldNumber.FOLDERS: ("How many folders it has.", "Wie viele Ordner sie hat."),
+    FieldNumber.STATUS: ("How far it is.", "Wie weit er ist."),
+    FieldNumber.BYTES: ("Bytes of all its files.", "Bytes aller seiner Dateien."),
+    FieldNumber.FILES: ("How many files it has.", "Wie viele Dateien er hat."),
+    FieldNumber.FOLDERS: ("How many folders it has.", "Wie viele Ordner er hat."),
     FieldNumber.FILES_BY_EXTENSION: (
         "How many files have which extension.",
         "Wie viele Dateien welche Erweiterung haben.",
@@ -174,15 +174,15 @@ _HELP: dict[int, tuple[str, str]] = {
         "Mit welchen Programmen sie heute lesbar sind.",
     ),
     FieldNumber.NEW_EXTENSIONS: (
-        "Extensions that the snapshot before did not have.",
-        "Erweiterungen, die die vorige noch nicht hatte.",
+        "Extensions that the crawl before did not have.",
+        "Erweiterungen, die der vorige noch nicht hatte.",
     ),
     FieldNumber.DURATION: ("How long fetching took.", "Wie lange das Herunterladen dauerte."),
     FieldNumber.CAPTURE_REMARKS: ("What went wrong while it was fetched.", "Was beim Herunterladen misslang."),
     FieldNumber.COPY_DATE: ("When the untouched form was safe.", "Wann die unberührte Form gesichert war."),
     FieldNumber.COPY_PERSON: ("Who had the copy made.", "Wer die Kopie veranlasst hat."),
     FieldNumber.COPY_PATH: ("Where the untouched form lies.", "Wo die unberührte Form liegt."),
-    FieldNumber.COUNTED: ("Whether its files were counted.", "Ob ihre Dateien gezählt wurden."),
+    FieldNumber.COUNTED: ("Whether its files were counted.", "Ob seine Dateien gezählt wurden."),
     FieldNumber.CONVERSION_DATE: ("When pages were converted.", "Wann Seiten konvertiert wurden."),
     FieldNumber.CONVERSION_PERSON: ("Who had them converted.", "Wer die Konvertierung veranlasst hat."),
     FieldNumber.BYTES_CONVERTED: (
@@ -196,8 +196,8 @@ _HELP: dict[int, tuple[str, str]] = {
         "Links, die zu einem Hinweis führen, weil ihr Ziel nicht archiviert ist.",
     ),
     FieldNumber.EXTERNAL_LINKS: ("The same, each target once.", "Dieselben, jedes Ziel einmal."),
-    FieldNumber.INTERNAL_LINKS: ("Links that stay within the snapshot.", "Links, die in der Momentaufnahme bleiben."),
-    FieldNumber.LINK_REMARKS: ("What is particular about its links.", "Was an ihren Links besonders ist."),
+    FieldNumber.INTERNAL_LINKS: ("Links that stay within the crawl.", "Links, die in dem Crawl bleiben."),
+    FieldNumber.LINK_REMARKS: ("What is particular about its links.", "Was an seinen Links besonders ist."),
     FieldNumber.ERROR_PAGES: (
         "Pages that are error messages of the server.",
         "Seiten, die Fehlermeldungen des Servers sind.",
@@ -222,7 +222,7 @@ _HELP: dict[int, tuple[str, str]] = {
         "Seiten, für die keine gemacht werden konnte.",
     ),
     FieldNumber.CONVERSION_REMARKS: ("What went wrong in the conversion.", "Was bei der Konvertierung misslang."),
-    FieldNumber.INDEX_DATE: ("When its words were indexed.", "Wann ihre Wörter indexiert wurden."),
+    FieldNumber.INDEX_DATE: ("When its words were indexed.", "Wann seine Wörter indexiert wurden."),
     FieldNumber.INDEX_PERSON: ("Who had them indexed.", "Wer die Indexierung veranlasst hat."),
     FieldNumber.INDEX_DURATION: ("How long indexing took.", "Wie lange die Indexierung dauerte."),
     FieldNumber.INDEXER: (
@@ -235,8 +235,8 @@ _HELP: dict[int, tuple[str, str]] = {
     ),
     FieldNumber.TERMS: ("How many different words the index has.", "Wie viele verschiedene Wörter der Index hat."),
     FieldNumber.INDEX_REMARKS: ("What went wrong in indexing.", "Was bei der Indexierung misslang."),
-    FieldNumber.RELEASE_DATE: ("When readers got it.", "Wann Benutzer sie bekamen."),
-    FieldNumber.RELEASE_PERSON: ("Who released it.", "Wer sie freigegeben hat."),
+    FieldNumber.RELEASE_DATE: ("When readers got it.", "Wann Benutzer ihn bekamen."),
+    FieldNumber.RELEASE_PERSON: ("Who released it.", "Wer ihn freigegeben hat."),
     FieldNumber.CHECKED_PAGES: (
         "Pages that were looked at, and what was found.",
         "Seiten, die angesehen wurden, und was sich zeigte.",
@@ -244,9 +244,9 @@ _HELP: dict[int, tuple[str, str]] = {
     FieldNumber.OTHER_CHECKS: ("What else was checked.", "Was sonst geprüft wurde."),
     FieldNumber.RELEASE_REMARKS: (
         "Why it was released, rejected or withdrawn.",
-        "Warum sie freigegeben, verworfen oder zurückgenommen wurde.",
+        "Warum er freigegeben, verworfen oder zurückgenommen wurde.",
     ),
-    FieldNumber.BACKUP_DATE: ("When it was backed up.", "Wann sie gesichert wurde."),
+    FieldNumber.BACKUP_DATE: ("When it was backed up.", "Wann er gesichert wurde."),
     FieldNumber.BACKUP_PERSON: ("Who had it backed up.", "Wer die Sicherung veranlasst hat."),
     FieldNumber.BACKUP_DURATION: ("How long the backup took.", "Wie lange die Sicherung dauerte."),
     FieldNumber.BACKUP_BYTES: ("Bytes that the backup added.", "Bytes, die die Sicherung hinzufügte."),
@@ -271,14 +271,14 @@ _HELP: dict[int, tuple[str, str]] = {
     FieldNumber.MEASURE_SOFTWARE: ("Program and version.", "Programm und Version."),
     FieldNumber.MEASURE_PARAMETERS: ("How the program was set.", "Wie das Programm eingestellt war."),
     FieldNumber.MEASURE_BYTES: (
-        "Bytes of the snapshot afterwards; empty: as counted.",
-        "Bytes der Momentaufnahme danach; leer: wie gezählt.",
+        "Bytes of the crawl afterwards; empty: as counted.",
+        "Bytes des Crawls danach; leer: wie gezählt.",
     ),
     FieldNumber.MEASURE_REMARKS: ("Why it was taken, and what went wrong.", "Warum sie stattfand, und was misslang."),
 }
 #: Name of what is no field of the 81 → label and help (msgids).
 _ABOUT: dict[str, tuple[str, str]] = {
-    "title": (msgid("Title"), msgid("How lists and readers call the snapshot.")),
+    "title": (msgid("Title"), msgid("How lists and readers call the crawl.")),
     "language": (msgid("Language"), msgid("Of most of its pages, as de or en.")),
     "access": (msgid("Access statement"), msgid("Who may see it, in words for readers.")),
 }
@@ -299,7 +299,7 @@ def of_about(name: str, text: Callable[[str], str]) -> tuple[str, str]:
 
 
 #: Keys of settings that people do not read as they are → what they are called.
-_LABELS = {"page_requisites": msgid("Embedded resources")}
+_LABELS = {"closed_for": msgid("Embargo"), "page_requisites": msgid("Embedded resources")}
 
 
 def label_of_setting(key: str, text: Callable[[str], str]) -> str:

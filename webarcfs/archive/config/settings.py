@@ -39,12 +39,12 @@ class AtDeadline(StrEnum):
 
 _RELEASE = validators.one_of(*Release)
 _RELEASE_HELP = (
-    "When readers may see a snapshot: as soon as it is published, when it passed its checks, or when somebody"
+    "When readers may see a crawl: as soon as it is published, when it passed its checks, or when somebody"
     " releases it."
 )
-_CLOSED_FOR_HELP = "Time from a capture until readers may see it."
-_STEPS_HELP = "Whether each step of a snapshot waits until a person asks for it."
-_TWO_HELP = "Whether the person who releases a snapshot must not be the one who checked it."
+_CLOSED_FOR_HELP = "The embargo: time from a crawl until readers may see it."
+_STEPS_HELP = "Whether each step of a crawl waits until a person asks for it."
+_TWO_HELP = "Whether the person who releases a crawl must not be the one who checked it."
 
 
 # -- the settings themselves -------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ class CrawlSettings:
         validators.list_of(validators.mime_pattern), (), "MIME types to keep, beside those of the profile."
     )
     exclude_types: tuple[str, ...] = setting(
-        validators.list_of(validators.mime_pattern), (), "MIME types to refuse, not fetched where that can be told."
+        validators.list_of(validators.mime_pattern), (), "MIME types to reject, not fetched where that can be told."
     )
     max_hosts: int = setting(
         validators.whole(0), 1000, "Hosts that a crawl finds and accepts beside those of its start URLs; 0 is no limit."
@@ -133,7 +133,7 @@ class CrawlSettings:
     conditional: bool = setting(
         validators.boolean,
         False,
-        "Ask for archived pages only if they changed: fewer bytes, a process and a connection for each.",
+        "Request archived pages only if they changed: fewer bytes, a process and a connection for each.",
     )
     page_requisites: bool = setting(
         validators.boolean, True, "Also fetch images, styles and scripts of a page, beyond depth, on accepted hosts."
@@ -159,7 +159,7 @@ class MountSettings:
     settle: float = setting(
         validators.number(0, 3600), 60.0, "Seconds for which the maker of an addition may change or remove it."
     )
-    strict_schema: bool = setting(validators.boolean, False, "Refuse data nodes that have no schema in xsd/.")
+    strict_schema: bool = setting(validators.boolean, False, "Reject data nodes that have no schema in xsd/.")
     query_seconds: float = setting(validators.number(0.05, 3600), 10.0, "Seconds for a condition in .query/.")
 
 
@@ -180,7 +180,7 @@ class Profile:
     include: tuple[str, ...] = setting(
         validators.list_of(validators.mime_pattern), (), "MIME types to keep; none means all."
     )
-    exclude: tuple[str, ...] = setting(validators.list_of(validators.mime_pattern), (), "MIME types to refuse.")
+    exclude: tuple[str, ...] = setting(validators.list_of(validators.mime_pattern), (), "MIME types to reject.")
     description: str = setting(validators.text, "", "What it is for, for people.")
 
 
@@ -287,7 +287,7 @@ class Publication:
     hosts: tuple[str, ...] = setting(
         validators.list_of(validators.text), (), "Hosts accepted beside those of the start URLs."
     )
-    exclude_hosts: tuple[str, ...] = setting(validators.list_of(validators.text), (), "Hosts never asked.")
+    exclude_hosts: tuple[str, ...] = setting(validators.list_of(validators.text), (), "Hosts that are never requested.")
     profile: str | None = setting(validators.text, None, "The profile of MIME types that its documents must fit.")
     release: str = setting(_RELEASE, Release.AUTOMATIC, f"{_RELEASE_HELP} The archive's own value holds else.")
     closed_for: Interval | None = setting(
@@ -306,11 +306,11 @@ class Publication:
     checks: tuple[str, ...] = setting(
         validators.list_of(validators.function), (), "Further checks, as `package.module:function`."
     )
-    check_search: str = setting(validators.text, "", "A word that a search in each new snapshot must find.")
+    check_search: str = setting(validators.text, "", "A word that a search in each new crawl must find.")
     check_bounds: float = setting(
         validators.number(0, 100),
         0.5,
-        "By which share bytes and documents may differ from the snapshot before; 0: any.",
+        "By which share bytes and documents may differ from the crawl before; 0: any.",
     )
     error_page: tuple[ErrorPageMark, ...] = setting(
         tables(ErrorPageMark), (), "How error pages show themselves that were sent as pages."

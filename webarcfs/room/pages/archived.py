@@ -167,7 +167,7 @@ def missing(visit: Visit, located: Located, modifier: Modifier = Modifier.FRAME)
 def _inner(visit: Visit, located: Located) -> Response:
     """Return the same answer as a small notice: its heading, and the URL."""
     if isinstance(located.state.answer, Closed):
-        return visit.page(InnerNotice("This is closed", located.url), 403, _REFUSED)
+        return visit.page(InnerNotice("This is under embargo", located.url), 403, _REFUSED)
     if isinstance(located.state.answer, Blocked):
         return visit.page(InnerNotice("Not available for legal reasons", located.url), 451, _REFUSED)
     return visit.page(InnerNotice("Not in this snapshot", located.url), 404)

@@ -156,7 +156,7 @@ def _sum(a: Mapping[str, tuple[int, int]], b: Mapping[str, tuple[int, int]]) -> 
 
 #: Step of the workflow → its label (a msgid).
 GROUPS = {
-    "1": "Capture", "2": "Download", "3": "Copy", "4": "Conversion", "4.1": "Links", "4.2": "Error pages",
+    "1": "Crawl", "2": "Download", "3": "Copy", "4": "Conversion", "4.1": "Links", "4.2": "Error pages",
     "4.3": "Search links", "4.4": "XHTML", "5": "Index", "6": "Release", "7": "Backup", "8": "Measures",
 }  # fmt: skip
 #: Texts of a link, and pages with it, that a row shows.
@@ -169,7 +169,7 @@ def head_of(services: Services, record_id: str) -> RecordHead:
     """Return the head of a record. Raises NotFound, also for one that readers may not see."""
     head = services.records.head(record_id)
     if head is None:
-        raise NotFound(f"there is no snapshot {record_id}")
+        raise NotFound(f"there is no crawl {record_id}")
     return head
 
 
@@ -285,7 +285,7 @@ def links_as_csv(visit: Visit, record_id: str) -> bytes:
 
 def _must_be_open(head: RecordHead) -> None:
     if head.closed_until is not None:
-        raise Forbidden(f"the snapshot is closed until {format_time(head.closed_until)}")
+        raise Forbidden(f"the crawl is under embargo until {format_time(head.closed_until)}")
 
 
 def _external(services: Services, head: RecordHead) -> list[tuple[str, list[FoundLink]]]:
@@ -325,7 +325,7 @@ def compare(visit: Visit, pair: str) -> ComparePage:
     services = visit.services
     first, dots, second = pair.partition("..")
     if not dots:
-        raise NotFound("two snapshots are compared: /compare/<A>..<B>")
+        raise NotFound("two crawls are compared: /compare/<A>..<B>")
     a, b = head_of(services, first), head_of(services, second)
     for head in (a, b):
         _must_be_open(head)

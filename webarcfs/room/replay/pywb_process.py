@@ -90,7 +90,7 @@ class Pywb:
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
                 return
             time.sleep(0.05)
-        raise WebarcError(f"pywb does not answer; {self._program} may say why when it is called by hand")
+        raise WebarcError(f"pywb does not respond; {self._program} may say why when it is called by hand")
 
     def stop(self) -> None:
         """End it, and remove its folder."""

@@ -65,7 +65,7 @@ else parent.postMessage({wb_type: "load", url: place[2]}, "*");
 """
 _NOT_HERE = _ANNOUNCED % "" + (
     "<p lang=en>This page is not in this snapshot, or it cannot be shown.</p>"
-    "<p lang=de>Diese Seite ist nicht in diesem Schnappschuss, oder sie kann nicht gezeigt werden.</p>\n"
+    "<p lang=de>Diese Seite ist nicht in dieser Momentaufnahme, oder sie kann nicht gezeigt werden.</p>\n"
 )
 #: Where the frame shows that URL already, it goes on without pywb.
 _NO_PAGE = _ANNOUNCED % 'setTimeout(function () { location.replace(place[1] + "oe_/" + place[2]); }, 1000);\n'
@@ -155,7 +155,7 @@ class PywbProxy:
         try:
             response = await self._asked(request, whole)
         except httpx.HTTPError:
-            return PlainTextResponse("the engine of archived pages does not answer; please try again\n", 503)
+            return PlainTextResponse("the engine of archived pages does not respond; please try again\n", 503)
         return await self._passed_on(request, response, None if page is None else page[2] or b"")
 
     def _by_itself(self, request: Request, raw: bytes, whole: bytes, page: re.Match[bytes] | None) -> Response | None:

@@ -392,17 +392,17 @@ class _Room:
 _HEADINGS = {
     HTTPStatus.BAD_REQUEST: "This cannot be asked",
     HTTPStatus.NOT_FOUND: "There is no such page",
-    HTTPStatus.FORBIDDEN: "This is closed",
+    HTTPStatus.FORBIDDEN: "This is under embargo",
     HTTPStatus.SERVICE_UNAVAILABLE: "The archive is busy",
 }
 _TEXTS = {
     HTTPStatus.NOT_FOUND: "The archive has nothing at this address.",
-    HTTPStatus.FORBIDDEN: "This snapshot may not be shown yet.",
+    HTTPStatus.FORBIDDEN: "This crawl may not be shown yet.",
     HTTPStatus.SERVICE_UNAVAILABLE: "Please try again soon.",
 }
 #: What to do about an answer that takes too long.
 _TOO_LONG = (
-    "The answer was given up. Please ask for less: a longer beginning of the URL, a shorter span of time, fewer rows."
+    "The request was stopped. Please ask for less: a longer beginning of the URL, a shorter span of time, fewer rows."
 )
 
 

@@ -121,7 +121,7 @@ _PREFLIGHT = (
 #: The names of this machine that no other one has (RFC 6761).
 _LOCALHOST = "localhost"
 _OTHER_HOST = (
-    "this server does not answer for the host name that was asked for; "
+    "this server does not serve the host name that was requested; "
     "--host gives it a further one, --origin that of a proxy\n"
 )
 
