@@ -112,11 +112,6 @@ class FieldSet:
     fields: tuple[FormField, ...]
     is_open: bool = True
 
-    @property
-    def has_forms(self) -> bool:
-        """Whether something in it can be changed."""
-        return any(form_field.kind != "told" for form_field in self.fields)
-
 
 # -- snapshots ---------------------------------------------------------------------------------------------------------
 
@@ -298,7 +293,6 @@ class SnapshotPage:
     blob: str
     may_edit: bool
     checks: tuple[CheckRow, ...]
-    slices: tuple[Slice, ...]
     extensions: tuple[Slice, ...]
     compare: str
     others: str
@@ -450,7 +444,6 @@ class RuleRow:
     public_text: str
     by: str
     at: str
-    is_soon: bool
 
 
 @dataclass(frozen=True, slots=True)

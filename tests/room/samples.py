@@ -314,8 +314,6 @@ _HOME = HomePage(
     order=(),
     has_search=True,
     total_snapshots=1_240,
-    total_publications=4,
-    total_domains=31,
 )
 
 RICH: dict[str, object] = {
@@ -361,14 +359,13 @@ RICH: dict[str, object] = {
     "grouped search": _GROUPED,
     "faulty search": SearchPage(
         "bericht AND (ausschuss", {}, True, fault="a bracket is open at 12:\nbericht AND (ausschuss\n            ^",
-        fault_at=12,
     ),
     "calendar": _CALENDAR,
     "calendar of a year": replace(_CALENDAR, year=2005, years=_YEARS, entries=_ENTRIES[:6]),
     "prefix": PrefixPage(
         "http://www.bundestag.example/parlament/",
         tuple(PrefixRow(f"/web/*/{_PAGE}", _PAGE, "text/html", 9, START, _year(3), number != 2) for number in range(5)),
-        "/urls?prefix=x&after=y", True,
+        "/urls?prefix=x&after=y",
     ),
     "diff": _DIFF,
     "diff in one column": replace(_DIFF, is_side_by_side=False, other_view="?view=side"),
@@ -394,8 +391,8 @@ RICH: dict[str, object] = {
 
 _GONE = CalendarEntry("", START, Change.GONE, 0, 0, "")
 EMPTY: dict[str, object] = {
-    "home": HomePage("", (), (), None, (), (), False, 0, 0, 0),
-    "list": HomePage("nothing", (), (), Pages(0, 0, 0), (), (), True, 1, 1, 1),
+    "home": HomePage("", (), (), None, (), (), False, 0),
+    "list": HomePage("nothing", (), (), Pages(0, 0, 0), (), (), True, 1),
     "one publication": replace(
         _HOME, fonds=(Fonds("", (PublicationRow("/publication/p", "p", "", 1, START, bare_row(), None),)),), filters=()
     ),
@@ -408,7 +405,7 @@ EMPTY: dict[str, object] = {
     "search without an index": SearchPage("", {}, False),
     "calendar": CalendarPage("http://e.org/", (), (), None, 0, (), (), ""),
     "calendar of one": CalendarPage("http://e.org/", _ENTRIES[:1], ((_YEARS[0][0], 1),), None, 1, (), (), ""),
-    "prefix": PrefixPage("http://e.org/", (), "", False),
+    "prefix": PrefixPage("http://e.org/", (), ""),
     "diff of the same": replace(_DIFF, lines=(), is_same=True, is_cut=False),
     "diff of no texts": replace(_DIFF, lines=(), is_text=False, is_cut=False),
     "diff of the text alone": replace(_DIFF, lines=(), is_cut=False),

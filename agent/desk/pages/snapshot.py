@@ -250,7 +250,6 @@ def show(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         blob=blob if visit.problem is not None and visit.problem.status == 409 else state_of_form,
         may_edit=visit.may(Right.DESCRIBE),
         checks=tuple(_checks(visit, record)),
-        slices=(),
         extensions=_extensions(record),
         compare=line.compare,
         others=f"/compare?{urlencode({'to': record.id})}" if record.parts else "",

@@ -826,12 +826,6 @@ class CatalogueDatabase(SqliteFile):
         with self._translated():
             return int(self._one("catalogue/count_records"))
 
-    @property
-    def all_open(self) -> bool:
-        """Whether each record is released and never closed."""
-        with self._translated():
-            return bool(self._one("catalogue/all_open"))
-
 
 @contextmanager
 def opened(archive: Archive, catalogue: Catalogue | None = None) -> Iterator[CatalogueDatabase]:

@@ -180,13 +180,6 @@ def memento_headers(base: str, url: str, captures: Sequence[VisibleCapture], mem
     ]
 
 
-def archived_redirect_headers(
-    base: str, url: str, captures: Sequence[VisibleCapture], memento: VisibleCapture, location: str
-) -> Headers:
-    """Return the headers of an archived redirect. `location` is the path of its target in the same state and form."""
-    return [("Location", location), *memento_headers(base, url, captures, memento)]
-
-
 def timegate_headers(
     base: str, url: str, captures: Sequence[VisibleCapture], memento: VisibleCapture, location: str = ""
 ) -> Headers:
