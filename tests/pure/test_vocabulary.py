@@ -10,7 +10,7 @@ from enum import Enum
 import pytest
 
 from agent.crawl import wget
-from agent.crawl.vocabulary import IN_CRAWL_LOG, Figure, LinkKind, Reason, Result, UrlState, table_of_reasons
+from agent.crawl.vocabulary import IN_CRAWL_LOG, Figure, LinkKind, Reason, Result, UrlState
 from tests.support.sources import MODULES, ROOT, tree
 from webarcfs.warc.decoding import BodyFault
 
@@ -39,6 +39,12 @@ def test_each_word_has_a_sentence(kind: type[UrlState]) -> None:
         assert isinstance(word, str) and not isinstance(str(word), Enum)
         assert re.fullmatch(r"[A-Z`w].*\.", word.sentence), word
         assert re.fullmatch("[a-z][a-z0-9]*(?:[-:][a-z]+)*:?", word), word
+
+
+def table_of_reasons() -> str:
+    """All words of crawl.log as README's table in Markdown."""
+    rows = [f"| `{word}` | {word.sentence} |" for word in IN_CRAWL_LOG]
+    return "\n".join(["| word in crawl.log | what it says |", "|---|---|", *rows])
 
 
 def test_the_table_of_the_readme_is_made_from_them() -> None:
