@@ -25,7 +25,6 @@ class LogPage:
     first: int
     previous: str
     following: str
-    raw: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +157,6 @@ class SnapshotLine:
     date: datetime
     state: str
     complete: bool
-    has_parts: bool
     reason: str
     documents: int | None
     bytes: int | None
@@ -315,7 +313,6 @@ class PreviewPage:
     """The frame around a page of a snapshot that staff look at, released or not."""
 
     frame: FramePage
-    record: str
     name: str
     state: str
     release: Button | None
@@ -369,14 +366,12 @@ class JobCard:
     is_running: bool
     reason: str
     again: str
-    stage: str
     done: int
     known: int
     documents: int
     bytes: int
     speed: float
     left: float | None
-    begun: datetime | None
     latest_end: datetime | None
     held: str
     urls: tuple[tuple[str, int], ...]
@@ -401,7 +396,6 @@ class RunningPage:
     finished: tuple[PageLink, ...]
     has_agent: bool
     command: str
-    faults: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -453,7 +447,6 @@ class AccessPage:
     rules: tuple[RuleRow, ...]
     closed: tuple[tuple[str, str, int], ...]
     fields: tuple[FormField, ...]
-    state: str
     fault: str
 
 

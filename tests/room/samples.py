@@ -330,7 +330,7 @@ RICH: dict[str, object] = {
     "record": RecordPage(
         row=row(), is_closed=False, groups=_GROUPS,
         starts=(PageLink(f"/web/1/{_PAGE}", _PAGE), PageLink("/web/1/http://dip.example/", "http://dip.example/")),
-        parts=tuple(PartRow(name, f"x@{name}", f"/web/1/http://{name}/", 24_000, 12, 991_000_000)
+        parts=tuple(PartRow(name, f"/web/1/http://{name}/", 24_000, 991_000_000)
                     for name in row().domains),
         types=_TYPES, extensions=_EXTENSIONS, before=row(11), changes=_COMPARED, compare="/compare/a..b",
         links="/snapshot/a/links", neighbours=(PageLink("/snapshot/b", "earlier"), PageLink("/snapshot/c", "later")),

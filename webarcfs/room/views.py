@@ -142,13 +142,11 @@ class FieldGroup:
 
 @dataclass(frozen=True, slots=True)
 class PartRow:
-    """What a snapshot has of a domain: its start page in replay, documents and redirects."""
+    """What a snapshot has of a domain: its start page in replay, documents and their bytes."""
 
     domain: str
-    tag: str
     start: str
     documents: int
-    redirects: int
     bytes: int
 
 

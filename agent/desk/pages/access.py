@@ -173,9 +173,7 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         for publication in visit.desk.settings().publications
         if publication.closed_for is not None
     )
-    view = AccessPage(
-        rules=tuple(map(_row, reversed(_by_id(rules)))), closed=closed, fields=fields, state="", fault=fault
-    )
+    view = AccessPage(rules=tuple(map(_row, reversed(_by_id(rules)))), closed=closed, fields=fields, fault=fault)
     return visit.page(view)
 
 

@@ -192,7 +192,6 @@ def show_log(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         first=first,
         previous=visit.with_parameters(line=max(first - _LINES, 1)) if first > 1 else "",
         following=visit.with_parameters(line=first + _LINES) if is_more else "",
-        raw="",
     )
     return visit.page(view)
 
