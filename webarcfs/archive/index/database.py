@@ -126,12 +126,6 @@ class Database(SqliteFile):
             rows = self._db.query(sql("metadata/select_redirects"), {"name": domain})
             return {str(row["url"]): _redirect(row) for row in rows}
 
-    def check(self) -> list[str]:
-        """Return SQLite's findings about the file, a line each; none for a sound one."""
-        with self._translated():
-            lines = [str(row[0]) for row in self._connection.execute(sql("check_database"))]
-        return [line for line in lines if line != "ok"]
-
     def count_versions(self) -> int:
         """Return the number of versions of documents."""
         with self._translated():
