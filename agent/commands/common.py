@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import re
 import signal
 import threading
 from collections.abc import Callable
@@ -13,17 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 import click
 from rich.console import Console
 
-from webarcfs.archive.config import directory, settings_files, validators
+from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Settings
-from webarcfs.archive.model.errors import UsageError
 
 if TYPE_CHECKING:
     from agent.jobs.publishing import JobOutcome  # its imports are slow, and few commands need them
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-# A colon before a digit precedes a port, as in `localhost:8080`, and does not end a scheme.
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\d)")
 #: Where progress and logs go; results go to stdout.
 console = Console(stderr=True)
 _log = logging.getLogger("webarc")
@@ -83,14 +79,6 @@ class _NumberOrWords(click.ParamType):  # type: ignore[type-arg] # not generic w
 
 def _shown(default: Any) -> str:
     return " ".join(default) or "none" if isinstance(default, tuple) else str(default)
-
-
-def start_url(url: str) -> str:
-    """Return a start URL, validated, with `http://` if it has no scheme. Raises UsageError."""
-    try:
-        return str(validators.url(url if _SCHEME.match(url) else f"http://{url}"))
-    except ValueError as error:
-        raise UsageError(str(error)) from None
 
 
 def stop_on_signals() -> threading.Event:

@@ -17,7 +17,6 @@ from agent.commands.common import (
     follow,
     opened,
     settings_of,
-    start_url,
     stop_on_signals,
     tell,
 )
@@ -29,6 +28,7 @@ from webarcfs.archive.catalogue.record import Occasion
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
+from webarcfs.archive.config.validators import start_url
 from webarcfs.archive.model.errors import Exit, UsageError
 from webarcfs.commands.output import Display
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from agent.commands.common import archive_option, opened, settings_of, start_url, stop_on_signals
+from agent.commands.common import archive_option, opened, settings_of, stop_on_signals
 from agent.crawl.vocabulary import IN_CRAWL_LOG
 from agent.operations import trying
 from agent.operations.trying import Answer, Trial
@@ -21,7 +21,7 @@ from webarcfs.archive.catalogue.workflow import Right
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import UNLIMITED, Publication, Settings
-from webarcfs.archive.config.validators import UNLIMITED_WORD
+from webarcfs.archive.config.validators import UNLIMITED_WORD, start_url
 from webarcfs.archive.model.errors import Exit, UsageError
 
 _set = click.option(

@@ -22,11 +22,12 @@ from typing import Any
 
 import click
 
-from agent.commands.common import archive_option, opened, settings_of, start_url
+from agent.commands.common import archive_option, opened, settings_of
 from agent.crawl.job_folder import is_import
 from agent.service import agent_status, loop
 from agent.service.agent_status import overview
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.validators import start_url
 from webarcfs.archive.model.errors import Exit, WebarcError
 from webarcfs.archive.system.processes import Process
 from webarcfs.commands.output import described

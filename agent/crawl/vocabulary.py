@@ -185,12 +185,6 @@ class Figure(_Word):
 IN_CRAWL_LOG: tuple[Reason | Result | Figure, ...] = (*Reason, *Result, *Figure)
 
 
-def table_of_reasons() -> str:
-    """All words of crawl.log as README's table in Markdown."""
-    rows = [f"| `{word}` | {word.sentence} |" for word in IN_CRAWL_LOG]
-    return "\n".join(["| word in crawl.log | what it says |", "|---|---|", *rows])
-
-
 # == fetch status, pure ===============================================================================================
 
 

@@ -25,7 +25,6 @@ class LogPage:
     first: int
     previous: str
     following: str
-    raw: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +111,6 @@ class FieldSet:
     fields: tuple[FormField, ...]
     is_open: bool = True
 
-    @property
-    def has_forms(self) -> bool:
-        """Whether something in it can be changed."""
-        return any(form_field.kind != "told" for form_field in self.fields)
-
 
 # -- snapshots ---------------------------------------------------------------------------------------------------------
 
@@ -163,7 +157,6 @@ class SnapshotLine:
     date: datetime
     state: str
     complete: bool
-    has_parts: bool
     reason: str
     documents: int | None
     bytes: int | None
@@ -298,7 +291,6 @@ class SnapshotPage:
     blob: str
     may_edit: bool
     checks: tuple[CheckRow, ...]
-    slices: tuple[Slice, ...]
     extensions: tuple[Slice, ...]
     compare: str
     others: str
@@ -321,7 +313,6 @@ class PreviewPage:
     """The frame around a page of a snapshot that staff look at, released or not."""
 
     frame: FramePage
-    record: str
     name: str
     state: str
     release: Button | None
@@ -375,14 +366,12 @@ class JobCard:
     is_running: bool
     reason: str
     again: str
-    stage: str
     done: int
     known: int
     documents: int
     bytes: int
     speed: float
     left: float | None
-    begun: datetime | None
     latest_end: datetime | None
     held: str
     urls: tuple[tuple[str, int], ...]
@@ -407,7 +396,6 @@ class RunningPage:
     finished: tuple[PageLink, ...]
     has_agent: bool
     command: str
-    faults: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -450,7 +438,6 @@ class RuleRow:
     public_text: str
     by: str
     at: str
-    is_soon: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,7 +447,6 @@ class AccessPage:
     rules: tuple[RuleRow, ...]
     closed: tuple[tuple[str, str, int], ...]
     fields: tuple[FormField, ...]
-    state: str
     fault: str
 
 

@@ -163,11 +163,6 @@ class UrlVersion:
     positions: list[int]
     replaced: UrlVersion | None
 
-    @property
-    def first(self) -> int:
-        """The position of its first capture."""
-        return self.positions[0]
-
 
 @dataclass(frozen=True, slots=True)
 class HostCuts:

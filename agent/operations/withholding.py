@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +16,6 @@ from webarcfs.archive.model.errors import Busy, DatabaseDamaged, NotFound, Usage
 from webarcfs.archive.model.metadata import from_epoch, now, parse_time
 
 # A colon before a digit precedes a port, as in `localhost:8080`, and does not end a scheme.
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +105,9 @@ def rules_above(archive: Archive, lifted: AccessRule) -> list[AccessRule]:
     return [rule for rule in strict(access_rules.load(archive).rules) if rule.fits(lifted.prefix)]
 
 
-def start_url(url: str) -> str:
-    """Return a URL, validated, with `http://` if it has no scheme. Raises UsageError."""
-    try:
-        return str(validators.url(url if _SCHEME.match(url) else f"http://{url}"))
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-
-
 def _checked(url: str) -> str:
     star = "*" if url.endswith("*") else ""
-    return start_url(url.removesuffix("*")) + star
+    return validators.start_url(url.removesuffix("*")) + star
 
 
 def span(text: str) -> tuple[datetime | None, datetime | None]:

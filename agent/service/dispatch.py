@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import IO
 
@@ -53,7 +53,6 @@ class Child:
     process: subprocess.Popen[bytes]
     reader: threading.Thread
     last_lines: list[str]  # its last line, if any
-    since: float = field(default_factory=time.monotonic)
 
 
 class Children:

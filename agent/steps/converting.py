@@ -804,9 +804,7 @@ class _Report:
         self._page.write("<tr><th>page<th>line<th>column<th>kind<th>message\n")
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self._page.write("</table>\n")
         if self._lines > _MOST_LINES:
             self._page.write(f"<p>and {self._lines - _MOST_LINES} more in {TABLE}</p>\n")

@@ -152,7 +152,7 @@ def test_no_snapshot_has_two_versions_of_a_url_and_the_newest_comes_last(history
     for _, sightings in urls_of(history):
         for version in versions_of(sightings):
             if older := version.replaced:
-                before = {crawl: first for crawl, first in older.firsts.items() if first < version.first}
+                before = {crawl: first for crawl, first in older.firsts.items() if first < version.positions[0]}
                 assert max(itertools.starmap(cuts.begin, before.items())) < min(begins_of(cuts, version))
     assert not list(cuts.dropped(urls_of(history)))
 
@@ -187,7 +187,7 @@ def test_more_cuts_than_wanted_cost_versions_of_the_noisiest(history: History, m
             own = [each for each in sightings if each.crawl == crawl]
             versions = versions_of(own)
             if versions and not cuts.newest_only:
-                assert versions[0].first not in dropped
+                assert versions[0].positions[0] not in dropped
                 if len(versions) <= cuts.most_versions.get(crawl, 1000):
                     assert not dropped.intersection(each.position for each in own)
         kept = versions_of(each for each in sightings if each.position not in dropped)

@@ -10,8 +10,8 @@ from enum import Enum
 import pytest
 
 from agent.crawl import wget
-from agent.crawl.vocabulary import IN_CRAWL_LOG, Figure, LinkKind, Reason, Result, UrlState, table_of_reasons
-from tests.support.sources import MODULES, README, REASONS, tree
+from agent.crawl.vocabulary import IN_CRAWL_LOG, Figure, LinkKind, Reason, Result, UrlState
+from tests.support.sources import MODULES, README, REASONS, table_of_reasons, tree
 from webarcfs.warc.decoding import BodyFault
 
 pytestmark = pytest.mark.pure

@@ -32,7 +32,7 @@ from tests.support.histories import DOMAIN, History, Step
 from tests.support.recorded import published
 from webarcfs.archive.catalogue import people as persons
 from webarcfs.archive.catalogue import record_xml
-from webarcfs.archive.catalogue.catalogue import Catalogue, opened
+from webarcfs.archive.catalogue.catalogue import Catalogue, RecordSelection, opened
 from webarcfs.archive.catalogue.people import Person
 from webarcfs.archive.catalogue.record import CrawlPart, Record, RecordState
 from webarcfs.archive.catalogue.workflow import Right, Role
@@ -84,7 +84,7 @@ def test_records_are_numbered_and_found(archive: Archive) -> None:
     assert catalogue.newest("q", third.id) == saved[1] and catalogue.newest("q", saved[1].id) is None
     assert [event.what for event in catalogue.history(third.id)] == ["one more"]
     with opened(archive) as database:
-        assert database.count() == 3 and database.id_of(3) == third.id and database.id_of(9) is None
+        assert database.count_of(RecordSelection()) == 3 and database.id_of(3) == third.id and database.id_of(9) is None
 
 
 def test_two_editors_of_one_record(archive: Archive) -> None:
@@ -114,7 +114,7 @@ def test_many_writers_lose_nothing(archive: Archive) -> None:
     found = list(Catalogue(archive).records())
     assert sorted(each.number for each in found) == list(range(1, 41))
     with opened(archive) as database:
-        assert database.count() == 40
+        assert database.count_of(RecordSelection()) == 40
 
 
 def test_the_tables_follow_the_catalogue(archive: Archive) -> None:
@@ -388,7 +388,7 @@ def test_files_of_several_persons_are_all_kept_and_a_lost_one_is_found(archive: 
         each.join()
     assert _attached(archive, record.id) == {f"{each}.txt": each.encode() for each in "abcd"}
     with opened(archive) as database:
-        assert database.count() == 1
+        assert database.count_of(RecordSelection()) == 1
     catalogue.save([], "test", "lost", attached={(record.id, "a.txt"): None})
     _save_raw(archive, f"records/p/2020/{record.id}/b.txt", b"changed")
     _save_raw(archive, f"records/p/2020/{record.id}/z.xml", b"<record/>")  # no record, whatever it is called

@@ -58,17 +58,12 @@ def agree(history: History) -> None:
         return history.seen[int(snapshot.seen)].get(version.path) == version.blob
 
     scope = VisibleSpans(snapshots, saw)
-    hidden = scope.hidden()
     for number, state in enumerate(history.states):
         for path in state:
             version = _version(history, number, path)
             expected = history.is_visible(number, path)
             assert isinstance(access_rules.may(snapshots, version, saw), Open) == expected
             assert scope.shows(version) == expected
-            in_a_run = any(version.first >= a and (b is None or version.last <= b) for a, b in hidden)
-            assert not in_a_run or not expected or not scope.is_plain
-            if scope.is_plain:
-                assert in_a_run != expected
     assert _rows(history, snapshots, saw) == {
         (number, path)
         for number, state in enumerate(history.states)
@@ -76,7 +71,6 @@ def agree(history: History) -> None:
         for path in state
         if history.is_visible(number, path)
     }
-    assert scope.is_whole == all(history.is_open(number) for number in range(len(history.steps)))
 
 
 def _rows(history: History, snapshots: list[VisibleSnapshot], saw: Saw) -> set[tuple[int, str]]:

@@ -50,7 +50,7 @@ def test_lists_choose_sort_and_count(archive: Archive) -> None:
         assert [each.number for each in tables.listed(RecordSelection(words="BUNDESTAG \u4f8b 0103T"))] == [5]
         assert [each.number for each in tables.listed(RecordSelection(year="2025"))] == [5, 4, 3]
         assert tables.count_of(RecordSelection(year="2024")) == 2
-        assert tables.states()[RecordState.COUNTED] == 2
+        assert tables.count_of(RecordSelection(state="counted")) == 2
         assert tables.newest(["none", "a"]) == {"a": (4, int(every[0].date.timestamp()))}
         third = every[2]
         assert (third.before, third.documents, third.documents_before, third.bytes_before) == (

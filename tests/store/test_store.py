@@ -345,7 +345,7 @@ def test_the_importer_works_on_top_of_a_tree(store: Repository) -> None:
         importer.remove("a")
         importer.remove("not there")
         importer.put("b/y", b"new")
-        importer.put_oid("d/c", store.write_blob(b"3"))
+        importer.put("d/c", b"3")
         importer.put_stream("e", 4, iter([b"ab", b"", b"cd"]))
         tree = importer.finish()
     assert files_of(store, tree) == {

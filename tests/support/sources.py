@@ -7,10 +7,18 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from agent.crawl.vocabulary import IN_CRAWL_LOG
+
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 #: README's table of the words of crawl.log, between what stands before and behind it.
 REASONS = re.compile(r"(<!-- reasons:[^>]*-->\n)(.*?)(\n<!-- end of reasons -->)", re.DOTALL)
+
+
+def table_of_reasons() -> str:
+    """All words of crawl.log as README's table in Markdown."""
+    rows = [f"| `{word}` | {word.sentence} |" for word in IN_CRAWL_LOG]
+    return "\n".join(["| word in crawl.log | what it says |", "|---|---|", *rows])
 
 
 class Sources:

@@ -20,14 +20,13 @@ import click
 
 from agent import manual
 from agent.cli import cli as agent_cli
-from agent.crawl.vocabulary import table_of_reasons
 from agent.indexing.recovery import recover
 from tests.support import archives
 from tests.support.crawls import run_command
 from tests.support.mounts import UMOUNT, Mounted, run
 from tests.support.readercommand import webarc
 from tests.support.rooms import Page, digits, published, served
-from tests.support.sources import README, REASONS
+from tests.support.sources import README, REASONS, table_of_reasons
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CET

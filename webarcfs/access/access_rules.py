@@ -174,34 +174,6 @@ class VisibleSpans:
         self._whole = [snapshot.seq for snapshot in shown if not snapshot.seen]
         self._partial = [snapshot for snapshot in shown if snapshot.seen]
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether a reader may see every version of the domain, and every snapshot."""
-        return all(snapshot.standing is Standing.OPEN for snapshot in self.snapshots)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the spans of `hidden` alone decide: each open snapshot saw its whole tree."""
-        return not self._partial
-
-    def hidden(self) -> list[tuple[int, int | None]]:
-        """Return the runs in which no open snapshot saw the whole tree: first snapshot, and the next that did.
-
-        A version from `first` up to `last` is hidden, as far as whole trees go, if some run has first >= run's first
-        and last <= run's end; None is no end.
-        """
-        runs: list[tuple[int, int | None]] = []
-        begin: int | None = None
-        whole = set(self._whole)
-        for snapshot in self.snapshots:
-            if snapshot.seq in whole:
-                if begin is not None:
-                    runs.append((begin, snapshot.seq))
-                begin = None
-            elif begin is None:
-                begin = snapshot.seq
-        return [*runs, (begin, None)] if begin is not None else runs
-
     def shows(self, version: VersionSpan) -> bool:
         """Return whether a reader may see a version."""
         place = bisect_left(self._whole, version.first)

@@ -39,7 +39,6 @@ from webarcfs.access.access_rules import (
     Standing,
     VersionSpan,
     VisibleSnapshot,
-    VisibleSpans,
     standing,
 )
 from webarcfs.archive.catalogue.catalogue import Catalogue, RecordedPart, opened, part_of
@@ -109,10 +108,6 @@ class Gate:
         if rule.access is Access.BLOCK:
             return Blocked(rule.public_text)
         return Open(0) if isinstance(answer, Closed) and rule.user else answer
-
-    def scope(self, domain: str) -> VisibleSpans:
-        """Return all that the reader may see of a domain, but for the access rules."""
-        return VisibleSpans(self.snapshots(domain), self.saw(domain))
 
     def rules(self) -> AccessRules:
         """Return the access rules as they are now. Raises SettingsError, OSError."""
@@ -438,10 +433,6 @@ class KnownGate(Gate):
             while len(self._saw) > _PREDICATES:
                 del self._saw[next(iter(self._saw))]
         return known
-
-    def is_shown(self, domain: str) -> bool:
-        """Return whether the reader may see a snapshot of a domain."""
-        return bool(self.facts(domain).shown)
 
     def _found(self, domain: str) -> DomainFacts:
         if not self.archive.repository(domain).is_dir():

@@ -28,7 +28,7 @@ from lxml import etree
 from webarcfs.content import text
 from webarcfs.content.outlinks import bare, resolver
 from webarcfs.content.rewriting import assembly, css_references, data_urls, html_references
-from webarcfs.content.rewriting.references import LONGEST_BODY, References, Rewritten, Use
+from webarcfs.content.rewriting.references import LONGEST_BODY, SCHEME, References, Rewritten, Use, fragment_of
 from webarcfs.content.text import label_of
 from webarcfs.export.static_places import OWN, SiteReading, SiteTarget
 
@@ -46,8 +46,6 @@ ORIGINAL = "data-webarc-href"
 #: Most characters of an original that a notice is given, and most originals that a comment lists.
 _LONGEST = 2_000
 _MOST = 5_000
-_FRAGMENT = re.compile(r"[^A-Za-z0-9\-._~!$&'()*+,;=:@/?%]")
-_SCHEME = re.compile(r"\s*([a-z][a-z0-9+.-]*)\s*:", re.IGNORECASE)
 _NOTHING = "data:,"
 _KEPT_IN_ATTRIBUTE = (Use.LINK, Use.FORM, Use.BASE)
 
@@ -109,14 +107,14 @@ class SiteTargets:
             return None
         if use is Use.FRAME and data_urls.is_own(raw):
             return data_urls.in_a_frame(raw, self.of)
-        scheme = _SCHEME.match(raw)
+        scheme = SCHEME.match(raw)
         if scheme and scheme[1].lower() not in ("http", "https"):
             return data_urls.NOTHING if use is Use.FRAME else self._notice(MISSING, raw)
         url = self._resolve(bare(raw)) if text else self._url
         place = None if url is None else self._place_of(url)
         if place is not None:
             return self._led_or_told(place, raw)
-        return self._notice(MISSING, raw if url is None else url + _fragment(raw))
+        return self._notice(MISSING, raw if url is None else url + fragment_of(raw))
 
     def _embedded(self, use: Use, raw: str) -> str | None:
         if data_urls.is_own(raw):
@@ -133,10 +131,10 @@ class SiteTargets:
         """Return the way to a file that a browser shows; for one that keeps its links to the notice before it."""
         if not place.path.lower().endswith(_WITH_LIVE_LINKS):
             return self._led(place, raw)
-        return self._notice(LIVE, f"{relative('', place.path)}{place.fragment or _fragment(raw)}")
+        return self._notice(LIVE, f"{relative('', place.path)}{place.fragment or fragment_of(raw)}")
 
     def _led(self, place: SiteTarget, raw: str) -> str:
-        fragment = place.fragment or _fragment(raw)
+        fragment = place.fragment or fragment_of(raw)
         if place.path == self._path and fragment:
             return fragment
         return f"{relative(self._folder, place.path)}{fragment}"
@@ -154,12 +152,6 @@ def relative(folder: str, path: str) -> str:
     while shared < min(len(here), len(there) - 1) and here[shared] == there[shared]:
         shared += 1
     return quote("/".join([*[".."] * (len(here) - shared), *there[shared:]]), safe="/~@+,;=!()$&'")
-
-
-def _fragment(raw: str) -> str:
-    """Return the fragment of a reference, as a URL may have it."""
-    _, sign, rest = raw.partition("#")
-    return "#" + _FRAGMENT.sub(lambda match: quote(match[0]), rest.strip()) if sign else ""
 
 
 # == drawings, pure ===================================================================================================

@@ -239,7 +239,7 @@ class Endpoint:
         request = Request(scope)
         lane = scope[_LANE] = self._lane_of(request)
         deadline = Deadline(limits.SECONDS) if request.method in _READING else None
-        gone = asyncio.ensure_future(_disconnected(receive))
+        gone = asyncio.ensure_future(disconnected(receive))
         asked = time.monotonic()
         begun = False
 
@@ -289,7 +289,7 @@ class StreamedAnswer(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the pieces."""
-        gone = asyncio.ensure_future(_disconnected(receive))
+        gone = asyncio.ensure_future(disconnected(receive))
         pieces = _Pieces(scope[_LANE], self._pieces, gone)
         try:
             piece = await pieces.following()
@@ -342,7 +342,8 @@ class _End(Enum):
     END = 0
 
 
-async def _disconnected(receive: Receive) -> None:
+async def disconnected(receive: Receive) -> None:
+    """Return when the client has gone."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

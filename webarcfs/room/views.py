@@ -97,8 +97,6 @@ class HomePage:
     order: tuple[PageLink, ...]
     has_search: bool
     total_snapshots: int
-    total_publications: int
-    total_domains: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +142,11 @@ class FieldGroup:
 
 @dataclass(frozen=True, slots=True)
 class PartRow:
-    """What a snapshot has of a domain: its start page in replay, documents and redirects."""
+    """What a snapshot has of a domain: its start page in replay, documents and their bytes."""
 
     domain: str
-    tag: str
     start: str
     documents: int
-    redirects: int
     bytes: int
 
 
@@ -281,7 +277,6 @@ class SearchPage:
     pages: Pages | None = None
     suggestion: PageLink | None = None
     fault: str = ""
-    fault_at: int | None = None
     from_record: SnapshotRow | None = None
     sorts: tuple[PageLink, ...] = ()
     groupings: tuple[PageLink, ...] = ()
@@ -365,7 +360,6 @@ class PrefixPage:
     prefix: str
     rows: tuple[PrefixRow, ...]
     following: str
-    is_start: bool
 
 
 class Line(StrEnum):

@@ -460,10 +460,10 @@ class Searcher:
 
     # -- hits --------------------------------------------------------------------------------------------------------
 
-    def _hits(self, stack: ExitStack, asked: _Asked, page: HitPage, *, with_text: bool = True) -> Iterator[Hit]:
+    def _hits(self, stack: ExitStack, asked: _Asked, page: HitPage) -> Iterator[Hit]:
         spans = stack.enter_context(PathSpans(self._archive.database))
-        for document in page.with_text() if with_text else page.plain():
-            yield self._hit(asked, document, spans.of(document.path), with_text=with_text)
+        for document in page.with_text():
+            yield self._hit(asked, document, spans.of(document.path), with_text=True)
 
     def _hit(self, asked: _Asked, document: IndexedDocument, spans: Sequence[PathSpan], *, with_text: bool) -> Hit:
         clocks.check()

@@ -236,11 +236,6 @@ class Blobs:
             del self._large[large.blob]
         large.drop()
 
-    @property
-    def open_files(self) -> int:
-        """The number of large blobs in use."""
-        return len(self._large)
-
 
 class Small:
     """A blob that every read fetches through the cache, so that ten thousand open files hold no ten thousand bodies.

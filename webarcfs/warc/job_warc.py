@@ -14,7 +14,6 @@ import os
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
 from typing import IO
 
 from webarcfs.archive.model.errors import Damaged
@@ -134,9 +133,7 @@ class WarcWriter:
     def __enter__(self) -> WarcWriter:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self._file.close()
 
     def add(self, url: str, date: datetime, head: bytes, parts: Iterable[bytes]) -> int:

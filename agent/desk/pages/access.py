@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
 
 from starlette.responses import RedirectResponse, Response
 
@@ -22,7 +21,7 @@ from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.people import Person
 from webarcfs.archive.catalogue.workflow import RIGHTS, Role
 from webarcfs.archive.model.errors import Busy, SettingsError, UsageError
-from webarcfs.archive.model.metadata import format_time, now
+from webarcfs.archive.model.metadata import format_time
 
 # == people ===========================================================================================================
 
@@ -174,9 +173,7 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         for publication in visit.desk.settings().publications
         if publication.closed_for is not None
     )
-    view = AccessPage(
-        rules=tuple(map(_row, reversed(_by_id(rules)))), closed=closed, fields=fields, state="", fault=fault
-    )
+    view = AccessPage(rules=tuple(map(_row, reversed(_by_id(rules)))), closed=closed, fields=fields, fault=fault)
     return visit.page(view)
 
 
@@ -202,7 +199,6 @@ def _row(rules: Sequence[AccessRule]) -> RuleRow:
         public_text=rule.public_text,
         by=rule.by,
         at=rule.at,
-        is_soon=rule.lapses is not None and rule.lapses < now() + timedelta(days=forms.DAYS),
     )
 
 

@@ -149,7 +149,7 @@ def _framed(preview: _Preview, view: FramePage) -> PreviewPage:
     )
     withhold = f"/access?{urlencode({'url': view.url})}" if visit.may(Right.WITHDRAW) else ""
     return PreviewPage(
-        frame=shown_frame, record=preview.record, name=line.name, state=line.state, release=release, withhold=withhold,
+        frame=shown_frame, name=line.name, state=line.state, release=release, withhold=withhold,
         href=f"/snapshot/{quote(preview.record, safe='')}",
     )  # fmt: skip
 

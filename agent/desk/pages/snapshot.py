@@ -192,7 +192,6 @@ def show_log(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         first=first,
         previous=visit.with_parameters(line=max(first - _LINES, 1)) if first > 1 else "",
         following=visit.with_parameters(line=first + _LINES) if is_more else "",
-        raw="",
     )
     return visit.page(view)
 
@@ -250,7 +249,6 @@ def show(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         blob=blob if visit.problem is not None and visit.problem.status == 409 else state_of_form,
         may_edit=visit.may(Right.DESCRIBE),
         checks=tuple(_checks(visit, record)),
-        slices=(),
         extensions=_extensions(record),
         compare=line.compare,
         others=f"/compare?{urlencode({'to': record.id})}" if record.parts else "",

@@ -106,7 +106,6 @@ def line(visit: DeskVisit, row: RecordRow, *, is_ticked: bool = False) -> Snapsh
         date=row.date,
         state=str(row.state),
         complete=row.complete or not row.has_parts,
-        has_parts=row.has_parts,
         reason=row.reason,
         documents=row.documents,
         bytes=row.bytes,

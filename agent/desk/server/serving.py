@@ -38,7 +38,7 @@ from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.system import processes
-from webarcfs.room.answering import Answering
+from webarcfs.room.answering import Answering, disconnected
 from webarcfs.room.server import supervisor
 from webarcfs.room.server.access_log import AccessLog, Logged
 from webarcfs.room.server.connections import HostRules, ListenerServer, SecurityHeaders, host_names, room_headers
@@ -79,7 +79,7 @@ class Watching:
             return
         await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
         own: asyncio.Queue[str] = asyncio.Queue(4)
-        gone = asyncio.ensure_future(_gone(receive))
+        gone = asyncio.ensure_future(disconnected(receive))
         self._watchers[own] = ""
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._look())
@@ -130,12 +130,6 @@ class Watching:
             self._newest = newest[0].number if newest else 0
         self._looks += 1
         return json.dumps({**state, "newest": self._newest}, ensure_ascii=False, separators=(",", ":"))
-
-
-async def _gone(receive: Receive) -> None:
-    """Return when the client has gone."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 # == serving ==========================================================================================================

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from webarcfs.archive.catalogue.record import BY_NUMBER, Field, FieldNumber, RecordState
+from webarcfs.archive.catalogue.record import Field, FieldNumber, RecordState
 from webarcfs.archive.catalogue.workflow import WorkflowStep
 
 # == words, pure ======================================================================================================
@@ -305,8 +305,3 @@ _LABELS = {"closed_for": msgid("Embargo"), "page_requisites": msgid("Embedded re
 def label_of_setting(key: str, text: Callable[[str], str]) -> str:
     """Return what a setting is called: its key, as people read it, since files and commands name it so."""
     return text(_LABELS.get(key) or key.replace("_", " ").capitalize())
-
-
-def complete() -> bool:
-    """Return whether each field has its help, and nothing else has."""
-    return _HELP.keys() == BY_NUMBER.keys()

@@ -137,28 +137,22 @@ def mark_number(store: Repository, blob: str) -> int:
 MOST = 20_000
 
 
-@dataclass(slots=True)
-class _Group:
-    author: Author
-    items: list[int] = field(default_factory=list)
-
-
 def groups(additions: Sequence[Addition]) -> list[list[int]]:
     """Return the indexes of `additions`, grouped by commit and author; two that touch one name keep their order."""
-    commit_groups: list[_Group] = []
+    commit_groups: list[list[int]] = []
     last: dict[Author, int] = {}
     touched: dict[Hashable, int] = {}
     for index, addition in enumerate(additions):
         names = list(_names(addition))
         earliest = max((touched.get(name, 0) for name in names), default=0)
         number = last.get(addition.author, -1)
-        if number < earliest or number < 0 or len(commit_groups[number].items) >= MOST:
+        if number < earliest or number < 0 or len(commit_groups[number]) >= MOST:
             number = len(commit_groups)
-            commit_groups.append(_Group(addition.author))
+            commit_groups.append([])
             last[addition.author] = number
-        commit_groups[number].items.append(index)
+        commit_groups[number].append(index)
         touched |= dict.fromkeys(names, number)
-    return [group.items for group in commit_groups]
+    return commit_groups
 
 
 def newest(additions: Iterable[Addition]) -> dict[int, Addition]:

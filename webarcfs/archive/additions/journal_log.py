@@ -223,7 +223,6 @@ class LogReader:
     end: int = 0
     damage: list[tuple[int, int]] = field(default_factory=list)
     tail: str = ""
-    _seen: bool = False
 
     @property
     def id(self) -> str:

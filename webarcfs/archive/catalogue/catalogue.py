@@ -793,11 +793,6 @@ class CatalogueDatabase(SqliteFile):
             numbers = self._run("catalogue/list_numbers", **chosen.parameters(), limit=limit).fetchone()[0]
         return [int(number) for number in numbers.split(",")] if numbers else []
 
-    def states(self) -> dict[RecordState, int]:
-        """Return how many records each state has."""
-        with self._translated():
-            return {RecordState(state): int(count) for state, count in self._run("catalogue/count_states")}
-
     def newest(self, publications: Iterable[str]) -> dict[str, tuple[int, int]]:
         """Return how many records publications have, and the time of the newest in seconds, by their names.
 
@@ -819,17 +814,6 @@ class CatalogueDatabase(SqliteFile):
         """Return the mean size of each publication's last captures, `most` at most, and how many these are."""
         with self._translated():
             return {name: (mean, int(of)) for name, mean, of in self._run("catalogue/mean_bytes", most=most)}
-
-    def count(self) -> int:
-        """Return the number of records."""
-        with self._translated():
-            return int(self._one("catalogue/count_records"))
-
-    @property
-    def all_open(self) -> bool:
-        """Whether each record is released and never closed."""
-        with self._translated():
-            return bool(self._one("catalogue/all_open"))
 
 
 @contextmanager

@@ -39,8 +39,7 @@ class AtDeadline(StrEnum):
 
 _RELEASE = validators.one_of(*Release)
 _RELEASE_HELP = (
-    "When readers may see a crawl: as soon as it is published, when it passed its checks, or when somebody"
-    " releases it."
+    "When readers may see a crawl: as soon as it is published, when it passed its checks, or when somebody releases it."
 )
 _CLOSED_FOR_HELP = "The embargo: time from a crawl until readers may see it."
 _STEPS_HELP = "Whether each step of a crawl waits until a person asks for it."

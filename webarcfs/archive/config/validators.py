@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from webarcfs.archive.model.errors import UrlRefused
+from webarcfs.archive.model.errors import UrlRefused, UsageError
 from webarcfs.archive.model.metadata import CET
 from webarcfs.archive.model.urls import canonical
 
@@ -94,6 +94,8 @@ _UNITS = {
     "mib": 1 << 20,
 }
 _EXTENSION = re.compile(r"\.?[A-Za-z0-9]+(?:\.[A-Za-z0-9]+)*", re.ASCII)
+# A colon before a digit precedes a port, as in `localhost:8080`, and does not end a scheme.
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\d)")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9_-])?", re.ASCII)
 _URL_PATTERN = re.compile(r"[^\s/:]+(?::[\d*?]+)?(?:/\S*)?")
 _FUNCTION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
@@ -226,6 +228,14 @@ def url(value: Any) -> str:
         return canonical(text(value))
     except UrlRefused as error:
         raise ValueError(str(error)) from None
+
+
+def start_url(typed: str) -> str:
+    """Return a URL that a person typed, validated, with `http://` if it has no scheme. Raises UsageError."""
+    try:
+        return url(typed if _SCHEME.match(typed) else f"http://{typed}")
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def name(value: Any) -> str:

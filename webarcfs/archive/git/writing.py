@@ -360,10 +360,6 @@ class FastImport:
         self._count()
         return digest.digest()
 
-    def put_oid(self, path: str, blob: str) -> None:
-        """Place a blob that the repository already has."""
-        self._tree.put(path, blob)
-
     def finish(self) -> str:
         """Store all, and return the tree. Raises OSError or Damaged when git could not write.
 

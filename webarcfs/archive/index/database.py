@@ -45,23 +45,6 @@ class DocumentChange:
     version: StoredVersion | None
 
 
-@dataclass(frozen=True, slots=True)
-class Capture:
-    """What a crawl stored for a URL: a document, or a redirect, which has a `target`. Times are CET, `size` is bytes.
-
-    The names are those of the columns; `blob` is git's id of the body, and empty for a redirect.
-    """
-
-    url: str
-    captureTime: str  # noqa: N815 # the name of the column
-    status: int
-    mimeType: str  # noqa: N815
-    target: str
-    size: int
-    blob: str
-    commitTag: str  # noqa: N815
-
-
 class Database(SqliteFile):
     """An open webarc.db. Use it as a context manager, in one thread."""
 
@@ -142,18 +125,6 @@ class Database(SqliteFile):
         with self._translated():
             rows = self._db.query(sql("metadata/select_redirects"), {"name": domain})
             return {str(row["url"]): _redirect(row) for row in rows}
-
-    def captures(self, path: str) -> Iterator[Capture]:
-        """Yield what crawls stored at `path` (`/<domain>/…`), of both schemes, oldest capture first."""
-        with self._translated():
-            for row in self._db.query(sql("metadata/captures"), {"path": path}):
-                yield Capture(**row)
-
-    def check(self) -> list[str]:
-        """Return SQLite's findings about the file, a line each; none for a sound one."""
-        with self._translated():
-            lines = [str(row[0]) for row in self._connection.execute(sql("check_database"))]
-        return [line for line in lines if line != "ok"]
 
     def count_versions(self) -> int:
         """Return the number of versions of documents."""

@@ -280,12 +280,6 @@ class LinksDatabase(SqliteFile):
         with self._translated():
             self._run("links/begin")
 
-    def check(self) -> list[str]:
-        """Return SQLite's findings about the file, a line each; none for a sound one."""
-        with self._translated():
-            lines = [str(row[0]) for row in self._connection.execute(sql("check_database"))]
-        return [line for line in lines if line != "ok"]
-
     def counts(self) -> dict[str, int]:
         """Return the numbers of links, bodies, refs, urls and words."""
         with self._translated():

@@ -62,6 +62,12 @@ class SqliteFile:
     def __exit__(self, *exc: object) -> None:
         self._connection.close()
 
+    def check(self) -> list[str]:
+        """Return SQLite's findings about the file, a line each; none for a sound one."""
+        with self._translated():
+            lines = [str(row[0]) for row in self._connection.execute(sql("check_database"))]
+        return [line for line in lines if line != "ok"]
+
     def _ready(self, schema: str) -> None:
         """Give an empty database its schema. Raises DatabaseOutdated for another version."""
         file_version, version = self._one("schema_version"), version_of(schema)

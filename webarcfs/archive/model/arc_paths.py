@@ -3,7 +3,7 @@
 The mapping is stable for ever: a change would orphan every ARC of every archive. It is injective with two exceptions,
 which the web mostly treats as equal: an empty last segment is `index.html`, and http and https share a path. Where two
 such URLs have different documents, one of them has the path, and each other one has a second name (`second_path`). The
-table `VECTORS` is both documentation and test.
+table `VECTORS` of `tests/pure/test_layout.py` is both documentation and test.
 
 The rules for names of additions, and of files that are attached to records. Pure.
 """
@@ -202,48 +202,6 @@ def _cut(name: str) -> str:
         return name
     head = raw[: LONGEST_SEGMENT - _LENGTH_OF_CUT].decode("utf-8", "ignore")
     return f"{head}~{hashlib.sha256(raw).hexdigest()[:16]}"
-
-
-#: URL → ARC path, data file: the rules by example.
-VECTORS: tuple[tuple[str, str, str], ...] = (
-    ("http://www.example.org", "www.example.org/index.html", "data.html"),
-    ("http://www.example.org/", "www.example.org/index.html", "data.html"),
-    ("https://www.example.org/index.html", "www.example.org/index.html", "data.html"),
-    ("HTTP://WWW.Example.ORG:80/a", "www.example.org/a", "data"),
-    ("http://www.example.org:8080/a.PDF", "www.example.org:8080/a.PDF", "data.pdf"),
-    ("https://www.example.org:80/", "www.example.org:80/index.html", "data.html"),
-    ("http://user:secret@www.example.org/a#part", "www.example.org/a", "data"),
-    ("http://bücher.example/", "xn--bcher-kva.example/index.html", "data.html"),
-    ("http://[2001:DB8::1]:81/x", "[2001:db8::1]:81/x", "data"),
-    ("http://e.org/blog/", "e.org/blog/index.html", "data.html"),
-    ("http://e.org/blog", "e.org/blog", "data"),
-    ("http://e.org/blog/x", "e.org/blog/x", "data"),
-    ("http://e.org/?a=1", "e.org/index.html?a=1", "data.html"),
-    ("http://e.org/p.php?a=1&b=%26", "e.org/p.php?a=1&b=%26", "data.php"),
-    ("http://e.org/p?u=/x", "e.org/p?u=%2Fx", "data"),
-    ("http://e.org/p?u=%2Fx", "e.org/p?u=%2fx", "data"),
-    ("http://e.org/p?", "e.org/p?", "data"),
-    ("http://e.org/caf%C3%A9%20bar.html", "e.org/café bar.html", "data.html"),
-    ("http://e.org/caf%E9", "e.org/caf%E9", "data"),
-    ("http://e.org/100%25", "e.org/100%25", "data"),
-    ("http://e.org/50%off", "e.org/50%25off", "data"),
-    ("http://e.org/..%2fetc", "e.org/..%2Fetc", "data"),
-    ("http://e.org/a/../b", "e.org/a/%2E%2E/b", "data"),
-    ("http://e.org/%00%0A", "e.org/%00%0A", "data"),
-    ("http://e.org/what%3Fnow", "e.org/what%3Fnow", "data"),
-    ("http://e.org/a//b", "e.org/a/%/b", "data"),
-    ("http://e.org/data.xml", "e.org/%64ata.xml", "data.orig.xml"),
-    ("http://e.org/feed.xml", "e.org/feed.xml", "data.orig.xml"),
-    ("http://e.org/headers.http", "e.org/%68eaders.http", "data.http"),
-    ("http://e.org/data", "e.org/%64ata", "data"),
-    ("http://e.org/data.php?" + "x" * 300, "e.org/%64ata.php?" + "x" * 172 + "~4e5e4a545e7917bf", "data.php"),
-    ("http://e.org/.git/config", "e.org/%2Egit/config", "data"),
-    ("http://e.org/git~1", "e.org/git%7E1", "data"),
-    ("http://e.org/operator~.html", "e.org/operator~.html", "data.html"),
-    ("http://e.org/archive.tar.gz", "e.org/archive.tar.gz", "data.gz"),
-    ("http://e.org/.bashrc", "e.org/.bashrc", "data"),
-    ("http://e.org/" + "x" * 300, "e.org/" + "x" * 183 + "~0d4e2ca9e9cbced7", "data"),
-)
 
 
 # == name rules, pure =================================================================================================

@@ -28,7 +28,7 @@ import socket
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 from webarcfs.archive.model.errors import UsageError
@@ -171,9 +171,7 @@ class Signals:
         self._before = {signum: signal.signal(signum, self._note) for signum in _TAKEN}
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         for signum, handler in self._before.items():
             signal.signal(signum, handler)
         signal.set_wakeup_fd(-1)

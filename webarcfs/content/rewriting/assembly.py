@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from urllib.parse import urljoin
 
 from webarcfs.content.outlinks import REFRESH
 from webarcfs.content.rewriting import css_references
@@ -39,6 +38,7 @@ from webarcfs.content.rewriting.references import (
     css_text,
     css_value,
     decoded,
+    joined,
     markup_text,
 )
 
@@ -205,7 +205,7 @@ class _Assembly:
             changed = self._srcset(written, use)
         elif shape is RowShape.COMMAS:
             folder = self._constant(number) if number >> EXTRA_AT else ""
-            changed = _WORD.sub(lambda word: self._one(use, _joined(folder, word[0])) or word[0], written)
+            changed = _WORD.sub(lambda word: self._one(use, joined(folder, word[0])) or word[0], written)
         elif shape is RowShape.REFRESH:
             changed = self._refresh(written)
         elif shape is RowShape.STYLE:
@@ -260,7 +260,7 @@ class _Assembly:
 
         def based(use: Use, text: str) -> Rewritten | None:
             # What is left would be relative to the page's base, which is rewritten as well.
-            return rewrite(use, text if use in (Use.BASE, Use.TARGET) else _joined(base, text))
+            return rewrite(use, text if use in (Use.BASE, Use.TARGET) else joined(base, text))
 
         return rewritten(page, references, based).decode("utf-8", "replace")
 
@@ -291,10 +291,3 @@ def _listed(value: str) -> str:
     """Return a URL that is one word of a list, and neither begins nor ends in a comma."""
     value = re.sub(rf"[{_SPACE}]", lambda match: f"%{ord(match[0]):02X}", value)
     return re.sub(r"^,+|,+$", lambda match: "%2C" * len(match[0]), value)
-
-
-def _joined(folder: str, name: str) -> str:
-    try:
-        return urljoin(folder, name)
-    except ValueError:
-        return name

@@ -97,7 +97,6 @@ class _Reader:
 
     def __init__(self, sheet: bytes, begin: int, end: int, rows: array[int], flags: int) -> None:
         self._sheet = sheet
-        self._at = begin
         self._begin = begin
         self._end = end
         self._rows = rows

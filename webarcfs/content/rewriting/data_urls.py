@@ -14,12 +14,12 @@ import binascii
 import re
 from base64 import b64decode, b64encode
 from dataclasses import dataclass
-from urllib.parse import quote, unquote_to_bytes, urljoin
+from urllib.parse import quote, unquote_to_bytes
 
 from webarcfs.content import text
 from webarcfs.content.rewriting import assembly, html_references
 from webarcfs.content.rewriting.assembly import Rewrite
-from webarcfs.content.rewriting.references import Rewritten, Use
+from webarcfs.content.rewriting.references import Rewritten, Use, joined
 
 # == inert types, pure ================================================================================================
 
@@ -167,7 +167,7 @@ def _rewritten(document: _Document, rewrite: Rewrite, origin: str) -> bytes:
         if use in (Use.BASE, Use.TARGET):
             return rewrite(use, written)
         if base is not None:
-            return _standing(use, rewrite(use, _joined(base, written)), origin)
+            return _standing(use, rewrite(use, joined(base, written)), origin)
         # Without a base a relative reference means nothing in such a page; an entity of XML may make it another one.
         if use is not Use.FORM and _scheme_of(written) is None and "&" not in written:
             return None
@@ -193,13 +193,6 @@ def _scheme_of(raw: str) -> str | None:
     """Return the scheme of a reference, in lower case; None for a relative one."""
     match = _SCHEME.match(raw.strip(_EDGES).translate(_DROPPED))
     return None if match is None else match[1].lower()
-
-
-def _joined(base: str, written: str) -> str:
-    try:
-        return urljoin(base, written)
-    except ValueError:
-        return written
 
 
 def _written(mime_type: str, charset: str, body: bytes) -> str:

@@ -23,7 +23,6 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from itertools import chain
 from typing import Final
-from urllib.parse import urljoin
 
 from webarcfs.content.outlinks import LINK_ATTRIBUTES, REQUISITE_RELS, SRCSETS, UNFOLLOWED
 from webarcfs.content.rewriting import css_references, references
@@ -45,6 +44,7 @@ from webarcfs.content.rewriting.references import (
     RowShape,
     Use,
     code,
+    joined,
 )
 
 # == attribute table, pure ============================================================================================
@@ -389,7 +389,7 @@ class ElementRows:
             if name in attributes:
                 number = _CODES[Use.OBJECT]
                 if codebase:
-                    number |= self.number(_joined(folder, self._text(attributes, name).strip())) << EXTRA_AT
+                    number |= self.number(joined(folder, self._text(attributes, name).strip())) << EXTRA_AT
                 rows.append(_row(attributes[name], number))
         if b"archive" in attributes:
             number = code(Use.OBJECT, RowShape.COMMAS)
@@ -429,13 +429,6 @@ def is_self_closing(match: re.Match[bytes]) -> bool:
     for attribute in _ATTRIBUTES.finditer(match.string, end, match.end()):
         end = attribute.end()
     return end < match.end(3)
-
-
-def _joined(folder: str, name: str) -> str:
-    try:
-        return urljoin(folder, name)
-    except ValueError:
-        return name
 
 
 # == xml references, pure =============================================================================================

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from html import entities, unescape
 from typing import Final
+from urllib.parse import quote, urljoin
 
 from webarcfs.content import text
 
@@ -167,6 +168,9 @@ _CSS_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})(?:\r\n|[ \t\n\r\f])?|(\r\n|[\
 _UNSAFE_STRING = re.compile("[\"'\\\\<>\0-\x1f\x7f-\U0010ffff]")
 _UNSAFE_URL = re.compile("[\"'\\\\<>()\0-\x20\x7f-\U0010ffff]")
 _NOT_ASCII = re.compile("[^\0-\x7f]")
+#: What stands before the colon of a reference, as a browser reads it.
+SCHEME = re.compile(r"\s*([a-z][a-z0-9+.-]*)\s*:", re.IGNORECASE)
+_NOT_IN_FRAGMENT = re.compile(r"[^A-Za-z0-9\-._~!$&'()*+,;=:@/?%]")
 _BEGINS_TAG = re.compile("<(?=[A-Za-z/!?])")
 _BEGINS_REFERENCE = re.compile("&(?=[A-Za-z#])")
 
@@ -185,6 +189,20 @@ def decoded(value: bytes, charset: str) -> str:
     if value.isascii():
         return str(value, "ascii")
     return text.decoder(charset).decode(value, final=True)
+
+
+def joined(base: str, reference: str) -> str:
+    """Return where a reference leads from `base`; itself where the two make no URL."""
+    try:
+        return urljoin(base, reference)
+    except ValueError:
+        return reference
+
+
+def fragment_of(reference: str) -> str:
+    """Return the fragment of a reference, as a URL may have it."""
+    _, mark, rest = reference.partition("#")
+    return "#" + _NOT_IN_FRAGMENT.sub(lambda match: quote(match[0]), rest.strip()) if mark else ""
 
 
 def without_second_bytes(body: bytes, charset: str) -> bytes:

@@ -135,10 +135,10 @@ def below(visit: Visit, prefix: str, after_key: str = "") -> PrefixPage:
     for at, group in urls:
         if len(rows) == lists.ROWS:
             following = f"/urls?{urlencode({'prefix': prefix, 'after': last})}"
-            return PrefixPage(prefix, tuple(rows), following, after is None)
+            return PrefixPage(prefix, tuple(rows), following)
         rows.append(_prefix_row(list(group)))
         last = at
-    return PrefixPage(prefix, tuple(rows), "", after is None)
+    return PrefixPage(prefix, tuple(rows), "")
 
 
 def _prefix_row(captures: list[VisibleCapture]) -> PrefixRow:

@@ -180,8 +180,6 @@ def home(visit: Visit) -> HomePage:
         order=_orders(visit) if as_list else (),
         has_search=services.has_search,
         total_snapshots=len(heads),
-        total_publications=len(publications),
-        total_domains=len({tag.domain for head in heads for tag in head.tags}),
     )
 
 

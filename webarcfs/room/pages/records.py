@@ -233,7 +233,7 @@ def _part(services: Services, head: RecordHead) -> Iterator[PartRow]:
     for tag in head.tags:
         counts = of_tag(services, tag)
         start = lists.frame_of(tag, lists.root_of(services, tag))
-        yield PartRow(tag.domain, str(tag), start, counts.documents, 0, counts.bytes)
+        yield PartRow(tag.domain, start, counts.documents, counts.bytes)
 
 
 def exported(visit: Visit, record_id: str, kind: str) -> tuple[bytes, str]:

@@ -51,7 +51,6 @@ _FACETS = {
     "year": ("", "Year"),
 }
 _SORTS = {"": "by relevance", "date": "newest first", "oldest": "oldest first", "url": "by URL"}
-_PLACE = re.compile(r"\bat (?:character )?(\d+)")
 
 
 def search(visit: Visit) -> SearchPage:
@@ -73,12 +72,7 @@ def search(visit: Visit) -> SearchPage:
     try:
         return _answered(visit, empty)
     except (BadCondition, NotFound, TooMany) as error:
-        return replace(empty, fault=str(error), fault_at=_place(str(error)))
-
-
-def _place(message: str) -> int | None:
-    match = _PLACE.search(message)
-    return int(match[1]) if match else None
+        return replace(empty, fault=str(error))
 
 
 def _answered(visit: Visit, page: SearchPage) -> SearchPage:

@@ -185,13 +185,6 @@ def headers_for_all(base: str, url: str, history: UrlHistory, memento: VisibleCa
     return [*CORS, *memento_headers(base, url, history.captures or [memento], memento)]
 
 
-def archived_redirect_headers(
-    base: str, url: str, captures: Sequence[VisibleCapture], memento: VisibleCapture, location: str
-) -> Headers:
-    """Return the headers of an archived redirect. `location` is the path of its target in the same state and form."""
-    return [("Location", location), *memento_headers(base, url, captures, memento)]
-
-
 def timegate_headers(
     base: str, url: str, captures: Sequence[VisibleCapture], memento: VisibleCapture, location: str = ""
 ) -> Headers:

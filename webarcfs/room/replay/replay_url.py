@@ -156,16 +156,15 @@ class UrlFault(StrEnum):
 class Replay:
     """`/web/<digits><modifier>/<url>`. `digits` are 14, `seconds` the same time, both UTC.
 
-    `is_exact`: the digits and the URL were written like that. `must_redirect`: the digits were not, or the URL was
-    written in a way (no scheme, no slash behind the host) against which a browser would resolve a page's references
-    wrongly. `location` is right. What only a proxy may have changed (`http:/e.org`) must not redirect: it would again.
+    `must_redirect`: the digits were not written like that, or the URL was written in a way (no scheme, no slash behind
+    the host) against which a browser would resolve a page's references wrongly. `location` is right. What only a proxy
+    may have changed (`http:/e.org`) must not redirect: it would again.
     """
 
     digits: str
     seconds: int
     modifier: Modifier
     url: str
-    is_exact: bool = True
     must_redirect: bool = False
 
     @property
@@ -297,14 +296,12 @@ def _replay(asked: str, modifier: str, raw: bytes) -> Replay | Refused:
     digits = span_end(asked)
     web = _WEB.fullmatch(raw.decode("latin-1"))
     is_base = web is not None and "/" in web[3].partition("?")[0]
-    is_as_asked = digits == asked
     return Replay(
         digits=digits,
         seconds=seconds_of(digits),
         modifier=Modifier(modifier),
         url=url,
-        is_exact=is_as_asked and raw == url.encode(),
-        must_redirect=not (is_as_asked and is_base),
+        must_redirect=not (digits == asked and is_base),
     )
 
 

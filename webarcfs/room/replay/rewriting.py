@@ -32,7 +32,7 @@ from webarcfs.archive.system.cache import Cache
 from webarcfs.content import text
 from webarcfs.content.outlinks import bare, resolver
 from webarcfs.content.rewriting import assembly, css_references, data_urls, html_references
-from webarcfs.content.rewriting.references import References, Rewritten, Use
+from webarcfs.content.rewriting.references import SCHEME, References, Rewritten, Use, fragment_of
 from webarcfs.room import limits
 from webarcfs.room.replay import states
 from webarcfs.room.replay.replay_url import Modifier, digits_of, replay_path
@@ -57,8 +57,6 @@ _TOP = (("target", "_top"),)
 #: The attribute that keeps the original of a link to a notice.
 ORIGINAL = "data-webarc-href"
 _LONGEST = 2_000
-_FRAGMENT = re.compile(r"[^A-Za-z0-9\-._~!$&'()*+,;=:@/?%]")
-_SCHEME = re.compile(r"\s*([a-z][a-z0-9+.-]*)\s*:", re.IGNORECASE)
 #: Schemes of addresses that a person may use elsewhere.
 _ELSEWHERE = frozenset(
     {"mailto", "ftp", "ftps", "gopher", "news", "nntp", "tel", "sms", "irc", "xmpp", "magnet", "telnet"}
@@ -128,24 +126,24 @@ class ReplayTargets:
         if url is None:
             return Rewritten(data_urls.NOTHING if use in (Use.FRAME, Use.OBJECT) else "data:,")
         digits = self._digits(_domain(url)) or self.place.digits
-        return Rewritten(f"{self.place.prefix}{replay_path(digits, MODIFIERS[use], url)}{_fragment(raw)}")
+        return Rewritten(f"{self.place.prefix}{replay_path(digits, MODIFIERS[use], url)}{fragment_of(raw)}")
 
     def _link(self, raw: str, use: Use) -> Rewritten | None:
         if raw.lstrip().startswith("#") and not self._has_base:
             return None
         more = _TOP if use is Use.LINK else ()
-        scheme = _SCHEME.match(raw)
+        scheme = SCHEME.match(raw)
         if scheme and scheme[1].lower() not in ("http", "https"):
             kind = "external" if scheme[1].lower() in _ELSEWHERE else "function"
             return Rewritten(self._notice(kind, raw), (*more, (ORIGINAL, raw)))
         url = self._resolve(bare(raw)) if raw.strip() else self.place.url
         if url == self.place.url and "#" in raw and self._has_base and use is Use.LINK:
-            return Rewritten(_fragment(raw) or "#")
+            return Rewritten(fragment_of(raw) or "#")
         target = None if url is None else self._shown(url)
         if target is not None:
-            return Rewritten(f"{target}{_fragment(raw)}", more)
+            return Rewritten(f"{target}{fragment_of(raw)}", more)
         is_ruled = url is not None and rule_for(self.place.rules, "link", url, self.place.captured) is not None
-        address = raw if url is None else url + ("" if is_ruled else _fragment(raw))
+        address = raw if url is None else url + ("" if is_ruled else fragment_of(raw))
         notice = self._notice("function" if is_ruled else "external", address)
         return Rewritten(notice, (*more, (ORIGINAL, raw)))
 
@@ -186,14 +184,6 @@ def _pattern(match: str) -> re.Pattern[str]:
 def _domain(url: str) -> str:
     """Return the domain of a canonical URL; to parse each anew would cost as much as all the rest."""
     return url[url.index("//") + 2 :].partition("/")[0]
-
-
-def _fragment(raw: str) -> str:
-    """Return the fragment of a reference, as a URL may have it."""
-    if "#" not in raw:
-        return ""
-    _, mark, rest = raw.partition("#")
-    return "#" + _FRAGMENT.sub(lambda match: quote(match[0]), rest.strip()) if mark else ""
 
 
 # == rewriting ========================================================================================================

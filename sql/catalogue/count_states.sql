@@ -1,2 +1,0 @@
--- How many records each state has.
-SELECT state, count(*) FROM record GROUP BY state;
