@@ -20,7 +20,7 @@ from typing import Any
 
 from webarcfs.archive.config.directory import sql
 from webarcfs.archive.index.conditions import QUOTED, Condition, equalities, explain, unbalanced
-from webarcfs.archive.index.sqlite_file import SCHEMA_VERSION, STEPS_BETWEEN_LOOKS, as_told_to_readers, rolled_back
+from webarcfs.archive.index.sqlite_file import STEPS_BETWEEN_LOOKS, as_told_to_readers, rolled_back, version_of
 from webarcfs.archive.model.errors import BadCondition, Busy, DatabaseDamaged, NotFound, TookTooLong
 from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, MetaData
 from webarcfs.archive.system import clocks
@@ -149,9 +149,9 @@ def connected(database: Path, *, of_one_thread: bool = True) -> sqlite3.Connecti
     connection.set_progress_handler(clocks.is_over, STEPS_BETWEEN_LOOKS)
     try:
         version = int(connection.execute(sql("schema_version")).fetchone()[0])
-        if 0 < version < SCHEMA_VERSION:
+        if 0 < version < version_of("schema"):
             raise Busy(f"{database} is of an older webarcfs; the next crawl rebuilds it, or `webarc-agent recover`")
-        if version > SCHEMA_VERSION:
+        if version > version_of("schema"):
             raise DatabaseDamaged(f"{database} is of a newer webarcfs; use that, or `webarc-agent recover`")
     except sqlite3.DatabaseError as error:
         connection.close()

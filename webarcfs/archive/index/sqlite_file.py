@@ -32,8 +32,6 @@ def version_of(schema: str) -> int:
     return int(_VERSION.findall(sql(schema))[0])
 
 
-#: The version of webarc.db; `recover` rebuilds one of another version.
-SCHEMA_VERSION = version_of("schema")
 #: Held by a thread while it reads a database that another process writes. Locks of files belong to processes
 #: (fcntl(2)), and SQLite lends that of one thread to all others: among several that read, some thread would always have
 #: it, and the writer would wait until all are idle (sqlite.org/lockingv3, section 5.1).
