@@ -228,6 +228,8 @@ def test_where_a_record_is() -> None:
     assert next_by_itself(at, replace(_BY_HAND, backs_up=True)) is None
     looked = record.with_event(LOOKED, "anna", "Contact: good")
     assert progress_of(looked).looks_wanted and progress_of(looked).checkers == {"anna", "webarcfs"}
+    for beside in ("edited", "measure", "attached", "replaced", "noted", "detached"):
+        assert progress_of(looked.with_event(beside, "anna")).looks_wanted, beside
     checked = looked.with_event("checked", "anna", "1 of 6 pages", RecordState.CHECKED)
     assert not progress_of(checked).passed and not progress_of(checked).looks_wanted
     again = checked.with_event("converted", "anna", "", RecordState.CONVERTED)

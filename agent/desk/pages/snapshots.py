@@ -176,14 +176,7 @@ def button_of(
 ) -> Button:
     """Return the button of a step of a snapshot in a state."""
     rule = TABLE[step]
-    is_run = step in (
-        WorkflowStep.CAPTURE,
-        WorkflowStep.COUNT,
-        WorkflowStep.CONVERT,
-        WorkflowStep.INDEX,
-        WorkflowStep.CHECK,
-        WorkflowStep.BACKUP,
-    )
+    is_run = step in RUNS
     return Button(
         text=words.STEPS[step],
         action=f"{href_of(record_id)}/{'step' if is_run else step}",

@@ -139,6 +139,8 @@ HELD = frozenset(_POSITIONS)
 _FETCHED = HELD | {RecordState.RELEASED}
 #: The event of a check that waits for persons to look at pages, and of a person who looked at one.
 CHECKING, LOOKED = "checking", "looked"
+#: Events beside the steps: a check that waits for persons waits on.
+_BESIDE = {LOOKED, "edited", "backup", "measure", "attached", "replaced", "noted", "detached"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +237,7 @@ def progress_of(record: Record, *, is_locked: bool = False) -> Progress:
     wanted, passed, checkers = False, True, set[str]()
     taken_back = {TABLE[step].event for step in (WorkflowStep.WITHDRAW, WorkflowStep.REJECT, WorkflowStep.DISCARD)}
     for event in record.events:
-        wanted = event.what == CHECKING or (wanted and event.what in (LOOKED, "edited", "backup", "measure"))
+        wanted = event.what == CHECKING or (wanted and event.what in _BESIDE)
         done = _after(done, event)
         if event.what in (CHECKING, TABLE[WorkflowStep.CHECK].event):
             passed = not event.text
