@@ -43,7 +43,7 @@ _log = logging.getLogger(__name__)
 @click.option("--lift", metavar="ID", help="Take back what was withheld under this id.")
 @click.option("--json", "as_json", is_flag=True, help="With --list: an object a line.")
 def withhold(urls: tuple[str, ...], *, archive: str | None, as_list: bool, lift: str | None, **options: Any) -> None:
-    """Take pages away from readers, in all snapshots: by URL, or all that begin with one (`http://host/folder/*`).
+    """Take pages away from readers, in all crawls: by URL, or all that begin with one (`http://host/folder/*`).
 
     The archive keeps them, and the mount shows them. It takes effect at once, and stays until it is lifted.
 

@@ -185,7 +185,7 @@ def recover(archive: str | None) -> None:
         click.echo(f"{documents} documents put into the full-text index")
     described = catch_up_records(place)
     if described:
-        click.echo(f"{described} records of captures")
+        click.echo(f"{described} records of crawls")
     for line in done.mended:
         click.echo(f"repaired: {line}")
     complaints = [f"not repaired: {line}" for line in done.left]

@@ -39,7 +39,7 @@ _log = logging.getLogger("webarc")
 @click.argument("urls", nargs=-1, metavar="[URL...]")
 @archive_option
 @click.option("--publication", metavar="NAME", help="Crawl a publication of webarc.toml instead of URLs.")
-@click.option("--resume", metavar="JOB", help="Resume an interrupted job, as it was asked for.")
+@click.option("--resume", metavar="JOB", help="Resume an interrupted job, with its settings.")
 @click.option("--accept-shrink", is_flag=True, help="Believe a crawl that finds much less than the last one did.")
 @click.option("--type", "occasion", type=click.Choice([*map(str, Occasion)]), default="regular", show_default=True)
 @click.option("--reason", default="", metavar="TEXT", help="The occasion, for --type occasion; kept in the record.")

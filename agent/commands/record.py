@@ -1,6 +1,6 @@
-"""`webarc-agent record`: the records that describe captures.
+"""`webarc-agent record`: the records of crawls.
 
-They are shown, exported, edited and decided about; `new`, `cancel`, `step`, `look` and `measure` take a snapshot along
+They are shown, exported, edited and decided about; `new`, `cancel`, `step`, `look` and `measure` take a crawl along
 its way, and `attach`, `detach` and `attachments` are about the files that document it.
 """
 
@@ -62,14 +62,14 @@ from webarcfs.commands.lazy_commands import AbsolutePath
 # == record ===========================================================================================================
 
 
-_publication = click.option("--publication", metavar="NAME", help="Only the captures of this publication.")
+_publication = click.option("--publication", metavar="NAME", help="Only the crawls of this publication.")
 
 
 @click.group()
 def record() -> None:
-    """Look at the records of captures, and decide about them.
+    """Look at the records of crawls, and decide about them.
 
-    A record describes one capture of a publication, a crawl or an import, on all its domains. It is named as the job
+    A record describes one crawl of a publication, of URLs, or an import, on all its domains. It is named as the job
     that made it, and has a number. It says what was captured, when, from where, how much; and whether readers may see
     it. Each change is kept, with its author.
     """
@@ -82,7 +82,7 @@ def record() -> None:
 @click.option("--limit", default=50, show_default=True, help="So many of the newest; 0 for all.")
 @click.option("--json", "as_json", is_flag=True, help="An object a line.")
 def list_(archive: str | None, publication: str | None, state: str | None, limit: int, as_json: bool) -> None:
-    """List records, the newest capture first; discarded ones only with `--state discarded`.
+    """List records, the newest crawl first; discarded ones only with `--state discarded`.
 
     \b
     Examples:
@@ -337,13 +337,13 @@ _reason = click.option("--reason", default="", metavar="TEXT", help="Kept in the
 @record.command()
 @click.argument("record_ids", nargs=-1, metavar="[RECORD...]")
 @archive_option
-@click.option("--publication", metavar="NAME", help="All captures of this publication that wait for a release.")
+@click.option("--publication", metavar="NAME", help="All crawls of this publication that wait for a release.")
 @click.option("--before", metavar="TIME", help="With --publication: only those before this time (CET).")
 @_reason
 def release(
     record_ids: tuple[str, ...], archive: str | None, publication: str | None, before: str | None, reason: str
 ) -> None:
-    """Let readers see captures, each judged by itself.
+    """Let readers see crawls, each judged by itself.
 
     \b
     Examples:
@@ -388,12 +388,12 @@ def _decision(decision: Decision, explain: str) -> None:
     )
 
 
-_decision(Decision.REJECT, "Refuse to release captures; needs a reason. `reopen` takes it back.")
+_decision(Decision.REJECT, "Reject crawls; needs a reason. `reopen` takes it back.")
 _decision(
     Decision.DISCARD,
-    """Take captures away from everybody, staff as well; needs a reason. `restore` takes it back.
+    """Take crawls away from everybody, staff as well; needs a reason. `restore` takes it back.
 
-    They are in no list, present state, search or export; git keeps them. Other captures stay, and each time shows what
+    They are in no list, present state, search or export; git keeps them. Other crawls stay, and each time shows what
     these give.
     """,
 )
@@ -401,9 +401,9 @@ _decision(Decision.RESTORE, "Take `discard` back: the record is in the state bef
 _decision(Decision.REOPEN, "Take a rejection back: the record is in the state before it.")
 _decision(
     Decision.WITHDRAW,
-    """Take released captures back from readers; needs a reason. `release` takes it back.
+    """Take released crawls back from readers; needs a reason. `release` takes it back.
 
-    Other released captures stay visible; `webarc-agent withhold` takes away a page in all of them.
+    Other released crawls stay visible; `webarc-agent withhold` takes away a page in all of them.
     """,
 )
 
@@ -448,11 +448,11 @@ _SECONDS_BETWEEN_LOOKS = 0.2
 @click.option("--publication", required=True, metavar="NAME", help="The publication of webarc.toml.")
 @click.option("--type", "occasion", type=click.Choice([*map(str, Occasion)]), default="regular", show_default=True)
 @click.option("--reason", default="", metavar="TEXT", help="The occasion, for --type occasion.")
-@click.option("--shift", is_flag=True, help="The schedule continues from this capture; else it stays as it is.")
+@click.option("--shift", is_flag=True, help="The schedule continues from this crawl; else it stays as it is.")
 def new(  # noqa: PLR0917 # click passes them by name
     fields: tuple[str, ...], archive: str | None, publication: str, occasion: str, reason: str, shift: bool
 ) -> None:
-    """Write the record of a capture that is to come; `record step RECORD capture` begins it.
+    """Write the record of a crawl that is to come; `record step RECORD capture` begins it.
 
     \b
     Example:
@@ -480,7 +480,7 @@ def new(  # noqa: PLR0917 # click passes them by name
 @archive_option
 @click.option("--reason", default="", metavar="TEXT", help="Kept in the record.")
 def cancel(record_id: str, archive: str | None, reason: str) -> None:
-    """Give a capture up that has not begun."""
+    """Cancel a crawl that has not started."""
     place = opened(archive)
     acting = people.acting(place, TABLE[WorkflowStep.CANCEL].right)
     stored_record, _ = one(place, catalogue_of(place), record_id)
@@ -495,7 +495,7 @@ def cancel(record_id: str, archive: str | None, reason: str) -> None:
 @click.option("--again", is_flag=True, help="Repeat the step; the steps that follow are due again.")
 @click.option("--wait/--no-wait", default=True, help="Wait for the end of a step that the agent runs.")
 def step(record_id: str, name: str, archive: str | None, again: bool, wait: bool) -> None:
-    """Take a snapshot one step further: capture, count, convert, index, check or backup.
+    """Take a crawl one step further: capture, count, convert, index, check or backup.
 
     A step starts where the one before is done; then those that need no decision follow, unless the publication goes
     step by step. Where an agent runs, it runs the step.
@@ -551,7 +551,7 @@ def _waited(place: Archive, folder: str) -> bool:
 def look(record_id: str, page: str, archive: str | None, is_good: bool, remark: str) -> None:
     """Say what a look at a reference page showed, one with `by = "person"`; without PAGE, list those that wait.
 
-    When all were looked at, the snapshot is checked.
+    When all were looked at, the crawl is checked.
 
     \b
     Example:
@@ -583,9 +583,9 @@ def _list_looks(place: Archive, record: Record) -> None:
 @click.option("--parameters", default="", metavar="TEXT", help="Its parameters (field 79).")
 @click.option("--bytes", "size", type=click.IntRange(min=0), help="Bytes afterwards (field 80) [default: as counted].")
 @click.option("--remarks", default="", metavar="TEXT", help="Remarks and errors (field 81).")
-@click.option("--readers-see", is_flag=True, help="Readers see the difference: the snapshot waits for a new release.")
+@click.option("--readers-see", is_flag=True, help="Readers see the difference: the crawl waits for a new release.")
 def measure(archive: str | None, record_id: str, *, size: int | None, readers_see: bool, **texts: str) -> None:
-    """Record a measure of preservation that was taken on a snapshot, such as a migration.
+    """Record a measure of preservation that was taken on a crawl, such as a migration.
 
     \b
     Example:
@@ -599,7 +599,7 @@ def measure(archive: str | None, record_id: str, *, size: int | None, readers_se
 
 
 def _tell(place: Archive, record_id: str) -> None:
-    """Print where a snapshot is, and the one command that leads on."""
+    """Print where a crawl is, and the one command that leads on."""
     record, _ = Catalogue(place).read(record_id)
     last = record.events[-1]
     click.echo(f"{record.id}: {record.state}" + (f" ({last.what}: {last.text})" if last.text else ""))

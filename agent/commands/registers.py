@@ -19,7 +19,7 @@ from webarcfs.archive.catalogue.workflow import Right
 def register() -> None:
     """Look at the registers of formats, types and programs; say what is known of a format or type.
 
-    formats.toml and types.toml in the archive are for people to edit, too. Each capture takes over, for its extensions,
+    formats.toml and types.toml in the archive are for people to edit, too. Each crawl takes over, for its extensions,
     which programs made and read such files at that time.
     """
 
@@ -29,7 +29,7 @@ def register() -> None:
 @click.option("--at-risk", is_flag=True, help="Only formats that no program is known to read.")
 @click.option("--json", "as_json", is_flag=True, help="An object a line.")
 def formats(archive: str | None, at_risk: bool, as_json: bool) -> None:
-    """List the extensions of the newest captures, with the programs that make and read such files."""
+    """List the extensions of the newest crawls, with the programs that make and read such files."""
     place = opened(archive)
     known = register_of_formats.load(place)
     counted = registers.newest_counts(place)

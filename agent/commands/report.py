@@ -97,7 +97,7 @@ def report(
 
     Of an import it names the revisits that found nothing. They wait, until a later import has what they repeat.
 
-    With --shares it shows what part of the site is archived, excluded by a decision, or was asked for in vain. A crawl
+    With --shares it shows what part of the site is archived, excluded by a decision, or was requested in vain. A crawl
     cannot know what else the server has: give the figures of the site's owner. They are not kept; the table can
     be, as a file that is attached to the record.
 

@@ -37,8 +37,8 @@ class UrlState(_Word):
 
     WAITING = "waiting", "The URL is to be fetched, now or later."
     FETCHING = "fetching", "A batch with the URL is with wget."
-    DONE = "done", "The server answered."
-    FAILED = "failed", "There was no answer that counts, and there will be no further try."
+    DONE = "done", "The server responded."
+    FAILED = "failed", "There was no response that counts, and there will be no further try."
     REFUSED = "refused", "The URL was not fetched, or not kept, since a rule of the crawl forbids it."
 
 
@@ -58,7 +58,7 @@ class Result(_Word):
     ADDED = "added", "The document is new in the archive."
     CHANGED = "changed", "The document took the place of an older version."
     UNCHANGED = "unchanged", "The document is the same as the archived one."
-    FILTERED = "filtered", "A filter refused the document."
+    FILTERED = "filtered", "A filter rejected the document."
     DUPLICATE = "duplicate", "Another document of the crawl has the same place in the archive."
     UNDECODABLE = "undecodable", "The document's encoding could not be undone."
 
@@ -114,15 +114,18 @@ class Reason(_Word):
     TIMEOUT = "timeout", "The server stopped sending."
     RESET = "reset", "The connection was reset."
     CLOSED = "closed", "The connection ended before the document did."
-    NO_ANSWER = "no-answer", "The connection ended without an answer."
-    BAD_HEAD = "bad-head", "The head of the answer could not be understood."
+    NO_ANSWER = "no-answer", "The connection ended without a response."
+    BAD_HEAD = "bad-head", "The headers of the response could not be understood."
     LOST = "lost", "The connection failed in a way that wget has no words for."
-    FETCHER = "wget", "The fetcher asked for other URLs than it was given."
+    FETCHER = "wget", "The fetcher requested other URLs than it was given."
     BAD_LENGTH = (
         BodyFault.BAD_LENGTH,
         "Its Content-Length is no length (a crawl reads to the connection's end), or not that of an imported body.",
     )
-    TRUNCATED = BodyFault.TRUNCATED, "It is cut off: less came than its head says, or an imported record says so."
+    TRUNCATED = (
+        BodyFault.TRUNCATED,
+        "It is cut off: less came than its headers say, or an imported WARC record says so.",
+    )
     BROKEN_CHUNKING = BodyFault.BROKEN_CHUNKING, "It came in chunks, and these break HTTP's rules or end early."
     BOMB = BodyFault.BOMB, "It is compressed, and more than 64 MiB and 200 times as large without that."
     BAD_GZIP = BodyFault.BAD_GZIP, "Its Content-Encoding says gzip, and its bytes are not gzip."
@@ -140,17 +143,20 @@ class Reason(_Word):
     CODING = "coding:", "It has a Content-Encoding that is not known, and is archived as it was sent."
     LINKS_CUT = "links-cut", "The page has more links than were taken; it is archived as it is."
     LINKS_UNREAD = "links-unread", "The page could not be read for links; it is archived as it is."
-    FILTER = "filter:", "The filter of that name refused it."
-    REVISIT = "revisit", "An imported record says that it is the same as an earlier one."
-    REVISIT_UNRESOLVED = "revisit-unresolved", "An imported record refers to one that is not there; it waits for that."
-    RESOURCE = "resource", "It was imported from a record without the head of an answer."
-    NO_HEAD = "no-head", "An imported record has no head of an answer."
-    BAD_DIGEST = "bad-digest", "The bytes of an imported record do not agree with its digest."
-    BAD_URL = "bad-url", "An imported record has a URL that cannot be archived."
-    BAD_DATE = "bad-date", "An imported record has no date, or one that cannot be."
-    METHOD = "method", "An imported record answers a request of another method than GET."
-    PARTIAL = "partial", "An imported record has a part of a document: an answer to a range (206)."
-    SEGMENT = "segment", "An imported record is one of several segments, which are not joined."
+    FILTER = "filter:", "The filter of that name rejected it."
+    REVISIT = "revisit", "An imported WARC record says that it is the same as an earlier one."
+    REVISIT_UNRESOLVED = (
+        "revisit-unresolved",
+        "An imported WARC record refers to one that is not there; it waits for that.",
+    )
+    RESOURCE = "resource", "It was imported from a WARC record without the headers of a response."
+    NO_HEAD = "no-head", "An imported WARC record has no headers of a response."
+    BAD_DIGEST = "bad-digest", "The bytes of an imported WARC record do not agree with its digest."
+    BAD_URL = "bad-url", "An imported WARC record has a URL that cannot be archived."
+    BAD_DATE = "bad-date", "An imported WARC record has no date, or one that cannot be."
+    METHOD = "method", "An imported WARC record answers a request of another method than GET."
+    PARTIAL = "partial", "An imported WARC record has a part of a document: a response to a range request (206)."
+    SEGMENT = "segment", "An imported WARC record is one of several segments, which are not joined."
     MOST_CUTS = "max-cuts", "Its URL had more versions in one crawl of an import than `--max-cuts` lets be kept."
     SAME_AS = "same-as:", "Another URL has its place in the archive, with the same bytes."
     DIFFERS_FROM = "differs-from:", "Another URL has the first name there, with other bytes; this one has a second."
@@ -178,7 +184,7 @@ class Figure(_Word):
     SEED3 = "seed3:", "The state that the archive of the Portuguese web gives such a document."
     DEPTH = "depth:", "So many links lie between a start URL and it."
     LINKS = "links:", "So many links were found in it."
-    TRIES = "tries:", "It was asked for so often."
+    TRIES = "tries:", "It was requested so often."
 
 
 #: All words that stand in the annotations of crawl.log.

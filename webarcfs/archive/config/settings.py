@@ -74,7 +74,7 @@ class CrawlSettings:
     )
     wait: float = setting(validators.number(0, 86400), 1.0, "Seconds between two requests to one server.")
     rate_limit: int = setting(
-        validators.rate, 0, "Bytes a second of all wgets of a crawl together, as 500 kB; 0 is no limit.", words=0
+        validators.rate, 0, "Bytes a second of all wgets of a crawl together, such as 500 kB; 0 is no limit.", words=0
     )
     timeout: float = setting(validators.number(1, 86400), 300.0, "Seconds that one document may take.")
     max_duration: Interval = setting(validators.interval, Interval(10, "day"), "Time after which a crawl is cut short.")
@@ -91,7 +91,7 @@ class CrawlSettings:
     paths: tuple[str, ...] = setting(
         validators.list_of(validators.path_pattern),
         (),
-        "Paths that belong to the crawl, as /press/*; none means all. Embedded resources may lie elsewhere.",
+        "Paths that belong to the crawl, such as /press/*; none means all. Embedded resources may lie elsewhere.",
     )
     exclude_extensions: tuple[str, ...] = setting(
         validators.list_of(validators.extension), (), "Extensions of what is never fetched, such as exe."
@@ -303,7 +303,7 @@ class Publication:
     rule: tuple[LeavingRule, ...] = setting(tables(LeavingRule), (), "What a reading room does with forms and links.")
     check: tuple[ReferencePage, ...] = setting(tables(ReferencePage), (), "Pages that the step `check` looks at.")
     checks: tuple[str, ...] = setting(
-        validators.list_of(validators.function), (), "Further checks, as `package.module:function`."
+        validators.list_of(validators.function), (), "Further checks, each as `package.module:function`."
     )
     check_search: str = setting(validators.text, "", "A word that a search in each new crawl must find.")
     check_bounds: float = setting(
