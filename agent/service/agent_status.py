@@ -35,7 +35,9 @@ from webarcfs.archive.system.processes import Process
 # == lock =============================================================================================================
 
 
-_SECONDS_TO_TRY = 1.0
+#: Seconds that a start waits for an agent that is just ending; and for the lock of one that was killed: a process that
+#: it had just forked has the lock, too, until it executes its program.
+_SECONDS_TO_TRY, _SECONDS_BEHIND_A_KILLED_ONE = 1.0, 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +61,10 @@ def _file(archive: Archive) -> Path:
 @contextmanager
 def hold(archive: Archive) -> Iterator[Agent]:
     """Hold the lock of the archive's agent. Raises Busy, which names the agent that holds it."""
-    until = time.monotonic() + _SECONDS_TO_TRY  # an agent may be just ending
+    began = time.monotonic()
     while (fd := locks.try_exclusive(_lock(archive))) is None:
-        if time.monotonic() > until:
+        seconds = _SECONDS_TO_TRY if running(archive) else _SECONDS_BEHIND_A_KILLED_ONE
+        if time.monotonic() - began > seconds:
             raise Busy(_who(archive))
         time.sleep(0.05)
     try:

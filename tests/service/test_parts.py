@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -33,7 +34,7 @@ from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.errors import Busy, Damaged, WebarcError
 from webarcfs.archive.model.metadata import compact_time, now
-from webarcfs.archive.system import files, processes
+from webarcfs.archive.system import files, locks, processes
 from webarcfs.archive.system.processes import Process
 
 pytestmark = pytest.mark.store
@@ -209,6 +210,21 @@ def test_one_agent_an_archive(archive: Archive) -> None:
         with pytest.raises(Busy, match=f"process {os.getpid()} since"), agent_status.hold(archive):
             pass
     assert agent_status.running(archive) is None
+
+
+def test_a_start_waits_for_what_a_killed_agent_had_forked(archive: Archive) -> None:
+    """It has the agent's lock until it executes its program; there is no agent meanwhile."""
+
+    def start() -> int:
+        with agent_status.hold(archive) as agent:
+            return agent.pid
+
+    with ThreadPoolExecutor(1) as other:
+        with locks.exclusive(archive.root / "lock/.agent"):
+            started = other.submit(start)
+            time.sleep(2.0)  # longer than a start waits for an agent that runs
+            assert not started.done()
+        assert started.result() == os.getpid()
 
 
 def test_a_dead_agent_is_none(archive: Archive) -> None:
