@@ -13,8 +13,8 @@ apply it:
 5. `crawl/disposition.py` counts whole batches in a row (`in_a_row`), for its own run, and gives a server up
    (`is_given_up`).
 
-Without a wait between requests, the log has no heads, so 2 and 3 see nothing: wget is neither stopped nor ended, and
-no pause is recorded. The URL that was refused still waits (4), and the server is given up (5).
+Without a wait between requests, the log has no heads, so 2 and 3 see nothing: wget is neither stopped nor ended, and no
+pause is recorded. The URL that was refused still waits (4), and the server is given up (5).
 
 A URL without a usable response waits for its next try, or has failed. The frontier does the retries: after an outcome
 that may improve, the URL waits until `not_before`. Times are in seconds since 1970.

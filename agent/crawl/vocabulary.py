@@ -1,11 +1,10 @@
-"""The words in which a crawl tells what became of a URL: states, kinds, results, reasons, with a sentence each. Pure.
+"""The words for what became of a URL: states, kinds, results, reasons, with a sentence each, and status codes. Pure.
 
-They stand in frontier.db, crawl.log and summary.json as they are here, so a word never changes. README's table,
+The words are in frontier.db, crawl.log and summary.json as they are here, so a word never changes. README's table,
 `webarc-agent report --words` and its man page are made from `IN_CRAWL_LOG`, all the words of crawl.log.
 
-The outcome of a fetch as one number: the HTTP status above zero, Heritrix's fetch status codes below. Pure.
-
-It is the second column of crawl.log. Seed 3's code (figures 3.8 and 4.3 there) is in the annotations.
+The second column of crawl.log has the outcome of a fetch as one number: the HTTP status above zero, Heritrix's fetch
+status codes below. The codes of Tarântula (D. Gomes, 2001; figures 3.8 and 4.3 there) are in the annotations.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Writes the report of a job: crawl.log, with one line per URL seen, and summary.json.
 
-Revisit records whose responses were not found wait in the report of their import until a later one has what they
-repeat. `waiting.jsonl.gz` has a line of JSON for each. The file is there only while some wait.
+Revisit records of an import whose responses were not found wait in its report (`waiting.jsonl.gz`, a line of JSON for
+each) until a later import has what they repeat. The file is there only while some wait.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""`/running`: the open jobs and steps as they are now, and `/report/<job>`: what became of one.
+"""The pages of jobs: `/running`, the open jobs and steps as they are now, and `/report/<job>`, what became of one.
 
-The orders that a job was given, as pages show them: from its folder while it is open, then from its report.
-
-Orders to open jobs, from the page of what runs: each is on the disk before the page answers.
+They show the orders that a job was given: from its folder while it is open, then from its report. A new order to an
+open job is on the disk before the page answers.
 """
 
 from __future__ import annotations

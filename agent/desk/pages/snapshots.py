@@ -1,10 +1,11 @@
-"""`/snapshots`: the list of all snapshots, what is done with the ticked ones, and the list as a table to take away.
+"""The pages of many snapshots: `/snapshots`, `/new` and `/compare/<a>..<b>`.
 
-Snapshots as every list of the desk shows them: one row, with the one step that leads on.
+`/snapshots` is the list of all snapshots, what is done with the ticked ones, and the list as a table to take away.
+Every list of the desk shows a snapshot as one row, with the one step that leads on.
 
-`/new`: a capture beside the schedule: which publication, why, and it begins.
+`/new` begins a capture beside the schedule: which publication, and why.
 
-`/compare/<a>..<b>`: two snapshots side by side, as the room does it, of all that staff see.
+`/compare/<a>..<b>` shows two snapshots side by side, as the room does it, of all that staff see.
 """
 
 from __future__ import annotations

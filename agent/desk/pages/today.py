@@ -1,9 +1,8 @@
-"""`/`: what needs a person today, and nothing else.
+"""`/`: what needs a person today, and nothing else; `/feed`: the same as an Atom feed for staff.
 
-`/feed`: one's own address of the staff's Atom feed, and the feed: what wants a person, newest first.
-
-Programs that read feeds cannot log in by a form. So a person has a secret address made, which is shown once, and
-people.toml keeps its hash. It opens this feed alone, with what everybody sees at Today, until the person takes it back.
+`/feed` makes a person's own address of the feed, which has what needs a person, newest first. Programs that read feeds
+cannot log in by a form. So a person has a secret address made, which is shown once, and people.toml keeps its hash. It
+opens this feed alone, with what everybody sees at Today, until the person takes it back.
 """
 
 from __future__ import annotations

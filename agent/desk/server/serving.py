@@ -3,10 +3,9 @@
 SIGTERM and SIGINT end it after the requests that run. The key of sessions and tokens is made at its start, and is
 nowhere else.
 
-`/events`: the figures of what runs, as server-sent events (HTML, section "Server-sent events").
-
-One look at the jobs a second serves all who watch, and none is taken while nobody does. It reads files that the jobs
-write anyway, so the agent does nothing for it. Who watches gets a whole state at first, and another when it differs.
+`/events` has the figures of what runs, as server-sent events (HTML, section "Server-sent events"). One look at the jobs
+a second serves all who watch, and none is taken while nobody does. It reads files that the jobs write anyway, so the
+agent does nothing for it. Who watches gets a whole state at first, and another when it differs.
 """
 
 from __future__ import annotations
