@@ -1,9 +1,9 @@
 """An item: one run of a publication, its state and its progress, stored as `item.json` in the job's folder.
 
-The job writes it, `status` and the scheduler read it; a finished job's item is in its report. The states are seed 3's:
-an item waits until its base document is fetched, collects, converts (here: passes the pipeline), and is archived. An
-item that exceeds its time is interrupted and keeps its documents. Only `load`, `reserve` and the `save` functions
-access files.
+The job writes it, `status` and the scheduler read it; a finished job's item is in its report. The states are
+Tarântula's: an item waits until its base document is fetched, collects, converts (here: passes the pipeline), and is
+archived. An item that exceeds its time is interrupted and keeps its documents. Only `load`, `reserve` and the `save`
+functions access files.
 
 A failure may be temporary: a full disk, lack of memory, a lock held by git. So a failed job is tried again soon, then
 after growing pauses, and in any case when its publication is due. A job whose process is killed each time may harm the

@@ -12,7 +12,7 @@ flood of other names does not set a guesser free.
 
 Tokens are signed with the key of this start. A form's token says in which session and for which action the form was
 made, and which state of its object it showed: sent late it does nothing, whatever changed meanwhile. Each has a mark of
-its own, by which a second copy is told apart. A preview's token says which record a session may look at; it is valid
+its own, by which a second copy is recognised. A preview's token says which record a session may look at; it is valid
 for an hour.
 
 Sessions are kept in the memory of this process, so that an end is one, wherever the cookie is. The cookie is the

@@ -1,9 +1,9 @@
 """The import of WARCs that `webarc export` wrote: the same snapshots again, tree by tree, object for object.
 
 First all bodies become objects, then each domain's trees are put together, oldest first; both without a ref. Then the
-snapshots are published in the order in which their first archive published them, each as a crawl is: so a reader sees
-a snapshot whole or not at all, and after a kill the same command goes on with those that are not there. A snapshot
-whose tree is not the one that its record names is not published.
+snapshots are published in the order in which their first archive published them, each as a crawl is: so a reader sees a
+snapshot whole or not at all, and after a kill the same command resumes with those that are not there. A snapshot whose
+tree is not the one that its record names is not published.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The tables of a job's crawl.log: hosts, types, sizes, statuses, seed 3's states, reasons of URLs left out. Pure.
+"""The tables of a job's crawl.log: hosts, types, sizes, statuses, Tarântula's states, reasons of URLs left out. Pure.
 
 The log is read line by line: memory is one row for each host, type, status and reason, whatever the number of lines.
 
-`Shares` tell what part of a site is archived, excluded, not to be had, unlinked. A crawl knows what links lead to. How
+`Shares` says what part of a site is archived, excluded, not to be had, unlinked. A crawl knows what links lead to. How
 much the server has, and how much of that no link leads to, its owner knows: these two figures are given.
 """
 

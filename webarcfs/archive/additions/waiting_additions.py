@@ -1,9 +1,10 @@
-"""The additions that the journal has and git lacks. Reading them needs no room on the disk, and changes nothing.
+"""The additions that the journal has and git lacks: reads them, and asks mounts to let provisional files settle.
 
-Asks the mounts of an archive to let provisional files settle now, before a backup or an export (S-settle-7).
+Reading needs no room on the disk, and changes nothing.
 
-A request is a file in `lock/.settle/`; each mount looks there often, and appends a line with its journal and the number
-of files that settled. Who may not write there asks nobody. Files that are open or empty stay provisional.
+Before a backup or an export, the mounts are asked to settle provisional files now (S-settle-7). A request is a file in
+`lock/.settle/`; each mount looks there often, and appends a line with its journal and the number of files that settled.
+Who may not write there asks nobody. Files that are open or empty stay provisional.
 """
 
 from __future__ import annotations

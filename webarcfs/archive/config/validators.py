@@ -1,10 +1,8 @@
 """Checks of settings: each takes a value from TOML or an option, and returns the checked value. Pure.
 
-A check raises ValueError with a sentence that explains the fault.
-
-Spans of time as people write them: `1 day`, `2 weeks`, `10 minutes`. Pure (/Cr-1.2/).
-
-Fields of settings: a dataclass says for each its check, default and help; here a table of TOML becomes one. Pure.
+A check raises ValueError with a sentence that explains the fault. Spans of time are read as people write them: `1 day`,
+`2 weeks`, `10 minutes` (/Cr-1.2/). A dataclass of settings says for each field its check, default and help; a table of
+TOML becomes one here.
 """
 
 from __future__ import annotations
