@@ -2,7 +2,7 @@
 
 A result is made in the folder `OUT.part` before it has its name. The folder has what was asked and the snapshots that
 were selected then, the result under its own name, and what a format notes beside it. One process at a time works in it.
-At the end the result is made durable, gets its name in one step, and the folder goes.
+At the end the result is made durable, gets its name in one step, and the folder is removed.
 
 Beside the result lies a file of notes, a line a checkpoint: which piece of which snapshot was written last, and where
 the files ended. An interrupted export resumes from them. After a kill or a power cut what lies behind the last

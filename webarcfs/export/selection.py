@@ -1,13 +1,12 @@
 """What is exported: snapshots of domains, each with its tree and that of the snapshot exported before it.
 
 A selection is decided once, and stays as it is while crawls publish and users add files: it names commits, which stay.
-It can be written down, so that an interrupted export goes on with the same one. For a reader its repositories are those
+It can be written down, so that an interrupted export resumes with the same one. For a reader its repositories are those
 of `access/reader_repositories`: nothing that reads a selection has to know of rules.
 
-What a snapshot has, document by document, beside what the one exported before it had and what its publication saw.
-
-Trees are read folder by folder, in git's order, an ARC before those below it; where folders are equal, one look at both
-tells it. Memory holds the folders on the way to the current one, as git's bytes. Bodies are not read.
+A snapshot is read document by document, beside what the one exported before it had and what its publication saw. Trees
+are read folder by folder, in git's order, an ARC before those below it; equal folders are recognised by one look at
+both. Memory holds the folders on the way to the current one, as git's bytes. Bodies are not read.
 """
 
 from __future__ import annotations

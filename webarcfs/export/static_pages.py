@@ -1,17 +1,15 @@
-"""Where the references of a document lead in the exported folder: to a file, to a notice, or nowhere. Pure.
+"""A document as it is in the exported folder: where its references lead, and what its head says. Pure.
 
-Nothing leads to the live web. What a reference was before is kept: of a link or a form in an attribute of its element,
-of what a page embeds in the comment at its head, since not all of that stands in attributes.
+References lead to a file, to a notice, or nowhere, never to the live web. What a reference was before is kept: of a
+link or a form in an attribute of its element, of what a page embeds in the comment at its head, since not all of that
+is in attributes. Bytes outside of references stay as they were.
 
-SVG without what a browser would run: a drawing has no place for a policy that forbids it. Pure.
+A file has no head of HTTP: a page's charset and the policy for it must be in the page, before anything else. The policy
+lets nothing but the folder load, and no script run.
 
-A drawing that has nothing of that kind stays byte for byte. Any other is written anew without it. The parser is that of
-browsers; what it cannot read to the end, they show up to the fault, and so does this.
-
-A document as it is in the exported folder: its references rewritten, and what it is said at its head. Pure.
-
-A file has no head of HTTP: a page's charset and the policy for it must stand in the page, before anything else. The
-policy lets nothing but the folder load, and no script run. Bytes outside of references stay as they were.
+An SVG drawing has no place for a policy that forbids scripts, so it is without what a browser would run. A drawing that
+has nothing of that kind stays byte for byte; any other is rewritten. The parser is that of browsers; what it cannot
+read to the end, they show up to the fault, and so does this.
 """
 
 from __future__ import annotations

@@ -9,11 +9,9 @@ be one for a file system that ignores case or normalises Unicode, all but one ge
 file always ends in a known extension, a folder never. So two documents never share a file, and no file has the name of
 a folder.
 
-Names are looked up in the folders of snapshots as git's bytes. Links lead to the same folders over and over; pygit2's
-own look-up would make an object each time.
-
 A URL lies where its document's file is, behind redirects where there are any. The trees of the snapshots are read when
-a URL is asked for, and what was found is kept, within bounds: an archive may have more documents than memory has room.
+a URL is asked for, as git's bytes: links lead to the same folders over and over, and pygit2's own look-up would make an
+object each time. What was found is kept, within bounds: an archive may have more documents than memory has room.
 """
 
 from __future__ import annotations

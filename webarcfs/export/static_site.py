@@ -5,8 +5,8 @@ start of the machine a line proves nothing, since nothing is synced meanwhile; t
 writes depends on the selection alone.
 
 Some pages of the folder are not archived: what is in it, and the notices that links out lead to. They need no script.
-The notice about a link shows its address by a script of its own, where the browser runs that: a file is not told what
-is behind the `#`.
+The notice about a link shows its address by a script of its own, where the browser runs that: a file does not receive
+what is behind the `#`.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
-"""Bodies for records: small ones from memory, large ones from a temporary file; with their digests, each once.
-
-A document that did not change since the snapshot before has the digest that was found then: its body is not read again.
-
-The WARC records of a snapshot: what they say, in which order; how they are stored is for `warc` (ISO 28500:2017).
+"""The WARC records of a snapshot: what they say, in which order (ISO 28500:2017); how they are stored is for `warc`.
 
 A snapshot has a record of its own, then those of its documents in the order of its tree, those of its redirects, and
-one with the list of what its crawl met unchanged. From them its tree can be made again, object for object. The records
-of a document belong together: a response, with data.xml, the head as it was sent and what users added; or, where the
+one with the list of what its crawl met unchanged. From them its tree can be rebuilt, object for object. The records of
+a document belong together: a response, with data.xml, the head as it was sent and what users added; or, where the
 snapshot before has the same capture, a revisit if the crawl met it, `carried` if not, with what was added since. Ids
 follow from what a record is of; nothing depends on clock or machine.
+
+Small bodies come from memory, large ones from a temporary file; each is digested once. A document that did not change
+since the snapshot before has the digest that was found then: its body is not read again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The generations of an archive's full-text index: `search/<n>/`, of which `search/current` names one.
 
-An index that is made anew grows beside the one in use, which answers until `current` names the new one. A folder that
+An index that is rebuilt grows beside the one in use, which answers until `current` names the new one. A folder that
 `current` does not name is removed by the next writer.
 """
 

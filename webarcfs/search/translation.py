@@ -1,17 +1,15 @@
 """Expressions of a search as queries of the index, for documents and for those that a state or a reader allows.
 
-Filters inside a query: the versions of a state of the archive, and those that a reader may see.
-
-They agree with the gate, for each version, and count what they show. Nothing is indexed anew when a record is released
-or a page withheld, since a filter names snapshots and keys of URLs:
+The filters inside a query are the versions of a state of the archive, and those that a reader may see. They agree with
+the gate, for each version, and count what they show. What a reader sees is gathered from the gate, and again when
+something may have changed. Nothing is reindexed when a record is released or a page withheld, since a filter names
+snapshots and keys of URLs:
 
 - Versions that began in a hidden snapshot are left out of the present; those that it ended are in it.
 - A version is hidden for ever if its span lies between two open snapshots; such spans are listed, or given as numbers
   where they are many.
 - On a domain whose publications saw only parts of its trees, and some of whose snapshots are hidden, the versions are
   asked one by one, and named.
-
-What a reader sees, gathered from the gate for filters, and again when something may have changed.
 """
 
 from __future__ import annotations

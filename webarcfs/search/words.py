@@ -1,15 +1,14 @@
-"""Text as words, the same for documents and for questions. Pure.
+"""What documents and questions share: text as words, kinds in a word, and a document of the full-text index. Pure.
 
 A word is a run of letters, digits and the marks on them. Case, accents and forms of one letter make no difference
 (Unicode's NFKD without marks, and case folding). Chinese, Japanese and Korean text, which has no spaces, becomes pairs
 of neighbours, and its last character alone: so each run of it is found as a phrase of pairs.
 
-Kinds of documents in a word, for `type:` and facets. Pure.
+A kind of documents is one word, for `type:` and facets.
 
-A document of the full-text index: a version of a document of the archive, with its text. Pure.
-
-A version is a row of webarc.db: the bytes at a path from one snapshot until another. `Span` names the marks by which
-versions of certain snapshots are found.
+A document of the index is a version of a document of the archive, with its text. A version is a row of webarc.db: the
+bytes at a path from one snapshot until another. `Span` names the marks by which versions of certain snapshots are
+found.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The places of the references in one body, as values that a cache can keep. Pure.
 
-A row is three numbers: where the reference begins, where it ends, and a code of what stands there. A page of 50 kB has
+A row is three numbers: where the reference begins, where it ends, and a code of what is between. A page of 50 kB has
 some 500 rows, so they are kept in one array, 12 bytes each.
 
-Text as it stands in attributes and in style sheets: read, and written so that it can end neither. Pure.
+The text of references in attributes and in style sheets is read here, and written so that it can end neither.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """The names of additions: rules for new names, renames inside an ARC, and permissions (/Ar-1/).
 
-`rename` waits for the journal, so the threads that call it take no requests (operations.py). Locks as in writer.py.
-Those of provisional files come first.
-
-Renames and removals of provisional files, by their maker (SEMANTICS.md, S-settle).
-
-They wait for the journal, so the threads that call them take no requests (operations.py). A thread may hold the locks
-of two drafts here: the kernel lets nobody else rename in the two folders meanwhile.
+Makers rename and remove provisional files here, too (SEMANTICS.md, S-settle). Renames and removals wait for the
+journal, so the threads that call them take no requests (operations.py). Locks are as in writer.py; those of provisional
+files come first. A thread may hold the locks of two drafts here: the kernel lets nobody else rename in the two folders
+meanwhile.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The headers of archived answers: what is told of the archived head, and the rules for browsers.
+"""The headers of archived answers: what is passed on of the archived head, the rules for browsers, and ranges.
 
 An archived page must neither run code nor reach another host: the policy of the built-in engine says so to the browser,
 whatever the page contains (Content Security Policy level 3; HTML, "sandboxing"). Fields that would act on the browser
-or on the connection are not passed on; the rest is told as `X-Archive-Orig-*`.
+or on the connection are not passed on; the rest is reported as `X-Archive-Orig-*`.
 
-Bodies over HTTP: conditions and ranges (RFC 9110 sections 13 and 14), without a large body in memory.
+Conditions and ranges (RFC 9110 sections 13 and 14) are answered without a large body in memory.
 """
 
 from __future__ import annotations

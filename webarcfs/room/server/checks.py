@@ -1,6 +1,6 @@
 """`webarc serve --check`: whether the room could be opened, before anybody waits for it. It changes nothing.
 
-Each check is tried, so that all faults are told at once.
+Each check is tried, so that all faults are reported at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `webarc serve` was asked for, and what its apps are told: addresses, origins, the engine.
+"""What `webarc serve` was asked for, and what its apps get to know: addresses, origins, the engine.
 
 An origin is scheme, host and port (RFC 6454), as browsers see it: behind a proxy it is the proxy's. It never comes from
 a request's Host header.

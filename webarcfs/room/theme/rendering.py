@@ -1,14 +1,11 @@
 """Pages of the room from the values of `views`: a template for each class of page, in the language of the reader.
 
-Everything that a value has is text; the templates escape it, and make a link of it only where it is a path of the room.
-Only our own pictures and dates are markup.
+Everything that a value has is text; the templates escape it. An href becomes a link only where it leads into the room,
+whoever wrote it. Only our own pictures and dates are markup.
 
-Links of the room's pages: an href becomes one only where it leads into the room, whoever wrote it.
-
-Pictures of the room as SVG, made here: shares of a whole, upright bars, the calendar of a URL.
-
-They have names for screen readers and no styles of their own: `room.css` has the colours, for light and dark. What a
-picture shows stands beside it as text or as a table. Nothing is told by colour alone. All text is escaped.
+Pictures are SVG and made here: shares of a whole, upright bars, the calendar of a URL. They have names for screen
+readers and no styles of their own: `room.css` has the colours, for light and dark. What a picture shows is beside it as
+text or as a table. Nothing is said by colour alone. All text is escaped.
 """
 
 from __future__ import annotations

@@ -4,12 +4,10 @@
 threads that receive requests in turn (the main thread is one), one that watches for slow requests, and one that bounds
 the table of inodes. All have ended when `serve` returns. No exception leaves a callback: it becomes an errno here.
 
-Turns of the request threads: one thread at a time receives requests, until it reports that it will be busy.
-
-If two threads wait for requests at once, the kernel wakes them alternately, and each then waits for the interpreter
-lock that the other holds; this doubles the cost of a short request (measured). So one thread receives all requests, and
-the others stand by. Work that may take long calls `pass_on`, and another thread goes on meanwhile;
-`SlowRequestWatcher` finds slow work that did not call it.
+One thread at a time receives requests, until it reports that it will be busy. If two threads wait for requests at once,
+the kernel wakes them alternately, and each then waits for the interpreter lock that the other holds; this doubles the
+cost of a short request (measured). So one thread receives all requests, and the others wait. Work that may take long
+calls `pass_on`, and another thread takes over meanwhile; `SlowRequestWatcher` finds slow work that did not call it.
 """
 
 from __future__ import annotations
