@@ -4,7 +4,7 @@ Each content is one source, identified by its SHA-256. A file consists of one st
 or is the cache of an HTTrack mirror. Formats that are not read, but often lie beside WARC files, are recognised by
 their first bytes. Names are not reliable: files are renamed, and a `.gz` file may contain any format.
 
-The trailers of the imports' commits tell which files were imported so far. A file is imported when the last of its
+The trailers of the imports' commits say which files were imported so far. A file is imported when the last of its
 snapshots is published, whose commit has `Source-End`. The commits of older versions, without `Import`, have `Source`
 for all files of their import, which made one snapshot of each host. A note in `log/` stores the hashes and the last
 commit that was read, so that the next import reads only newer commits. The note only saves time: without it, all

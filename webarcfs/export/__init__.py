@@ -1,4 +1,4 @@
-"""What leaves an archive: its snapshots in the field's formats, from which they can be made again.
+"""What leaves an archive: its snapshots in the field's formats, from which they can be rebuilt.
 
 Public: `selection` (what is exported, and for whom), `export_result` (what came of it), and a module for each format,
 with `export(selection, out, progress, stop) -> Summary`. `out` is a scratch path beside the one that the user named, or
