@@ -34,7 +34,7 @@ COMPRESSED, PLAIN = "crawl.log.gz", "crawl.log"
 
 
 def line(row: FrontierUrl, referrer: str) -> str:
-    """Return the line of a URL; `-` stands for columns that do not apply."""
+    """Return the line of a URL; `-` is for columns that do not apply."""
     stamp = utc(parse_time(row.captured)) if row.captured else None
     columns = (
         stamp.strftime("%Y-%m-%dT%H:%M:%S.000Z") if stamp else "-",
@@ -54,7 +54,7 @@ def line(row: FrontierUrl, referrer: str) -> str:
 
 
 def _annotations(row: FrontierUrl) -> list[str]:
-    """Return seed 3's state, the reasons and the result, then the figures."""
+    """Return Tarântula's state, the reasons and the result, then the figures."""
     annotations = [f"{Figure.SEED3}{seed3_state(row.status, row.note, row.result)}", row.note, row.result]
     annotations.append(f"{Figure.TRIES}{row.tries}" if row.tries > 1 else "")
     annotations.append(f"{Figure.LINKS}{row.links}" if row.links >= 0 else "")

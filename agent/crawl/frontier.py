@@ -503,7 +503,7 @@ class Frontier:
         self._run("frontier/give_up", status=status, note=note, domain=domain)
 
     def refuse_waiting(self, domain: str, status: int, note: str) -> None:
-        """Refuse all waiting URLs of a domain, with the given reason; what is being fetched goes on."""
+        """Refuse all waiting URLs of a domain, with the given reason; what is being fetched continues."""
         self._run("frontier/refuse_waiting", domain=domain, status=status, note=note)
 
     def fail_domain(self, domain: str, status: int, note: str) -> None:

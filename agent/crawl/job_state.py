@@ -39,7 +39,7 @@ VERSION = 1
 
 
 class Phase(StrEnum):
-    """The states of seed 3, figure 3.7, and `failed` for errors of the system, which that figure does not have."""
+    """Tarântula's states (figure 3.7), and `failed` for errors of the system, which that figure does not have."""
 
     WAITING = "waiting"
     COLLECTING = "collecting"
@@ -86,7 +86,7 @@ class JobState:
     failures: int = 0  # number of failures in a row
     again: str = ""  # time of its next try; empty: when its publication is due
     latest_end: str = ""  # its deadline
-    held: str = ""  # why it fetches nothing until a person says how it goes on (`Hold`); empty: it is not held
+    held: str = ""  # why it fetches nothing until a person decides about it (`Hold`); empty: it is not held
     orders: int = 0  # number of the last order that it took
     by_agent: bool = False  # whether the agent, not a command, started its last process
     pid: int = 0

@@ -83,8 +83,8 @@ def in_a_row(before: int, asking: int, responses: int = 1, *, failing: int = 0) 
     """Return how many requests for a pause a server has made in a row, after more `responses`; `before` is the count.
 
     `asking` of the responses ask for a pause, `failing` ones have another status of 500 or above. If all ask, they are
-    added; if all fail, the count stays; otherwise it begins anew. `wget.py` judges response by response and tells
-    failing ones. `disposition.py` judges a batch as a whole and does not tell them: they begin the count anew.
+    added; if all fail, the count stays; otherwise it restarts. `wget.py` judges response by response and distinguishes
+    failing ones. `disposition.py` judges a batch as a whole and does not distinguish them: they restart the count.
     """
     if asking == responses:
         return before + asking

@@ -148,7 +148,7 @@ class TypeRules:
         return bool(mime_type) and not may_have_links(mime_type) and not self.wants(mime_type)
 
     def spares_url(self, url: str) -> bool:
-        """Return whether the extension in a URL tells that it need not be fetched."""
+        """Return whether the extension in a URL shows that it need not be fetched."""
         if not self.are_own and self.profile is None:
             return False
         return self.spares(_types().get(f".{extension_of(url)}", ""))

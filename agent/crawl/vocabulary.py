@@ -172,7 +172,7 @@ DECISIONS = frozenset(
 
 
 class Figure(_Word):
-    """What stands before a figure in crawl.log."""
+    """What is before a figure in crawl.log."""
 
     SEED3 = "seed3:", "The state that the archive of the Portuguese web gives such a document."
     DEPTH = "depth:", "So many links lie between a start URL and it."
@@ -180,7 +180,7 @@ class Figure(_Word):
     TRIES = "tries:", "It was asked for so often."
 
 
-#: All words that stand in the annotations of crawl.log.
+#: All words of the annotations of crawl.log.
 IN_CRAWL_LOG: tuple[Reason | Result | Figure, ...] = (*Reason, *Result, *Figure)
 
 
@@ -270,12 +270,12 @@ _BY_TYPE = frozenset(f"{Reason.FILTER}{name}" for name in ("profile", "types", "
 
 
 def seed3_state(status: int, notes: str, result: str) -> int:
-    """Return seed 3's code for a URL: a document that came, and is of a type that is not kept, has that of its type."""
+    """Return Tarântula's code for a URL: a document that came, of a type that is not kept, has that of its type."""
     if result == Result.FILTERED and not _BY_TYPE.isdisjoint(notes.split(",")):
         return _SEED3[Status.TYPE]
     return seed3_code(status)
 
 
 def seed3_code(status: int) -> int:
-    """Return seed 3's code for an outcome: the HTTP status if above zero; a system error for unknown outcomes."""
+    """Return Tarântula's code for an outcome: the HTTP status if above zero; a system error for unknown outcomes."""
     return status if status > 0 else _SEED3.get(status, SYSTEM_ERROR)

@@ -189,7 +189,7 @@ def _temporary_files(pid: int, folder: Path) -> Iterator[str]:
 def is_between(pid: int, folder: Path) -> bool:
     """Return whether wget pauses between two documents: it sleeps (proc(5)), and has no document under way.
 
-    Its log does not tell: wget writes the end of a document together with the head of the next one.
+    Its log does not say: wget writes the end of a document together with the head of the next one.
     """
     try:
         asleep = "nanosleep" in Path(f"/proc/{pid}/wchan").read_text("ascii", "replace")

@@ -67,13 +67,13 @@ class HaltedProcess:
         if not may_trace():
             raise OSError(errno.EPERM, os.strerror(errno.EPERM))
         self._pid = pid
-        self._halt: int | None = None  # why it stands, as the kernel says
+        self._halt: int | None = None  # why it is held, as the kernel says
         self.is_gone = False
         _ptrace(_SEIZE, pid, _TRACESYSGOOD)
         _ptrace(_INTERRUPT, pid)
 
     def stands(self, *, wait: bool = False) -> bool:
-        """Return whether it stands now; with `wait`, once it stands or has ended."""
+        """Return whether it is held now; with `wait`, once it is held or has ended."""
         if self._halt is None and not self.is_gone:
             state = os.waitid(os.P_PID, self._pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT | (0 if wait else os.WNOHANG))
             if state is not None and state.si_code in _ENDED:
@@ -84,7 +84,7 @@ class HaltedProcess:
         return self._halt is not None
 
     def go_on(self, *, skipping: bool = False) -> None:
-        """Let it run to its next system call, or out of the one where it stands; it must stand.
+        """Let it run to its next system call, or out of the one where it is held; it must be held.
 
         With `skipping`, the call that comes next is not made: a sleep that the halt interrupted is over.
         """
@@ -288,7 +288,7 @@ class Running:
     seen: LogPosition = LogPosition()
     stopped_until: float = 0.0  # monotonic: the end of its stop, since its server asked for a pause; 0: not stopped
     killed: Killed | None = None
-    ending: float = 0.0  # monotonic: since when it shall ask for nothing more; 0: it may go on
+    ending: float = 0.0  # monotonic: since when it shall ask for nothing more; 0: it may continue
     held: HaltedProcess | None = None  # while it is kept from its next request, until it cannot make one
     connections: set[str] | None = None  # when it was first held
     freed: bool = False  # it has no document under way, and others may have its server and its slot

@@ -132,7 +132,7 @@ class Persons:
     def find(self, name: str, *, is_told: bool = False) -> Person | None:
         """Return the person of a short name, else of a login name; None without one.
 
-        `is_told`: a proxy says who it is, by a login name: the short name stands for it only where a person has none. A
+        `is_told`: a proxy says who it is, by a login name: the short name serves only where a person has none. A
         name that two persons have is nobody's.
         """
         known = self.all()
@@ -150,7 +150,7 @@ class Persons:
 
 
 def told_by_proxy(settings: ReadersSettings, peer: str, headers: Mapping[str, str]) -> str:
-    """Return the name that a trusted proxy tells of who asks; empty without one."""
+    """Return the name that a trusted proxy gives to who asks; empty without one."""
     return visit.reader_of(settings, peer, headers).name
 
 
@@ -287,7 +287,7 @@ class LoginTokens:
 
 @dataclass(slots=True, eq=False)
 class Session:
-    """A session. `public` names it in tokens; `proxy` is the name that a proxy told, empty after a password."""
+    """A session. `public` names it in tokens; `proxy` is the name that a proxy gave, empty after a password."""
 
     secret: str
     person: str
@@ -405,18 +405,18 @@ class Sessions:
             return True
 
     def say(self, session: Session, kind: str, text: str) -> None:
-        """Keep something to tell with the next page."""
+        """Keep something to report with the next page."""
         with self._lock:
             session.said.append((kind, text))
             del session.said[:-20]
 
     def hear(self, session: Session) -> list[tuple[str, str]]:
-        """Return what is to be told with this page, once."""
+        """Return what is to be reported with this page, once."""
         with self._lock:
             messages, session.said = session.said, []
         return messages
 
 
 def _worth(session: Session) -> tuple[bool, float]:
-    """Return by what sessions are kept: the least goes first."""
+    """Return by what sessions are kept: the least is dropped first."""
     return session.is_used, session.seen

@@ -37,7 +37,7 @@ from webarcfs.warc.http_response import base32, capture_key
 
 #: The content of a capture that says that there is nothing at its URL any more.
 GONE_CONTENT = "gone"
-#: How much of what should be a URL stands in crawl.log.
+#: How much of what should be a URL is in crawl.log.
 _LONGEST_URI = 2000
 
 

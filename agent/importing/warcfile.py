@@ -61,7 +61,7 @@ _KINDS: tuple[tuple[re.Pattern[bytes], re.Pattern[bytes]], ...] = (
 
 
 def ends(start: bytes, tail: bytes) -> bool:
-    """Return whether a body with this start and these last bytes is whole; False if its kind does not tell."""
+    """Return whether a body with this start and these last bytes is whole; False if its kind does not show it."""
     return any(begin.match(start) and end.search(tail) for begin, end in _KINDS)
 
 

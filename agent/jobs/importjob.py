@@ -225,7 +225,7 @@ class Planning:
 # == import ===========================================================================================================
 
 
-#: Of an import that archived nothing: how many reasons are told.
+#: Of an import that archived nothing: how many reasons are reported.
 _MOST_WORDS = 5
 _STOPPED = "stopped; the same command resumes it"
 

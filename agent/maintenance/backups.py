@@ -180,7 +180,7 @@ def restore(
     """Make an archive in the empty folder `root` from a backup; webarc.db and the feed are rebuilt.
 
     If a part of the backup cannot be read, `root` is no archive yet, and the next call continues there. With `partial`
-    it becomes an archive of the readable parts, and its file `missing` lists the others. The last item returned tells
+    it becomes an archive of the readable parts, and its file `missing` lists the others. The last item returned says
     whether the backup was finished. Raises UsageError if `root` is not empty or `source` is no backup.
     """
     with held(source, must_exist=True) as mark:

@@ -252,7 +252,7 @@ class TreeReader:
 
 @dataclass(kw_only=True)
 class DomainRun:
-    """A job's work on one domain. `complete` tells whether the capture was complete.
+    """A job's work on one domain. `complete` says whether the capture was complete.
 
     `base` is the commit that the work is based on: main at the start of the work. With `older`, for an import of an
     older crawl or a crawl that was overtaken, it is the snapshot before this one in time. `later` are the crawls

@@ -126,7 +126,7 @@ def keep_domain(frontier: Frontier, run: DomainRun, published: Published) -> Non
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """What a report tells of the URLs of a job: the lines of crawl.log, and what is counted.
+    """What a report says of the URLs of a job: the lines of crawl.log, and what is counted.
 
     `urls` are counted by status, `documents` by MIME type. `warcs` are the files that `keep_warc` keeps. `revisits` are
     those that found nothing, and wait.

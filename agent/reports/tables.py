@@ -25,7 +25,7 @@ _ARCHIVED = frozenset({Result.ADDED, Result.CHANGED, Result.UNCHANGED})
 _NO_REASONS = re.compile(
     rf"({Figure.SEED3}|{Reason.CODING}|{Reason.NOT_CODED}).*|({Figure.TRIES}|{Figure.LINKS}|{Figure.DEPTH})\d+"
 )
-#: Seed 3's states of documents (figures 3.8 and 4.3 there), but for those of HTTP.
+#: Tarântula's states of documents (figures 3.8 and 4.3 there), but for those of HTTP.
 _STATES = {
     -1: "no HTTP response",
     -3: "of a type that is not kept",
@@ -89,7 +89,7 @@ class LogLine:
 
     @property
     def state(self) -> str:
-        """Seed 3's state."""
+        """Tarântula's state."""
         return self.notes[0].removeprefix(Figure.SEED3)
 
     @property
@@ -211,7 +211,7 @@ def meaning(status: int) -> str:
 
 
 def state_meaning(state: str) -> str:
-    """Return the meaning of one of seed 3's states in words."""
+    """Return the meaning of one of Tarântula's states in words."""
     number = int(state) if state.removeprefix("-").isdecimal() else 0
     return meaning(number) if number > 0 else _STATES.get(number, "")
 

@@ -231,7 +231,7 @@ class Converter:
 
     @property
     def id(self) -> str:
-        """What tells these settings from others: 12 hex digits."""
+        """What identifies these settings: 12 hex digits."""
         return settings_id(self.settings)
 
 

@@ -94,7 +94,7 @@ def _bytes(folder: Path) -> int:
 def capture(
     archive: Archive, record: Record, stop: threading.Event, progress: Progress, *, by: str = ""
 ) -> JobOutcome | None:
-    """Capture an open record for a person, or go on with its job; None if that has ended.
+    """Capture an open record for a person, or resume its job; None if that has ended.
 
     Raises Interrupted, UsageError, Busy.
     """

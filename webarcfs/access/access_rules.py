@@ -55,7 +55,7 @@ class Standing(Enum):
 
     @property
     def is_told(self) -> bool:
-        """Whether a reader is told that the snapshot is there."""
+        """Whether a reader may know that the snapshot is there."""
         return self in {Standing.OPEN, Standing.CLOSED}
 
 
@@ -107,7 +107,7 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """A rule forbids it, and says so. `text` is what the rule tells readers; mostly nothing."""
+    """A rule forbids it, and says so. `text` is what the rule says to readers; mostly nothing."""
 
     text: str = ""
 
@@ -204,7 +204,7 @@ class AccessRule:
     """A rule. It holds for captures from `after` until `before`, for the reader `user` (empty: all), until it lapses.
 
     `url` is the URL as it was given; `id`, `reason`, `by` and `at` are for staff. Readers of a page that is blocked are
-    told `public_text`, and nothing else of the rule.
+    shown `public_text`, and nothing else of the rule.
     """
 
     key: str
@@ -296,7 +296,7 @@ class AccessRules:
                 yield from (rule for rule in self.rules if rule.prefix == prefix)
 
     def count_without_public_text(self) -> int:
-        """Return how many rules block pages for a reason of which readers are told nothing."""
+        """Return how many rules block pages for a reason that readers may not know."""
         return sum(1 for rule in self.rules if rule.access is Access.BLOCK and rule.reason and not rule.public_text)
 
     def __str__(self) -> str:

@@ -60,7 +60,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A reader: the name that a trusted proxy told, empty for the public."""
+    """A reader: the name that a trusted proxy gave, empty for the public."""
 
     name: str = ""
 
@@ -248,7 +248,7 @@ def opened_to_staff(snapshot: VisibleSnapshot) -> VisibleSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class _Unrecorded:
-    """A snapshot without a record, as git tells it."""
+    """A snapshot without a record, as git has it."""
 
     seq: int
     seen: str

@@ -109,7 +109,7 @@ def only(store: Repository, tree: str, paths: Iterable[str]) -> str:
 
 
 def stored_by(store: Repository, tree: str, tags: set[CommitTag]) -> str:
-    """Return a tree with nothing but the ARCs whose versions some crawls stored: all that layout 1 tells."""
+    """Return a tree with nothing but the ARCs whose versions some crawls stored: all that layout 1 says."""
 
     def is_one(document: str) -> bool:
         try:

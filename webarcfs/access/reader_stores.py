@@ -73,7 +73,7 @@ def narrowed(gate: Gate) -> Narrowed | None:
     """Return what narrows a query to the gate's reader; None where nothing is hidden from it.
 
     A question of staff is asked only of the rows that have the values which it names. A reader's is not: the work
-    would tell whether a hidden row has them.
+    would show whether a hidden row has them.
 
     Raises what the gate raises: SettingsError for access rules with faults, Damaged for a catalogue that is.
     """

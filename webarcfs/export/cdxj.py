@@ -141,7 +141,7 @@ def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> S
 
 @dataclass(frozen=True, slots=True)
 class _Capture:
-    """What a line tells."""
+    """What a line says."""
 
     url: str
     date: str

@@ -48,7 +48,7 @@ class Asked:
 
     `at`: one snapshot a domain, the state at that time; with a commitTag, of its domain alone. `record`: the snapshots
     of a record. `publication`: those of a publication's crawls. `since`: those of this domain after that snapshot, of
-    which only differences are told. Of a record or a publication each snapshot is exported as its publication saw it.
+    which only differences are written. Of a record or publication each snapshot is exported as its publication saw it.
     """
 
     at: CommitTag | datetime | None = None
@@ -157,7 +157,7 @@ class Selection:
 
     @property
     def digest(self) -> str:
-        """A value that tells this selection from others, wherever it is exported."""
+        """A value that identifies this selection, wherever it is exported."""
         return hashlib.sha256(json.dumps(self.as_json(), sort_keys=True).encode()).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
@@ -412,7 +412,7 @@ def listed_redirects(
 class Unit:
     """What is exported in one piece: the snapshot itself (None), a document, a redirect, the list of what was met.
 
-    `met` tells when the crawl met a document or redirect unchanged.
+    `met` says when the crawl met a document or redirect unchanged.
     """
 
     what: ExportedDocument | ListedRedirect | MetList | None = None
@@ -478,7 +478,7 @@ def _own(store: Repository, raw: bytes, tree: str, *, is_root: bool) -> tuple[Fi
 
 
 def _leads_to_arcs(store: Repository, tree: str) -> bool:
-    """Return whether a folder is an ARC or contains one, at any depth; most are, which their bytes tell."""
+    """Return whether a folder is an ARC or contains one, at any depth; most are, which their bytes show."""
     raw = store.read_tree(tree)
     if _DOCUMENT in raw:
         return True

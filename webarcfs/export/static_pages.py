@@ -138,7 +138,7 @@ class SiteTargets:
         return f"{relative(self._folder, place.path)}{fragment}"
 
     def _notice(self, page: str, about: str) -> str:
-        """Return the way to a notice; `about` is told as text, or is the way from the folder to a file of it."""
+        """Return the way to a notice; `about` is written as text, or is the way from the folder to a file of it."""
         return f"{relative(self._folder, page)}#{quote(about[:_LONGEST], safe='')}"
 
 
@@ -160,7 +160,7 @@ _XHTML = "http://www.w3.org/1999/xhtml"
 #: Elements that run something or contain a page.
 _OUT = frozenset({"script", "foreignObject", "handler", "listener", "iframe", "audio", "video", "canvas"})
 _ANIMATIONS = frozenset({"animate", "set", "animateTransform", "animateMotion", "animateColor"})
-#: What brings in markup or attributes that stand elsewhere.
+#: What brings in markup or attributes that are elsewhere.
 _DECLARATION = re.compile(rb"<!(?:ENTITY|ATTLIST)")
 _DRAWINGS_SCHEME = re.compile(r"[\0-\x20]*([a-z][a-z0-9+.-]*):([^,;]*)", re.IGNORECASE)
 _DROPPED = {ord(character): None for character in "\t\n\r"}

@@ -189,7 +189,7 @@ def _packed(lines: Iterable[bytes], parts: list[tuple[bytes, int]]) -> Iterator[
 
 
 def _places(parts: Iterable[tuple[bytes, int]]) -> Iterator[bytes]:
-    """Yield the lines that tell where each part of the index is."""
+    """Yield the lines that say where each part of the index is."""
     yield b"!meta 0 " + _json({"format": "cdxj-gzip-1.0", "filename": INDEX.rpartition("/")[2]}) + b"\n"
     offset = 0
     for key, size in parts:

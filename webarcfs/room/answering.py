@@ -220,7 +220,7 @@ def _rest_of_step(seconds: float) -> float:
 
 
 async def _at_a_step(response: Response, asked: float) -> None:
-    """Hold the answer that something is not there: its time must not tell absent from what is not shown."""
+    """Hold the answer that something is not there: its time must not distinguish it from what is not shown."""
     if response.status_code == HTTPStatus.NOT_FOUND:
         await asyncio.sleep(_rest_of_step(time.monotonic() - asked))
 

@@ -29,7 +29,7 @@ def current(archive: Archive) -> Path | None:
 
 
 def state(archive: Archive) -> os.stat_result:
-    """Return what tells a state of the index in use from others. Raises NotFound without one."""
+    """Return what identifies a state of the index in use. Raises NotFound without one."""
     folder = current(archive)
     if folder is None:
         raise NotFound(_missing(archive))

@@ -81,7 +81,7 @@ class Translator:
 
         Without `of_all`, a document's score comes from itself alone: which words it has, and in which parts. The usual
         one (BM25) depends on how frequent the words are in all documents, and how long these are; also in those that
-        the asker may not see, which the order would tell.
+        the asker may not see, which the order would show.
         """
         self._schema = schema
         self._of_all = of_all
@@ -214,7 +214,7 @@ _CJK = 0x3000
 def _as_pairs(terms: tuple[str, ...]) -> list[tuple[int, str]]:
     """Return the terms of a phrase with their places, but for the last character of each run of pairs.
 
-    In a document it stands alone only at the end of a run.
+    In a document it is alone only at the end of a run.
     """
     return [(at, term) for at, term in enumerate(terms) if not (at and _ends_pair(terms[at - 1], term))]
 

@@ -64,7 +64,7 @@ _UNSEEN = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200c-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff"
 )
 _INVISIBLE = re.compile(f"[{_UNSEEN}]+")
-#: Between two parts of a Persian word stands a space, or this non-joiner.
+#: Between two parts of a Persian word is a space, or this non-joiner.
 _PERSIAN = re.compile("(?<=[\u0600-\u06ff])\u200c")
 _WITHOUT_SPACES = (
     "\u3005\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
@@ -159,7 +159,7 @@ def _marks() -> str:
     return "".join(marks)
 
 
-#: Where Unicode has signs that stand for letters.
+#: Where Unicode has signs that mean letters.
 _SIGNS = (range(0x80, 0x3400), range(0xF900, 0x10000), range(0x1F100, 0x1F300))
 
 

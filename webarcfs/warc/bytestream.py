@@ -55,7 +55,7 @@ class Packing:
         )
 
     def go_to(self, position: int, place: int) -> None:
-        """Go on at a place in the file, which is that position."""
+        """Continue at a place in the file, which is that position."""
         self.out = position
         self.starts = []
         self._enter(place)

@@ -228,7 +228,7 @@ def parse_head(raw: bytes) -> Head | None:
         if colon and name not in fields:
             fields[name] = value.strip()
         else:
-            name = ""  # what goes on a line that is no field, or a second one of its name, is none either
+            name = ""  # what continues a line that is no field, or a second one of its name, is none either
     return Head(raw, int(status[1] or status[2]), fields)
 
 

@@ -55,7 +55,7 @@ def of_open(given: list[dict[str, Any]], taken: int, language: str) -> tuple[Ord
 
 
 def of_report(summary: Mapping[str, Any], language: str) -> tuple[OrderRow, ...]:
-    """Return the orders that a report tells; older reports have no reasons."""
+    """Return the orders that a report has; older reports have no reasons."""
     return tuple(_row(order, language) for order in _told(summary))
 
 

@@ -124,7 +124,7 @@ def line(visit: DeskVisit, row: RecordRow, *, is_ticked: bool = False) -> Snapsh
 
 
 def _work(visit: DeskVisit, record_id: str) -> Work | None:
-    """Return the step that a snapshot is locked for, as its folder tells; None without one."""
+    """Return the step that a snapshot is locked for, as its folder says; None without one."""
     for step in RUNS:
         asked = None
         with suppress(Damaged):
@@ -461,7 +461,7 @@ def keep_ticks(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 
 
 def release(visit: DeskVisit, _: Mapping[str, str]) -> Response:
-    """Release the ticked snapshots, each judged by itself; tell which were not, and why."""
+    """Release the ticked snapshots, each judged by itself; report which were not, and why."""
     numbers = sorted(_ticked(visit))
     if not numbers:
         raise UsageError(visit.desk.said(words.msgid("Tick the crawls that readers shall see."), visit.language))

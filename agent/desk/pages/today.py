@@ -39,7 +39,7 @@ from webarcfs.room.pages import about
 # == today ============================================================================================================
 
 
-#: Free space below which a disk is told of: bytes, and share of the whole.
+#: Free space below which a disk is reported: bytes, and share of the whole.
 _LITTLE, _SHARE = 2 << 30, 0.05
 #: Snapshots that wait for a release, and those of them that passed.
 _WAITING = RecordSelection(waits=True), RecordSelection(waits=True, complete=True, passed=True)
@@ -148,7 +148,7 @@ _EMPTY = words.msgid("It got nothing: %(what)s")
 
 @dataclass(frozen=True, slots=True)
 class OpenTask:
-    """Something that wants a person. `mark` tells it apart, as long as it lasts; `text` is a msgid with `what`.
+    """Something that wants a person. `mark` identifies it, as long as it lasts; `text` is a msgid with `what`.
 
     `command` is what helps.
     """

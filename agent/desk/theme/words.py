@@ -19,7 +19,7 @@ def msgid(text: str) -> str:
     return text
 
 
-#: State → its word, and a sign that tells it apart without colour.
+#: State → its word, and a sign that distinguishes it without colour.
 STATES: dict[str, tuple[str, str]] = {
     RecordState.OPEN: (msgid("not fetched yet"), "○"),
     RecordState.CANCELLED: (msgid("cancelled"), "⊘"),

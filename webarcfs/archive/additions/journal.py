@@ -62,7 +62,7 @@ class JournalPosition:
 
     @property
     def key(self) -> tuple[str, int]:
-        """Its log and number, which tell it from all others."""
+        """Its log and number, which identify it."""
         return self.log, self.number
 
 
@@ -737,7 +737,7 @@ class Journal:
     def _own_logs(self) -> Collection[str]:
         return [segment.path.name for segment in self._segments]
 
-    # -- letting go ----------------------------------------------------------------------------------------------
+    # -- releasing ----------------------------------------------------------------------------------------------
 
     def _forget(self, done: Sequence[PendingAddition]) -> None:
         """Forget additions, and free their space. Under the claims' lock."""

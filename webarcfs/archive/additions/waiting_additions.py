@@ -78,7 +78,7 @@ def read_progress(archive: Archive, domain: str) -> Mapping[str, int]:
 
 
 def say_waiting(domain: str, number: int) -> str:
-    """Return the line that tells people what waits."""
+    """Return the line that says what waits, for people."""
     return f"{domain}: {number} additions wait in the journal; the next mount or agent commits them"
 
 
@@ -112,7 +112,7 @@ class Settled:
 
     @property
     def lines(self) -> list[str]:
-        """What people are told."""
+        """What is reported to people."""
         lines = [f"{self.number} additions settled first"] if self.number else []
         if self.unanswered:
             lines.append(f"{self.unanswered} mounts did not answer: additions that have not settled there are left out")

@@ -56,7 +56,7 @@ from webarcfs.archive.system.files import size_of
 
 @dataclass(frozen=True, slots=True)
 class CapturedPart:
-    """A crawl's commit on a domain, with what tells its job."""
+    """A crawl's commit on a domain, with what names its job."""
 
     part: CrawlPart
     job: str
@@ -138,7 +138,7 @@ def _at(store: Repository, ref: str) -> Iterator[CapturedPart]:
 
 
 def part_of(store: Repository, commit: Commit) -> CrawlPart:
-    """Return what a crawl's commit published. Of layout 1 git tells no seen tree: then each publication saw its own."""
+    """Return what a crawl's commit published. Of layout 1 git has no seen tree: then each publication saw its own."""
     message = commit.message
     seen = message.seen
     if not seen and not message.job and len(_publications(store)) > 1:
@@ -484,7 +484,7 @@ class Catalogue:
         *,
         attached: Mapping[tuple[str, str], str | None] | None = None,
     ) -> Record:
-        """Change a record, anew from what it is then where another change overtook this one; return it as it is saved.
+        """Change a record, again from what it is then where another change overtook this one; return it as it is saved.
 
         A change that changes nothing is not saved. `message` says of the changed record what was done, `attached` is as
         of `save`. Raises what `change` raises, NotFound, and Busy if the record is changed all the time.
@@ -816,7 +816,7 @@ class CatalogueDatabase(SqliteFile):
 def opened(archive: Archive, catalogue: Catalogue | None = None) -> Iterator[CatalogueDatabase]:
     """Open the tables of an archive's records, in step with the catalogue. Raises Damaged of the catalogue.
 
-    A damaged file is made anew.
+    A damaged file is rebuilt.
     """
     catalogue = catalogue or Catalogue(archive)
     with _opened(archive.catalogue_database, catalogue) as database:

@@ -160,7 +160,7 @@ _REFS_LOCK = 60.0
 _LOCK = 3600.0
 _SHORT = ("packed-refs.lock", "packed-refs.new", "HEAD.lock")
 _PROC = Path("/proc")
-#: Identity of a lock file, so that one made again meanwhile is another.
+#: Identity of a lock file, so that one that was recreated meanwhile is another.
 _Identity = tuple[int, int, int]
 
 

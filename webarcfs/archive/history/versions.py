@@ -173,7 +173,7 @@ def stored_by(store: Repository, tag: CommitTag) -> Iterator[MetaData]:
 def differing(store: Repository, tag: CommitTag) -> Iterator[MetaData]:
     """Return the metadata of documents that are others than in the snapshot before, in order of path. Raises NotFound.
 
-    Each tells the snapshot that stored it.
+    Each names the snapshot that stored it.
     """
     tree = store.snapshot_tree(tag)
     before = [oid for earlier, oid in snapshots(store, tag.domain) if earlier.crawl_time < tag.crawl_time]

@@ -130,7 +130,7 @@ class MetaData:
 
     `path` is absolute inside the archive: `/<domain>/…/<name>`, so that mount point + path is the ARC. `captured` is
     the time of the server's answer; None if that was crawl_time, or before layout 2. `status` is HTTP's. The fields
-    after it are those of layout 3, each empty where it says nothing (xsd/arc.xsd tells what they mean).
+    after it are those of layout 3, each empty where it says nothing (xsd/arc.xsd says what they mean).
     """
 
     url: str

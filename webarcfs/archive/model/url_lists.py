@@ -302,7 +302,7 @@ def read_met_list(raw: bytes) -> MetList:
 
 
 def spelling_of(url: str) -> int:
-    """Return in which of its spellings a canonical URL stands for its place."""
+    """Return in which of its spellings a canonical URL has its place."""
     path = url.partition("?")[0]
     return HTTP * url.startswith("http:") + INDEX * path.endswith(f"/{DIRECTORY_INDEX}")
 

@@ -123,7 +123,7 @@ def is_own(raw: str) -> bool:
 
 
 def _parsed(address: str) -> _Document | None:
-    """Read what stands behind `data:`; None where browsers fail, too."""
+    """Read what follows `data:`; None where browsers fail, too."""
     media_type, comma, rest = address.partition(",")
     if not comma:
         return None

@@ -755,7 +755,7 @@ class _Reader(ElementRows):
         return self.low.find(_NOSCRIPT_END, at, self.end)
 
     def _note_holes(self, at: int) -> None:
-        """Note each end of the <noscript> that is none here, since it stands inside of another token."""
+        """Note each end of the <noscript> that is none here, since it is inside of another token."""
         while self._hole < at:
             self.holes.append(self._hole)
             self._hole = self._next_hole(self._hole + 1)

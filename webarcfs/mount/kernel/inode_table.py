@@ -174,7 +174,7 @@ class Inodes(Container[int]):
                 known.children = {}
 
     def rename(self, old: tuple[int, str], node: Node, new: tuple[int, str]) -> None:
-        """Let the inode that the kernel found last under a name be the node of its new name: it goes on with that.
+        """Let the inode that the kernel found last under a name be the node of its new name: it continues with that.
 
         A name is that of a folder and in it; both folders are followed. What is open stays the node of its handles: the
         kernel asks for their attributes by inode. `named` refuses it then, until the kernel has looked the name up.

@@ -57,7 +57,7 @@ class ProvisionalNames:
     def remove(self, place: ArcVersion, file: PathAndNode, caller: Caller) -> None:
         """Remove a provisional file of the caller's. Raises its refusal.
 
-        Its handles go on without a name.
+        Its handles continue without a name.
         """
         with self.held(place, file, caller) as held:
             self._take_name(place, held)
@@ -147,7 +147,7 @@ class ProvisionalNames:
             del self._drafts[place, new]
 
     def _take_name(self, place: ArcVersion, held: _Held) -> None:
-        """Take the name away from a file that is open: its handles go on, and confirm nothing."""
+        """Take the name away from a file that is open: its handles continue, and confirm nothing."""
         if held.draft is not None:
             held.draft.removed, held.draft.dirty = True, False
             if self._drafts.get((place, held.path)) is held.draft:

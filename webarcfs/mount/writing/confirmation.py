@@ -167,7 +167,7 @@ class Committer(threading.Thread):
     def sync(self, name: str, done: Done) -> None:
         """Commit at once; this thread calls `done` when the additions confirmed until now are in git, or with an error.
 
-        The error of lost additions is told once.
+        The error of lost additions is reported once.
         """
         with self._changed:
             domain = self._domains.setdefault(name, _Domain())

@@ -101,12 +101,12 @@ class Draft:
         self.gone = False
         #: Whether it is provisional when it is closed, and not final.
         self.provisional = False
-        #: Whether its maker removed it: its handles go on, and nothing of it is kept.
+        #: Whether its maker removed it: its handles continue, and nothing of it is kept.
         self.removed = False
         #: Whether its name means the draft, and not the version confirmed last: from the start until the close of all
-        #: its handles, as far as a close can tell, and again when one of them is used after that (dup, mmap).
+        #: its handles, as far as a close can know, and again when one of them is used after that (dup, mmap).
         self.shown = True
-        #: The handles used since their last close (a close cannot tell whether it is the last one).
+        #: The handles used since their last close (a close cannot know whether it is the last one).
         self.in_use: set[object] = set()
         #: Whether confirming failed since the last write.
         self.failed = False

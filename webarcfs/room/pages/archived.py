@@ -148,7 +148,7 @@ def _head_id(visit: Visit, place: Replay) -> str:
 # == missing ==========================================================================================================
 
 
-#: By this field clients of the Wayback Machine tell what may not be shown from what is not there.
+#: By this field clients of the Wayback Machine distinguish what may not be shown from what is not there.
 _REFUSED = {"X-Archive-Wayback-Runtime-Error": "AdministrativeAccessControlException: it may not be shown"}
 
 

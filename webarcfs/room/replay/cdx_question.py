@@ -281,7 +281,7 @@ _ONCE = (
 
 @dataclass(frozen=True, slots=True)
 class ResumeKey:
-    """Where a page goes on: at the capture of this urlkey and time, after `skipped` others with the same two."""
+    """Where a page resumes: at the capture of this urlkey and time, after `skipped` others with the same two."""
 
     surt: str
     since: int
@@ -345,7 +345,7 @@ class CdxQuestion:
 
     @property
     def counts_duplicates(self) -> bool:
-        """Whether a row tells how many of its URL above it have the same digest."""
+        """Whether a row says how many of its URL above it have the same digest."""
         return CdxField.DUPECOUNT in self.fields
 
     @property
@@ -494,7 +494,7 @@ def _ranges(url: str, match: MatchType) -> tuple[SurtRange, ...]:
     name = host_match[1] if host_match else host
     if _ADDRESS.fullmatch(name):
         return (_below(f"{name})"), _below(f"{name}:"))
-    # `)` ends a host, `,` begins a subdomain, `:` a port; names that go on with `-` lie between.
+    # `)` ends a host, `,` begins a subdomain, `:` a port; names that continue with `-` lie between.
     return (_below(f"{name})"), _below(f"{name},"), _below(f"{name}:"))
 
 

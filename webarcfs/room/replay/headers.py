@@ -51,7 +51,7 @@ _SILENT = frozenset(
 )  # fmt: skip
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _UNCLEAN = re.compile(r"[^\x20-\x7e]")
-#: Most bytes of an archived head that are told.
+#: Most bytes of an archived head that are reported.
 _MOST = 4_096
 _CHARSET = re.compile(r"[A-Za-z0-9._:+-]{1,40}")
 #: Types that a modifier asks for: a browser that asked for a script or a sheet takes no other.
@@ -97,7 +97,7 @@ def echo_head(head: Head | None) -> Iterator[tuple[str, str]]:
 def content_type(mime_type: str, head: Head | None, modifier: Modifier, charset: str = "") -> str:
     """Return the Content-Type of an archived body: the ARC's type, with the charset as it was sent.
 
-    `charset` is that of a body that was written anew, by Python's name. A script or a sheet that was asked for as one
+    `charset` is that of a body that was rewritten, by Python's name. A script or a sheet that was asked for as one
     is one.
     """
     kind = _ASKED_AS.get(modifier) or declared_type(mime_type) or "application/octet-stream"

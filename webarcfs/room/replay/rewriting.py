@@ -153,7 +153,7 @@ class ReplayTargets:
         return None if digits is None else f"{self.place.room}{replay_path(digits, Modifier.FRAME, url)}"
 
     def _notice(self, kind: str, about: str) -> str:
-        """Return the URL of a notice; `about` is told as text, and the page that leads there as the way back."""
+        """Return the URL of a notice; `about` is written as text, and the page that leads there as the way back."""
         quoted = quote(about[:_LONGEST], safe="")
         if kind == "form":
             return f"{self.place.room}/notice/form/{quoted or '-'}/{self._back}"
@@ -180,7 +180,7 @@ def _pattern(match: str) -> re.Pattern[str]:
 
 
 def _domain(url: str) -> str:
-    """Return the domain of a canonical URL; to parse each anew would cost as much as all the rest."""
+    """Return the domain of a canonical URL; to parse each again would cost as much as all the rest."""
     return url[url.index("//") + 2 :].partition("/")[0]
 
 

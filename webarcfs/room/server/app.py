@@ -337,7 +337,7 @@ class _Room:
         return self.routed(ROUTES, self.visit(request, reader, token))
 
     def replay(self, request: Request) -> Response:
-        """Answer a request to replay's listener: readers with rights are told by their token alone."""
+        """Answer a request to replay's listener: readers with rights are known by their token alone."""
         raw = (request.scope.get("raw_path") or request.scope["path"].encode()).partition(b"?")[0]
         reader, token, rest = replay_url.split(raw, self.key)
         scope = {**request.scope, "raw_path": rest, "path": unquote(rest.decode("latin-1"))}

@@ -232,7 +232,7 @@ class _Worker:
 
 
 def serve(options: ServerOptions, program: Sequence[str] = WORKER, say: Callable[[str], None] = print) -> None:
-    """Serve until a signal. `say` is told where, when all is ready.
+    """Serve until a signal. `say` gets to know where, when all is ready.
 
     Raises Busy for an address in use, UsageError for one that cannot be had or origins that do not fit, and what
     Supervisor.run raises.
@@ -494,7 +494,7 @@ class Supervisor:
     # -- reload ------------------------------------------------------------------------------------------------------
 
     def _reload(self) -> None:
-        """Start a new generation; the old one goes on until all of the new one are ready."""
+        """Start a new generation; the old one continues until all of the new one are ready."""
         self._is_asked_to_reload = False
         self._reloading = True
         processes.reloading()

@@ -34,7 +34,7 @@ from webarcfs.room.server.connections import (
 )
 from webarcfs.room.server.options import RoomOptions, WorkerOrder
 
-#: What the supervisor is told when all listeners are served.
+#: What the supervisor receives when all listeners are served.
 READY = b"ready\n"
 #: Seconds between two looks at the connections.
 _LOOK = 1.0

@@ -300,7 +300,7 @@ class Loop:
         protocol = (connection.proto_major, connection.proto_minor)
         if protocol < _PROTOCOL or connection.capable & _NEEDED != _NEEDED:
             _log.error("the kernel speaks FUSE %d.%d only; use -o binding=fusepy", *protocol)
-        # Always with attributes: a program that lists a folder usually goes on to its entries.
+        # Always with attributes: a program that lists a folder usually continues with its entries.
         connection.want &= ~library.CAP_READDIRPLUS_AUTO
         connection.want |= library.CAP_READDIRPLUS | (connection.capable & library.CAP_CACHE_SYMLINKS)
         kernel = KernelCaches(self._session)
