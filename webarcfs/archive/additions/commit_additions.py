@@ -1,9 +1,10 @@
 """Commits the additions that the logs of all mounts hold for a domain, each exactly once.
 
-The commit that main moves to records the progress of each log, so after a crash every addition is either committed and
-recorded, or neither. `refs/additions/<log>`, a blob with a number, repeats the progress and follows main: later crawls
-hide that commit, and the search for it stays short. Objects are made in a pack before the domain's lock is taken, which
-is held for moving main only. Locks, in this order: committing, the domain's; none inside.
+The commit names the logs and the numbers that it completed, and main moves to it in one step; so after a crash every
+addition is either committed and recorded, or neither. Afterwards, `refs/additions/<log>`, a blob with a number, repeats
+this progress and follows main: later crawls hide that commit, and the search for it stays short. Objects are made in a
+pack before the domain's lock is taken, which is held for moving main only. Locks, in this order: committing, the
+domain's; none inside.
 
 Additions are grouped into one commit for each author, as far as their order allows. A commit rewrites the trees above
 the ARCs; so authors that alternate must not cause a commit for each addition.
