@@ -41,7 +41,7 @@ def cli(context: click.Context, debug: bool, quiet: bool) -> None:
 
 
 def _log_to_stderr(level: int) -> None:
-    """Lines that stand above the bars on a terminal, and plain ones with the time elsewhere."""
+    """Lines above the bars on a terminal, and plain ones with the time elsewhere."""
     handler: logging.Handler = logging.StreamHandler()
     form = "%(asctime)s %(message)s"
     if console.is_terminal:

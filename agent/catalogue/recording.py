@@ -475,7 +475,7 @@ def wanted(publication: Publication, describe: DescribeSettings) -> dict[int, st
 
 
 def how(publication: Publication, instances: int) -> dict[int, str]:
-    """Return how a publication is fetched: the fields 13 to 19, as far as settings tell them."""
+    """Return how a publication is fetched: the fields 13 to 19, as far as settings say."""
     crawl = publication.crawl
     shown = replace(crawl, wget_args=without_secrets(crawl.wget_args))
     return {
@@ -496,7 +496,7 @@ def without_secrets(wget_args: Iterable[str]) -> tuple[str, ...]:
     """Return further arguments of wget as readers may see them: names of options, and values that can be no secret.
 
     A header, a password, a cookie or a proxy with its user is public once it is in a record. wget takes options
-    shortened and in several spellings, so the harmless are told, not the secret: a switch, and a number with its unit
+    shortened and in several spellings, so the harmless are named, not the secret: a switch, and a number with its unit
     where the option has no word of a secret.
     """
     shown = []
@@ -620,7 +620,7 @@ def catch_up_records(archive: Archive, stop: Callable[[], bool] = lambda: False)
     """Write the records of captures that have none, but for jobs that have not ended; return their number.
 
     An archive of layout 1 gets none: the next publication, or `upgrade`, raises it. Reads only what was published since
-    all had one. `stop` ends it between two commits; the next call goes on. Logs what cannot be read or written.
+    all had one. `stop` ends it between two commits; the next call resumes. Logs what cannot be read or written.
     """
     try:
         return _catch_up(archive, stop)

@@ -1,10 +1,12 @@
-"""`webarc-agent init`: a new, empty archive; `upgrade`: one of an older layout.
+"""The commands of `webarc-agent` that are about an archive as a whole.
 
-`webarc-agent backup` and `restore`: an incremental copy of an archive, and an archive from a copy.
+`init` makes a new, empty archive; `upgrade` brings one of an older layout to the current one.
 
-`webarc-agent verify`, `recover`, `maintain`: whether an archive is whole, and what repairs and keeps it.
+`backup` keeps an incremental copy of an archive; `restore` makes an archive from a copy.
 
-`webarc-agent index`: the full-text index, brought in step, rebuilt, or written out.
+`verify` says whether an archive is whole; `recover` repairs it, and `maintain` keeps it.
+
+`index` brings the full-text index in step, rebuilds it, or writes it out.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ def _planned(plan: PlannedImport) -> bool:
 
 
 def _imported(place: Archive, done: importjob.Imported) -> bool:
-    """Tell what an import did; return whether nothing is lost."""
+    """Report what an import did; return whether nothing is lost."""
     for known in done.known:
         click.echo(f"{known.place} was imported already")
     for warning in dict.fromkeys(warning for outcome in done.outcomes for warning in outcome.warnings):
@@ -161,7 +161,7 @@ def _imported(place: Archive, done: importjob.Imported) -> bool:
 
 
 def _as_exported(place: Archive, files: tuple[Path, ...]) -> None:
-    """Make the snapshots of exported files again, and tell what came of it."""
+    """Rebuild the snapshots of exported files, and report what came of it."""
     try:
         with Display(console) as display:
             done = exportedjob.run(place, files, stop=stop_on_signals(), progress=display)

@@ -1,6 +1,6 @@
-"""`webarc-agent start`, `stop`: runs the unattended agent; ends it, and waits for its end.
+"""The commands of `webarc-agent` for the unattended agent.
 
-`webarc-agent status`: running jobs, next crawls, errors.
+`start` runs it; `stop` ends it, and waits for its end; `status` shows running jobs, next crawls and errors.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 The log of a job lies in its folder, in plain text, and is for people and for `report`. A line is written as soon as the
 outcome of its URL is known. The report has its own crawl.log, which is written from the frontier when the job ends and
 says what the archive made of each document. So a line that is missing in the first is no loss: after a kill, a job that
-is resumed writes the file anew; what waits on a server that is given up, or cut off at the end, is in the report's
-alone.
+is resumed rewrites the file. URLs that wait on a server that is given up, or that are cut off at the end, are in the
+report's log alone.
 
 A report is kept for ever, and most of its lines are of unchanged pages. So its log is `crawl.log.gz`, which `zcat` and
 `zgrep` read; reports of older versions contain the plain `crawl.log`. It is compressed while it is written: a job needs
@@ -34,7 +34,7 @@ COMPRESSED, PLAIN = "crawl.log.gz", "crawl.log"
 
 
 def line(row: FrontierUrl, referrer: str) -> str:
-    """Return the line of a URL; `-` stands for columns that do not apply."""
+    """Return the line of a URL; `-` is for columns that do not apply."""
     stamp = utc(parse_time(row.captured)) if row.captured else None
     columns = (
         stamp.strftime("%Y-%m-%dT%H:%M:%S.000Z") if stamp else "-",
@@ -54,7 +54,7 @@ def line(row: FrontierUrl, referrer: str) -> str:
 
 
 def _annotations(row: FrontierUrl) -> list[str]:
-    """Return seed 3's state, the reasons and the result, then the figures."""
+    """Return Tarântula's state, the reasons and the result, then the figures."""
     annotations = [f"{Figure.SEED3}{seed3_state(row.status, row.note, row.result)}", row.note, row.result]
     annotations.append(f"{Figure.TRIES}{row.tries}" if row.tries > 1 else "")
     annotations.append(f"{Figure.LINKS}{row.links}" if row.links >= 0 else "")

@@ -3,10 +3,8 @@
 Depth is the number of links from a start URL; redirects and requisites do not add to it. A shorter path found later
 counts. If a start URL redirects to another host, that host is accepted too.
 
-Limits by count: the URLs that differ only in their query, and the hosts of a crawl.
-
-Counts come from the frontier, so they are valid across batches and restarts. URLs that were accepted but not yet
-written are added here.
+Two limits are by count: the URLs that differ only in their query, and the hosts of a crawl. Counts come from the
+frontier, so they are valid across batches and restarts; URLs that were accepted but not yet written are added.
 """
 
 from __future__ import annotations

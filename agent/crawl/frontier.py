@@ -8,9 +8,9 @@ Its table `job` has the facts of the job: values that its steps need after an in
 comment names the module. The frontiers of interrupted jobs contain the keys, so a key must not change. `Frontier.get`
 and `Frontier.set` take a fact; the value has its type.
 
-The frontier of an import is also its index (`ImportIndex`): its captures, the crawls and the snapshots that they
-become. Sorting, grouping and cutting are questions to SQLite, which keeps on the disk what is more than memory holds.
-The statements are the files `sql/imports/*.sql`.
+`ImportIndex` is the frontier of an import, which is also its index: its captures, the crawls and the snapshots that
+they become. Sorting, grouping and cutting are questions to SQLite, which keeps on the disk what is more than memory
+holds. Its statements are the files `sql/imports/*.sql`.
 """
 
 from __future__ import annotations
@@ -503,7 +503,7 @@ class Frontier:
         self._run("frontier/give_up", status=status, note=note, domain=domain)
 
     def refuse_waiting(self, domain: str, status: int, note: str) -> None:
-        """Refuse all waiting URLs of a domain, with the given reason; what is being fetched goes on."""
+        """Refuse all waiting URLs of a domain, with the given reason; what is being fetched continues."""
         self._run("frontier/refuse_waiting", domain=domain, status=status, note=note)
 
     def fail_domain(self, domain: str, status: int, note: str) -> None:

@@ -175,7 +175,7 @@ def load(folder: Path) -> Definition | None:
 
 
 def parsed(text: bytes) -> Definition:
-    """Return what `settings_of` told of a publication, from its JSON. Raises Damaged if it cannot be parsed."""
+    """Return what `settings_of` gave for a publication, from its JSON. Raises Damaged if it cannot be parsed."""
     try:
         content = json.loads(text)
     except ValueError as error:

@@ -97,7 +97,7 @@ def after(folder: Path, number: int) -> list[Order]:
 
 
 def describe_orders(folder: Path) -> list[dict[str, Any]]:
-    """Return the orders of a job as its report tells them."""
+    """Return the orders of a job from its report."""
     return [
         {"number": order.number, "order": str(order.word), "value": order.value, "by": order.by, "at": order.at,
          "reason": order.reason}
@@ -212,7 +212,7 @@ class OrderBook:
         return True
 
     def hold(self, why: Hold) -> None:
-        """Hold the job until a person says how it goes on."""
+        """Hold the job until a person decides about it."""
         with self._frontier.changes():
             self._hold(why)
         self._read()

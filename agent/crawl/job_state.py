@@ -1,9 +1,9 @@
 """An item: one run of a publication, its state and its progress, stored as `item.json` in the job's folder.
 
-The job writes it, `status` and the scheduler read it; a finished job's item is in its report. The states are seed 3's:
-an item waits until its base document is fetched, collects, converts (here: passes the pipeline), and is archived. An
-item that exceeds its time is interrupted and keeps its documents. Only `load`, `reserve` and the `save` functions
-access files.
+The job writes it, `status` and the scheduler read it; a finished job's item is in its report. The states are
+Tarântula's: an item waits until its base document is fetched, collects, converts (here: passes the pipeline), and is
+archived. An item that exceeds its time is interrupted and keeps its documents. Only `load`, `reserve` and the `save`
+functions access files.
 
 A failure may be temporary: a full disk, lack of memory, a lock held by git. So a failed job is tried again soon, then
 after growing pauses, and in any case when its publication is due. A job whose process is killed each time may harm the
@@ -39,7 +39,7 @@ VERSION = 1
 
 
 class Phase(StrEnum):
-    """The states of seed 3, figure 3.7, and `failed` for errors of the system, which that figure does not have."""
+    """Tarântula's states (figure 3.7), and `failed` for errors of the system, which that figure does not have."""
 
     WAITING = "waiting"
     COLLECTING = "collecting"
@@ -86,7 +86,7 @@ class JobState:
     failures: int = 0  # number of failures in a row
     again: str = ""  # time of its next try; empty: when its publication is due
     latest_end: str = ""  # its deadline
-    held: str = ""  # why it fetches nothing until a person says how it goes on (`Hold`); empty: it is not held
+    held: str = ""  # why it fetches nothing until a person decides about it (`Hold`); empty: it is not held
     orders: int = 0  # number of the last order that it took
     by_agent: bool = False  # whether the agent, not a command, started its last process
     pid: int = 0

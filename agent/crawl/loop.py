@@ -111,7 +111,7 @@ _LENGTH_OF_BATCH = 60.0
 #: The minimum of both if more servers wait than slots exist: below it, wget's start would dominate.
 _SMALLEST_BATCH = 10
 _SHORTEST_BATCH = 2.0
-#: Seconds that a document takes until a batch has told, and what the last batch counts for in the mean.
+#: Seconds that a document takes until a batch has reported, and what the last batch counts for in the mean.
 _FIRST_PACE, _NEWEST = 0.02, 0.3
 #: A part of the time before the deadline that is left for the start of wgets, and for what a slow server takes longer.
 _SPARE = 0.5
@@ -553,7 +553,7 @@ class _Capture:
         self.job.note(reason="")
 
     def _hold(self) -> Captured | None:
-        """Give all places back, and wait for an order; return None when it goes on."""
+        """Give all places back, and wait for an order; return None when it may continue."""
         self._drain(math.inf)
         self.turns.waiting = None
         if not self.book.held and not self.job.stop.is_set():

@@ -13,8 +13,8 @@ apply it:
 5. `crawl/disposition.py` counts whole batches in a row (`in_a_row`), for its own run, and gives a server up
    (`is_given_up`).
 
-Without a wait between requests, the log has no heads, so 2 and 3 see nothing: wget is neither stopped nor ended, and
-no pause is recorded. The URL that was refused still waits (4), and the server is given up (5).
+Without a wait between requests, the log has no heads, so 2 and 3 see nothing: wget is neither stopped nor ended, and no
+pause is recorded. The URL that was refused still waits (4), and the server is given up (5).
 
 A URL without a usable response waits for its next try, or has failed. The frontier does the retries: after an outcome
 that may improve, the URL waits until `not_before`. Times are in seconds since 1970.
@@ -83,8 +83,8 @@ def in_a_row(before: int, asking: int, responses: int = 1, *, failing: int = 0) 
     """Return how many requests for a pause a server has made in a row, after more `responses`; `before` is the count.
 
     `asking` of the responses ask for a pause, `failing` ones have another status of 500 or above. If all ask, they are
-    added; if all fail, the count stays; otherwise it begins anew. `wget.py` judges response by response and tells
-    failing ones. `disposition.py` judges a batch as a whole and does not tell them: they begin the count anew.
+    added; if all fail, the count stays; otherwise it restarts. `wget.py` judges response by response and distinguishes
+    failing ones. `disposition.py` judges a batch as a whole and does not distinguish them: they restart the count.
     """
     if asking == responses:
         return before + asking

@@ -1,22 +1,19 @@
 """Reads the results of batches in a second process, so that a crawl uses two cores: one parses pages, one decides.
 
 The two processes exchange marshalled tuples: several times cheaper than pickle, and they run no code. The reading
-process keeps no state. It writes only the position of the response that it is reading (`ReadMarks`). It ends when
-its input ends, however its parent died. It sends the results of a batch once all are read, so that the job never waits
-for a page to be parsed. Small batches are read in the job's own process while that is fast: a small crawl starts no
-other.
+process keeps no state but the position of the response that it is reading (`ReadMarks`). It ends when its input ends,
+however its parent died. It sends the results of a batch once all are read, so that the job never waits for a page to be
+parsed. Small batches are read in the job's own process while that is fast: a small crawl starts no other.
 
 A response whose parsing kills the process, also by the kernel's time limit, is tried once more, then read without its
-links.
+links. The kernel measures the processor's time: an answer may take half a minute of it. A crawl with an answer read
+without its links is incomplete, since it cannot say what is no longer linked. A job that must stop waits two seconds
+for the answers under way; the next run reads them from the WARCs.
 
-The kernel measures the processor's time: an answer may take half a minute of it. A crawl with an answer read without
-its links is incomplete, since it cannot say what is no longer linked. A job that must stop waits two seconds for the
-answers under way; the next run reads them from the WARCs.
-
-The position is written into a file beside the WARC, so that a response that kills its reader is identified. Each line
-is the position of a response in the WARC. The last line is the response being read; each line before it marks the death
-of a reader. A line is written with one system call and never synced: a page may kill a process, but it does not cause a
-power failure.
+`ReadMarks` writes the position into a file beside the WARC, so that a response that kills its reader is identified.
+Each line is the position of a response in the WARC. The last line is the response being read; each line before it marks
+the death of a reader. A line is written with one system call and never synced: a page may kill a process, but it does
+not cause a power failure.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
 """Decides which URLs enter the frontier, and gives the reason in crawl.log for the refused ones. Pure.
 
-Accepted are the hosts of the start URLs, the hosts that those redirect to, and the publication's patterns (/Cr-7.4/,
-seed 3). Depth is counted in links from a start URL (/Cr-1.1/). The guards against traps refuse endless sites.
+Accepted are the hosts of the start URLs, the hosts that those redirect to, and the publication's patterns (/Cr-7.4/, as
+in Tarântula). Depth is counted in links from a start URL (/Cr-1.1/).
 
-Addresses of this machine or its network, and reserved ones, are not on the public internet. The machine of the archive
-may reach servers there that the users who request crawls cannot reach.
+Addresses of this machine or its network, and reserved ones, are refused: they are not on the public internet. The
+machine of the archive may reach servers there that the users who request crawls cannot reach.
 
 Types decide which documents a crawl keeps, and which URLs need not be fetched for that. A publication's own types go
 before its profile. A document whose type is not wanted is fetched all the same where it may have links: they lead to
 what is wanted.
 
-Spider traps are sites that never end, by accident or on purpose. Each guard against them has a bound in `[crawl]`
-(0: no bound) and a word that follows `trap:` in crawl.log. Real sites stay far below the bounds. If a site exceeds one,
-the word names it, and the publication can raise it.
+The guards against spider traps refuse sites that never end, by accident or on purpose. Each guard has a bound in
+`[crawl]` (0: no bound) and a word that follows `trap:` in crawl.log. Real sites stay far below the bounds. If a site
+exceeds one, the word names it, and the publication can raise it.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class TypeRules:
         return bool(mime_type) and not may_have_links(mime_type) and not self.wants(mime_type)
 
     def spares_url(self, url: str) -> bool:
-        """Return whether the extension in a URL tells that it need not be fetched."""
+        """Return whether the extension in a URL shows that it need not be fetched."""
         if not self.are_own and self.profile is None:
             return False
         return self.spares(_types().get(f".{extension_of(url)}", ""))

@@ -1,11 +1,10 @@
-"""The words in which a crawl tells what became of a URL: states, kinds, results, reasons, with a sentence each. Pure.
+"""The words for what became of a URL: states, kinds, results, reasons, with a sentence each, and status codes. Pure.
 
-They stand in frontier.db, crawl.log and summary.json as they are here, so a word never changes. README's table,
+The words are in frontier.db, crawl.log and summary.json as they are here, so a word never changes. README's table,
 `webarc-agent report --words` and its man page are made from `IN_CRAWL_LOG`, all the words of crawl.log.
 
-The outcome of a fetch as one number: the HTTP status above zero, Heritrix's fetch status codes below. Pure.
-
-It is the second column of crawl.log. Seed 3's code (figures 3.8 and 4.3 there) is in the annotations.
+The second column of crawl.log has the outcome of a fetch as one number: the HTTP status above zero, Heritrix's fetch
+status codes below. The codes of Tarântula (D. Gomes, 2001; figures 3.8 and 4.3 there) are in the annotations.
 """
 
 from __future__ import annotations
@@ -179,7 +178,7 @@ DECISIONS = frozenset(
 
 
 class Figure(_Word):
-    """What stands before a figure in crawl.log."""
+    """What is before a figure in crawl.log."""
 
     SEED3 = "seed3:", "The state that the archive of the Portuguese web gives such a document."
     DEPTH = "depth:", "So many links lie between a start URL and it."
@@ -187,7 +186,7 @@ class Figure(_Word):
     TRIES = "tries:", "It was requested so often."
 
 
-#: All words that stand in the annotations of crawl.log.
+#: All words of the annotations of crawl.log.
 IN_CRAWL_LOG: tuple[Reason | Result | Figure, ...] = (*Reason, *Result, *Figure)
 
 
@@ -277,12 +276,12 @@ _BY_TYPE = frozenset(f"{Reason.FILTER}{name}" for name in ("profile", "types", "
 
 
 def seed3_state(status: int, notes: str, result: str) -> int:
-    """Return seed 3's code for a URL: a document that came, and is of a type that is not kept, has that of its type."""
+    """Return Tarântula's code for a URL: a document that came, of a type that is not kept, has that of its type."""
     if result == Result.FILTERED and not _BY_TYPE.isdisjoint(notes.split(",")):
         return _SEED3[Status.TYPE]
     return seed3_code(status)
 
 
 def seed3_code(status: int) -> int:
-    """Return seed 3's code for an outcome: the HTTP status if above zero; a system error for unknown outcomes."""
+    """Return Tarântula's code for an outcome: the HTTP status if above zero; a system error for unknown outcomes."""
     return status if status > 0 else _SEED3.get(status, SYSTEM_ERROR)

@@ -5,7 +5,7 @@ It only reads and writes files; wgetpool.py starts and ends the processes.
 wget does not recurse, follow redirects or retry. `wget -r` with WARC output cannot resume, loses pages whose names
 collide with folders, and takes more time.
 
-wget's log tells its progress, whether the server asked for a pause, and why an attempt at a URL failed. Only the log
+wget's log has its progress, whether the server asked for a pause, and why an attempt at a URL failed. Only the log
 records attempts without a response record (resets, broken chunking, 204, a failed look-up), and a response before its
 record is written. wget runs with LC_ALL=C; each attempt begins with a line `--time--  URL`. While wget runs, its log is
 read as Latin-1: one character per byte, so that positions in the text are positions in the file.
@@ -189,7 +189,7 @@ def _temporary_files(pid: int, folder: Path) -> Iterator[str]:
 def is_between(pid: int, folder: Path) -> bool:
     """Return whether wget pauses between two documents: it sleeps (proc(5)), and has no document under way.
 
-    Its log does not tell: wget writes the end of a document together with the head of the next one.
+    Its log does not say: wget writes the end of a document together with the head of the next one.
     """
     try:
         asleep = "nanosleep" in Path(f"/proc/{pid}/wchan").read_text("ascii", "replace")

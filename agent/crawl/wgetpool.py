@@ -7,22 +7,19 @@ the document that is under way, may then open no file and no connection, and end
 
 `HaltedProcess` holds a child at its system calls, so that it does nothing while it is looked at (ptrace(2)).
 `signal.SIGSTOP` would stop it anywhere: between a look and the next, a process that is quick is past what was to be
-seen. Held at each call, it cannot be. A child is held by the thread that began it, and goes on by itself if that thread
+seen. Held at each call, it cannot be. A child is held by the thread that began it, and resumes by itself if that thread
 ends. While it is held, nobody else may wait for it: `subprocess.Popen.poll` would take a halt for its end.
 
-A server's lock file has the time of the last request by any job of the archive, and the pause the server asked for.
+A server's lock file has the time of the last request by any job of the archive, and the pause the server asked for. A
+job holds the file (`Archive.server_lock`) while it fetches from the server. The file contains five words: the end of
+the pause (seconds since 1970), the number of requests for a pause in a row, the time of the last request and again the
+end of the pause (both in seconds since boot), and the boot id. So setting the clock does not change a wait. Only after
+a reboot the clock counts; then a wait longer than possible is ignored.
 
-A job holds the file (`Archive.server_lock`) while it fetches from the server. The file contains five words:
-the end of the pause (seconds since 1970), the number of requests for a pause in a row, the time of the last request and
-again the end of the pause (both in seconds since boot), and the boot id. So setting the clock does not change a wait.
-Only after a reboot the clock counts; then a wait longer than possible is ignored.
-
-The archive's slots limit the wgets of all jobs, and jobs share them fairly (/Cr-1.3/, /Cr-7.3/).
-
-A slot is a lock file (flock(2)), which wget inherits: it is held as long as that wget lives, even if the agent dies. To
-take a slot, a job must hold the turn, another lock. A job without a wget that finds no free slot keeps the turn: no
-other job gets a slot before it. A job with a wget releases the turn at once. So each job that has something to fetch
-gets its next batch eventually, whatever the number and the duration of the jobs.
+The archive's slots limit the wgets of all jobs, and jobs share them fairly (/Cr-1.3/, /Cr-7.3/). A slot is a lock file
+(flock(2)), which wget inherits. To take a slot, a job must hold the turn, another lock. A job without a wget that finds
+no free slot keeps the turn: no other job gets a slot before it. A job with a wget releases the turn at once. So each
+job that has something to fetch gets its next batch eventually, whatever the number and the duration of the jobs.
 """
 
 from __future__ import annotations
@@ -70,13 +67,13 @@ class HaltedProcess:
         if not may_trace():
             raise OSError(errno.EPERM, os.strerror(errno.EPERM))
         self._pid = pid
-        self._halt: int | None = None  # why it stands, as the kernel says
+        self._halt: int | None = None  # why it is held, as the kernel says
         self.is_gone = False
         _ptrace(_SEIZE, pid, _TRACESYSGOOD)
         _ptrace(_INTERRUPT, pid)
 
     def stands(self, *, wait: bool = False) -> bool:
-        """Return whether it stands now; with `wait`, once it stands or has ended."""
+        """Return whether it is held now; with `wait`, once it is held or has ended."""
         if self._halt is None and not self.is_gone:
             state = os.waitid(os.P_PID, self._pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT | (0 if wait else os.WNOHANG))
             if state is not None and state.si_code in _ENDED:
@@ -87,7 +84,7 @@ class HaltedProcess:
         return self._halt is not None
 
     def go_on(self, *, skipping: bool = False) -> None:
-        """Let it run to its next system call, or out of the one where it stands; it must stand.
+        """Let it run to its next system call, or out of the one where it is held; it must be held.
 
         With `skipping`, the call that comes next is not made: a sleep that the halt interrupted is over.
         """
@@ -291,7 +288,7 @@ class Running:
     seen: LogPosition = LogPosition()
     stopped_until: float = 0.0  # monotonic: the end of its stop, since its server asked for a pause; 0: not stopped
     killed: Killed | None = None
-    ending: float = 0.0  # monotonic: since when it shall ask for nothing more; 0: it may go on
+    ending: float = 0.0  # monotonic: since when it shall ask for nothing more; 0: it may continue
     held: HaltedProcess | None = None  # while it is kept from its next request, until it cannot make one
     connections: set[str] | None = None  # when it was first held
     freed: bool = False  # it has no document under way, and others may have its server and its slot

@@ -38,7 +38,7 @@ LONGEST_SECONDS: Final = 24 * 3600
 #: was idle longest; in all, it is one of the person who has most.
 SESSIONS: Final = 1_000
 SESSIONS_OF_PERSON: Final = 50
-#: Forms of a session that were sent, of which a second copy is told apart.
+#: Forms of a session that were sent, of which a second copy is recognised.
 SENT: Final = 5_000
 #: A preview is valid so long.
 PREVIEW_SECONDS: Final = 3600
@@ -59,7 +59,7 @@ ROWS: Final = 50
 TODAY_ROWS: Final = 10
 #: Snapshots that one form may release or change.
 AT_ONCE: Final = 500
-#: Days in which Today tells of what is over: incomplete and empty captures, rules that lapse.
+#: Days in which Today reports what is over: incomplete and empty captures, rules that lapse.
 DAYS: Final = 30
 
 #: Seconds between two looks at the running jobs, for all that watch; and most that watch.
@@ -123,7 +123,7 @@ class FormToken:
 
 @dataclass(frozen=True, slots=True)
 class SentFile:
-    """A file that was sent with a form, under the name that the browser told. It is gone when the answer is made."""
+    """A file that was sent with a form, under the name that the browser gave. It is gone when the answer is made."""
 
     name: str
     body: IOBase

@@ -12,7 +12,7 @@ flood of other names does not set a guesser free.
 
 Tokens are signed with the key of this start. A form's token says in which session and for which action the form was
 made, and which state of its object it showed: sent late it does nothing, whatever changed meanwhile. Each has a mark of
-its own, by which a second copy is told apart. A preview's token says which record a session may look at; it is valid
+its own, by which a second copy is recognised. A preview's token says which record a session may look at; it is valid
 for an hour.
 
 Sessions are kept in the memory of this process, so that an end is one, wherever the cookie is. The cookie is the
@@ -132,7 +132,7 @@ class Persons:
     def find(self, name: str, *, is_told: bool = False) -> Person | None:
         """Return the person of a short name, else of a login name; None without one.
 
-        `is_told`: a proxy says who it is, by a login name: the short name stands for it only where a person has none. A
+        `is_told`: a proxy says who it is, by a login name: the short name serves only where a person has none. A
         name that two persons have is nobody's.
         """
         known = self.all()
@@ -150,7 +150,7 @@ class Persons:
 
 
 def told_by_proxy(settings: ReadersSettings, peer: str, headers: Mapping[str, str]) -> str:
-    """Return the name that a trusted proxy tells of who asks; empty without one."""
+    """Return the name that a trusted proxy gives to who asks; empty without one."""
     return visit.reader_of(settings, peer, headers).name
 
 
@@ -287,7 +287,7 @@ class LoginTokens:
 
 @dataclass(slots=True, eq=False)
 class Session:
-    """A session. `public` names it in tokens; `proxy` is the name that a proxy told, empty after a password."""
+    """A session. `public` names it in tokens; `proxy` is the name that a proxy gave, empty after a password."""
 
     secret: str
     person: str
@@ -405,18 +405,18 @@ class Sessions:
             return True
 
     def say(self, session: Session, kind: str, text: str) -> None:
-        """Keep something to tell with the next page."""
+        """Keep something to report with the next page."""
         with self._lock:
             session.said.append((kind, text))
             del session.said[:-20]
 
     def hear(self, session: Session) -> list[tuple[str, str]]:
-        """Return what is to be told with this page, once."""
+        """Return what is to be reported with this page, once."""
         with self._lock:
             messages, session.said = session.said, []
         return messages
 
 
 def _worth(session: Session) -> tuple[bool, float]:
-    """Return by what sessions are kept: the least goes first."""
+    """Return by what sessions are kept: the least is dropped first."""
     return session.is_used, session.seen

@@ -39,7 +39,7 @@ from webarcfs.room.visit import Services, Shared, Visit
 # == opened ===========================================================================================================
 
 
-#: No proxy can tell such a name: it has a character that does not print.
+#: No proxy can give such a name: it has a character that does not print.
 _STAFF = "\0staff"
 
 
@@ -147,7 +147,7 @@ class Desk:
     def person_of(self, session: Session) -> Person | None:
         """Return the person of a session, as people.toml has it now; None where the session is not good any more.
 
-        That is so once the password is another, or the name that a proxy told is another person's.
+        That is so once the password is another, or the name that a proxy gave is another person's.
         """
         person = self.persons.all().get(session.person)
         if person is None:
@@ -242,7 +242,7 @@ class _OfThread(threading.local):
 # == visit ============================================================================================================
 
 
-#: What every page of the desk says to caches: it depends on who asks, and is told to nobody else.
+#: What every page of the desk says to caches: it depends on who asks, and is for nobody else.
 NO_STORE = {"Cache-Control": "private, no-store", "Vary": "Cookie, Accept-Language"}
 
 
@@ -298,7 +298,7 @@ class DeskVisit(Visit):
         return HTMLResponse(self.renderer(view, self), status, {**NO_STORE, **(headers or {})})
 
     def led(self, place: str, message: str = "", kind: str = "done") -> Response:
-        """Lead to a page after a form was taken; it tells what was done (a msgid, or text)."""
+        """Lead to a page after a form was taken; it says what was done (a msgid, or text)."""
         if message:
             self.desk.sessions.say(self.session, kind, message)
         return RedirectResponse(place, 303, dict(NO_STORE))

@@ -53,7 +53,7 @@ class CrawlsBy(StrEnum):
 def crawl_name(
     crawls: CrawlsBy, *, file: str, digest: str, path: str, container: str = "", collection: str = ""
 ) -> str:
-    """Return the name of the crawl of a capture; empty where pauses tell crawls apart.
+    """Return the name of the crawl of a capture; empty where pauses separate crawls.
 
     `file` is the name of its file with this digest and path; `container` what holds a whole crawl, as a WACZ does;
     `collection` what its warcinfo record says that it is a part of.
@@ -78,7 +78,7 @@ def crawl_of_path(path: str) -> str:
 
 
 def is_of_export(block: bytes) -> bool:
-    """Return whether a warcinfo record is of an export of ours: that has many crawls, which pauses tell apart."""
+    """Return whether a warcinfo record is of an export of ours: that has many crawls, which pauses separate."""
     return _OF_AN_EXPORT.search(block) is not None
 
 
@@ -132,7 +132,7 @@ def _spans(name: str, rows: Iterable[tuple[str, int, int]], pause: int) -> list[
 
 #: Sorts rows of numbers; the caller chooses how, as there may be more than memory holds.
 Sort = Callable[[Iterable[tuple[int, int, int]]], Iterable[tuple[int, int, int]]]
-#: Reads the captures of a host anew, URL by URL.
+#: Reads the captures of a host again, URL by URL.
 Urls = Callable[[], Iterator["UrlCaptures"]]
 
 

@@ -53,7 +53,7 @@ _TIME = len("2026-11-21T02:00:00Z")
 
 @dataclass(frozen=True, slots=True)
 class NamedSnapshot:
-    """A snapshot as its record names it. `before` is the tree that its revisits are told of; `time` is in seconds.
+    """A snapshot as its record names it. `before` is the tree that its revisits refer to; `time` is in seconds.
 
     `met_is_listed`: there is a list of what its crawl met unchanged.
     """
@@ -186,7 +186,7 @@ def _strange_names(publication: str, *jobs: str) -> list[str]:
 
 
 def named(fields: Mapping[str, str]) -> Named | None:
-    """Return what a record with these fields has; None for one that tells of no tree, such as a warcinfo.
+    """Return what a record with these fields has; None for one that names no tree, such as a warcinfo.
 
     Raises Damaged for anything that an archive could not have.
     """
@@ -197,7 +197,7 @@ def named(fields: Mapping[str, str]) -> Named | None:
     if kind == "metadata" and uri == f"{MET}{tag}":
         return NamedMet(tag)
     if kind == "metadata" and _says(fields, "carried"):
-        kind, uri = "revisit", fields.get("webarcfs-url", "")  # of the tree it tells what a revisit does
+        kind, uri = "revisit", fields.get("webarcfs-url", "")  # of the tree it says what a revisit does
     try:
         return _part(tag, kind, uri, fields)
     except (UrlRefused, NotPermitted, ValueError) as error:
@@ -285,7 +285,7 @@ def _path_in(tag: CommitTag, uri: str) -> str:
 
 
 def _redirect(tag: CommitTag, url: str, text: str) -> Redirect:
-    """Return a redirect from its line, in which `%09` stands for tabs; `url` is its first field."""
+    """Return a redirect from its line, in which `%09` is a tab; `url` is its first field."""
     rest = text.removeprefix(f"{url}{_TAB}")
     status, target, time = rest[:3], rest[6 : -_TIME - 3], rest[-_TIME:]
     if "\0" in text or text == rest or rest != _TAB.join((status, target, time)):

@@ -88,7 +88,7 @@ Stop = Callable[[], None]
 def build(store: Repository, named: NamedSnapshot, before: str | None, rows: Rows, stop: Stop) -> Built:
     """Store the trees of a snapshot; return them. Raises Damaged, with the reason, if they are not the named ones.
 
-    `before` is the tree that its revisits are told of; None for none.
+    `before` is the tree that its revisits refer to; None for none.
     """
     with ExitStack() as stack:
         work = _Work(store, named, before, stack)
@@ -174,7 +174,7 @@ class _Work:
         files = dict(named.files)
         if not named.data:
             self._alone = self._alone or named.path
-        elif files[named.data].blob is None:  # told as a revisit: what is not named is as it was
+        elif files[named.data].blob is None:  # written as a revisit: what is not named is as it was
             for name in old:
                 if name in _OWN or (is_data_file(name) and "/" not in name):
                     files.setdefault(name, ExportedFile(old[name], named.seen))
@@ -313,7 +313,7 @@ MOST_FAULTS = 20
 class Intake:
     """Takes files in. A context manager; `rows` and `snapshots` are complete after `end`.
 
-    `is_there` tells whether the archive has a snapshot already: its records are skipped.
+    `is_there` says whether the archive has a snapshot already: its records are skipped.
     """
 
     def __init__(self, archive: Archive, stop: threading.Event, is_there: Callable[[NamedSnapshot], bool]) -> None:

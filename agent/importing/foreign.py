@@ -83,7 +83,7 @@ class Spool(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What is said of files: `losses` are records that should have been archived, `remarks` tell what else to know."""
+    """What is said of files: `losses` are records that should have been archived, `remarks` say what else to know."""
 
     losses: Tally = field(default_factory=Tally)
     remarks: Tally = field(default_factory=Tally)

@@ -187,7 +187,7 @@ class _Entry:
 
 
 def _entries(file: IO[bytes], complain: Callable[[str], None]) -> Iterator[_Entry]:
-    """Yield the entries of a ZIP as they follow each other, and tell `complain` of what is none.
+    """Yield the entries of a ZIP as they follow each other, and report to `complain` what is none.
 
     Not by `zipfile`: it reads the directory at the end, which a cache without its end has not got, keeps it in memory,
     and does not give what HTTrack puts before the bodies.

@@ -1,6 +1,6 @@
 """The captures of foreign files as rows of an import's index, those of revisit records among them.
 
-The `content` of a capture tells its version: captures of one URL with the same content are one version.
+The `content` of a capture identifies its version: captures of one URL with the same content are one version.
 
 `Resolving` finds the responses that revisit records repeat (WARC 1.1, section 6.7 and annex). A response is found by
 digest, or by the URL and time that the record refers to: in all files of the import, then in the archive. In the
@@ -37,7 +37,7 @@ from webarcfs.warc.http_response import base32, capture_key
 
 #: The content of a capture that says that there is nothing at its URL any more.
 GONE_CONTENT = "gone"
-#: How much of what should be a URL stands in crawl.log.
+#: How much of what should be a URL is in crawl.log.
 _LONGEST_URI = 2000
 
 

@@ -4,7 +4,7 @@ Each content is one source, identified by its SHA-256. A file consists of one st
 or is the cache of an HTTrack mirror. Formats that are not read, but often lie beside WARC files, are recognised by
 their first bytes. Names are not reliable: files are renamed, and a `.gz` file may contain any format.
 
-The trailers of the imports' commits tell which files were imported so far. A file is imported when the last of its
+The trailers of the imports' commits say which files were imported so far. A file is imported when the last of its
 snapshots is published, whose commit has `Source-End`. The commits of older versions, without `Import`, have `Source`
 for all files of their import, which made one snapshot of each host. A note in `log/` stores the hashes and the last
 commit that was read, so that the next import reads only newer commits. The note only saves time: without it, all
@@ -188,7 +188,7 @@ def _sources_of(archive: Archive, tag: CommitTag) -> set[str]:
 # == sources ==========================================================================================================
 
 
-#: What stands for standard input.
+#: What means standard input.
 STDIN = Path("-")
 _STDIN_NAME = "standard input"
 _CHUNK = 1 << 20
@@ -224,7 +224,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ChosenSources:
-    """The sources of an import; `remarks` tell which files were left out, `faults` which cannot be read."""
+    """The sources of an import; `remarks` say which files were left out, `faults` which cannot be read."""
 
     sources: tuple[Source, ...]
     remarks: tuple[str, ...] = ()
@@ -265,7 +265,7 @@ def chosen(paths: Sequence[Path], spool: Path, stack: ExitStack, progress: Progr
 
 
 def files_of(paths: Sequence[Path], spool: Path, stack: ExitStack) -> tuple[Path, ...]:
-    """Return the files that paths stand for, as `chosen` finds them. Raises UsageError."""
+    """Return the files that paths mean, as `chosen` finds them. Raises UsageError."""
     faults: list[WebarcError] = []
     source_paths = tuple(path for given_path in paths for path, _ in _files(given_path, spool, stack, [], faults))
     for fault in faults:
@@ -332,7 +332,7 @@ def _place(path: Path, name: str) -> str:
 def _files(
     path: Path, spool: Path, stack: ExitStack, remarks: list[str], faults: list[WebarcError]
 ) -> Iterator[tuple[Path, str]]:
-    """Yield the files that a path stands for, and their names."""
+    """Yield the files that a path means, and their names."""
     if path == STDIN:
         yield _spooled(spool, stack), _STDIN_NAME
     elif path.is_dir():

@@ -1,7 +1,7 @@
 """Plans an import: from the captures of its files to crawls, and to the snapshots of each host. Writes the index.
 
 The plan follows from the files and the options alone. It is written before anything is published, in one transaction,
-so that an import that is killed goes on by the same plan. `PlannedImport` is the plan as `--try` prints it.
+so that a killed import resumes by the same plan. `PlannedImport` is the plan as `--try` prints it.
 
 `Filling` fills the frontier of a snapshot of a host from the index: the state of each URL, as a crawl leaves it. Of the
 captures of a URL in a snapshot the first one of its newest version counts; all others say the same, or less.

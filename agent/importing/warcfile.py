@@ -5,7 +5,7 @@ request may precede or directly follow the response, so each response is held un
 
 A body that ends as its kind does is whole, even where its Content-Length says that more should come. Writers change
 bodies (they unpack them, or insert a line) and leave the head as it was; a connection that broke leaves the same mark.
-The end of the body tells one from the other, for kinds that have an end.
+The end of the body distinguishes them, for kinds that have an end.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _KINDS: tuple[tuple[re.Pattern[bytes], re.Pattern[bytes]], ...] = (
 
 
 def ends(start: bytes, tail: bytes) -> bool:
-    """Return whether a body with this start and these last bytes is whole; False if its kind does not tell."""
+    """Return whether a body with this start and these last bytes is whole; False if its kind does not show it."""
     return any(begin.match(start) and end.search(tail) for begin, end in _KINDS)
 
 

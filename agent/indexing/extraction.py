@@ -102,7 +102,7 @@ class Extraction(Generic[T]):
                 start_new_session=True,
             )  # fmt: skip
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # it died of a document before; its answers tell of which
+        with suppress(BrokenPipeError):  # it died of a document before; its answers say of which
             self._process.stdin.write(json.dumps(asdict(request)).encode() + b"\n")
             self._process.stdin.flush()
 

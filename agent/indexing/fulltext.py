@@ -77,7 +77,7 @@ def bring_in_step(
 
 
 def _feed(archive: Archive) -> list[int]:
-    """Return what tells a state of the feed from others; it grows with each publication."""
+    """Return what distinguishes a state of the feed; it grows with each publication."""
     status = archive.changes.stat()
     return [status.st_ino, status.st_size, status.st_mtime_ns]
 

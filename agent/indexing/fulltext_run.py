@@ -1,7 +1,7 @@
 """Brings the full-text index in step with webarc.db.
 
 A snapshot's documents are added in one or more commits, and its mark with the last of them: after a kill, the next run
-goes on where this one committed. A version that a snapshot ended is put again, with the text that the index has. An
+resumes where this one committed. A version that a snapshot ended is put again, with the text that the index has. An
 index that cannot be read is rebuilt.
 
 `textless` lists the documents of a job that have no text in the index, or not all of it, and why. `documents` has those

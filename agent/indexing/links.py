@@ -1,13 +1,11 @@
-"""Stage 9, unless `[index] links = false`: adds the links of the pages that a crawl changed to links.db.
+"""Stage 9, unless `[index] links = false`: adds links of pages to links.db, after a crawl or where they are missing.
 
-It reads only git, so `recover` does the same. A page that git cannot read is logged and skipped: other pages and later
-snapshots need not wait for its repair.
+A crawl adds the links of the pages that it changed. It reads only git, so `recover` does the same. A page that git
+cannot read is logged and skipped: other pages and later snapshots need not wait for its repair.
 
-Adds the snapshots of git that are missing in links.db, unless `[index] links = false`.
-
-All missing snapshots of a domain are added in the order of their publication, so several processes may do it at once.
-An error of links.db stops no crawl: it is logged, and the next start tries again. The same applies if links.db cannot
-be written (a full disk, another user's file) or `recover` has just replaced it.
+Snapshots of git that are missing in links.db are added for each domain in the order of their publication, so several
+processes may do it at once. An error of links.db stops no crawl: it is logged, and the next start tries again. The same
+applies if links.db cannot be written (a full disk, another user's file) or `recover` has just replaced it.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
 `recover` rebuilds everything and repairs the small files of repositories as far as possible. `catch_up` adds snapshots
 that are missing after a crash between publishing and indexing.
 
-Stage 9, index: adds the changes of a crawl to webarc.db (/Cr-15/). It reads only git, so `recover` does the same.
-
-Only metadata count: a commit that only adds files or data nodes changes no row.
+Stage 9, index, adds the changes of a crawl to webarc.db (/Cr-15/). It reads only git, so `recover` does the same. Only
+metadata count: a commit that only adds files or data nodes changes no row.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def run(
 
     `folder` selects a job; by default it is the job that was interrupted last, or a new one. `instances` is the number
     of wgets that the archive allows over all jobs. `by_agent`: the agent started the job, not a command. `occasion`
-    says why it is begun beside the schedule, which goes on from it only if it `shifts`. Raises Busy if the publication
+    says why it is begun beside the schedule, which resumes from it only if it `shifts`. Raises Busy if the publication
     is being crawled already, SettingsError if its filters cannot be loaded, NotFound if the job has finished meanwhile,
     Damaged if it is of another version.
     """

@@ -1,9 +1,9 @@
 """The import of WARCs that `webarc export` wrote: the same snapshots again, tree by tree, object for object.
 
 First all bodies become objects, then each domain's trees are put together, oldest first; both without a ref. Then the
-snapshots are published in the order in which their first archive published them, each as a crawl is: so a reader sees
-a snapshot whole or not at all, and after a kill the same command goes on with those that are not there. A snapshot
-whose tree is not the one that its record names is not published.
+snapshots are published in the order in which their first archive published them, each as a crawl is: so a reader sees a
+snapshot whole or not at all, and after a kill the same command resumes with those that are not there. A snapshot whose
+tree is not the one that its record names is not published.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def run(
     """Import files of one or more exports, in any order: WARC files, WACZ, folders of them.
 
     Raises UsageError if a path is nothing of that, Damaged if a file cannot be read or no record names a snapshot,
-    Interrupted, OSError on a full disk; the same command goes on then.
+    Interrupted, OSError on a full disk; the same command resumes then.
     """
     busy = "another import of exported files is at work in this archive"
     with locks.exclusive_or_busy(archive.publication_lock(_LOCK), busy), ExitStack() as stack:
@@ -112,7 +112,7 @@ class _Run:
             self._follow(published)
             raise
         except (WebarcError, OSError):
-            with suppress(WebarcError, OSError):  # the first fault is the one to be told
+            with suppress(WebarcError, OSError):  # the first fault is the one to be reported
                 self._tidy()
             raise
         self._tidy()
@@ -295,7 +295,7 @@ def _is_older(store: Repository, tag: CommitTag) -> bool:
 
 
 def _updates(store: Repository, ready: _Ready, number: int) -> list[RefUpdate]:
-    """Store the commit of a snapshot, and that of additions which go on with it; return what moves."""
+    """Store the commit of a snapshot, and that of additions which continue it; return what moves."""
     named, built, tag = ready.named, ready.built, ready.named.tag
     times = _times(store)
     older = _is_older(store, tag)
@@ -335,7 +335,7 @@ def _updates(store: Repository, ready: _Ready, number: int) -> list[RefUpdate]:
 
 
 def _with_additions(store: Repository, main: Commit, crawl: Commit, tag: CommitTag) -> str:
-    """Return the snapshot's commit, or that of the additions which users made here meanwhile: they go on with it."""
+    """Return the snapshot's commit, or that of the additions which users made here meanwhile: they continue it."""
     made_on = sequence.crawl_commit(store, main.oid)
     if made_on is None or made_on.tree == main.tree:
         return crawl.oid
@@ -352,7 +352,7 @@ def _is_complete(store: Repository, target: str, publication: str) -> bool:
 
 
 def missing_numbers(files: Sequence[Source]) -> list[str]:
-    """Return the names of files that are missing in a row of numbered ones, as far as their numbers tell."""
+    """Return the names of files that are missing in a row of numbered ones, as far as their numbers show."""
     rows: dict[tuple[str, str, int], set[int]] = defaultdict(set)
     for source in files:
         if match := _NUMBERED.fullmatch(source.name):

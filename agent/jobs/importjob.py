@@ -5,8 +5,8 @@ All files are read into the job's folder, each in one transaction, and planned, 
 contains already are not imported again.
 
 Then the snapshots are published one after the other, each through the pipeline of all crawls (`CutPublishing`). A
-snapshot has a frontier of its own, which is filled from the import's index, and goes when the index has what became of
-it. A killed import goes on with the first one that has no outcome.
+snapshot has a frontier of its own, which is filled from the import's index, and is removed when the index has what
+became of it. A killed import resumes with the first one that has no outcome.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ class Planning:
 # == import ===========================================================================================================
 
 
-#: Of an import that archived nothing: how many reasons are told.
+#: Of an import that archived nothing: how many reasons are reported.
 _MOST_WORDS = 5
 _STOPPED = "stopped; the same command resumes it"
 

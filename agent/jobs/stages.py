@@ -1,25 +1,20 @@
 """The stages of the pipeline between the fetched responses and git: generators that take documents and yield them.
 
-Stage 2, unpack: makes documents from WARC records, with decoded bodies and the heads as received.
-
-Stage 3, filter: each document passes the configured chain; refused documents are dropped (/Cr-9/, /Fi-1…4/).
-
-Stage 4, normalise: assigns each document its ARC and the name of its data file (/Cr-8.2/, /Cr-11/).
+- Stage 2, unpack, makes documents from WARC records, with decoded bodies and the heads as received.
+- Stage 3, filter, passes each document through the configured chain; refused ones are dropped (/Cr-9/, /Fi-1…4/).
+- Stage 4, normalise, assigns each document its ARC and the name of its data file (/Cr-8.2/, /Cr-11/).
+- Stage 5, compare, leaves the ARC of a document with the same bytes as it is; later stages skip the document.
+- Stage 6, extract, finds the metadata of a document in its content and its head (/Cr-12/).
+- Stage 7, describe, makes the data.xml of each new or changed document, and validates it (/Cr-13/).
 
 Two URLs of one crawl may share an ARC (http and https, `/` and `/index.html`). Where they have the same bytes, one ARC
 has them, and crawl.log names its URL at the other. Where the bytes differ, both are kept: the ARC's first name stays
 with the URL that has it, and each other URL gets a second name, for good. In a new place https has the first name, then
 the URL of the directory, then the capture that is older.
 
-Stage 5, compare: the ARC of a document with the same bytes stays unchanged; later stages skip the document.
-
-The cost depends on changes, not on size. The ARC keeps its head, times, title and additions. An ARC that another crawl
-captured after this document stays unchanged, too.
-A page and an error page with the same bytes are not the same.
-
-Stage 6, extract: the metadata of a document, from its content and its head (/Cr-12/).
-
-Stage 7, describe: the data.xml of each new or changed document, validated (/Cr-13/).
+By stage 5 the cost depends on changes, not on size. An unchanged ARC keeps its head, times, title and additions. An ARC
+that another crawl captured after this document stays unchanged, too. A page and an error page with the same bytes are
+not the same.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Backups: an incremental copy of an archive in another folder, and the restore from it.
+"""Backups: an incremental copy of an archive in another folder, the restore from it, and its check.
 
 The order makes a backup consistent: the journal first, then the catalogue, then the domains' repositories. An addition
 that `close` confirmed before the backup is in the journal's copy, or was committed since and is in a repository; an
@@ -9,18 +9,18 @@ crawl can be repeated, and the user has the files of an import), `log/` and lock
 
 Damage by the disk is noticed only on reading. So each backup, unless `quick`, reads the existing copy: git's own
 checksums, and plain files against the archive's. A damaged repository is copied again from a readable archive; the
-damaged copy is renamed and never deleted.
+damaged copy is renamed and never deleted. Refs that only the damaged copy has are taken over, where they can be read.
+Of plain files that differ one is damaged, and people must see which; one that the archive no longer has cannot be
+compared.
 
 Reading costs a second of processor time for half a gigabyte or more, another for 100,000 documents, and the disk's
-time: nothing is unpacked. Refs that only the damaged copy has are taken over, where they can be read. Of plain files
-that differ one is damaged, and people must see which; one that the archive no longer has cannot be compared.
+time: nothing is unpacked.
 
 A mark makes a folder a backup and names its archive.
 
-`webarc-agent verify` of a backup: checks whether it can be restored, with a line for each finding.
-
-It writes nothing, so the disk may be read-only. A backup contains no feed and no database, so each repository is only
-checked for its own consistency.
+`webarc-agent verify` of a backup checks whether it can be restored, with a line for each finding. It writes nothing, so
+the disk may be read-only. A backup contains no feed and no database, so each repository is only checked for its own
+consistency.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def restore(
     """Make an archive in the empty folder `root` from a backup; webarc.db and the feed are rebuilt.
 
     If a part of the backup cannot be read, `root` is no archive yet, and the next call continues there. With `partial`
-    it becomes an archive of the readable parts, and its file `missing` lists the others. The last item returned tells
+    it becomes an archive of the readable parts, and its file `missing` lists the others. The last item returned says
     whether the backup was finished. Raises UsageError if `root` is not empty or `source` is no backup.
     """
     with held(source, must_exist=True) as mark:

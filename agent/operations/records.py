@@ -356,7 +356,7 @@ def enter(
 ) -> Record:
     """Write the record of a capture that is to come, and return it.
 
-    `reason` is why it is made beside the schedule; with `shift` the schedule goes on from it. Raises UsageError for
+    `reason` is why it is made beside the schedule; with `shift` the schedule continues from it. Raises UsageError for
     what does not go together, and what `workflow.edited` raises.
     """
     publication_settings = publication_called(settings, publication)

@@ -1,4 +1,4 @@
-"""What the registers tell: formats of the newest captures, and the programs that are found on this machine."""
+"""What the registers say: formats of the newest captures, and the programs that are found on this machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from webarcfs.archive.catalogue.record import FieldNumber
 from webarcfs.archive.config.directory import Archive
 
 _SECONDS = 5.0
-#: The programs that make, read or keep an archive: name, maker, how they tell their version.
+#: The programs that make, read or keep an archive: name, maker, how they report their version.
 _PROGRAMS = (
     ("git", "the Git project", ("--version",)),
     ("wget", "GNU", ("--version",)),

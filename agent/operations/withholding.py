@@ -48,7 +48,7 @@ def withhold(
 ) -> list[Withheld]:
     """Withhold each URL in all its spellings (`exact`: in this one), or all that begin with one that ends in `*`.
 
-    `reason` is for staff, `public_text` is told to readers of a page that is blocked. `captured` is a span `FROM..TO`,
+    `reason` is for staff, `public_text` is for readers of a page that is blocked. `captured` is a span `FROM..TO`,
     `lapses` a date; empty: all captures, and no end. Raises UsageError for what cannot be understood, before anything
     is written, and what `access_file.withhold` raises.
     """
@@ -74,7 +74,7 @@ def withhold(
 
 
 def count_urls(archive: Archive, rules: Sequence[AccessRule]) -> int | None:
-    """Return how many archived URLs some rules in force take from readers without a name; None if it cannot be told."""
+    """Return how many archived URLs some rules in force take from readers without a name; None if that is unknown."""
     spans = {span for rule in rules for span in key_spans(rule)}
     urls: set[str] = set()
     try:

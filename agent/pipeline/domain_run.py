@@ -3,7 +3,7 @@
 A stage takes documents and yields documents; it sets its fields with `replace`. A small body is in memory, a large one
 in an unnamed file in the job's folder, so that memory is bounded.
 
-`LaterCrawls` tells which of two overlapping crawls of a domain is newer: an older capture never replaces a newer one. A
+`LaterCrawls` says which of two overlapping crawls of a domain is newer: an older capture never replaces a newer one. A
 crawl that is resumed after another one was published is inserted before it in the history, like an old import; main
 does not move. Clocks may be set back, so the archive's counter identifies the crawls published since a job began to
 fetch. Times are compared with those crawls only.
@@ -252,7 +252,7 @@ class TreeReader:
 
 @dataclass(kw_only=True)
 class DomainRun:
-    """A job's work on one domain. `complete` tells whether the capture was complete.
+    """A job's work on one domain. `complete` says whether the capture was complete.
 
     `base` is the commit that the work is based on: main at the start of the work. With `older`, for an import of an
     older crawl or a crawl that was overtaken, it is the snapshot before this one in time. `later` are the crawls

@@ -3,9 +3,9 @@
 An ARC is removed if the publication's last complete crawl saw it, this crawl did not see it, and no other publication
 on the domain contains it. A crawl that found much less than the last one removes nothing; nor does an incomplete one.
 
-Also made here: the part of a domain's tree that a publication saw, the tree behind refs/publications. Folders that the
-publication saw completely are the tree objects of main. So the only publication of a host costs no object, and one that
-saw a part costs the folders above that part.
+The part of a domain's tree that a publication saw, the tree behind refs/publications, is made here, too. Folders that
+the publication saw completely are the tree objects of main. So the only publication of a host costs no object, and one
+that saw a part costs the folders above that part.
 """
 
 from __future__ import annotations

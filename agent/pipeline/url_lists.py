@@ -4,7 +4,7 @@ By line: a redirect with the same status and target keeps its line; another one 
 A line whose URL is gone is removed as an ARC is: by a complete crawl, if its publication saw the line before, and no
 other publication has it. A URL with an ARC has no line: a redirect is held back while the ARC of the very URL is there.
 
-Also written here: the list of what a crawl met unchanged, from the frontier and the tree. An ARC was met if the crawl
+The list of what a crawl met unchanged is written here, too, from the frontier and the tree. An ARC was met if the crawl
 had an answer for it with the same bytes, or one that said that it did not change. What the crawl stored has its time in
 data.xml; what it did not reach was not met, and is in the tree all the same.
 """

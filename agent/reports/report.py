@@ -1,7 +1,7 @@
 """Writes the report of a job: crawl.log, with one line per URL seen, and summary.json.
 
-Revisit records whose responses were not found wait in the report of their import until a later one has what they
-repeat. `waiting.jsonl.gz` has a line of JSON for each. The file is there only while some wait.
+Revisit records of an import whose responses were not found wait in its report (`waiting.jsonl.gz`, a line of JSON for
+each) until a later import has what they repeat. The file is there only while some wait.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def keep_domain(frontier: Frontier, run: DomainRun, published: Published) -> Non
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """What a report tells of the URLs of a job: the lines of crawl.log, and what is counted.
+    """What a report says of the URLs of a job: the lines of crawl.log, and what is counted.
 
     `urls` are counted by status, `documents` by MIME type. `warcs` are the files that `keep_warc` keeps. `revisits` are
     those that found nothing, and wait.

@@ -88,7 +88,7 @@ class Storage:
 
     @property
     def coming_on_disk(self) -> int | None:
-        """Bytes that a year will take in the repositories, if it goes on as until now; None if nothing is counted."""
+        """Bytes that a year will take in the repositories, if it continues as until now; None if nothing is counted."""
         return round(self.coming_captured * self.documents_on_disk / self.captured) if self.captured else None
 
 
@@ -139,7 +139,7 @@ def _with_logs(database: Path) -> tuple[Path, ...]:
 
 
 def _of(path: Path) -> int:
-    """Return the bytes that a file or a folder takes on disk; what goes meanwhile takes none."""
+    """Return the bytes that a file or a folder takes on disk; what is removed meanwhile takes none."""
     try:
         status = path.lstat()
         size = status.st_blocks * _BLOCK

@@ -1,8 +1,8 @@
-"""The tables of a job's crawl.log: hosts, types, sizes, statuses, seed 3's states, reasons of URLs left out. Pure.
+"""The tables of a job's crawl.log: hosts, types, sizes, statuses, Tarântula's states, reasons of URLs left out. Pure.
 
 The log is read line by line: memory is one row for each host, type, status and reason, whatever the number of lines.
 
-`Shares` tell what part of a site is archived, excluded, not to be had, unlinked. A crawl knows what links lead to. How
+`Shares` says what part of a site is archived, excluded, not to be had, unlinked. A crawl knows what links lead to. How
 much the server has, and how much of that no link leads to, its owner knows: these two figures are given.
 """
 
@@ -25,7 +25,7 @@ _ARCHIVED = frozenset({Result.ADDED, Result.CHANGED, Result.UNCHANGED})
 _NO_REASONS = re.compile(
     rf"({Figure.SEED3}|{Reason.CODING}|{Reason.NOT_CODED}).*|({Figure.TRIES}|{Figure.LINKS}|{Figure.DEPTH})\d+"
 )
-#: Seed 3's states of documents (figures 3.8 and 4.3 there), but for those of HTTP.
+#: Tarântula's states of documents (figures 3.8 and 4.3 there), but for those of HTTP.
 _STATES = {
     -1: "no HTTP response",
     -3: "of a type that is not kept",
@@ -89,7 +89,7 @@ class LogLine:
 
     @property
     def state(self) -> str:
-        """Seed 3's state."""
+        """Tarântula's state."""
         return self.notes[0].removeprefix(Figure.SEED3)
 
     @property
@@ -211,7 +211,7 @@ def meaning(status: int) -> str:
 
 
 def state_meaning(state: str) -> str:
-    """Return the meaning of one of seed 3's states in words."""
+    """Return the meaning of one of Tarântula's states in words."""
     number = int(state) if state.removeprefix("-").isdecimal() else 0
     return meaning(number) if number > 0 else _STATES.get(number, "")
 

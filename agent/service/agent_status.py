@@ -1,9 +1,8 @@
 """The output of `webarc-agent status`: the agent, each publication, each open job. README.md documents the fields.
 
-It is read from files only, so it is the same whether the agent runs or not.
-
-One process holds the lock of an archive's agent; a file beside it identifies the process. The kernel releases the lock
-when the process dies, so nothing must be removed by hand.
+It is read from files only, so it is the same whether the agent runs or not. One process holds the lock of an archive's
+agent; a file beside it identifies the process. The kernel releases the lock when the process dies, so nothing must be
+removed by hand.
 """
 
 from __future__ import annotations

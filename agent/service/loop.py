@@ -115,7 +115,7 @@ class Service:
     def run(self) -> Exit:
         """Run the agent until SIGTERM. Raises Busy if another agent runs, SettingsError if webarc.toml is wrong.
 
-        With `once`, the exit code tells how the jobs ended. Otherwise it is DONE; the reports contain the results.
+        With `once`, the exit code says how the jobs ended. Otherwise it is DONE; the reports contain the results.
         """
         with agent_status.hold(self.archive) as self.agent, Signals() as signals:
             self._take_settings()

@@ -224,7 +224,7 @@ def looked(
 ) -> Record:
     """Return a record after a person looked at one of the pages that wait; the last look ends the check.
 
-    The person is told by the event: readers see field 62.
+    The event names the person: readers see field 62.
     """
     lines = [
         line for line in record.text(FieldNumber.CHECKED_PAGES).split(_BETWEEN) if not line.startswith(_waits(page))

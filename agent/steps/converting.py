@@ -1,16 +1,17 @@
 """The step `convert`: counts what the served form of a snapshot does to its pages, and makes XHTML of them.
 
 Links, error pages and forms are treated when a page is served, so they are only counted here (fields 39 to 47). XHTML
-is made by HTML Tidy where conf/tidy.conf is there, or a person asked for the step (fields 35 to 38, 48 to 52): it is a
-derived form of each page, `refs/forms/xhtml`; the pages stay as they are. What did not change has its form already.
+is made where conf/tidy.conf is there, or a person asked for the step (fields 35 to 38, 48 to 52); the pages stay as
+they are.
 
-Derived forms are in `refs/forms/<name>` of a domain: what a tool with certain settings made of a body. In its tree,
-`<xx>/<blob>/<settings>/` has the files of a form, and `settings/<settings>` what the settings are. `xx` are the first
-two hex digits of the body's blob. Main is never touched, and a body that did not change has its form.
+A derived form is what a tool with certain settings made of a body; it is in `refs/forms/<name>` of a domain, XHTML in
+`refs/forms/xhtml`. In its tree, `<xx>/<blob>/<settings>/` has the files of a form, and `settings/<settings>` what the
+settings are. `xx` are the first two hex digits of the body's blob. Main is never touched, and a body that did not
+change has its form already.
 
 HTML Tidy (https://www.html-tidy.org) is a separate process for many pages, with limits. A page comes back as XHTML with
-Tidy's messages, or with the reason why there is none. One at which Tidy hangs or dies costs that page alone: the others
-of its process go to a new one.
+Tidy's messages, or with the reason why there is none. A page at which Tidy hangs or dies is lost alone: the others of
+its process go to a new one.
 """
 
 from __future__ import annotations
@@ -230,7 +231,7 @@ class Converter:
 
     @property
     def id(self) -> str:
-        """What tells these settings from others: 12 hex digits."""
+        """What identifies these settings: 12 hex digits."""
         return settings_id(self.settings)
 
 

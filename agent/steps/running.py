@@ -1,7 +1,8 @@
 """Runs the steps that were asked for: each under the lock of its record, each once, whoever is killed when.
 
 The order makes a kill harmless: first the record, in one commit; then the folder of the step that comes next by itself;
-then the step's own folder goes. Who finds the folder of a step that the record has done already goes on behind it.
+then the step's own folder is removed. Who finds the folder of a step that the record has done already continues behind
+it.
 
 Short steps are here, too. `backup` follows a capture, or a release (fields 65 to 73). `capture` downloads a record that
 was there before it; it is a job like any other. `index` brings the full-text index in step, and notes what it is
@@ -93,7 +94,7 @@ def _bytes(folder: Path) -> int:
 def capture(
     archive: Archive, record: Record, stop: threading.Event, progress: Progress, *, by: str = ""
 ) -> JobOutcome | None:
-    """Capture an open record for a person, or go on with its job; None if that has ended.
+    """Capture an open record for a person, or resume its job; None if that has ended.
 
     Raises Interrupted, UsageError, Busy.
     """

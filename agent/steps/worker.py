@@ -1,6 +1,6 @@
 """`python -m agent.steps.worker ARCHIVE FOLDER`: the process of one step, which the agent starts.
 
-It ends on SIGTERM, or when the agent does (end of stdin); the step begins again with the next one, where it was.
+It ends on SIGTERM, or when the agent does (end of stdin); the next process resumes the step where it was.
 """
 
 from __future__ import annotations

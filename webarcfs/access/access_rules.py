@@ -1,11 +1,14 @@
-"""The rules of access.aclj: URLs that readers may not see, or some reader may.
+"""What readers may see: the rules of access.aclj about URLs, and those of records about snapshots.
 
-The format is pywb's: a line a rule, `<key> - <JSON>`, where the key is a URL turned around (`org,example)/path`). A key
-that ends in `,` holds for the host and all below it; one that ends in `###` for that URL alone; any other for all URLs
-that begin with it. Lines stand in any order. Of the rules that fit, that with the longest key decides; of these one for
-the reader's name, then the strictest. `www.` and the case of letters make no difference.
+access.aclj has pywb's format: a line a rule, `<key> - <JSON>`, where the key is a URL turned around
+(`org,example)/path`). A key that ends in `,` holds for the host and all below it; one that ends in `###` for that URL
+alone; any other for all URLs that begin with it. Lines are in any order. Of the rules that fit, that with the longest
+key decides; of these one for the reader's name, then the strictest. `www.` and the case of letters make no difference.
 
-Decides what readers may see: the rules of records and snapshots.
+The file is read by every gate, and written by `webarc-agent withhold` and people's editors. A file with faults closes
+all that it would decide about: SettingsError, until it is mended. Changes hold as soon as the next decision.
+
+The rules of records and snapshots:
 
 - A *snapshot* is what one capture published on a domain. It is open to readers if its record is released and not closed
   any more. Without a record, or while its job has not ended, it is open unless git says `Release: held`.
@@ -14,11 +17,6 @@ Decides what readers may see: the rules of records and snapshots.
 - So a page that a held snapshot shares with a released one is visible, since the released one captured it, too.
 - What a reader sees of a domain at a time is, for each publication, its newest open snapshot not later than that time;
   of these together, for each path, the newest. Where nothing of a domain is hidden, that is the domain's own state.
-
-access.aclj on disk: read by every gate, written by `webarc-agent withhold` and people's editors.
-
-A file with faults closes all that it would decide about: SettingsError, until it is mended. Changes hold as soon as the
-next decision.
 """
 
 from __future__ import annotations
@@ -57,7 +55,7 @@ class Standing(Enum):
 
     @property
     def is_told(self) -> bool:
-        """Whether a reader is told that the snapshot is there."""
+        """Whether a reader may know that the snapshot is there."""
         return self in {Standing.OPEN, Standing.CLOSED}
 
 
@@ -109,7 +107,7 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """A rule forbids it, and says so. `text` is what the rule tells readers; mostly nothing."""
+    """A rule forbids it, and says so. `text` is what the rule says to readers; mostly nothing."""
 
     text: str = ""
 
@@ -206,7 +204,7 @@ class AccessRule:
     """A rule. It holds for captures from `after` until `before`, for the reader `user` (empty: all), until it lapses.
 
     `url` is the URL as it was given; `id`, `reason`, `by` and `at` are for staff. Readers of a page that is blocked are
-    told `public_text`, and nothing else of the rule.
+    shown `public_text`, and nothing else of the rule.
     """
 
     key: str
@@ -298,7 +296,7 @@ class AccessRules:
                 yield from (rule for rule in self.rules if rule.prefix == prefix)
 
     def count_without_public_text(self) -> int:
-        """Return how many rules block pages for a reason of which readers are told nothing."""
+        """Return how many rules block pages for a reason that readers may not know."""
         return sum(1 for rule in self.rules if rule.access is Access.BLOCK and rule.reason and not rule.public_text)
 
     def __str__(self) -> str:

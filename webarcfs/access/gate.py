@@ -3,11 +3,10 @@
 Each call sees what the catalogue and the rules say now. What cannot be decided is closed: a catalogue or rules that
 cannot be read raise Damaged or SettingsError.
 
-A gate that remembers what git and the catalogue said, until one of them changes: for servers.
-
-The state of the archive is looked at before each answer that uses it: the feed's time and size, the catalogue's commit
-and the access rules. So a release, a withdrawal, a rule and a crawl count with the next request. What is known of an
-archive in one state is the same for all readers, so all gates of a process share it.
+For servers there is a gate that remembers what git and the catalogue said, until one of them changes. The state of the
+archive is looked at before each answer that uses it: the feed's time and size, the catalogue's commit and the access
+rules. So a release, a withdrawal, a rule and a crawl count with the next request. What is known of an archive in one
+state is the same for all readers, so all gates of a process share it.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A reader: the name that a trusted proxy told, empty for the public."""
+    """A reader: the name that a trusted proxy gave, empty for the public."""
 
     name: str = ""
 
@@ -249,7 +248,7 @@ def opened_to_staff(snapshot: VisibleSnapshot) -> VisibleSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class _Unrecorded:
-    """A snapshot without a record, as git tells it."""
+    """A snapshot without a record, as git has it."""
 
     seq: int
     seen: str

@@ -4,9 +4,8 @@ Where nothing of a domain is hidden, a reader reads the archive's repository. El
 the open snapshots, its trees have what the reader may see, its objects are the archive's (git's alternates). So all
 that reads repositories works for readers, too.
 
-Makes the tree that a reader sees of a domain: without what rules forbid, and of several publications together.
-
-The trees are written into a store of the reader's own, which reads the archive's objects and writes none there.
+Its trees are without what rules forbid, and combine several publications. They are written into a store of the reader's
+own, which reads the archive's objects and writes none there.
 """
 
 from __future__ import annotations
@@ -110,7 +109,7 @@ def only(store: Repository, tree: str, paths: Iterable[str]) -> str:
 
 
 def stored_by(store: Repository, tree: str, tags: set[CommitTag]) -> str:
-    """Return a tree with nothing but the ARCs whose versions some crawls stored: all that layout 1 tells."""
+    """Return a tree with nothing but the ARCs whose versions some crawls stored: all that layout 1 says."""
 
     def is_one(document: str) -> bool:
         try:

@@ -1,15 +1,15 @@
-"""Narrows webarc.db to a reader: a view of the connection's own takes the place of `metadata`.
+"""Narrows webarc.db, links.db and the list of records to what a reader may see.
 
-The filter runs inside the query, so that counts and limits are those of what the reader may see.
+In webarc.db a view of the connection's own takes the place of `metadata`. The filter runs inside the query, so that
+counts and limits are those of what the reader may see.
 
-Narrows links.db to a reader: links of pages that the reader may see, at times that the reader may know.
+Of links.db a reader gets the links of pages that the reader may see, at times that the reader may know.
 
-The records that a reader may see, as heads for lists: kept in memory, in step with the catalogue.
-
-A released record that is closed until a date is listed, with what its description may say (the fields of availability);
-what it describes is not. Where a rule may take a document from the reader, the record's own counts are left out: they
-are of all documents. The cost of a change is that of the records that changed. What the catalogue says is the same for
-all: a process reads it once.
+The records that a reader may see are heads for lists, kept in memory, in step with the catalogue. A released record
+that is closed until a date is listed, with what its description may say (the fields of availability); what it describes
+is not. Where a rule may take a document from the reader, the record's own counts are left out: they are of all
+documents. The cost of a change is that of the records that changed. What the catalogue says is the same for all: a
+process reads it once.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def narrowed(gate: Gate) -> Narrowed | None:
     """Return what narrows a query to the gate's reader; None where nothing is hidden from it.
 
     A question of staff is asked only of the rows that have the values which it names. A reader's is not: the work
-    would tell whether a hidden row has them.
+    would show whether a hidden row has them.
 
     Raises what the gate raises: SettingsError for access rules with faults, Damaged for a catalogue that is.
     """

@@ -264,7 +264,7 @@ class VisibleCaptures:
         """Yield each visible snapshot, oldest first, with the row that the crawls up to it left at the URL, or None.
 
         That is the one that was captured last, unless a later complete crawl of the same publication did not find it.
-        What a crawl met unchanged it captured. The tree of a crawl alone does not tell it: what was imported later than
+        What a crawl met unchanged it captured. The tree of a crawl alone does not show it: what was imported later than
         a newer crawl is not in that one's tree, and an incomplete crawl has what it did not ask for, too. The order in
         which crawls came to the archive makes no difference.
         """

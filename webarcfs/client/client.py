@@ -8,24 +8,19 @@
 
 A client of a mount reads and writes through it, and so sees what was written a moment ago; a client of an archive's
 directory reads the repositories, and writes nothing (SEMANTICS.md specifies a mount's caches). Errors are those of
-`webarcfs.archive.model.errors`, never bare OSErrors. Safe for any thread.
+`webarcfs.archive.model.errors`, never bare OSErrors; those of system calls on a mount are translated. Safe for any
+thread.
 
-Mounts from a program's view: the archive behind a path, and the errors of system calls as ours.
+On a mount, the folder of an ARC is opened once for all concurrent additions to its document: a node while a file is
+written, say. Each saved request would go to the mount's process.
 
-The open folders of ARCs that a client adds to, each for the time of its additions.
+On a directory, each repository is opened once, with caches. An object's name determines its content for ever, so only
+the refs are read each time.
 
-A thread opens a folder once for all concurrent additions to its document: a node while a file is written, say. Each
-saved request would go to the mount's process.
-
-The repositories of an archive for its client: each opened once, with caches.
-
-An object's name determines its content for ever, so only the refs are read each time. Safe for any thread.
-
-Delivers new commitTags to observers: a thread that follows the feed (/Cl-3/ … /Cl-5/, /Sv-5/).
-
-Each observer has a place of its own in the feed, the last tag that it received, so that none is lost or repeated if the
-observer does not fail, and a failing one delays no other. `recover` may rewrite the feed meanwhile: a place is a tag,
-and an offset only as long as the tag is found there.
+A thread follows the feed and delivers new commitTags to observers (/Cl-3/ … /Cl-5/, /Sv-5/). Each observer has a place
+of its own in the feed, the last tag that it received, so that none is lost or repeated if the observer does not fail,
+and a failing one delays no other. `recover` may rewrite the feed meanwhile: a place is a tag, and an offset only as
+long as the tag is found there.
 """
 
 from __future__ import annotations

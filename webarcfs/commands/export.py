@@ -126,7 +126,7 @@ def _settle(archive: Archive) -> None:
 def _made(
     place: ArchiveArgument, asked: Asked, form: str, out: Path, make: Callable[[Selection, Path], Summary]
 ) -> dict[str, Any]:
-    """Make the result at `out`, or go on with it; tell a full disk."""
+    """Make the result at `out`, or resume it; report a full disk."""
     reader = "" if place.gate is None or place.gate.is_staff else place.gate.reader.name or "public"
     words = {"format": form, "archive": str(place.archive.root.absolute()), "what": str(asked), "reader": reader}
 

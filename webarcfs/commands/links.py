@@ -130,7 +130,7 @@ def _tag(text: str) -> CommitTag:
 
 
 def _count(place: ArchiveArgument, text: str, form: str, seconds: float) -> None:
-    """Write seed 2's figures 39 to 42, in its order."""
+    """Write the fields 39 to 42 of a record, in their order."""
     tag = _tag(text)
     place.must_be_open(tag)
     question = Question(at=tag)

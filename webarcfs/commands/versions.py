@@ -53,7 +53,7 @@ def log(document_: str, *, place: ArchiveArgument, as_json: bool) -> None:
 
 
 def _told(step: versions.ChangedDocument, shown: Collection[CommitTag]) -> tuple[dict[str, Any], str]:
-    """Return a document's change as fields, and as text. The time of a crawl that is not shown is not told."""
+    """Return a document's change as fields, and as text. The time of a crawl that is not shown is left out."""
     files = f"  + {', '.join(step.files)}" if step.files else ""
     status = f"  ({step.status})" if step.status != OK else ""
     captured = format_utc(step.captured) if step.captured is not None and step.stored in shown else ""

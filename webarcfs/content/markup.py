@@ -1,12 +1,10 @@
 """HTML as events for a listener, start tags, end tags and text, in time linear in the page. Pure.
 
 libxml2 sends them, without a tree: a tree ends 256 levels deep, and the time for its attributes is quadratic. So would
-be the time for the list of open elements, which libxml2 searches for most end tags. So markup.py, which has no such
-list, reads a page that is nested deeper than DEEPEST (old pages do not end their <font>).
+be the time for the list of open elements, which libxml2 searches for most end tags. So a tokenizer of our own, which
+has no such list, reads a page that is nested deeper than DEEPEST (old pages do not end their <font>).
 
-HTML as tags and text, for pages that are nested too deeply for libxml2. Pure.
-
-A tokenizer as in HTML's section 13.2.5, without a tree, so that depth and numbers cost nothing by themselves: each
+The tokenizer follows HTML's section 13.2.5, without a tree, so that depth and numbers cost nothing by themselves: each
 character is read a bounded number of times. Two constructs need a tree, and are left out: CDATA in drawings, and
 scripts that write scripts inside of a comment.
 """

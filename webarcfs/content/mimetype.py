@@ -1,9 +1,9 @@
 """The MIME type of a document, as browsers compute it (/Cr-12.3/; WHATWG MIME Sniffing Standard, section 7).
 
 What the server declares is believed. Its bytes are looked at where it declares nothing, where an image, a sound or a
-film may be of another kind than it says, and where old versions of Apache called all they did not know text/plain.
-A library does that. Two things are added, which change nothing in a browser. XML of no particular type with an XHTML
-root is application/xhtml+xml. Where nothing is declared and the standard tells only bytes or zip, libmagic tells which.
+film may be of another kind than it says, and where old versions of Apache called all they did not know text/plain. A
+library does that. Two things are added, which change nothing in a browser. XML of no particular type with an XHTML root
+is application/xhtml+xml. Where nothing is declared and the standard says only bytes or zip, libmagic says which.
 """
 
 from __future__ import annotations

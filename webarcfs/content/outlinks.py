@@ -1,22 +1,17 @@
 """The URLs that a document refers to: to follow (links), and to be shown with (requisites). Pure.
 
 References are first collected as written, each spelling once, and only then resolved, since resolving is expensive. No
-content raises, and URLs other than http(s) are left out.
+content raises, and URLs other than http(s) are left out. In HTML and SVG a table of attributes says where URLs are;
+elements that need more than that have readers. In a style sheet they are in `url()` and `@import`.
 
-References in pages → canonical URLs, as browsers resolve them (url.spec.whatwg.org).
+References become canonical URLs as browsers resolve them (url.spec.whatwg.org). urljoin followed by canonicalisation is
+two thirds of the cost of extracting links, so the two are one step here: `canonical` resolves dot segments by itself,
+and most references are plain names, which need neither.
 
-urljoin followed by canonicalisation is two thirds of the cost of extracting links, so the two are one step here:
-`canonical` resolves dot segments by itself, and most references are plain names, which need neither.
-
-The references of a style sheet: `url()` and `@import`.
-
-The places of URLs in HTML and SVG: a table of attributes, and readers of elements that need more than that.
-
-The links of a page with the words that name them, for links.db: http, mail and image.
-
-Unlike `links`, which a crawl follows, this part counts every occurrence of a link, and collects its text. The page
-streams through libxml2 without a tree, so that a page of a million links takes no more memory than any other. Files for
-the appearance of a page (styles, scripts, fonts) are no links, nor is a place on the same page.
+links.db gets the links of a page with the words that name them: http, mail and image. Unlike `links`, which a crawl
+follows, this part counts every occurrence of a link, and collects its text. The page streams through libxml2 without a
+tree, so that a page of a million links takes no more memory than any other. Files for the appearance of a page (styles,
+scripts, fonts) are no links, nor is a place on the same page.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """The charset and the title of a body (/Cr-12.2/). Pure.
 
-A declared encoding is used as browsers use it, also for bytes that are broken in it. libxml2 always receives UTF-8,
-so it never guesses.
-
-The encoding that a response's head or a document declares, as the Encoding and HTML Standards read it. Pure.
+The encoding that a response's head or a document declares is read as the Encoding and HTML Standards read it, and used
+as browsers use it, also for bytes that are broken in it. libxml2 always receives UTF-8, so it never guesses.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The visible text of a body in lines, for comparisons by people: HTML by its blocks, other text as it is.
+"""The visible text of a body in lines, for comparisons by people, and the differences of two such sequences.
 
-The differences of two sequences of texts, such as the lines of a page or the words of a line, in bounded time.
-
-libgit2 compares them by xdiff. It ends a search that takes long with more differences than there need be, where
-difflib's time grows with the square of the length and more. 5,000 lines take 0.1 s at most.
+HTML has lines by its blocks; other text is as it is. Compared are sequences of texts, such as the lines of a page or
+the words of a line, in bounded time: by libgit2's xdiff. It ends a search that takes long with more differences than
+there need be, where difflib's time grows with the square of the length and more. 5,000 lines take 0.1 s at most.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What leaves an archive: its snapshots in the field's formats, from which they can be made again.
+"""What leaves an archive: its snapshots in the field's formats, from which they can be rebuilt.
 
 Public: `selection` (what is exported, and for whom), `export_result` (what came of it), and a module for each format,
 with `export(selection, out, progress, stop) -> Summary`. `out` is a scratch path beside the one that the user named, or
-what an interrupted export of the same selection left there: a format goes on with it, or begins anew. Whoever calls it
+what an interrupted export of the same selection left there: a format resumes it, or starts again. Whoever calls it
 makes `out` durable and gives it its name. `stop()` is asked between documents; then a format raises Interrupted.
 Nothing here writes to an archive.
 

@@ -1,6 +1,6 @@
 """BagIt (RFC 8493): the WARC files of a selection with checksums, and a PREMIS 3 record of what happened to them.
 
-The payload is what `warc` writes, and goes on as that does. Then the library `bagit` makes the manifests, and the tag
+The payload is what `warc` writes, and resumes as that does. Then the library `bagit` makes the manifests, and the tag
 files follow: who reads the bag needs nothing of ours. metadata/premis.xml has an event for each snapshot's capture, and
 one for this export, with the files that came of it.
 """

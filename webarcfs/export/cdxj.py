@@ -3,11 +3,10 @@
 Either of a selection by itself, or of the files that a WARC export made: then with the place of each record in them, so
 that replay finds it. Responses and revisits of the web are captures; what else the files hold is not.
 
-The key of a URL in the index files of others: as the programs of the field spell it, so that they find it.
-
-It is coarser than `archive/model/surt`, by which the archive itself sorts: without `www.`, case, the order of
-parameters, a final slash, and the sessions that some servers put into URLs. Written after what those programs do with
-URLs; the tests compare it with one of them.
+The key of a URL is spelled as the programs of the field spell it, so that they find it. It is coarser than
+`archive/model/surt`, by which the archive itself sorts: without `www.`, case, the order of parameters, a final slash,
+and the sessions that some servers put into URLs. Written after what those programs do with URLs; the tests compare it
+with one of them.
 """
 
 from __future__ import annotations
@@ -142,7 +141,7 @@ def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> S
 
 @dataclass(frozen=True, slots=True)
 class _Capture:
-    """What a line tells."""
+    """What a line says."""
 
     url: str
     date: str

@@ -2,7 +2,7 @@
 
 A result is made in the folder `OUT.part` before it has its name. The folder has what was asked and the snapshots that
 were selected then, the result under its own name, and what a format notes beside it. One process at a time works in it.
-At the end the result is made durable, gets its name in one step, and the folder goes.
+At the end the result is made durable, gets its name in one step, and the folder is removed.
 
 Beside the result lies a file of notes, a line a checkpoint: which piece of which snapshot was written last, and where
 the files ended. An interrupted export resumes from them. After a kill or a power cut what lies behind the last
@@ -43,7 +43,7 @@ class Summary:
     """What was exported. `documents` are those of all snapshots: one that is in three snapshots counts three times.
 
     `records` are those of the format, if it has records. `bytes` and `files` are those of the result. `left_out` has
-    reason → number, for what the format cannot tell or what could not be read: never silently.
+    reason → number, for what the format cannot express or what could not be read: never silently.
     """
 
     snapshots: int = 0
@@ -71,7 +71,7 @@ _MANY = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """What makes a result at `out`. `asked` tells it from others; `select` decides what to export, `again` makes the
+    """What makes a result at `out`. `asked` identifies it; `select` decides what to export, `again` makes the
     selection of what was written down when it began; `make` writes it to a scratch path.
     """
 
@@ -82,7 +82,7 @@ class Unfinished:
     make: Callable[[Selection, Path], Summary]
 
     def run(self) -> dict[str, Any]:
-        """Make the result, or go on with it; return the fields of its summary.
+        """Make the result, or resume it; return the fields of its summary.
 
         Raises Exists if something else is at `out` or at its scratch folder, Busy while another process makes it,
         UsageError where it cannot be, and what its functions raise.
@@ -317,7 +317,7 @@ class Growing:
 
 
 class Stream:
-    """The same on standard output, which cannot go on where it ended."""
+    """The same on standard output, which cannot resume where it ended."""
 
     def __init__(self, start: bytes) -> None:
         self.mark = Mark()

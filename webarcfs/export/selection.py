@@ -1,13 +1,12 @@
 """What is exported: snapshots of domains, each with its tree and that of the snapshot exported before it.
 
 A selection is decided once, and stays as it is while crawls publish and users add files: it names commits, which stay.
-It can be written down, so that an interrupted export goes on with the same one. For a reader its repositories are those
+It can be written down, so that an interrupted export resumes with the same one. For a reader its repositories are those
 of `access/reader_repositories`: nothing that reads a selection has to know of rules.
 
-What a snapshot has, document by document, beside what the one exported before it had and what its publication saw.
-
-Trees are read folder by folder, in git's order, an ARC before those below it; where folders are equal, one look at both
-tells it. Memory holds the folders on the way to the current one, as git's bytes. Bodies are not read.
+A snapshot is read document by document, beside what the one exported before it had and what its publication saw. Trees
+are read folder by folder, in git's order, an ARC before those below it; equal folders are recognised by one look at
+both. Memory holds the folders on the way to the current one, as git's bytes. Bodies are not read.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class Asked:
 
     `at`: one snapshot a domain, the state at that time; with a commitTag, of its domain alone. `record`: the snapshots
     of a record. `publication`: those of a publication's crawls. `since`: those of this domain after that snapshot, of
-    which only differences are told. Of a record or a publication each snapshot is exported as its publication saw it.
+    which only differences are written. Of a record or publication each snapshot is exported as its publication saw it.
     """
 
     at: CommitTag | datetime | None = None
@@ -158,7 +157,7 @@ class Selection:
 
     @property
     def digest(self) -> str:
-        """A value that tells this selection from others, wherever it is exported."""
+        """A value that identifies this selection, wherever it is exported."""
         return hashlib.sha256(json.dumps(self.as_json(), sort_keys=True).encode()).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
@@ -413,7 +412,7 @@ def listed_redirects(
 class Unit:
     """What is exported in one piece: the snapshot itself (None), a document, a redirect, the list of what was met.
 
-    `met` tells when the crawl met a document or redirect unchanged.
+    `met` says when the crawl met a document or redirect unchanged.
     """
 
     what: ExportedDocument | ListedRedirect | MetList | None = None
@@ -479,7 +478,7 @@ def _own(store: Repository, raw: bytes, tree: str, *, is_root: bool) -> tuple[Fi
 
 
 def _leads_to_arcs(store: Repository, tree: str) -> bool:
-    """Return whether a folder is an ARC or contains one, at any depth; most are, which their bytes tell."""
+    """Return whether a folder is an ARC or contains one, at any depth; most are, which their bytes show."""
     raw = store.read_tree(tree)
     if _DOCUMENT in raw:
         return True

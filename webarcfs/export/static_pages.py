@@ -1,17 +1,15 @@
-"""Where the references of a document lead in the exported folder: to a file, to a notice, or nowhere. Pure.
+"""A document as it is in the exported folder: where its references lead, and what its head says. Pure.
 
-Nothing leads to the live web. What a reference was before is kept: of a link or a form in an attribute of its element,
-of what a page embeds in the comment at its head, since not all of that stands in attributes.
+References lead to a file, to a notice, or nowhere, never to the live web. What a reference was before is kept: of a
+link or a form in an attribute of its element, of what a page embeds in the comment at its head, since not all of that
+is in attributes. Bytes outside of references stay as they were.
 
-SVG without what a browser would run: a drawing has no place for a policy that forbids it. Pure.
+A file has no head of HTTP: a page's charset and the policy for it must be in the page, before anything else. The policy
+lets nothing but the folder load, and no script run.
 
-A drawing that has nothing of that kind stays byte for byte. Any other is written anew without it. The parser is that of
-browsers; what it cannot read to the end, they show up to the fault, and so does this.
-
-A document as it is in the exported folder: its references rewritten, and what it is said at its head. Pure.
-
-A file has no head of HTTP: a page's charset and the policy for it must stand in the page, before anything else. The
-policy lets nothing but the folder load, and no script run. Bytes outside of references stay as they were.
+An SVG drawing has no place for a policy that forbids scripts, so it is without what a browser would run. A drawing that
+has nothing of that kind stays byte for byte; any other is rewritten. The parser is that of browsers; what it cannot
+read to the end, they show up to the fault, and so does this.
 """
 
 from __future__ import annotations
@@ -140,7 +138,7 @@ class SiteTargets:
         return f"{relative(self._folder, place.path)}{fragment}"
 
     def _notice(self, page: str, about: str) -> str:
-        """Return the way to a notice; `about` is told as text, or is the way from the folder to a file of it."""
+        """Return the way to a notice; `about` is written as text, or is the way from the folder to a file of it."""
         return f"{relative(self._folder, page)}#{quote(about[:_LONGEST], safe='')}"
 
 
@@ -162,7 +160,7 @@ _XHTML = "http://www.w3.org/1999/xhtml"
 #: Elements that run something or contain a page.
 _OUT = frozenset({"script", "foreignObject", "handler", "listener", "iframe", "audio", "video", "canvas"})
 _ANIMATIONS = frozenset({"animate", "set", "animateTransform", "animateMotion", "animateColor"})
-#: What brings in markup or attributes that stand elsewhere.
+#: What brings in markup or attributes that are elsewhere.
 _DECLARATION = re.compile(rb"<!(?:ENTITY|ATTLIST)")
 _DRAWINGS_SCHEME = re.compile(r"[\0-\x20]*([a-z][a-z0-9+.-]*):([^,;]*)", re.IGNORECASE)
 _DROPPED = {ord(character): None for character in "\t\n\r"}

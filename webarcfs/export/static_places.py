@@ -9,11 +9,9 @@ be one for a file system that ignores case or normalises Unicode, all but one ge
 file always ends in a known extension, a folder never. So two documents never share a file, and no file has the name of
 a folder.
 
-Names are looked up in the folders of snapshots as git's bytes. Links lead to the same folders over and over; pygit2's
-own look-up would make an object each time.
-
 A URL lies where its document's file is, behind redirects where there are any. The trees of the snapshots are read when
-a URL is asked for, and what was found is kept, within bounds: an archive may have more documents than memory has room.
+a URL is asked for, as git's bytes: links lead to the same folders over and over, and pygit2's own look-up would make an
+object each time. What was found is kept, within bounds: an archive may have more documents than memory has room.
 """
 
 from __future__ import annotations
@@ -199,7 +197,7 @@ _BY_NAME = {"css": _CSS, "js": _SCRIPT, "mjs": _SCRIPT}
 def file_type(mime_type: str, name: str, declared: Callable[[], str] = str) -> FileType:
     """Return what the file of a document is; `name` is the last segment of its path.
 
-    A sheet or a script is text of any kind by its content. What its server `declared`, or its name, tells it.
+    A sheet or a script is text of any kind by its content. What its server `declared`, or its name, says it.
     """
     by_type = _TYPES.get(mime_type)
     if mime_type == "application/x-empty":
@@ -235,7 +233,7 @@ _OWN_NAMES = frozenset({OWN, "index.html", "static.json"})
 
 _LENGTH_OF_MARK = 12
 _MARKED = re.compile(r"~[0-9a-f]{12,16}(?:\.[^.]*)?\Z")
-# An URL's `?` and `:` are frequent, and get a sign that tells them.
+# An URL's `?` and `:` are frequent, and get a sign that shows them.
 _REPLACED = {"?": "@", ":": "+", **dict.fromkeys('<>"/\\|*', "_")}
 _PLAIN = re.compile(r"[A-Za-z0-9_\-+@,;=!()&$'%]+(?:\.[A-Za-z0-9_\-+@,;=!()&$'%]+)*")
 # Names of devices, whatever their extension (Microsoft: "Naming Files, Paths, and Namespaces").

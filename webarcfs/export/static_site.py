@@ -5,8 +5,8 @@ start of the machine a line proves nothing, since nothing is synced meanwhile; t
 writes depends on the selection alone.
 
 Some pages of the folder are not archived: what is in it, and the notices that links out lead to. They need no script.
-The notice about a link shows its address by a script of its own, where the browser runs that: a file is not told what
-is behind the `#`.
+The notice about a link shows its address by a script of its own, where the browser runs that: a file does not receive
+what is behind the `#`.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ _SOFTWARE = f"webarcfs {webarcfs.__version__}"
 
 
 def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> Summary:
-    """Write the folder `out`, or go on with it. Raises Interrupted when `stop` says so, Damaged, OSError."""
+    """Write the folder `out`, or resume it. Raises Interrupted when `stop` says so, Damaged, OSError."""
     newest = replace(
         selection, chosen={domain: snapshots[-1:] for domain, snapshots in selection.chosen.items()}, before={}
     )
@@ -187,7 +187,7 @@ def export(selection: Selection, out: Path, progress: Progress, stop: Stop) -> S
 
 
 def _begun(selection: Selection, out: Path) -> TextIO:
-    """Open the notes, behind their first line; without notes of this selection and start of the machine, begin anew."""
+    """Open the notes, behind their first line; without notes of this selection and start of the machine, restart."""
     head = {"format": FORMAT, "selection": selection.digest, "boot": _BOOT.read_text("ascii").strip()}
     notes = out.with_name(f"{out.name}.notes")
     notes.touch()

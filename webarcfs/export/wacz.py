@@ -1,6 +1,6 @@
 """WACZ 1.1.1: one ZIP with the WARC file of a selection, its index and a list of its pages, for replay in a browser.
 
-The WARC file is the ZIP's first member, stored, and grows as any other WARC export, so that an interrupted one goes on.
+The WARC file is the ZIP's first member, stored, and grows as any other WARC export, so that an interrupted one resumes.
 Its size and checksum are written into the ZIP when it is whole; then the index is made, and all else follows. The same
 selection gives the same bytes. Not by the package `wacz`, which keeps index and pages in memory, and writes the time.
 """
@@ -189,7 +189,7 @@ def _packed(lines: Iterable[bytes], parts: list[tuple[bytes, int]]) -> Iterator[
 
 
 def _places(parts: Iterable[tuple[bytes, int]]) -> Iterator[bytes]:
-    """Yield the lines that tell where each part of the index is."""
+    """Yield the lines that say where each part of the index is."""
     yield b"!meta 0 " + _json({"format": "cdxj-gzip-1.0", "filename": INDEX.rpartition("/")[2]}) + b"\n"
     offset = 0
     for key, size in parts:

@@ -22,7 +22,7 @@ from webarcfs.export.warc_records import FIELDS_TYPE, WarcRecord, fields_block, 
 
 #: Bytes of a file after which another one begins.
 FILE_SIZE: Final = 1_000_000_000
-#: Name of the field of a warcinfo that tells the selection.
+#: Name of the field of a warcinfo that names the selection.
 SELECTION: Final = "webarcfs-selection"
 _STANDARD = "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/"
 _END: Final = b"\r\n\r\n"

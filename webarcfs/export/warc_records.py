@@ -1,14 +1,13 @@
-"""Bodies for records: small ones from memory, large ones from a temporary file; with their digests, each once.
-
-A document that did not change since the snapshot before has the digest that was found then: its body is not read again.
-
-The WARC records of a snapshot: what they say, in which order; how they are stored is for `warc` (ISO 28500:2017).
+"""The WARC records of a snapshot: what they say, in which order (ISO 28500:2017); how they are stored is for `warc`.
 
 A snapshot has a record of its own, then those of its documents in the order of its tree, those of its redirects, and
-one with the list of what its crawl met unchanged. From them its tree can be made again, object for object. The records
-of a document belong together: a response, with data.xml, the head as it was sent and what users added; or, where the
+one with the list of what its crawl met unchanged. From them its tree can be rebuilt, object for object. The records of
+a document belong together: a response, with data.xml, the head as it was sent and what users added; or, where the
 snapshot before has the same capture, a revisit if the crawl met it, `carried` if not, with what was added since. Ids
 follow from what a record is of; nothing depends on clock or machine.
+
+Small bodies come from memory, large ones from a temporary file; each is digested once. A document that did not change
+since the snapshot before has the digest that was found then: its body is not read again.
 """
 
 from __future__ import annotations
@@ -159,7 +158,7 @@ _HTTP = "application/http; msgtype=response"
 _BYTES = "application/octet-stream"
 _PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:webarcfs:export:1")
-#: Marks of a revisit beside the records that tell its document, and of what was not met.
+#: Marks of a revisit beside the records of its document, and of what was not met.
 _AGAIN = ("Webarcfs-Again", "yes")
 _CARRIED = ("Webarcfs-Carried", "yes")
 #: Why a document has no response.
@@ -202,7 +201,7 @@ class _Marks:
 
 @dataclass(slots=True)
 class RecordCounts:
-    """What was told so far."""
+    """What was written so far."""
 
     documents: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
@@ -311,7 +310,7 @@ class SnapshotRecords:
             yield from self._met_again(document, met, blob, payload)
 
     def _met_again(self, document: ExportedDocument, met: Met, blob: str, payload: bytes) -> Iterator[WarcRecord]:
-        """Yield the revisit of what the publication saw of a document whose files are told already."""
+        """Yield the revisit of what the publication saw of a document whose files are written already."""
         seen = replace(document, files=document.seen or {})
         meta = self._meta(seen.data_xml) if seen.is_whole else None
         if meta is not None:
@@ -491,7 +490,7 @@ class SnapshotRecords:
 
 
 def record_id(*of: str) -> str:
-    """Return the id of a record, by what tells it from all others."""
+    """Return the id of a record, by what distinguishes it from all others."""
     name = "\n".join(of).encode("utf-8", "surrogateescape")  # paths need not be UTF-8
     return uuid.uuid5(_NAMESPACE, name.decode("latin-1")).urn
 

@@ -3,12 +3,11 @@
 A handler takes a request and returns a response. This is the one place where errors become statuses (`http_status_of`),
 where a busy worker refuses, and where time is bounded. A client never holds a thread: an answer in pieces is asked for
 piece by piece. A handler that only reads works under a deadline: once its time is over, or its client has gone, the
-loops of the archive end it, and its thread is free again.
-
-Requests that may read much have threads of their own, so that however many they are, others are answered.
+loops of the archive end it, and its thread is free again. Requests that may read much have threads of their own, so
+that however many they are, others are answered.
 
 What opens something without a login is taken out of what is logged. Such parts of paths are a reader with rights
-(`/~<token>/…`), a preview of the desk (`/s/<token>/…`), a feed (`/feed/<secret>.atom`). They stand in paths, referrers,
+(`/~<token>/…`), a preview of the desk (`/s/<token>/…`), a feed (`/feed/<secret>.atom`). They occur in paths, referrers,
 and in queries that lead back to a path; a client may escape any of their characters, and what quotes a URL escapes it
 once more.
 """
@@ -221,7 +220,7 @@ def _rest_of_step(seconds: float) -> float:
 
 
 async def _at_a_step(response: Response, asked: float) -> None:
-    """Hold the answer that something is not there: its time must not tell absent from what is not shown."""
+    """Hold the answer that something is not there: its time must not distinguish it from what is not shown."""
     if response.status_code == HTTPStatus.NOT_FOUND:
         await asyncio.sleep(_rest_of_step(time.monotonic() - asked))
 

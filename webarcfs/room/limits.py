@@ -21,7 +21,7 @@ SECONDS: Final = 30.0
 STREAM_SECONDS: Final = 120.0
 #: Answers that something is not there (404) go out at multiples of this time after their requests came.
 ABSENT_STEP_SECONDS: Final = 0.025
-#: Requests that wait for a thread; the next one is told to try again.
+#: Requests that wait for a thread; the next one is asked to try again.
 WAITING: Final = 200
 #: The same for requests that may read much, which have threads of their own.
 COSTLY_WAITING: Final = 50
@@ -62,7 +62,7 @@ REWRITTEN_BYTES: Final = 16 * 1024 * 1024
 
 # -- answers -----------------------------------------------------------------------------------------------------------
 
-#: Time that stands for the present, where no time is asked for (seconds since 1970: the year 9999).
+#: Time that means the present, where no time is asked for (seconds since 1970: the year 9999).
 NOW: Final = 253_402_300_799
 #: Snapshots of a calendar that are shown together; more are shown by years.
 CALENDAR_ENTRIES: Final = 500

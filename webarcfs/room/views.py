@@ -421,7 +421,7 @@ class FramePage:
 
     `date` is the snapshot's time, `captured` that of the server's answer, which an earlier snapshot stored if it
     `is_unchanged`, `furthest` the largest distance in days between the snapshot and what the page embeds; None if it is
-    not known. `goes_on`: where browsers would go on from the page by themselves. `alone` is the page without a frame,
+    not known. `goes_on`: where browsers would proceed from the page by themselves. `alone` is the page without a frame,
     as it is printed; empty where that is not to be had.
     """
 
@@ -449,11 +449,11 @@ class FramePage:
     is_unreleased: bool = False
     reason_against: str = ""  # why the document is a download, in words of `DownloadReason`
     size: int = 0
-    message_script: bool = False  # pywb's engine tells the frame where it is
+    message_script: bool = False  # pywb's engine reports to the frame where it is
 
 
 class Notice(StrEnum):
-    """A page that says why a way does not go on."""
+    """A page that says why a way ends."""
 
     EXTERNAL = "external"
     FORM = "form"

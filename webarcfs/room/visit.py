@@ -1,6 +1,6 @@
 """A request to the room: who asks, in which language, and the archive as that reader may see it. For one thread.
 
-A proxy in front of the archive's servers may tell the name of a reader. Only addresses of `[readers] proxies` are
+A proxy in front of the archive's servers may pass the name of a reader. Only addresses of `[readers] proxies` are
 believed. Anybody else is the public, whatever the request says. A client of a unix socket has no address; it is
 believed where `unix` is among the proxies.
 

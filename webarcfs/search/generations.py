@@ -1,6 +1,6 @@
 """The generations of an archive's full-text index: `search/<n>/`, of which `search/current` names one.
 
-An index that is made anew grows beside the one in use, which answers until `current` names the new one. A folder that
+An index that is rebuilt grows beside the one in use, which answers until `current` names the new one. A folder that
 `current` does not name is removed by the next writer.
 """
 
@@ -29,7 +29,7 @@ def current(archive: Archive) -> Path | None:
 
 
 def state(archive: Archive) -> os.stat_result:
-    """Return what tells a state of the index in use from others. Raises NotFound without one."""
+    """Return what identifies a state of the index in use. Raises NotFound without one."""
     folder = current(archive)
     if folder is None:
         raise NotFound(_missing(archive))

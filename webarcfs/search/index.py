@@ -26,7 +26,7 @@ from webarcfs.archive.model.errors import Busy, Damaged
 from webarcfs.search.query_language import DocumentPart
 from webarcfs.search.words import SNAPSHOT, IndexedDocument, from_bytes, key, kind_of, marks, natural, terms_of
 
-#: Raised with each change of the fields: an index of another version is made anew.
+#: Raised with each change of the fields: an index of another version is rebuilt.
 VERSION = 2
 #: The languages in which other forms of a word are found, with the stemmer of each.
 STEMMERS = {

@@ -193,7 +193,7 @@ class _Parser:
     # -- grammar -----------------------------------------------------------------------------------------------------
 
     def _alternatives(self) -> Expression:
-        """Return expressions between which OR stands."""
+        """Return expressions with OR between them."""
         expressions = [self._row()]
         while (token := self._take("word", "OR")) is not None:
             following = self._row()

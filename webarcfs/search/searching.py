@@ -1,11 +1,10 @@
-"""Searches an archive: a question in, hits with their snippets, counts and facets out.
+"""Searches an archive: a question in, hits with their snippets, counts, facets and other spellings out.
 
 By default a hit is a URL as it is at present. All counts are of the documents that the asker may see, since what a
 reader may not see is left out inside the query.
 
-Spellings that would find something, where a search finds nothing.
-
-The piece of a text around the words of a search, with the places of the words.
+A snippet is the piece of a text around the words of a search, with the places of the words. Where a search finds
+nothing, spellings that would find something are looked for.
 """
 
 from __future__ import annotations

@@ -1,17 +1,15 @@
 """Expressions of a search as queries of the index, for documents and for those that a state or a reader allows.
 
-Filters inside a query: the versions of a state of the archive, and those that a reader may see.
-
-They agree with the gate, for each version, and count what they show. Nothing is indexed anew when a record is released
-or a page withheld, since a filter names snapshots and keys of URLs:
+The filters inside a query are the versions of a state of the archive, and those that a reader may see. They agree with
+the gate, for each version, and count what they show. What a reader sees is gathered from the gate, and again when
+something may have changed. Nothing is reindexed when a record is released or a page withheld, since a filter names
+snapshots and keys of URLs:
 
 - Versions that began in a hidden snapshot are left out of the present; those that it ended are in it.
 - A version is hidden for ever if its span lies between two open snapshots; such spans are listed, or given as numbers
   where they are many.
 - On a domain whose publications saw only parts of its trees, and some of whose snapshots are hidden, the versions are
   asked one by one, and named.
-
-What a reader sees, gathered from the gate for filters, and again when something may have changed.
 """
 
 from __future__ import annotations
@@ -83,7 +81,7 @@ class Translator:
 
         Without `of_all`, a document's score comes from itself alone: which words it has, and in which parts. The usual
         one (BM25) depends on how frequent the words are in all documents, and how long these are; also in those that
-        the asker may not see, which the order would tell.
+        the asker may not see, which the order would show.
         """
         self._schema = schema
         self._of_all = of_all
@@ -216,7 +214,7 @@ _CJK = 0x3000
 def _as_pairs(terms: tuple[str, ...]) -> list[tuple[int, str]]:
     """Return the terms of a phrase with their places, but for the last character of each run of pairs.
 
-    In a document it stands alone only at the end of a run.
+    In a document it is alone only at the end of a run.
     """
     return [(at, term) for at, term in enumerate(terms) if not (at and _ends_pair(terms[at - 1], term))]
 

@@ -1,15 +1,14 @@
-"""Text as words, the same for documents and for questions. Pure.
+"""What documents and questions share: text as words, kinds in a word, and a document of the full-text index. Pure.
 
 A word is a run of letters, digits and the marks on them. Case, accents and forms of one letter make no difference
 (Unicode's NFKD without marks, and case folding). Chinese, Japanese and Korean text, which has no spaces, becomes pairs
 of neighbours, and its last character alone: so each run of it is found as a phrase of pairs.
 
-Kinds of documents in a word, for `type:` and facets. Pure.
+A kind of documents is one word, for `type:` and facets.
 
-A document of the full-text index: a version of a document of the archive, with its text. Pure.
-
-A version is a row of webarc.db: the bytes at a path from one snapshot until another. `Span` names the marks by which
-versions of certain snapshots are found.
+A document of the index is a version of a document of the archive, with its text. A version is a row of webarc.db: the
+bytes at a path from one snapshot until another. `Span` names the marks by which versions of certain snapshots are
+found.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ _UNSEEN = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200c-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff"
 )
 _INVISIBLE = re.compile(f"[{_UNSEEN}]+")
-#: Between two parts of a Persian word stands a space, or this non-joiner.
+#: Between two parts of a Persian word is a space, or this non-joiner.
 _PERSIAN = re.compile("(?<=[\u0600-\u06ff])\u200c")
 _WITHOUT_SPACES = (
     "\u3005\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
@@ -160,7 +159,7 @@ def _marks() -> str:
     return "".join(marks)
 
 
-#: Where Unicode has signs that stand for letters.
+#: Where Unicode has signs that mean letters.
 _SIGNS = (range(0x80, 0x3400), range(0xF900, 0x10000), range(0x1F100, 0x1F300))
 
 

@@ -1,16 +1,15 @@
-"""The contents of files: small blobs from a bounded cache, large ones through an unlinked temporary file.
+"""The contents of files, and what they cost: how much memory a mount keeps, and what took long. Safe for any thread.
 
-Safe for any thread. A `Content` belongs to one open file and is closed once; contents of the same large blob share one
-temporary file, removed with the last of them. Blobs are named by their content, so cached ones never become stale.
+Small blobs come from a bounded cache, large ones through an unlinked temporary file. A `Content` belongs to one open
+file and is closed once; contents of the same large blob share one temporary file, removed with the last of them. Blobs
+are named by their content, so cached ones never become stale.
 
-What took long while a request was answered, so that the log can say why it was slow. Safe for any thread.
+What took long while a request was answered is noted, so that the log can say why it was slow. The notes are by thread,
+and few: a request is answered by one thread from its beginning to its end.
 
-Kept by thread, and few: a request is answered by one thread from its beginning to its end.
-
-How much a mount keeps in memory: as many inodes as fit into a sixteenth of the machine's memory.
-
-An inode takes some 1,200 bytes here, including the caches, and about as much in the kernel. An ARC is four inodes, so
-300,000 of them are 75,000 documents and 360 MB, the limit on a machine of 6 GB. Computed once, at the start.
+A mount keeps as many inodes as fit into a sixteenth of the machine's memory. An inode takes some 1,200 bytes here,
+including the caches, and about as much in the kernel. An ARC is four inodes, so 300,000 of them are 75,000 documents
+and 360 MB, the limit on a machine of 6 GB. Computed once, at the start.
 """
 
 from __future__ import annotations

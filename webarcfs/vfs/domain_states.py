@@ -1,13 +1,11 @@
-"""The states of domains that were taken over, and the detection of moves.
+"""The states of domains that were taken over, the detection of moves, and the reading of their repositories.
 
 A state is taken over under the domain's shared lock (/Ar-2/): the refs are read once, and the lock is released; all
 later reads start from those refs. A domain is taken over on first access, and again when its refs have moved. Safe for
 any thread; only one thread at a time may detect moves.
 
-Reads one domain's repository for the nodes: trees, metadata of ARCs, contents; through bounded caches.
-
-Safe for any thread; holds no lock while git reads. All domains share the caches, since git names every object by its
-content.
+Nodes get trees, metadata of ARCs and contents from a domain's repository through bounded caches. No lock is held while
+git reads. All domains share the caches, since git names every object by its content.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The interface of every node of the mount; folders.py and root.py implement the kinds.
+"""The interface of every node of the mount, and the caller of a request; folders.py and root.py implement the kinds.
 
 Nodes are made on demand and discarded; they are immutable and safe for any thread. A node belongs to one state of one
 domain for ever: a later publication makes other nodes. Folders have `children` and `lookup`, files `open`, links
 `target`; all have `attrs` and `xattrs`. Knows no FUSE, no absolute path and no handle.
 
-Authors of additions: the user behind a request, as commits name authors.
+The author of an addition is the user behind a request, as commits name authors.
 """
 
 from __future__ import annotations

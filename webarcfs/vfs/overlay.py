@@ -1,20 +1,19 @@
-"""Additions of this mount that its states do not have yet: pending ones, files being written, new folders.
+"""Additions that the states of a mount do not have yet: pending ones, files being written, new folders; their owners.
 
 Nodes show git's tree with this laid over it. An entry belongs to one version of an ARC (`ArcVersion`) and names its
 content by git's id, so a file is the same version whether it is read from here or from git, and the kernel's caches
 stay right when it is committed. An entry is removed when a state with it is in force. Memory only, safe for any thread;
 its lock is held for moments and never across a call to another module (the owners' lock is taken under it).
 
-The owners of additions: what a maker may still do with one while it is open, and for a while after its last close.
-
+The owner of an addition is its maker, who may still change it while it is open, and for a while after its last close.
 With `settle` above 0 a closed file is provisional for so many seconds: its maker may write to it, rename and remove it
 (SEMANTICS.md, S-settle). An empty one stays so until it has been written. With 0 a closed file is final, and its maker
-may rename it for GRACE. Memory only, safe for any thread; the lock is held for moments, and no other is taken under it.
+may rename it for GRACE. Memory only, safe for any thread; the owners' lock is held for moments, and no other is taken
+under it.
 
-Shows the confirmed additions of dead mounts that could not be committed: on a full disk, or a read-only one.
-
-They are read from the journal, which takes no room, and laid over the states as this mount's own are. Which of them
-can be shown is decided as a commit decides it. When git has them, or their log is gone, the states show them.
+Confirmed additions of dead mounts that could not be committed, on a full disk or a read-only one, are shown, too. They
+are read from the journal, which takes no room, and laid over the states as this mount's own are. Which of them can be
+shown is decided as a commit decides it. When git has them, or their log is gone, the states show them.
 """
 
 from __future__ import annotations

@@ -1,18 +1,14 @@
-"""Answers conditions for the mount: finds their documents for the links of `.query/` (/Cl-6/).
+"""Answers conditions and searches for the mount: finds documents for the links of `.query/` and `.search/` (/Cl-6/).
 
 A condition is checked on lookup, and answered on the first access to its links: the check takes a millisecond, the
 answer up to `query_seconds` of `[mount]`. An answer belongs to one state of webarc.db, which its `Stamp` identifies,
 and never changes. Safe for any thread; a thread that needs a missing answer waits for it, and delays no other.
 
-What discarded records captured, for the mount, which leaves it out: by domain, in queries and in searches.
-
-A domain of which something is discarded is read from a repository that has the other snapshots alone (`gate`). Safe for
-any thread.
-
-Answers searches for the mount: finds the documents for the links of `.search/`.
-
 A search is read on lookup, and answered on the first access to its links. An answer belongs to one state of the
 full-text index. Its libraries come with the extra `search`, and are loaded with the first search.
+
+What discarded records captured is left out by the mount: by domain, in queries and in searches. A domain of which
+something is discarded is read from a repository that has the other snapshots alone (`gate`). Safe for any thread.
 """
 
 from __future__ import annotations

@@ -1,22 +1,17 @@
 """The shape of the mount above the trees of the domains, in one table: `SHAPE`.
 
 Pure, apart from the view that it reads; safe for any thread. `Tree` finds the node of a path for adapters that use
-paths, and has the root for those that use inodes.
+paths, and has the root for those that use inodes. The history folders have symbolic links.
 
-The symbolic links of the history folders.
+`.snapshots/` has the tree of a crawl by its commitTag, a domain's tags as links to those, and what a record has.
 
-`.snapshots/`: the tree of a crawl by its commitTag, a domain's tags as links to those, and what a record has.
-
-`.query/<condition>/`: the documents of a condition, as links into `.snapshots` (/Cl-6/).
-
-The kernel splits paths at each slash, also inside the quotes of a condition. So a name that ends inside quotes is the
-beginning of a condition: a folder in which the next name continues it.
+`.query/<condition>/` has the documents of a condition, as links into `.snapshots` (/Cl-6/). The kernel splits paths at
+each slash, also inside the quotes of a condition. So a name that ends inside quotes is the beginning of a condition: a
+folder in which the next name continues it.
 
 A folder of links is one answer (query_answers.py), and its inode number identifies it: in another state of the archive,
-the same condition is another folder. A process inside one, or reading its listing, keeps that answer. Safe for any
-thread.
-
-The kernel keeps what is in such a folder, and asks for its name each time; so nothing has to be dropped.
+the same condition is another folder. A process inside one, or reading its listing, keeps that answer. The kernel keeps
+what is in such a folder, and asks for its name each time; so nothing has to be dropped.
 """
 
 from __future__ import annotations

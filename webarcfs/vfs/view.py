@@ -1,20 +1,18 @@
-"""The states of domains that the mount shows, and the thread that follows publications.
+"""The states of domains that the mount shows, and the thread that follows publications, additions and schemas.
 
 A domain is taken over (domain_states.py) on first access, and again when its refs have moved. One background thread
 watches for that: the feed names publications, and the ref of main also moves for additions. A line appears in
 `.changes` only after its state was taken over, so that a reader of a commitTag finds that state or a newer one. Safe
 for any thread; `start` starts the thread, after every fork.
 
-`.changes`: the archive's feed, up to the publications that this mount has taken over.
+`.changes` is the archive's feed, up to the publications that this mount has taken over. The view's thread reads new
+lines with `pending`, takes over their states, and then shows the lines with `release`; any thread reads. A feed that
+`recover` rewrote is another file with the same lines; while the feed is missing, the last one remains, so that its
+readers do not see everything again.
 
-The view's thread reads new lines with `pending`, takes over their states, and then shows the lines with `release`; any
-thread reads. A feed that `recover` rewrote is another file with the same lines; while the feed is missing, the last one
-remains, so that its readers do not see everything again.
-
-`.schemas/`: the archive's folder of schemas for data nodes, `ARCHIVE/xsd` (/Xm-3.3/).
-
-Not in git: a schema is a plain file that any user may put there, through a mount or not. So the view's thread checks
-for changes (`Watch`), and notifies the kernel as for publications. Safe for any thread.
+`.schemas/` is the archive's folder of schemas for data nodes, `ARCHIVE/xsd` (/Xm-3.3/). It is not in git: a schema is a
+plain file that any user may put there, through a mount or not. So the view's thread checks for changes (`Watch`), and
+notifies the kernel as for publications. Safe for any thread.
 """
 
 from __future__ import annotations

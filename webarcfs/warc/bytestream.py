@@ -1,9 +1,8 @@
 """A foreign file as one stream of bytes, however it is packed: whole, cut off, or damaged in places.
 
-It reads forwards, and goes back to a possible next record when one proves to be broken. What unpacks a file is a
-`Packing`: damage in it loses the rest of one piece (a gzip member, a zstd frame), and the next one is searched.
-
-What unpacks gzip, a record or a whole file a member (RFC 1952; WARC 1.1, annex D).
+It reads forwards, and returns to a possible next record when one proves to be broken. What unpacks a file is a
+`Packing`: damage in it loses the rest of one piece (a gzip member, a zstd frame), and the next one is searched. The one
+for gzip is here: a record or a whole file is a member (RFC 1952; WARC 1.1, annex D).
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class Packing:
         )
 
     def go_to(self, position: int, place: int) -> None:
-        """Go on at a place in the file, which is that position."""
+        """Continue at a place in the file, which is that position."""
         self.out = position
         self.starts = []
         self._enter(place)

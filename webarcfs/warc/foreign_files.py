@@ -1,19 +1,16 @@
-"""Splits foreign WARC files (ISO 28500, versions 0.17 to 1.1) into records, and skips all other bytes.
+"""Opens the files of other crawlers and splits them into records: WARC (ISO 28500, versions 0.17 to 1.1) and ARC.
 
-Without warcio, which stops at the first broken record and returns the part of a cut one as if it were complete: here a
-record counts if its block has its declared length and digest, and another record or the end of the file follows it.
-The form of ARC files stands beside it.
+What packs a file, and which form its records have, is recognised by its first bytes. Names are not reliable: files are
+renamed, and a `.gz` file may contain any format.
 
-The form of ARC files, which crawlers wrote before WARC: the Internet Archive's versions 1 and 2.
+All bytes that are no record are skipped. Without warcio, which stops at the first broken record (in ARC, at the first
+line that it cannot read) and returns the part of a cut one as if it were complete. Here a record of WARC counts if its
+block has its declared length and digest, and another record or the end of the file follows it.
 
-A record is a line (URL, address, date, type, length; version 2 has five fields more) and the answer as it came. Without
-warcio: as for WARC it stops at the first line that it cannot read, and takes the part of a cut record for the whole.
-Writers disagree on the length of the first record, which describes the file, put blanks into URLs and types, and kept
-answers of HTTP/0.9 servers, which have no head: all this is read.
-
-Opens the files of other crawlers: what packs them, and which form their records have, is told by their first bytes.
-
-Names are not reliable: files are renamed, and a `.gz` file may contain any format.
+ARC is what crawlers wrote before WARC: the Internet Archive's versions 1 and 2. A record is a line (URL, address, date,
+type, length; version 2 has five fields more) and the answer as it came. Writers disagree on the length of the first
+record, which describes the file, put blanks into URLs and types, and kept answers of HTTP/0.9 servers, which have no
+head: all this is read.
 """
 
 from __future__ import annotations

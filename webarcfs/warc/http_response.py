@@ -1,13 +1,11 @@
-"""Reads HTTP responses in WARC records (ISO 28500): the head as received, its fields, the body as a stream.
+"""HTTP responses in WARC records (ISO 28500): the head as received, its fields, the body as a stream.
 
-A head stays the bytes that the server sent.
+A received head stays the bytes that the server sent. Dates and digests in fields of records are brought to one form, so
+that they can be compared.
 
-Fields of WARC records: dates and digests in one form, so that they can be compared.
-
-The head of an HTTP response for a body without codings: what the server sent, without what is no longer true.
-
-Content-Encoding, Transfer-Encoding and fields of the connection are left out; Content-Length is that of the body. Where
-no head is kept, or none that can be read, one is made that says no more than what is known.
+For a body without codings a head is made: what the server sent, without what is no longer true. Content-Encoding,
+Transfer-Encoding and fields of the connection are left out; Content-Length is that of the body. Where no head is kept,
+or none that can be read, one is made that says no more than what is known.
 """
 
 from __future__ import annotations
@@ -230,7 +228,7 @@ def parse_head(raw: bytes) -> Head | None:
         if colon and name not in fields:
             fields[name] = value.strip()
         else:
-            name = ""  # what goes on a line that is no field, or a second one of its name, is none either
+            name = ""  # what continues a line that is no field, or a second one of its name, is none either
     return Head(raw, int(status[1] or status[2]), fields)
 
 

@@ -1,11 +1,10 @@
-"""Reads the WARCs of a job: consecutive plain records, as wget and the writer below write them.
+"""The WARCs of a job: reads consecutive plain records, as wget and the writer below write them.
 
-Own code, since a library's parsing of record heads was a quarter of a whole crawl of 10,000 pages. `foreign_files.py`
-reads foreign WARC files.
+The reader is own code, since a library's parsing of record heads was a quarter of a whole crawl of 10,000 pages.
+`foreign_files.py` reads foreign WARC files.
 
-The WARC of an import's job: the responses of foreign files to be archived, in the one form that `unpack` reads.
-
-Heads stay as received; bodies are stored without their codings, so that each is decoded only once.
+The writer makes the WARC of an import's job: the responses of foreign files to be archived, in the one form that
+`unpack` reads. Heads stay as received; bodies are stored without their codings, so that each is decoded only once.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What unpacks zstd, a record or more a frame, with a dictionary at the start of the file or without one.
 
-The form of `.warc.zst` (IIPC, "Zstandard Compression for WARC Files"; RFC 8878). The library unpacks block by block: so
+The form is `.warc.zst` (IIPC, "Zstandard Compression for WARC Files"; RFC 8878). The library unpacks block by block: so
 it never gets more than one frame, and never gives more than 128 KiB at once, however well they are packed.
 """
 

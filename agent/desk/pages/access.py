@@ -1,6 +1,7 @@
-"""`/access`: what readers may not see: withheld pages, closed publications, what lapses.
+"""The pages about who may see and do what: `/access`, `/people`, `/password`.
 
-`/people`: who may do what, and `/password`: one's own password.
+`/access` is what readers may not see: withheld pages, closed publications, what lapses. `/people` is who may do what,
+and `/password` is for one's own password.
 """
 
 from __future__ import annotations

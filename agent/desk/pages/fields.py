@@ -15,7 +15,7 @@ from webarcfs.room.pages.records import GROUPS
 
 
 def of_field(visit: DeskVisit, field: Field, value: str, *, is_told: bool = False, now: str | None = None) -> FormField:
-    """Return a field of a record. The English help names seed 2's German term, by which archivists know it."""
+    """Return a field of a record. The English help names the German term of 2005, by which archivists know it."""
     is_area = field.name.casefold().endswith("remarks") or "\n" in value
     label, help_text = words.of_field(field, visit.language)
     faults = visit.problem.faults if visit.problem is not None else {}
@@ -32,9 +32,9 @@ def of_field(visit: DeskVisit, field: Field, value: str, *, is_told: bool = Fals
 
 
 def sets_of(visit: DeskVisit, record: Record, groups: Iterable[tuple[str, tuple[Field, ...]]]) -> tuple[FieldSet, ...]:
-    """Return the description of a record as a form, by groups; what may not be changed is told, if it has a value.
+    """Return the description of a record as a form, by groups; what may not be changed is shown, if it has a value.
 
-    After a conflict, what the archive has by now stands beside what was typed.
+    After a conflict, what the archive has by now is beside what was typed.
     """
     role = visit.person.role
     is_conflict = visit.problem is not None and visit.problem.status == 409
@@ -117,7 +117,7 @@ def _choices(check: Any, value: Any, text: Any, *, has_default: bool) -> tuple[t
 
 
 def as_text(value: Any) -> str:
-    """Return a setting as it stands in a form: lists a line each."""
+    """Return a setting as it is in a form: lists a line each."""
     if value is None:
         return ""
     if isinstance(value, bool):

@@ -1,8 +1,7 @@
-"""`/running`: the open jobs and steps as they are now, and `/report/<job>`: what became of one.
+"""The pages of jobs: `/running`, the open jobs and steps as they are now, and `/report/<job>`, what became of one.
 
-The orders that a job was given, as pages show them: from its folder while it is open, then from its report.
-
-Orders to open jobs, from the page of what runs: each is on the disk before the page answers.
+They show the orders that a job was given: from its folder while it is open, then from its report. A new order to an
+open job is on the disk before the page answers.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def of_open(given: list[dict[str, Any]], taken: int, language: str) -> tuple[Ord
 
 
 def of_report(summary: Mapping[str, Any], language: str) -> tuple[OrderRow, ...]:
-    """Return the orders that a report tells; older reports have no reasons."""
+    """Return the orders that a report has; older reports have no reasons."""
     return tuple(_row(order, language) for order in _told(summary))
 
 

@@ -81,7 +81,7 @@ def _answer(preview: _Preview) -> Response:
 
 
 def embedded(request: Request, desk: Desk, token: str) -> Response | None:
-    """Return what a frame embeds, whose session is told by the token alone; None for a frame, or no such token."""
+    """Return what a frame embeds, whose session is known by the token alone; None for a frame, or no such token."""
     preview = desk.tokens.of_preview(token)
     if preview is None:
         return None

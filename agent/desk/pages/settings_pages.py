@@ -416,7 +416,7 @@ _EXAMPLES = {
 
 
 def _publications_text(key: str, value: Any) -> str:
-    """Return the value of a key as it stands in the form."""
+    """Return the value of a key as it is in the form."""
     if key in _TABLES and isinstance(value, list | tuple):
         return "\n".join(_table_line(key, table) for table in value)
     if isinstance(value, list):

@@ -1,10 +1,11 @@
-"""`/snapshots`: the list of all snapshots, what is done with the ticked ones, and the list as a table to take away.
+"""The pages of many snapshots: `/snapshots`, `/new` and `/compare/<a>..<b>`.
 
-Snapshots as every list of the desk shows them: one row, with the one step that leads on.
+`/snapshots` is the list of all snapshots, what is done with the ticked ones, and the list as a table to take away.
+Every list of the desk shows a snapshot as one row, with the one step that leads on.
 
-`/new`: a capture beside the schedule: which publication, why, and it begins.
+`/new` begins a capture beside the schedule: which publication, and why.
 
-`/compare/<a>..<b>`: two snapshots side by side, as the room does it, of all that staff see.
+`/compare/<a>..<b>` shows two snapshots side by side, as the room does it, of all that staff see.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ def line(visit: DeskVisit, row: RecordRow, *, is_ticked: bool = False) -> Snapsh
 
 
 def _work(visit: DeskVisit, record_id: str) -> Work | None:
-    """Return the step that a snapshot is locked for, as its folder tells; None without one."""
+    """Return the step that a snapshot is locked for, as its folder says; None without one."""
     for step in RUNS:
         asked = None
         with suppress(Damaged):
@@ -460,7 +461,7 @@ def keep_ticks(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 
 
 def release(visit: DeskVisit, _: Mapping[str, str]) -> Response:
-    """Release the ticked snapshots, each judged by itself; tell which were not, and why."""
+    """Release the ticked snapshots, each judged by itself; report which were not, and why."""
     numbers = sorted(_ticked(visit))
     if not numbers:
         raise UsageError(visit.desk.said(words.msgid("Tick the crawls that readers shall see."), visit.language))

@@ -1,9 +1,8 @@
-"""`/`: what needs a person today, and nothing else.
+"""`/`: what needs a person today, and nothing else; `/feed`: the same as an Atom feed for staff.
 
-`/feed`: one's own address of the staff's Atom feed, and the feed: what wants a person, newest first.
-
-Programs that read feeds cannot log in by a form. So a person has a secret address made, which is shown once, and
-people.toml keeps its hash. It opens this feed alone, with what everybody sees at Today, until the person takes it back.
+`/feed` makes a person's own address of the feed, which has what needs a person, newest first. Programs that read feeds
+cannot log in by a form. So a person has a secret address made, which is shown once, and people.toml keeps its hash. It
+opens this feed alone, with what everybody sees at Today, until the person takes it back.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from webarcfs.room.pages import about
 # == today ============================================================================================================
 
 
-#: Free space below which a disk is told of: bytes, and share of the whole.
+#: Free space below which a disk is reported: bytes, and share of the whole.
 _LITTLE, _SHARE = 2 << 30, 0.05
 #: Snapshots that wait for a release, and those of them that passed.
 _WAITING = RecordSelection(waits=True), RecordSelection(waits=True, complete=True, passed=True)
@@ -149,7 +148,7 @@ _EMPTY = words.msgid("It got nothing: %(what)s")
 
 @dataclass(frozen=True, slots=True)
 class OpenTask:
-    """Something that wants a person. `mark` tells it apart, as long as it lasts; `text` is a msgid with `what`.
+    """Something that wants a person. `mark` identifies it, as long as it lasts; `text` is a msgid with `what`.
 
     `command` is what helps.
     """

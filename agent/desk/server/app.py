@@ -467,7 +467,7 @@ class DeskApp:
         """Return what a secret in the path opens, without a session; None for any other."""
         secret = path_params.get("feed", "")
         if secret:
-            request.scope["path"] = _FEED  # logs tell of the path
+            request.scope["path"] = _FEED  # logs say of the path
         if request.method == "POST":
             return None
         if secret:
@@ -529,7 +529,7 @@ class DeskApp:
     # -- who asks ----------------------------------------------------------------------------------------------------
 
     def _who(self, request: Request) -> tuple[Session, Person, str] | None:
-        """Return session and person of a request, and a new cookie where a proxy tells who it is; None: nobody."""
+        """Return session and person of a request, and a new cookie where a proxy says who it is; None: nobody."""
         settings = self.desk.settings().desk
         proxy_user = login.told_by_proxy(settings, peer(request), request.headers)
         session = self.desk.sessions.find(request.cookies.get(self.desk.sessions.cookie, ""))
@@ -728,7 +728,7 @@ def _form(request: Request) -> Form:
 
 
 def _problem(error: Exception) -> Problem:
-    """Return what a form is told that could not be taken: 409 where somebody else was faster, else 400 or 403."""
+    """Return the answer to a form that could not be taken: 409 where somebody else was faster, else 400 or 403."""
     status = HTTPStatus.CONFLICT if isinstance(error, Busy) else http_status_of(error)
     faults: dict[str, str] = {}
     if isinstance(error, SettingsError):

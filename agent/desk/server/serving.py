@@ -3,10 +3,9 @@
 SIGTERM and SIGINT end it after the requests that run. The key of sessions and tokens is made at its start, and is
 nowhere else.
 
-`/events`: the figures of what runs, as server-sent events (HTML, section "Server-sent events").
-
-One look at the jobs a second serves all who watch, and none is taken while nobody does. It reads files that the jobs
-write anyway, so the agent does nothing for it. Who watches gets a whole state at first, and another when it differs.
+`/events` has the figures of what runs, as server-sent events (HTML, section "Server-sent events"). One look at the jobs
+a second serves all who watch, and none is taken while nobody does. It reads files that the jobs write anyway, so the
+agent does nothing for it. Who watches gets a whole state at first, and another when it differs.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class Watching:
     def __init__(self, desk: Desk, may_watch: Callable[[Request], bool]) -> None:
         self._desk = desk
         self._may_watch = may_watch
-        self._watchers: dict[asyncio.Queue[str], str] = {}  # with what each was told last
+        self._watchers: dict[asyncio.Queue[str], str] = {}  # with what each was sent last
         self._looking: asyncio.Task[None] | None = None
         self._looks = 0
         self._newest = 0
@@ -155,7 +154,7 @@ class DeskOptions:
 def desk_headers() -> dict[str, str]:
     """Return what every answer of the desk forbids browsers.
 
-    The room's rules, and that a page asks its own desk alone. A form tells its origin, which the room's pages need not.
+    The room's rules, and that a page asks its own desk alone. A form names its origin, which the room's pages need not.
     """
     headers = room_headers("")
     headers["Content-Security-Policy"] += "; connect-src 'self'"
@@ -179,11 +178,11 @@ def make(desk: Desk, log: AccessLog | None = None, names: frozenset[str] = froze
 
 
 def serve(options: DeskOptions, say: Callable[[str], None] = print) -> None:
-    """Serve until a signal. `say` is told where.
+    """Serve until a signal. `say` gets to know where.
 
     Raises Busy for an address in use, and what opening the archive raises.
     """
-    # It tells of its own begin and end, and warns of each broken request, which anybody may send.
+    # It reports its own begin and end, and warns of each broken request, which anybody may send.
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
     given = supervisor.inherited(os.environ, os.getpid())
     listener = next(iter(given.values())) if given else supervisor.bind(options.listen)

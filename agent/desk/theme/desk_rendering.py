@@ -57,7 +57,7 @@ _NAVIGATION: tuple[tuple[str, str, Right | None], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Saying:
-    """In which language a page is told, at which path, to whom (None: nobody is known), and what happened before."""
+    """In which language a page is written, at which path, to whom (None: nobody is known), and what happened before."""
 
     language: str
     path: str

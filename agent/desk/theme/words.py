@@ -1,9 +1,7 @@
-"""What states, steps, events, roles and rights are called on pages: msgids, and the signs beside them. Pure.
+"""What states, steps, events, roles, rights, fields and settings are called on pages: msgids, and their signs. Pure.
 
-A crawl is called a crawl here, whatever the code calls its record, job or capture.
-
-What the fields of a record and the archive's settings are for is here, too, in English and German. The English help of
-a field names the German term of the source, by which archivists know it.
+A crawl is called a crawl here, whatever the code calls its record, job or capture. The help of fields and settings is
+in English and German. The English help of a field names the German term of the source, by which archivists know it.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ def msgid(text: str) -> str:
     return text
 
 
-#: State → its word, and a sign that tells it apart without colour.
+#: State → its word, and a sign that distinguishes it without colour.
 STATES: dict[str, tuple[str, str]] = {
     RecordState.OPEN: (msgid("not fetched yet"), "○"),
     RecordState.CANCELLED: (msgid("cancelled"), "⊘"),

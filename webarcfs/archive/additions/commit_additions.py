@@ -1,32 +1,21 @@
 """Commits the additions that the logs of all mounts hold for a domain, each exactly once.
 
-The commit that main moves to records the progress of each log, so after a crash every addition is either committed and
-recorded, or neither. The refs in refs/additions are updated afterwards. Objects are made before
-the domain's lock is taken, which is held for moving main only. Locks, in this order: committing, the domain's; none
-inside.
+The commit names the logs and the numbers that it completed, and main moves to it in one step; so after a crash every
+addition is either committed and recorded, or neither. Afterwards, `refs/additions/<log>`, a blob with a number, repeats
+this progress and follows main: later crawls hide that commit, and the search for it stays short. Objects are made in a
+pack before the domain's lock is taken, which is held for moving main only. Locks, in this order: committing, the
+domain's; none inside.
 
-The progress of each log of additions, as recorded in the repository.
+Additions are grouped into one commit for each author, as far as their order allows. A commit rewrites the trees above
+the ARCs; so authors that alternate must not cause a commit for each addition.
 
-A commit of additions names the logs and the numbers that it completed, and main moves in one step; so main and the
-progress agree after any crash. Later crawls hide that commit: to keep the search short, `refs/additions/<log>`, a blob
-with a number, repeats it, and follows main.
+A log of a dead mount is replayed: the first process commits it once, and removes it. A log is dead when no process
+holds its lock. Unreadable parts are reported and set aside, never deleted; a log of a newer version of this program is
+left alone. The provisional files of a dead mount have settled: nobody can change them any more.
 
-Groups pending additions into commits: one for each author, as far as their order allows.
-
-A commit rewrites the trees above the ARCs; so authors that alternate must not cause a commit for each addition.
-
-Plans a commit of pending additions: its trees and commits as objects in a pack, before any ref moves.
-
-Replays the logs of dead mounts: the first process commits them once, and removes them.
-
-A log is dead when no process holds its lock. Unreadable parts are reported and set aside, never deleted; a log of a
-newer version of this program is left alone. The provisional files of a dead mount have settled: nobody can change them
-any more.
-
-When the next commit of additions is due: a commit's own cost stretches the interval.
-
-Each commit rewrites the trees above the ARCs, 2 MB for a folder of 60,000 ARCs, whether it has one addition or
-thousands. So after an expensive commit, the next waits until its additions weigh as much as those trees, or for long.
+The cost of a commit stretches the interval until the next one. Each commit rewrites the trees above the ARCs, 2 MB for
+a folder of 60,000 ARCs, whether it has one addition or thousands. So after an expensive commit, the next waits until
+its additions weigh as much as those trees, or for long.
 """
 
 from __future__ import annotations

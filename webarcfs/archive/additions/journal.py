@@ -1,19 +1,17 @@
-"""The journal of one mount: confirmed additions that git does not have yet.
+"""The journal of one mount: confirmed additions that git does not have yet, in memory and on disk.
 
 `confirm` returns when the addition is on disk, `confirm_all` when several are, each of which may be refused. Threads
 that confirm at once share one sync. A name is claimed and written under the domain's names lock, which is released
 before the sync; so mounts never confirm one name twice, and still sync together. The journal is a sequence of logs: a
 full one is followed by another, and is removed when git has all of it.
 
-The confirmed additions that git does not have yet, by log, domain and blob. Memory only, safe for any thread.
+In memory, additions are found by log, domain and blob; that part is safe for any thread. On disk, bodies are unnamed
+drafts, and large bodies are in files of their own.
 
-Bodies of additions on the journal's disk: unnamed drafts, and large bodies in files of their own.
+A name that a pending or provisional addition has taken, through any mount, is refused before anything is confirmed.
+Callers check the names that are in git already.
 
-The names that pending and provisional additions have taken, through any mount.
-
-So a taken name is refused before anything is confirmed. Callers check the names that are in git already.
-
-Compares what a journal holds in memory with what is on disk, for additions that a commit did not take.
+For additions that a commit did not take, what the journal holds in memory is compared with what is on disk.
 """
 
 from __future__ import annotations
@@ -64,7 +62,7 @@ class JournalPosition:
 
     @property
     def key(self) -> tuple[str, int]:
-        """Its log and number, which tell it from all others."""
+        """Its log and number, which identify it."""
         return self.log, self.number
 
 
@@ -739,7 +737,7 @@ class Journal:
     def _own_logs(self) -> Collection[str]:
         return [segment.path.name for segment in self._segments]
 
-    # -- letting go ----------------------------------------------------------------------------------------------
+    # -- releasing ----------------------------------------------------------------------------------------------
 
     def _forget(self, done: Sequence[PendingAddition]) -> None:
         """Forget additions, and free their space. Under the claims' lock."""

@@ -258,7 +258,7 @@ class LogReader:
 
     @property
     def may_change(self) -> bool:
-        """Whether its files are provisional still: their mount goes on with them."""
+        """Whether its files are provisional still: their mount still has them."""
         return self.path.suffix == PROVISIONAL
 
     def left(self, records: list[LogRecord]) -> list[LogRecord]:

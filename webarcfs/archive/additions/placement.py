@@ -1,15 +1,13 @@
 """Places additions in a domain's tree, by the rules of names and places.
 
-A domain's tree while additions are put into it: folders are read on first access, and written once.
+A domain's tree is built while additions are put into it: folders are read on first access, and written once. So many
+additions cost what they change, however large the folders around them are. Trees are kept as git's bytes: a commit must
+not make 60,000 objects of a folder of 60,000 ARCs.
 
-So many additions cost what they change, however large the folders around them are. Trees are kept as git's bytes: a
-commit must not make 60,000 objects of a folder of 60,000 ARCs.
-
-Merges additions that came while a crawl was being prepared into the crawl's tree.
-
-Only additions can move main meanwhile: new files in ARCs, and data.xml with new data nodes. An addition belongs to the
-version of its ARC: if the crawl replaced or removed the ARC, or needs the addition's place for a page, it is dropped
-(/Ar-10/). Only folders that additions changed are read.
+Additions that came while a crawl was being prepared are merged into the crawl's tree. Only additions can move main
+meanwhile: new files in ARCs, and data.xml with new data nodes. An addition belongs to the version of its ARC: if the
+crawl replaced or removed the ARC, or needs the addition's place for a page, it is dropped (/Ar-10/). Only folders that
+additions changed are read.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class ProvisionalJournal(Journal):
                 os.close(body.fd)
 
     def remove(self, keys: Iterable[FileKey]) -> None:
-        """Let go of files of one domain, since they were removed, or since another log has them.
+        """Release files of one domain, since they were removed, or since another log has them.
 
         Raises nothing. A power cut or a full disk may bring them back, as any file system does whose folder was not
         synced; then they settle, as the same files if they had.

@@ -1,9 +1,10 @@
-"""The additions that the journal has and git lacks. Reading them needs no room on the disk, and changes nothing.
+"""The additions that the journal has and git lacks: reads them, and asks mounts to let provisional files settle.
 
-Asks the mounts of an archive to let provisional files settle now, before a backup or an export (S-settle-7).
+Reading needs no room on the disk, and changes nothing.
 
-A request is a file in `lock/.settle/`; each mount looks there often, and appends a line with its journal and the number
-of files that settled. Who may not write there asks nobody. Files that are open or empty stay provisional.
+Before a backup or an export, the mounts are asked to settle provisional files now (S-settle-7). A request is a file in
+`lock/.settle/`; each mount looks there often, and appends a line with its journal and the number of files that settled.
+Who may not write there asks nobody. Files that are open or empty stay provisional.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def read_progress(archive: Archive, domain: str) -> Mapping[str, int]:
 
 
 def say_waiting(domain: str, number: int) -> str:
-    """Return the line that tells people what waits."""
+    """Return the line that says what waits, for people."""
     return f"{domain}: {number} additions wait in the journal; the next mount or agent commits them"
 
 
@@ -111,7 +112,7 @@ class Settled:
 
     @property
     def lines(self) -> list[str]:
-        """What people are told."""
+        """What is reported to people."""
         lines = [f"{self.number} additions settled first"] if self.number else []
         if self.unanswered:
             lines.append(f"{self.unanswered} mounts did not answer: additions that have not settled there are left out")

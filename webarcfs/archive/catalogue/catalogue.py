@@ -1,21 +1,17 @@
-"""The catalogue: catalogue.git, with a record.xml for each capture, and a commit for each change, by its author.
+"""The catalogue: catalogue.git, with a record.xml for each capture, and the tables of catalogue.db that derive from it.
 
-Not derived: edits, releases and withdrawals are here only. A record lies at `records/<publication>/<YYYY>/<id>.xml`,
-its attachments in the folder `<id>` beside it. The files `number` (given last), `described` (the number in the feed
-up to which each capture has a record) and `discarded` (the ids of discarded records, a line each) lie at the top. All
-methods raise Damaged if the repository cannot be read.
+catalogue.git derives from nothing: edits, releases and withdrawals are there only. Each change is a commit by its
+author. A record lies at `records/<publication>/<YYYY>/<id>.xml`, its attachments in the folder `<id>` beside it. The
+files `number` (given last), `described` (the number in the feed up to which each capture has a record) and `discarded`
+(the ids of discarded records, a line each) lie at the top. All methods raise Damaged if the repository cannot be read.
 
-The captures of an archive, as git tells them: which crawls' commits one job made, and what it saw.
+Captures come from git: which crawls' commits one job made, and what it saw. A commit of layout 2 names its job. Of
+older ones those of the same publication and time are one job, whose name these two are; imports are one by the same
+files. Nothing else is read: no report, no catalogue.
 
-A commit of layout 2 names its job. Of older ones those of the same publication and time are one job, whose name these
-two are; imports are one by the same files. Nothing else is read: no report, no catalogue.
-
-Rows of lists of records: what a table shows of each without reading it, and which ones a list chooses.
-
-catalogue.db: what decisions and lists need of the records, in tables. Derived from catalogue.git.
-
-Who opens it brings it in step with the catalogue; the cost follows the records that changed. A user who may not write
-gets tables of his own, in memory.
+catalogue.db has what decisions and lists need of the records: what a row shows of each without reading it, and which
+ones a list chooses. Who opens it brings it in step with the catalogue; the cost follows the records that changed. A
+user who may not write gets tables of his own, in memory.
 """
 
 from __future__ import annotations
@@ -60,7 +56,7 @@ from webarcfs.archive.system.files import size_of
 
 @dataclass(frozen=True, slots=True)
 class CapturedPart:
-    """A crawl's commit on a domain, with what tells its job."""
+    """A crawl's commit on a domain, with what names its job."""
 
     part: CrawlPart
     job: str
@@ -142,7 +138,7 @@ def _at(store: Repository, ref: str) -> Iterator[CapturedPart]:
 
 
 def part_of(store: Repository, commit: Commit) -> CrawlPart:
-    """Return what a crawl's commit published. Of layout 1 git tells no seen tree: then each publication saw its own."""
+    """Return what a crawl's commit published. Of layout 1 git has no seen tree: then each publication saw its own."""
     message = commit.message
     seen = message.seen
     if not seen and not message.job and len(_publications(store)) > 1:
@@ -488,7 +484,7 @@ class Catalogue:
         *,
         attached: Mapping[tuple[str, str], str | None] | None = None,
     ) -> Record:
-        """Change a record, anew from what it is then where another change overtook this one; return it as it is saved.
+        """Change a record, again from what it is then where another change overtook this one; return it as it is saved.
 
         A change that changes nothing is not saved. `message` says of the changed record what was done, `attached` is as
         of `save`. Raises what `change` raises, NotFound, and Busy if the record is changed all the time.
@@ -820,7 +816,7 @@ class CatalogueDatabase(SqliteFile):
 def opened(archive: Archive, catalogue: Catalogue | None = None) -> Iterator[CatalogueDatabase]:
     """Open the tables of an archive's records, in step with the catalogue. Raises Damaged of the catalogue.
 
-    A damaged file is made anew.
+    A damaged file is rebuilt.
     """
     catalogue = catalogue or Catalogue(archive)
     with _opened(archive.catalogue_database, catalogue) as database:

@@ -1,12 +1,11 @@
-"""A record: the description of one capture of a publication, with its state, its parts and its history. Pure.
+"""A record: the description of one capture of a publication, with its state, its 81 fields and its history. Pure.
 
 A record describes one job. Its id is the job's name; `number` counts for people. A value says who or what set it, and
 when. Times are CET.
 
-The 81 fields of a record, as the Bundestag's web archive of 2005 described a snapshot (its section 4.4). Pure.
-
-`FIELDS` says of each: number, group (the step that fills it), kind, names, the party that sets it, the parties that may
-edit it, and whether readers see it.
+The fields are those by which the Bundestag's web archive of 2005 described a snapshot (its section 4.4). `FIELDS` says
+of each: number, group (the step that fills it), kind, names, the party that sets it, the parties that may edit it, and
+whether readers see it.
 """
 
 from __future__ import annotations

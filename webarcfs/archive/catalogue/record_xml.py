@@ -1,9 +1,7 @@
-"""record.xml: a record as XML, which `xsd/record.xsd` describes. Equal records are equal bytes.
+"""A record as XML: record.xml, which `xsd/record.xsd` describes, and simple Dublin Core for other catalogues.
 
-Each field is an element of its own name, with its number, group and kind. It is read with entities, DTDs and the
-network off.
-
-A record as simple Dublin Core, in the container of OAI-PMH (`oai_dc`): what other catalogues take.
+Equal records are equal bytes. Each field is an element of its own name, with its number, group and kind. It is read
+with entities, DTDs and the network off. Dublin Core is in the container of OAI-PMH (`oai_dc`).
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The decisions about a record: release, rejection, withdrawal, discarding, and their way back. Pure.
+"""The way of a snapshot: the decisions about its record, and its steps, as one table. Pure.
 
-A decision needs a right, starts from some states only, and leads to one. Visibility follows the state (`gate`).
+The decisions are release, rejection, withdrawal, discarding, and their way back. A decision needs a right, starts from
+some states only, and leads to one. Visibility follows the state (`gate`).
 
-The steps of a snapshot's way, as one table: when each may be taken, with which right, where it leads. Pure.
-
-`judged` says whether a person may take a step, `next_by_itself` which one comes without a decision. Released snapshots
-keep their state: what is done with them afterwards fills fields (`done`), in the same order.
+The table says of each step when it may be taken, with which right, and where it leads. `judged` says whether a person
+may take a step, `next_by_itself` which one comes without a decision. Released snapshots keep their state: what is done
+with them afterwards fills fields (`done`), in the same order.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""The archive as a directory: its paths, the making of a new one, and the supported layouts.
+"""The archive as a directory: its paths, making a new one, supported layouts, and webarcfs's own SQL and schemas.
 
 All other modules take paths from an `Archive`; none composes one.
 
-Finds the SQL statements and schemas of webarcfs, in a checkout and in an installed wheel alike.
-
-A checkout has them in `sql/` and `xsd/` at the top; a wheel has the same folders inside the package, since a wheel has
-no other place for them.
+A checkout has the SQL statements and schemas in `sql/` and `xsd/` at the top; a wheel has the same folders inside the
+package, since a wheel has no other place for them.
 """
 
 from __future__ import annotations

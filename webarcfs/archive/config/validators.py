@@ -1,10 +1,8 @@
 """Checks of settings: each takes a value from TOML or an option, and returns the checked value. Pure.
 
-A check raises ValueError with a sentence that explains the fault.
-
-Spans of time as people write them: `1 day`, `2 weeks`, `10 minutes`. Pure (/Cr-1.2/).
-
-Fields of settings: a dataclass says for each its check, default and help; here a table of TOML becomes one. Pure.
+A check raises ValueError with a sentence that explains the fault. Spans of time are read as people write them: `1 day`,
+`2 weeks`, `10 minutes` (/Cr-1.2/). A dataclass of settings says for each field its check, default and help; a table of
+TOML becomes one here.
 """
 
 from __future__ import annotations
@@ -75,7 +73,7 @@ class Interval:
 
 Check = Callable[[Any], Any]
 
-#: What stands for a client of a unix socket where others have an address.
+#: What is written for a client of a unix socket where others have an address.
 UNIX = "unix"
 
 #: What is written in place of a number that shall be no bound.
@@ -163,7 +161,7 @@ def extension(value: Any) -> str:
 
 
 def path_pattern(value: Any) -> str:
-    """Check for the path of URLs, in which `*` matches any characters and `?` one; a host may stand before it."""
+    """Check for the path of URLs, in which `*` matches any characters and `?` one; a host may precede it."""
     if not isinstance(value, str) or "/" not in value or not _URL_PATTERN.fullmatch(value.lstrip("/") or "x"):
         raise ValueError(f"{value!r} is no path, such as /press/* or www.example.org/press/*")
     return value
@@ -286,7 +284,7 @@ _T = TypeVar("_T")
 def setting(check: Check, default: Any, explain: str, key: str = "", words: int | None = None) -> Any:
     """Return a field; `key` is its name in TOML where that is a word of Python.
 
-    `words`: people may also write it in words; the number is the one that `unlimited` stands for.
+    `words`: people may also write it in words; the number is the one that `unlimited` means.
     """
     metadata = {"check": check, "help": explain, **({"key": key} if key else {})}
     return field(default=default, metadata=metadata if words is None else {**metadata, "words": words})

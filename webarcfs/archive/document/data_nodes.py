@@ -1,21 +1,17 @@
 """Data nodes of data.xml: appended or rewritten documents yield new nodes, which are spliced in (/Xm-3/, /Xm-5/).
 
 Old nodes are never rewritten: new ones are inserted between them and the end of the document, each serialised here.
-Every accepted document validates against xsd/arc.xsd; schemas.py checks users' schemas. Raises InvalidDocument
-(EINVAL) for documents that are not well-formed, not valid or out of bounds, Exists (EEXIST) for a taken name,
-NotPermitted (EPERM) for changed metadata or old nodes, Damaged for an invalid old document.
+Every accepted document validates against xsd/arc.xsd; schemas.py checks users' schemas. Raises InvalidDocument (EINVAL)
+for documents that are not well-formed, not valid or out of bounds, Exists (EEXIST) for a taken name, NotPermitted
+(EPERM) for changed metadata or old nodes, Damaged for an invalid old document.
 
-Caches the results of functions of small bytes, within bounds of memory. Otherwise pure; safe for any thread.
-
-The data nodes of one addition are checked as they are written and as a whole, claimed, merged and committed, by several
-threads; each step can use the results of those before.
-
-Rules for data nodes that users add (/Xm-3.1/, /Xm-5/), which the parser applies.
-
-Reads data.xml, or data nodes alone, as a stream of events: within bounds, in constant memory, against rules.
-
-Documents come from users, so everything is bounded here before a tree is made of it. `NodeRules` receive the beginning
+Documents come from users, so data.xml, or data nodes alone, are read as a stream of events: within bounds, in constant
+memory, before a tree is made. `NodeRules`, the rules for nodes that users add (/Xm-3.1/, /Xm-5/), receive the beginning
 and end of each node, so that a fault is found as soon as its bytes arrive.
+
+The results of functions of small bytes are cached, within bounds of memory. The data nodes of one addition are checked
+as they are written and as a whole, claimed, merged and committed, by several threads; each step can use the results of
+those before. Otherwise pure; safe for any thread.
 """
 
 from __future__ import annotations

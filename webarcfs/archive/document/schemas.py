@@ -4,7 +4,7 @@
 element. A schema may include and import others of the folder, by their plain names; nothing else is read, from this
 machine or another. Compiled schemas are kept until a file changes. Safe for any thread.
 
-`log/validation.log`: a line for each refused extension of a data.xml, and for each refused schema (/Xm-4/).
+`log/validation.log` gets a line for each refused extension of a data.xml, and for each refused schema (/Xm-4/).
 """
 
 from __future__ import annotations

@@ -1,15 +1,12 @@
-"""Runs the git command, for the store and the modules that write for it.
+"""Runs the git command, and cares for what it leaves in a repository: locks of killed gits, names that are not synced.
 
-Never a hook and never another user's configuration file: the archive's repositories may belong to another user.
-
-Finds locks that a killed git left in a repository, as opposed to those that a git holds.
+It never runs a hook and never reads another user's configuration file: the archive's repositories may belong to another
+user.
 
 git holds a lock as a file `<guarded file>.lock`, and the next git fails as long as that exists. It does not contain the
-process id. So a lock counts as left if it existed before all processes were examined, and none of them can be its
-holder: no git works in the repository, and no process has the file open. Where that is unknown, since processes of
-other users cannot be seen or examined, a lock is left if it was not touched for long.
-
-Syncs what git leaves to the file system: the names of objects and refs.
+process id. So a lock counts as left by a killed git if it existed before all processes were examined, and none of them
+can be its holder: no git works in the repository, and no process has the file open. Where that is unknown, since
+processes of other users cannot be seen or examined, a lock is left if it was not touched for long.
 
 With `core.fsync=all` git syncs a file's content before it gets a name, but never a folder; file systems with an ordered
 journal keep the order of names by themselves, others may show a ref after a power cut without the object it names. So
@@ -163,7 +160,7 @@ _REFS_LOCK = 60.0
 _LOCK = 3600.0
 _SHORT = ("packed-refs.lock", "packed-refs.new", "HEAD.lock")
 _PROC = Path("/proc")
-#: Identity of a lock file, so that one made again meanwhile is another.
+#: Identity of a lock file, so that one that was recreated meanwhile is another.
 _Identity = tuple[int, int, int]
 
 

@@ -1,17 +1,14 @@
-"""The git store: one bare repository for each domain; its objects, its refs, its states, its creation and its check.
+"""The git store: one bare repository for each domain; its objects, its refs, its states, its creation, copy and check.
 
 Objects are read and written through pygit2: blobs, trees and commits, all immutable, named by their 40 hex digits.
 Paths are `str` (bytes that are not UTF-8 become surrogates). `git fast-import` writes many at once (writing.py), and
-refs move in transactions of `git update-ref`, so that a publication is one compare-and-swap (/Ar-5…9/).
-Several threads may read a `Repository` at once; it holds no lock and caches nothing that can change.
+refs move in transactions of `git update-ref`, so that a publication is one compare-and-swap (/Ar-5…9/). Several threads
+may read a `Repository` at once; it holds no lock and caches nothing that can change.
 
-Detects that a repack removed packs of a repository. For one thread at a time; reads names and a time only.
+Whether a repack removed packs is detected by names and a time only, for one thread at a time.
 
-Copies a domain's repository by git's own transfer: only missing objects are sent.
-
-For backups: no ref of the copy is ever deleted, and one moves only if the original's moved.
-
-Checksums are read past the kernel's cache, from the disk itself.
+A copy for backups is made by git's own transfer, which sends missing objects only. No ref of the copy is ever deleted,
+and one moves only if the original's moved. Checksums are read past the kernel's cache, from the disk itself.
 """
 
 from __future__ import annotations

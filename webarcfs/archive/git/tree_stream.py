@@ -1,10 +1,10 @@
 """Applies changes in order of their paths to a tree: each folder is read once and written once. Pure.
 
-It keeps the current folder and those above it in memory, as git's bytes, whatever the number of folders and changes.
-The order is that of the paths' bytes, in which git sorts an index; inside a folder it is git's order of a tree, where
-folders sort as if their names ended in a slash (gitformat-index(5), git-mktree(1)).
+It keeps the current folder and those above it in memory, whatever the number of folders and changes. The order is that
+of the paths' bytes, in which git sorts an index; inside a folder it is git's order of a tree, where folders sort as if
+their names ended in a slash (gitformat-index(5), git-mktree(1)).
 
-Git's bytes of a tree, line by line, without an object for each name (gitformat: `<mode> <name>`, NUL, id). Pure.
+Trees are git's bytes, read line by line, without an object for each name (gitformat: `<mode> <name>`, NUL, id).
 """
 
 from __future__ import annotations

@@ -1,17 +1,15 @@
-"""Writes many new objects to a repository at once, in one pack (gitformat-pack): one sync for all of them.
+"""Writes many objects, files or changes of a tree to a repository at once.
 
-Objects are made here and sent to git as a stream; git checks them, and unpacks small packs.
+New objects go into one pack (gitformat-pack), with one sync for all of them. They are made here and sent to git as a
+stream; git checks them, and unpacks small packs.
 
-Derives a domain's tree from another one by any number of changes in any order, in constant memory.
+A domain's tree is derived from another one by any number of changes in any order, in constant memory. Changes are kept
+on the disk until `finish`; then each affected folder is read once and written once. So the cost of a document does not
+depend on the size of its folder; `git fast-import`, given the same changes by path, searches the folder for each.
 
-Changes are kept on the disk until `finish`; then each affected folder is read once and written once. So the cost of a
-document does not depend on the size of its folder; `git fast-import`, given the same changes by path, searches the
-folder for each.
-
-Writes many files at once: their bytes through a `git fast-import` (git-fast-import(1)), their trees by itself.
-
-Measured at three times the speed of `git add` and `git commit`, and no file of a crawl is created meanwhile. Git
-receives no paths: it would search all of a folder for each, and keep all trees in memory.
+Of many files, the bytes go through a `git fast-import` (git-fast-import(1)), and the trees are made here. Measured at
+three times the speed of `git add` and `git commit`, and no file of a crawl is created meanwhile. Git receives no paths:
+it would search all of a folder for each, and keep all trees in memory.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""Reads the redirects of a domain from its trees: one, all, or those that differ between two trees.
+"""Reads the lists of a domain from its trees: its redirects, and what crawls met unchanged.
 
-The format of the lists is in `webarcfs.archive.model.url_lists`. Raises Damaged if a list cannot be read.
-
-Reads the lists of what crawls met unchanged (`webarcfs.archive.model.url_lists`), with the trees that they are of.
-
-A list is of the tree that the crawl's publication saw, additions aside. Raises Damaged if one of them cannot be read,
-or they do not belong together.
+The format of the lists is in `webarcfs.archive.model.url_lists`. Redirects are read one, all, or those that differ
+between two trees. A list of what a crawl met is of the tree that the crawl's publication saw, additions aside. Raises
+Damaged if a list cannot be read, or lists and trees do not belong together.
 """
 
 from __future__ import annotations

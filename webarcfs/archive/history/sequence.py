@@ -4,10 +4,9 @@ A publication takes the next number, moves its refs, and adds its line to the fe
 are written down first; so the next publication after a crash can find out whether the refs moved, and adds the missing
 line before its own.
 
-The feed: `changes`, one commitTag a line, in the order of publication; append only, derived from git (/Cl-5/).
-
-A reader that follows it byte by byte sees only complete lines appear at its end. The next append removes a line that a
-crash cut off, which no reader can have taken for a line.
+The feed is the file `changes`, one commitTag a line, in the order of publication; append only, derived from git
+(/Cl-5/). A reader that follows it byte by byte sees only complete lines appear at its end. The next append removes a
+line that a crash cut off, which no reader can have taken for a line.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Compares documents from snapshot to snapshot: by their trees, where equal ones cost nothing.
+"""Compares documents from snapshot to snapshot by their trees, where equal ones cost nothing, and counts those of one.
 
 Reads git only; a snapshot is the newest commit of its commitTag, additions included. Paths are relative to the domain.
 Raises Damaged if the repository cannot be read.
 
-Statistics of a snapshot: documents and bytes by MIME type and by extension.
+The statistics of a snapshot are documents and bytes by MIME type and by extension.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def stored_by(store: Repository, tag: CommitTag) -> Iterator[MetaData]:
 def differing(store: Repository, tag: CommitTag) -> Iterator[MetaData]:
     """Return the metadata of documents that are others than in the snapshot before, in order of path. Raises NotFound.
 
-    Each tells the snapshot that stored it.
+    Each names the snapshot that stored it.
     """
     tree = store.snapshot_tree(tag)
     before = [oid for earlier, oid in snapshots(store, tag.domain) if earlier.crawl_time < tag.crawl_time]

@@ -142,7 +142,7 @@ class Database(SqliteFile):
             yield from self._db.query(sql("metadata/dump_redirects"))
 
     def _split(self, path: str, seq: int, following: int) -> None:
-        """Have the versions at a path that are valid before and behind a snapshot begin anew behind it."""
+        """Have the versions at a path that are valid before and behind a snapshot begin again behind it."""
         for row in list(self._db.query(sql("metadata/select_split"), {"path": path, "seq": seq, "next": following})):
             self._run("metadata/insert_version", **row)
 

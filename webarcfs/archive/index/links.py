@@ -444,7 +444,7 @@ class FoundLink:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Seed 2's figures 39 to 42 of a snapshot: counts of links to pages, of mails and of images."""
+    """The fields 39 to 42 of a snapshot's record: counts of links to pages, of mails and of images."""
 
     total: int
     external: int

@@ -28,7 +28,7 @@ _VERSION = re.compile(r"\buser_version = (\d+);")
 
 
 def version_of(schema: str) -> int:
-    """Return the version that the file of a schema gives its database: one of another version is made anew."""
+    """Return the version that the file of a schema gives its database: one of another version is rebuilt."""
     return int(_VERSION.findall(sql(schema))[0])
 
 

@@ -1,10 +1,10 @@
-"""Users' additions to ARCs, as values, and their form in the journal. Pure.
+"""Users' additions to ARCs, as values, their form in the journal, and the result of committing them. Pure.
 
 An addition belongs to one *version* of an ARC: the crawlTime in its data.xml, which names the crawl that stored it. It
 is never put into another version (/Ar-10/). A file's body is named by the object id that git will give it, so a pending
 file and the committed one are the same version to a reader.
 
-The result of a commit of additions: progress of each log of the journal, dropped additions, cost. Pure.
+The result of a commit has the progress of each log of the journal, the dropped additions, and the cost.
 """
 
 from __future__ import annotations

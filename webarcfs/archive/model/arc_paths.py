@@ -5,7 +5,7 @@ which the web mostly treats as equal: an empty last segment is `index.html`, and
 such URLs have different documents, one of them has the path, and each other one has a second name (`second_path`). The
 table `VECTORS` of `tests/pure/test_layout.py` is both documentation and test.
 
-The rules for names of additions, and of files that are attached to records. Pure.
+The rules for names of additions, and of files that are attached to records, are here, too.
 """
 
 from __future__ import annotations

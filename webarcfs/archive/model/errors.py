@@ -105,7 +105,7 @@ class DatabaseDamaged(Damaged):
 
 
 class DatabaseOutdated(DatabaseDamaged):
-    """webarc.db is of another version of webarcfs; who writes to it makes it anew."""
+    """webarc.db is of another version of webarcfs; who writes to it rebuilds it."""
 
 
 class InvalidDocument(WebarcError):

@@ -1,15 +1,13 @@
-"""The values that all modules share: times in CET, the commitTag, and the metadata of a document.
+"""The values that all modules share: times in CET, the commitTag, a document's metadata, messages of commits. Pure.
 
-Pure. The eight field names of the specification (§2), and two of ours, are used in XML, SQL and extended attributes;
-Python attributes are the same words in snake_case.
+The eight field names of the specification (§2), and two of ours, are used in XML, SQL and extended attributes; Python
+attributes are the same words in snake_case.
 
-The message and trailers of a domain's commits. Pure (/Ar-8/).
-
-The first line is the commitTag. A crawl's commit has the trailers Publication, Complete, Sequence, Job; for imports,
-Import, Source and Source-End; `Release: held` if readers may not see it at once; Seen, the tree that the publication
-saw, if less than the commit's; and Met, the blob of the list of what it met unchanged. `Errors: kept` says that error
-pages are archived in this state or an earlier one. A commit of additions has an `Added` for each file, a `Journal` for
-each of their logs.
+The first line of the message of a domain's commit is the commitTag (/Ar-8/). A crawl's commit has the trailers
+Publication, Complete, Sequence, Job; for imports, Import, Source and Source-End; `Release: held` if readers may not see
+it at once; Seen, the tree that the publication saw, if less than the commit's; and Met, the blob of the list of what it
+met unchanged. `Errors: kept` says that error pages are archived in this state or an earlier one. A commit of additions
+has an `Added` for each file, a `Journal` for each of their logs.
 """
 
 from __future__ import annotations
@@ -132,7 +130,7 @@ class MetaData:
 
     `path` is absolute inside the archive: `/<domain>/…/<name>`, so that mount point + path is the ARC. `captured` is
     the time of the server's answer; None if that was crawl_time, or before layout 2. `status` is HTTP's. The fields
-    after it are those of layout 3, each empty where it says nothing (xsd/arc.xsd tells what they mean).
+    after it are those of layout 3, each empty where it says nothing (xsd/arc.xsd says what they mean).
     """
 
     url: str

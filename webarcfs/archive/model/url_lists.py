@@ -1,28 +1,27 @@
-"""The redirects of a domain, as its tree keeps them: lists of lines below `%redirects/`. Pure.
+"""The lists of URLs that crawls leave: redirects of a domain, and what a crawl met unchanged. Pure.
 
-A line is `URL TAB STATUS TAB TARGET TAB TIME`. URL and TARGET are canonical and have a scheme, TARGET also a fragment;
-TIME is UTC (`YYYY-MM-DDThh:mm:ssZ`), when the server first sent this status with this target. The list of a URL is
-`%redirects/<xx>/<yy>`, by the first four hex digits of the SHA-256 of the URL, sorted by URL: so a change rewrites a
-list of a few lines. No document can have that path: in the name of an ARC, two hex digits follow a `%`.
+The redirects of a domain are lists of lines below `%redirects/` in its tree. A line is `URL TAB STATUS TAB TARGET TAB
+TIME`. URL and TARGET are canonical and have a scheme, TARGET also a fragment; TIME is UTC (`YYYY-MM-DDThh:mm:ssZ`),
+when the server first sent this status with this target. The list of a URL is `%redirects/<xx>/<yy>`, by the first four
+hex digits of the SHA-256 of the URL, sorted by URL: so a change rewrites a list of a few lines. No document can have
+that path: in the name of an ARC, two hex digits follow a `%`.
 
-The list of a crawl: which URLs it met unchanged, and when. Pure.
+The list of a crawl says which URLs it met unchanged, and when. It has a number for each ARC of the tree that the
+crawl's publication saw, in that tree's own order, then one for each line of its lists of redirects. So it contains no
+URL; two digests identify its URLs. A number is either nothing (the crawl stored this version itself, or did not meet
+the URL), or a time in seconds, with the spelling of the URL that was asked for, since several URLs share a place
+(`arc_paths`).
 
-The list has a number for each ARC of the tree that the crawl's publication saw, in that tree's own order, then one for
-each line of its lists of redirects. So no URL stands in it; two digests tell of which URLs it is. A number is either
-nothing (the crawl stored this version itself, or did not meet the URL), or a time in seconds, with the spelling of the
-URL that was asked for, since several URLs share a place (`arc_paths`).
+In bytes, the list of a crawl is a line in ASCII (form, earliest time in seconds since 1970, then number and digest of
+ARCs and of redirects), then zlib: a byte of spelling for each number, then the five bytes of each, the first bytes of
+all of them first. Such a number is the difference to the time of the one before it, as neighbours are fetched one after
+the other; its last bit is the sign. A URL takes two or three bytes.
 
-In bytes: a line in ASCII (form, earliest time in seconds since 1970, then number and digest of ARCs and of redirects),
-then zlib: a byte of spelling for each number, then the five bytes of each, the first bytes of all of them first. Such a
-number is the difference to the time of the one before it, as neighbours are fetched one after the other; its last bit
-is the sign. A URL takes two or three bytes.
-
-What crawls met unchanged, as webarc.db has it: a row for each crawl and block of URLs. Pure.
-
-A block has the documents (and redirects) whose ids differ in their last ten bits alone. So all that was met of one URL
-in a thousand crawls is in a thousand rows that lie side by side, and a crawl of a site adds a row for each thousand of
-its URLs. The bytes of a row are zlib: a byte of spelling for each id, then the bytes of the times, which count from the
-row's `base`: all first bytes, then all second ones, and so on.
+webarc.db has a row for each crawl and block of URLs that it met. A block has the documents (and redirects) whose ids
+differ in their last ten bits alone. So all that was met of one URL in a thousand crawls is in a thousand rows that lie
+side by side, and a crawl of a site adds a row for each thousand of its URLs. The bytes of a row are zlib: a byte of
+spelling for each id, then the bytes of the times, which count from the row's `base`: all first bytes, then all second
+ones, and so on.
 """
 
 from __future__ import annotations
@@ -303,7 +302,7 @@ def read_met_list(raw: bytes) -> MetList:
 
 
 def spelling_of(url: str) -> int:
-    """Return in which of its spellings a canonical URL stands for its place."""
+    """Return in which of its spellings a canonical URL has its place."""
     path = url.partition("?")[0]
     return HTTP * url.startswith("http:") + INDEX * path.endswith(f"/{DIRECTORY_INDEX}")
 

@@ -1,14 +1,13 @@
-"""The canonical form of http(s) URLs, in which two spellings of one URL are equal. Pure.
+"""The canonical form of http(s) URLs, in which two spellings of one URL are equal, and their sort key by host. Pure.
 
-Scheme and host in lower case, IDNA hosts in punycode, no default port, no userinfo, no fragment; escapes in upper case,
-and only where RFC 3986 needs them. An escape of a *reserved* character stays an escape, because `%26` and `&` are
-different data (RFC 3986 section 2.2); an escape of an unreserved one (RFC 2396's list, which includes `!*'()`) becomes
-the character.
+Canonical are scheme and host in lower case, IDNA hosts in punycode, no default port, no userinfo, no fragment; escapes
+in upper case, and only where RFC 3986 needs them. An escape of a *reserved* character stays an escape, because `%26`
+and `&` are different data (RFC 3986 section 2.2); an escape of an unreserved one (RFC 2396's list, which includes
+`!*'()`) becomes the character.
 
-The sort key of a URL by host, from the top-level domain down (SURT, as in CDX files). Pure.
-
-`http://www.example.org:8080/a?B=1` is `org,example,www:8080)/a?B=1`. The scheme is left out, since both schemes share
-an ARC; `www.`, case, port, the order of parameters and a final slash stay, since they distinguish pages.
+The sort key goes from the top-level domain down (SURT, as in CDX files): `http://www.example.org:8080/a?B=1` is
+`org,example,www:8080)/a?B=1`. The scheme is left out, since both schemes share an ARC; `www.`, case, port, the order of
+parameters and a final slash stay, since they distinguish pages.
 """
 
 from __future__ import annotations

@@ -2,20 +2,18 @@
 
 Replaced files are kept in `damaged/` in the repository.
 
-The small files of a repository on the disk, byte by byte: HEAD, config, and the files of refs.
+git and libgit2 report a damaged file as broken, skip it, or misread it. So HEAD, config and the files of refs are read
+byte by byte here: which one is damaged, and what is still readable. The formats are those of gitrepository-layout(5)
+and git-pack-refs(1).
 
-git and libgit2 report a damaged one as broken, skip it, or misread it. This module determines which one is damaged, and
-what is still readable. The formats are those of gitrepository-layout(5) and git-pack-refs(1).
-
-The refs of a repository as written, and as they must be according to its objects.
-
-One half of a damaged id is still intact, and identifies one object of the repository; main is where the newest crawl's
-ref is; the refs of crawls and of additions follow from main's history. Refs that cannot be determined are reported.
+Refs are compared as written and as they must be according to the objects. One half of a damaged id is still intact, and
+identifies one object of the repository; main is where the newest crawl's ref is; the refs of crawls and of additions
+follow from main's history. Refs that cannot be determined are reported.
 
 A damaged name in packed-refs is that of the one missing ref that differs from it in a character or two. The ref of an
-import of older captures follows from its commit's tag. Where not even the newest crawl's ref can be told, main is left
-as it is, rather than at an older state. What a publication saw is written nowhere else: where its ref is lost it is
-removed, so that the publication's next complete crawl removes no page.
+import of older captures follows from its commit's tag. Where not even the newest crawl's ref can be determined, main is
+left as it is, rather than at an older state. What a publication saw is written nowhere else: where its ref is lost it
+is removed, so that the publication's next complete crawl removes no page.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is kept in memory: a bounded cache; and what tells that a value from files is to be read again.
+"""What is kept in memory: a bounded cache; and what shows that a value from files is to be read again.
 
 Of a cache the least recently used value is evicted first, each value has a weight. It is safe for any thread. Two
 threads that miss the same key at once both make the value; since each key determines its value here, both make the

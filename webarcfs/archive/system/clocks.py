@@ -1,14 +1,14 @@
-"""The end of a thread's work: at a time, or as soon as nobody waits for the answer.
+"""Time for threads: deadlines of work, a steady clock for waits, and the speed of work.
 
-A server makes a `Deadline` for each request and answers `under` it. Loops whose length a request decides call `check`
-for each row; SQLite's progress handlers ask `is_over`. In a thread without a deadline both do nothing.
+The end of a thread's work is a time, or when nobody waits for the answer any more. A server makes a `Deadline` for each
+request and answers `under` it. Loops whose length a request decides call `check` for each row; SQLite's progress
+handlers ask `is_over`. In a thread without a deadline both do nothing.
 
-A steady clock for waits: seconds since 1970, read once at the process's start and then counted by CLOCK_BOOTTIME.
+The steady clock is seconds since 1970, read once at the process's start and then counted by CLOCK_BOOTTIME. Setting the
+system's clock does not affect it; the time in suspend counts (clock_gettime(2)). A later process may read a stored time
+with another offset, so callers must bound the wait.
 
-Setting the system's clock does not affect it; the time in suspend counts (clock_gettime(2)). A later process may read a
-stored time with another offset, so callers must bound the wait.
-
-The speed of work, and the time that is left for it; both are of the last half minute.
+The speed of work, and the time that is left for it, are both of the last half minute.
 """
 
 from __future__ import annotations

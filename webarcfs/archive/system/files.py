@@ -4,17 +4,15 @@ Writes are complete, and names durable: a file is durable when its folder is, to
 
 `rewound`, `size_of` and `blob_id_of` are of a whole file, whatever was read of it before.
 
-Temporary folders of processes that may end in any way: what a killed one leaves, the next one removes.
+Whoever makes a temporary folder holds a lock in it; the death of a process releases it. So what a killed process
+leaves, the next one removes.
 
-Whoever makes a folder holds a lock in it; the death of a process releases it.
+A mirror copies plain files for backups: files of equal size and time stay, new ones appear completely or not at all.
 
-Copies plain files for backups: files of equal size and time stay, new ones appear completely or not at all.
+More rows than memory holds are sorted in parts, which an unnamed file keeps until they are read. It is for one thread,
+and is removed with its object or its process.
 
-Sorts more rows than memory holds: in parts, which an unnamed file keeps until they are read.
-
-For one thread; the file is removed with the object, or with its process.
-
-Small JSON files, replaced atomically: after a crash a file is whole or absent.
+Small JSON files are replaced atomically: after a crash a file is whole or absent.
 """
 
 from __future__ import annotations

@@ -1,17 +1,14 @@
 """Processes: whether one runs and which one it is, privileges, systemd, signals.
 
-Privileges of a server's process: root becomes the archive's owner after it has done what only root can do.
+A process is identified by its id and start time, since the kernel reuses process ids (proc(5)).
 
-That is mounting, and binding of low ports. Git refuses repositories of another user, and so do mount and reading room.
-No state.
+In a server's process, root becomes the archive's owner after it has done what only root can do: mounting, and binding
+of low ports. Git refuses repositories of another user, and so do mount and reading room. No state.
 
-Notifies systemd of the service's state: the protocol of sd_notify(3), a datagram to the socket in NOTIFY_SOCKET.
-
+systemd is notified of the service's state by the protocol of sd_notify(3), a datagram to the socket in NOTIFY_SOCKET.
 Without that variable nothing is sent. Errors of the socket are ignored: the service continues.
 
-Identifies a process by its id and start time, since the kernel reuses process ids (proc(5)).
-
-Signal handling of a service: records signals without loss, and waits for them without polling (set_wakeup_fd).
+A service records signals without loss, and waits for them without polling (set_wakeup_fd).
 """
 
 from __future__ import annotations

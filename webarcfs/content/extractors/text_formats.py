@@ -1,11 +1,11 @@
-"""The text of an HTML page as a browser shows it: without what is hidden, lines at blocks.
+"""The text of documents, as people see it, by their format.
 
-The text of plain text, XML, RTF and e-mail.
+An HTML page has the text that a browser shows: without what is hidden, lines at blocks. Plain text, XML, RTF and e-mail
+are read as text, too.
 
-The text of office files: DOCX, PPTX, XLSX (ECMA-376) and OpenDocument (ISO/IEC 26300).
-
-They are ZIP files of XML. Libraries for them load a whole document into objects; the text is that of a few elements,
-and is read here as a stream, without entities, from entries whose size is bounded.
+Office files are DOCX, PPTX, XLSX (ECMA-376) and OpenDocument (ISO/IEC 26300): ZIP files of XML. Libraries for them load
+a whole document into objects; the text is that of a few elements, and is read here as a stream, without entities, from
+entries whose size is bounded.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A body with other references, put together from slices. Pure.
 
-Bytes outside of rewritten references stay as they were. What is new is ASCII, and escaped for the place where it
-stands, so that it can end neither its attribute nor its style sheet.
+Bytes outside of rewritten references stay as they were. What is new is ASCII, and escaped for its place, so that it can
+end neither its attribute nor its style sheet.
 """
 
 from __future__ import annotations

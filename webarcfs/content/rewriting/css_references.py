@@ -43,7 +43,7 @@ def _compiled(pattern: str) -> re.Pattern[bytes]:
     return re.compile(pattern.encode("latin-1"))
 
 
-# What stands between one place of interest and the next: parentheses but those of url, src and image-set do not matter.
+# What is between one place of interest and the next: parentheses but those of url, src and image-set do not matter.
 _SKIP = _compiled(
     rf"(?:[^\"'\\/@(]++|{_STRINGS}|{_COMMENT}|/(?!\*)|@(?![iInN\\])"
     r"|\((?<![lL]\()(?<![cC]\()(?<![tT]\())*+"

@@ -1,11 +1,10 @@
-"""What a frame shows whose address is no place but a document of its own: `data:`, `blob:`, `about:`. Pure.
+"""Frames whose address is no place but a document of its own (`data:`, `blob:`, `about:`): what they may show. Pure.
 
 A document in a `data:` URL may have links as any page has. It is rewritten as one. A type is read as browsers do
-(url.spec.whatwg.org; fetch.spec.whatwg.org, "data: URL processor"); what they may read in two ways is written anew.
+(url.spec.whatwg.org; fetch.spec.whatwg.org, "data: URL processor"); what they may read in two ways is rewritten.
 
-Which documents a browser shows without a link, a script or a part that it would ask for. Pure.
-
-What is in no list here may be a page for some browser: an unknown type may be sniffed, a PDF and an e-mail have links.
+Lists name the documents that a browser shows without a link, a script or a part that it would ask for. What is in no
+list may be a page for some browser: an unknown type may be sniffed, a PDF and an e-mail have links.
 """
 
 from __future__ import annotations
@@ -124,7 +123,7 @@ def is_own(raw: str) -> bool:
 
 
 def _parsed(address: str) -> _Document | None:
-    """Read what stands behind `data:`; None where browsers fail, too."""
+    """Read what follows `data:`; None where browsers fail, too."""
     media_type, comma, rest = address.partition(",")
     if not comma:
         return None

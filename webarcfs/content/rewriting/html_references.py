@@ -1,18 +1,15 @@
-"""The references of a page by their places. Pure.
+"""The references of a page by their places: of HTML, and of what browsers read as XML (XHTML, SVG, any other). Pure.
 
 HTML's tokenizer (its section 13.2.5) is followed over the bytes, without a tree. One thing needs a tree: whether the
 content of <style>, <title> and their like is text or markup depends on what is around (a drawing, a menu, a frameset).
 What is around is known too widely, never too narrowly, and where it may be either, the content is rewritten so that
 both readings see the same tokens.
 
-What each attribute means to the rewriter: the one table in outlinks.py, and what only replay needs. Pure.
+In XML no element's content is text by its name; prefixes of names may be any; what is declared in the document's type
+may bring in markup, and is put out of force then. What is not well-formed ends the page, as in browsers.
 
-The rows of one start tag, and of a style sheet in a page: what HTML and XML have in common. Pure.
-
-The references of a document that browsers read as XML: XHTML, SVG, any other. Pure.
-
-No element's content is text by its name; prefixes of names may be any; what is declared in the document's type may
-bring in markup, and is put out of force then. What is not well-formed ends the page, as in browsers.
+What each attribute means is in the one table in outlinks.py; only what replay needs is added here. HTML and XML share
+the rows of a start tag, and of a style sheet in a page.
 """
 
 from __future__ import annotations
@@ -758,7 +755,7 @@ class _Reader(ElementRows):
         return self.low.find(_NOSCRIPT_END, at, self.end)
 
     def _note_holes(self, at: int) -> None:
-        """Note each end of the <noscript> that is none here, since it stands inside of another token."""
+        """Note each end of the <noscript> that is none here, since it is inside of another token."""
         while self._hole < at:
             self.holes.append(self._hole)
             self._hole = self._next_hole(self._hole + 1)

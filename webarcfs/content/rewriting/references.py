@@ -1,9 +1,9 @@
 """The places of the references in one body, as values that a cache can keep. Pure.
 
-A row is three numbers: where the reference begins, where it ends, and a code of what stands there. A page of 50 kB has
+A row is three numbers: where the reference begins, where it ends, and a code of what is between. A page of 50 kB has
 some 500 rows, so they are kept in one array, 12 bytes each.
 
-Text as it stands in attributes and in style sheets: read, and written so that it can end neither. Pure.
+The text of references in attributes and in style sheets is read here, and written so that it can end neither.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Rewritten:
 
 
 class RowShape(IntEnum):
-    """What stands between the two ends of a row."""
+    """What is between the two ends of a row."""
 
     URL = 0  #: an attribute's value: a reference
     SRCSET = 1  #: an attribute's value: images with descriptors
@@ -114,7 +114,7 @@ class References:
     """The references of one body, a function of its bytes, its charset and VERSION.
 
     `base` is the first <base href> as written, or None. `charset` is that of the body, `charset_sent` that of the
-    rewritten one, which the browser must be told: utf-8 for a body in UTF-16 or ISO-2022. `is_cut` says that a limit
+    rewritten one, which the browser must know: utf-8 for a body in UTF-16 or ISO-2022. `is_cut` says that a limit
     was met, or that XML is not well-formed; then the rewritten body ends there.
     """
 
@@ -145,7 +145,7 @@ class References:
 #: Encodings in which bytes below 0x80 are not always ASCII's markup. A body in one of them is rewritten as UTF-8.
 _NOT_OVER_ASCII = re.compile(r"utf[-_]?(?:16|32|7)|ucs|iso[-_]?2022|hz|johab", re.IGNORECASE)
 # Encodings whose second bytes may be `\`, `@`, `{`, `|` or letters, but never what HTML's tokenizer looks at (all of
-# that is below 0x40): style sheets alone have to tell them apart.
+# that is below 0x40): style sheets alone have to distinguish them.
 _SECOND_BYTES = {
     "cp932": rb"[\x81-\x9f\xe0-\xfc][\x40-\x7e\x80-\xfc]",
     "gb18030": rb"[\x81-\xfe](?:[\x40-\x7e\x80-\xfe]|[0-9][\x81-\xfe][0-9])",
@@ -168,7 +168,7 @@ _CSS_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})(?:\r\n|[ \t\n\r\f])?|(\r\n|[\
 _UNSAFE_STRING = re.compile("[\"'\\\\<>\0-\x1f\x7f-\U0010ffff]")
 _UNSAFE_URL = re.compile("[\"'\\\\<>()\0-\x20\x7f-\U0010ffff]")
 _NOT_ASCII = re.compile("[^\0-\x7f]")
-#: What stands before the colon of a reference, as a browser reads it.
+#: What is before the colon of a reference, as a browser reads it.
 SCHEME = re.compile(r"\s*([a-z][a-z0-9+.-]*)\s*:", re.IGNORECASE)
 _NOT_IN_FRAGMENT = re.compile(r"[^A-Za-z0-9\-._~!$&'()*+,;=:@/?%]")
 _BEGINS_TAG = re.compile("<(?=[A-Za-z/!?])")
@@ -270,7 +270,7 @@ def _numbered(match: re.Match[str]) -> str:
 
 
 def attribute_value(value: str, quotes: Quotes) -> str:
-    """Return `value` for an attribute: ASCII, with what has to stand around it if there is nothing, or none, yet."""
+    """Return `value` for an attribute: ASCII, with what has to be around it if there is nothing, or none, yet."""
     if quotes is Quotes.BARE and _SAFE_BARE.fullmatch(value):
         return value.replace("&", "&amp;")
     escaped = _ascii(_TO_ESCAPE.sub(_reference, value))

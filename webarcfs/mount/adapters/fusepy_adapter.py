@@ -1,17 +1,14 @@
 """Adapter on fusepy, libfuse 2's high-level API: it turns paths into nodes, and nodes into replies.
 
-libfuse calls from threads of its own, several at once. This API has one inode per path, so the kernel would mix the
-pages of an old and a new version of a file: files are therefore opened with direct I/O, and neither names nor
-attributes are cached. The handle of an open file keeps its node, and with it its version.
+libfuse calls from any number of threads of its own, several at once. This API has one inode per path, so the kernel
+would mix the pages of an old and a new version of a file: files are therefore opened with direct I/O, and neither names
+nor attributes are cached. The handle of an open file keeps its node, and with it its version.
 
-Its operations of a mount that accepts additions stand behind those that read.
+The operations of a mount that accepts additions follow those that read. The kernel caches nothing that needs
+invalidation: so a close simply waits for the journal, where the low-level adapter replies later.
 
-libfuse calls from any number of its own threads, and the kernel caches nothing that needs invalidation: so a close
-simply waits for the journal, where the low-level adapter replies later.
-
-The loop of the fusepy adapter: libfuse 2's own, with its options, and names as bytes of the disk.
-
-`serve` runs in the main thread; libfuse starts the threads that call the operations.
+`serve` is libfuse 2's own loop, with its options, and names as bytes of the disk. It runs in the main thread; libfuse
+starts the threads that call the operations.
 """
 
 from __future__ import annotations

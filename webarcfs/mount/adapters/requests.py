@@ -3,18 +3,15 @@
 Exceptions of operations are mapped to errno here alone. An unexpected exception is logged with its traceback and
 becomes EIO; no exception ends the mount.
 
-Why the mount refused a name or a write: a line in the log, and the last reason for each user in an attribute.
+Why the mount refused a name or a write is a line in the log, and the last reason for each user an attribute. An errno
+is one of few words, and a user of the mount reads no log. So each folder has the extended attribute
+`user.webarc.refused`, for each user another one. Lines of the log are bounded by rate, reasons by number. Memory only.
 
-An errno is one of few words, and a user of the mount reads no log. So each folder has the extended attribute
-`user.webarc.refused`, for each user another one. Lines of the log are bounded by rate, reasons by number. Memory only;
-safe for any thread.
+Requests that reach user space are counted by kind (`-o stats`). Each thread has its own counter: no contention.
 
-Counts the requests that reach user space, by kind (`-o stats`). Each thread has its own counter: no contention.
-
-Logs slow requests, by operation and path, with what took long meanwhile (`vfs/content.py`).
-
-At most one line a second, so that a slow disk does not fill the log; the next line counts those left out. An answer
-that waits for the disk, such as a close's, is measured until it is sent. Safe for any thread.
+Slow requests are logged by operation and path, with what took long meanwhile (`vfs/content.py`). At most one line a
+second, so that a slow disk does not fill the log; the next line counts those left out. An answer that waits for the
+disk, such as a close's, is measured until it is sent.
 """
 
 from __future__ import annotations

@@ -4,10 +4,9 @@ Memory only, safe for any thread; its lock is held for moments and never across 
 until the kernel forgets it. Folders whose inode number outlives their content are renewed on each access, so that no
 request sees an older state than the one in force.
 
-Contents of files without handles: on a read-only mount the kernel reads a version without an open before.
-
-Memory, and the temporary files of a few large blobs. Safe for any thread: each read has a content of its own, so none
-is closed under another; the kept ones only avoid a temporary file for each read of a large file.
+Contents of files without handles are here, too: on a read-only mount the kernel reads a version without an open before.
+They are in memory; a few large blobs have temporary files. Each read has a content of its own, so none is closed under
+another; the kept ones only avoid a temporary file for each read of a large file.
 """
 
 from __future__ import annotations
@@ -175,7 +174,7 @@ class Inodes(Container[int]):
                 known.children = {}
 
     def rename(self, old: tuple[int, str], node: Node, new: tuple[int, str]) -> None:
-        """Let the inode that the kernel found last under a name be the node of its new name: it goes on with that.
+        """Let the inode that the kernel found last under a name be the node of its new name: it continues with that.
 
         A name is that of a folder and in it; both folders are followed. What is open stays the node of its handles: the
         kernel asks for their attributes by inode. `named` refuses it then, until the kernel has looked the name up.

@@ -1,4 +1,4 @@
-"""Invalidates what a publication changed in the kernel's caches, and nothing else.
+"""Invalidates what a publication changed in the kernel's caches, and nothing else; bounds the inodes that it knows.
 
 The view's thread calls it when the new states are in force, but before `.changes` shows their lines; it returns when
 the kernel has dropped the old data. The kernel keeps names and attributes for ever (readdir.ALWAYS), so what is not
@@ -13,10 +13,9 @@ Why no old data survive: states come into force first, and folders are always re
 the folder's lock, or, for attributes and listings, ignored by the kernel, which counts the changes of an inode. So
 names come first, then the folder; and a name is invalidated even if it did not exist, since the kernel caches that too.
 
-Bounds the inodes that the kernel knows, and so the memory for them: it drops the ARCs known longest first.
-
-One thread of its own, because a notification waits for requests; it holds no lock meanwhile. The kernel replies with
-forgets, and looks up again what a process needs.
+The bound of inodes, and so of the memory for them, has one thread of its own, because a notification waits for
+requests; it holds no lock meanwhile. The kernel drops the ARCs known longest first. It replies with forgets, and looks
+up again what a process needs.
 """
 
 from __future__ import annotations

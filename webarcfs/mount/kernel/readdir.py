@@ -1,20 +1,18 @@
 """Answers readdir and readdirplus: as many entries of a folder as fit.
 
 When one ARC of a large folder changed, the kernel reads the whole folder again. Unchanged entries are sent as names
-without attributes, and no node is read for them; the kernel keeps the attributes that it has.
-A listing that began before a publication continues with its names. For a name whose node changed it sends the name
-only: the kernel has dropped the old node already, and would keep it for good if it received it again.
+without attributes, and no node is read for them; the kernel keeps the attributes that it has. A listing that began
+before a publication continues with its names. For a name whose node changed it sends the name only: the kernel has
+dropped the old node already, and would keep it for good if it received it again.
 
-Replies in the kernel's own format (linux/fuse.h, protocol 7.31 and later).
+Replies are in the kernel's own format (linux/fuse.h, protocol 7.31 and later). This interface is the same for all
+versions of libfuse, and packing it costs a tenth of filling a ctypes structure, which matters for a listing of 60,000
+entries.
 
-This interface is the same for all versions of libfuse, and packing it costs a tenth of filling a ctypes structure,
-which matters for a listing of 60,000 entries.
-
-Listings under way: the names of a folder when a reader began, so that a long listing shows one state.
-
-The kernel reads a folder in pieces and, since opendir is not implemented, without a handle; the offset that it sends
-back identifies the listing and the place in it. Memory only, safe for any thread. The names of the latest listings are
-kept; an evicted one is restarted at the same place.
+A listing under way keeps the names of its folder when the reader began, so that a long listing shows one state. The
+kernel reads a folder in pieces and, since opendir is not implemented, without a handle; the offset that it sends back
+identifies the listing and the place in it. Memory only, safe for any thread. The names of the latest listings are kept;
+an evicted one is restarted at the same place.
 """
 
 from __future__ import annotations

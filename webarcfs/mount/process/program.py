@@ -1,8 +1,7 @@
 """The program `mount.webarcfs`: it prefers the compiled modules, if there are any, and then runs `cli.py`.
 
-A module of its own, since an import of `cli.py` also imports the modules that have a compiled form.
-
-The two forms of a class do not mix, so none may be imported before.
+It is a module of its own, since an import of `cli.py` also imports the modules that have a compiled form. The two forms
+of a class do not mix, so none may be imported before.
 """
 
 from __future__ import annotations

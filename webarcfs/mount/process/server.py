@@ -4,23 +4,19 @@ The main thread is libfuse's loop. `_live` runs in one of libfuse's threads when
 then start the view's thread and the one that waits for signals, which are blocked in all others. Order in `_live`: the
 process must be the repositories' owner before it opens them.
 
-Where a mount logs: stderr in the foreground, else the archive's own log, the file of `-o log=`, or the system's log.
+A mount logs to stderr in the foreground, else to the archive's own log, the file of `-o log=`, or the system's log.
+That is chosen once, when the mount is live and its process is the archive's owner.
 
-Called once, when the mount is live and its process is the archive's owner. No state.
+The last words of the process are for the command that unmounts it. The command is no parent of the process, and the
+process has no terminal. So the process has a file in memory, which the command opens by way of /proc before it
+unmounts, and reads when the process has ended. It leaves nothing behind.
 
-The last words of a mount's process, for the command that unmounts it.
-
-The command is no parent of the process, and the process has no terminal. So the process has a file in memory, which the
-command opens by way of /proc before it unmounts, and reads when the process has ended. It leaves nothing behind.
-
-A small process beside the mount's: it unmounts on request, and aborts the connection when the mount is killed.
-
-Two tasks need another process. A mount that root started runs as the archive's owner and may not unmount any more. And
-a mount may be killed while one of its threads waits inside the kernel: to invalidate a name that a reader has locked,
-while that reader waits for the mount. The kernel cannot end that thread, so it does not close /dev/fuse, and all of
-them wait for ever, unless another process aborts the connection. Where fusectl is not mounted, root alone can do that,
-by a forced unmount.
-The process is forked before any thread starts. It holds only its end of a socket, /dev/null and the handle of that
+A small process beside the mount's unmounts on request, and aborts the connection when the mount is killed. Two tasks
+need it. A mount that root started runs as the archive's owner and may not unmount any more. And a mount may be killed
+while one of its threads waits inside the kernel: to invalidate a name that a reader has locked, while that reader waits
+for the mount. The kernel cannot end that thread, so it does not close /dev/fuse, and all of them wait for ever, unless
+another process aborts the connection. Where fusectl is not mounted, root alone can do that, by a forced unmount. The
+small process is forked before any thread starts. It holds only its end of a socket, /dev/null and the handle of that
 abort (which identifies this connection for good, whatever is mounted later), and ends after the mount's process.
 """
 

@@ -1,12 +1,9 @@
 """The names of additions: rules for new names, renames inside an ARC, and permissions (/Ar-1/).
 
-`rename` waits for the journal, so the threads that call it take no requests (operations.py). Locks as in writer.py.
-Those of provisional files come first.
-
-Renames and removals of provisional files, by their maker (SEMANTICS.md, S-settle).
-
-They wait for the journal, so the threads that call them take no requests (operations.py). A thread may hold the locks
-of two drafts here: the kernel lets nobody else rename in the two folders meanwhile.
+Makers rename and remove provisional files here, too (SEMANTICS.md, S-settle). Renames and removals wait for the
+journal, so the threads that call them take no requests (operations.py). Locks are as in writer.py; those of provisional
+files come first. A thread may hold the locks of two drafts here: the kernel lets nobody else rename in the two folders
+meanwhile.
 """
 
 from __future__ import annotations
@@ -60,7 +57,7 @@ class ProvisionalNames:
     def remove(self, place: ArcVersion, file: PathAndNode, caller: Caller) -> None:
         """Remove a provisional file of the caller's. Raises its refusal.
 
-        Its handles go on without a name.
+        Its handles continue without a name.
         """
         with self.held(place, file, caller) as held:
             self._take_name(place, held)
@@ -150,7 +147,7 @@ class ProvisionalNames:
             del self._drafts[place, new]
 
     def _take_name(self, place: ArcVersion, held: _Held) -> None:
-        """Take the name away from a file that is open: its handles go on, and confirm nothing."""
+        """Take the name away from a file that is open: its handles continue, and confirm nothing."""
         if held.draft is not None:
             held.draft.removed, held.draft.dirty = True, False
             if self._drafts.get((place, held.path)) is held.draft:

@@ -1,25 +1,21 @@
-"""Conditions of an addition: its ARC is still the version that it was begun in, and its name is free (/Ar-10/).
+"""The confirmation of additions, from the conditions of each and its entry in the journal to the commit of many.
 
-Checked per ARC: a crawl that left an ARC alone does not affect its writers. Safe for any thread.
+An addition may be confirmed if its ARC is still the version that it was begun in, and its name is free (/Ar-10/). This
+is checked per ARC: a crawl that left an ARC alone does not affect its writers. Safe for any thread.
 
-The thread that puts confirmed additions into git, many in one commit.
+All additions of one domain that wait are confirmed in one batch. A batch shares the costs: the domain's lock, a read of
+its main, its names' lock and a sync. One failure does not affect the others. Any thread may confirm. Locks, in this
+order: those of the additions, the domain's (shared, from "is this ARC current?" until the journal has them all), the
+overlay's. A thread that holds the locks of one addition never waits for another's, so no two threads can wait for each
+other.
 
-It commits each domain when that is due (commit_additions.py), at once for an fsync of a folder, and the rest at the
-end. It never notifies the kernel: a committed addition looks the same as before. A failed commit is repeated; the
-journal keeps the additions meanwhile. What others removed from the journal before it was in git is written again, or
-reported as lost.
+A close of data.xml finds the new data nodes and adds them to the document (/Xm-3/). New nodes go into the journal, and
+the document with them is a new version of the file. A refusal stores nothing, and is logged.
 
-Confirms additions of one domain in the journal, all that wait in one batch.
-
-A batch shares the costs: the domain's lock, a read of its main, its names' lock and a sync. One failure does not affect
-the others. Any thread may confirm. Locks, in this order: those of the additions, the domain's (shared, from "is this
-ARC current?" until the journal has them all), the overlay's. A thread that holds the locks of one addition never waits
-for another's, so no two threads can wait for each other.
-
-Closes of data.xml: finds the new data nodes and adds them to the document (/Xm-3/).
-
-New nodes go into the journal, and the document with them is a new version of the file. A refusal stores nothing, and is
-logged.
+One thread puts confirmed additions into git, many in one commit. It commits each domain when that is due
+(commit_additions.py), at once for an fsync of a folder, and the rest at the end. It never notifies the kernel: a
+committed addition looks the same as before. A failed commit is repeated; the journal keeps the additions meanwhile.
+What others removed from the journal before it was in git is written again, or reported as lost.
 """
 
 from __future__ import annotations
@@ -171,7 +167,7 @@ class Committer(threading.Thread):
     def sync(self, name: str, done: Done) -> None:
         """Commit at once; this thread calls `done` when the additions confirmed until now are in git, or with an error.
 
-        The error of lost additions is told once.
+        The error of lost additions is reported once.
         """
         with self._changed:
             domain = self._domains.setdefault(name, _Domain())

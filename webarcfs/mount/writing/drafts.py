@@ -1,29 +1,25 @@
-"""A file being written, and the operations of its handles: bytes in an unnamed file on the journal's disk.
+"""The files that are being written through one mount: their bytes, their handles, and what their names mean meanwhile.
 
-Every process on the mount sees a draft under its name from the start, as on any file system. A close or fsync confirms
-its bytes as a version of the file, and the draft continues as long as a handle is open (dup, fork, mmap). Safe for any
-thread: its lock is held while bytes change or are written to the journal, and never during a notification of the
-kernel.
+A draft has its bytes in an unnamed file on the journal's disk. Every process on the mount sees it under its name from
+the start, as on any file system. A close or fsync confirms its bytes as a version of the file, and the draft continues
+as long as a handle is open (dup, fork, mmap). Safe for any thread: its lock is held while bytes change or are written
+to the journal, and never during a notification of the kernel.
 
-A close cannot tell whether it is the last one, so a draft knows which of its handles were used since they were closed.
+A close cannot know whether it is the last one, so a draft knows which of its handles were used since they were closed.
 While there is one, the name means the draft; else the version that was confirmed last, until a handle is used after
 all.
 
-Private buffers of data.xml for its writers (/Xm-3/).
-
-A writer gets a copy of the document; its changes there are private. Its close turns them into data nodes
-(confirmation.py). Errors that a write can detect fail the write: shells ignore the result of close.
-
-New schemas, written through `.schemas/`: a file there must be a valid schema at its close, or it is discarded.
-
-They are no additions of an ARC, and bypass the journal: a schema is a plain file of the archive. Safe for any thread;
-`store` waits for the disk, so the threads that call it take no requests.
-
-The files open for writing through one mount: their handles, and what their names mean meanwhile.
-
 The maker of a provisional file may open it again: it becomes a draft once more, with the bytes that were confirmed
 last. The kernel looks the name up before it opens the draft (it writes to one inode of a file), so a handle of the
-mount's own keeps the draft until then. Safe for any thread; no method waits for the disk's confirmation.
+mount's own keeps the draft until then. No method of the table of open files waits for the disk's confirmation; it is
+safe for any thread.
+
+A writer of data.xml gets a copy of the document; its changes there are private (/Xm-3/). Its close turns them into data
+nodes (confirmation.py). Errors that a write can detect fail the write: shells ignore the result of close.
+
+A new schema, written through `.schemas/`, must be valid at its close, or it is discarded. It is no addition of an ARC,
+and bypasses the journal: a schema is a plain file of the archive. Safe for any thread; `store` waits for the disk, so
+the threads that call it take no requests.
 """
 
 from __future__ import annotations
@@ -105,12 +101,12 @@ class Draft:
         self.gone = False
         #: Whether it is provisional when it is closed, and not final.
         self.provisional = False
-        #: Whether its maker removed it: its handles go on, and nothing of it is kept.
+        #: Whether its maker removed it: its handles continue, and nothing of it is kept.
         self.removed = False
         #: Whether its name means the draft, and not the version confirmed last: from the start until the close of all
-        #: its handles, as far as a close can tell, and again when one of them is used after that (dup, mmap).
+        #: its handles, as far as a close can know, and again when one of them is used after that (dup, mmap).
         self.shown = True
-        #: The handles used since their last close (a close cannot tell whether it is the last one).
+        #: The handles used since their last close (a close cannot know whether it is the last one).
         self.in_use: set[object] = set()
         #: Whether confirming failed since the last write.
         self.failed = False

@@ -1,13 +1,12 @@
-"""The parts of a mount that accepts additions: a journal, the committer, the writer.
+"""The parts of a mount that accepts additions: a journal, the committer, the writer, and settling.
 
 It starts when the process is the archive's owner and before anything is shown, so that the additions of dead mounts are
 in git by then, or shown from the journal; it stops when no process can write any more. If the disk is full at the
 start, it starts later.
 
-Settling: provisional files whose time is over become final additions, which are then committed.
-
-A thread looks for them. It writes each to the mount's journal, as its close would have done without the time, and lets
-go of it in the journal of provisional files after that; so a kill in between makes it settle twice, as the same file.
+A thread looks for provisional files whose time is over: they settle, become final additions, and are then committed. It
+writes each to the mount's journal, as its close would have done without the time, and releases it in the journal of
+provisional files after that; so a kill in between makes it settle twice, as the same file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`/about`, `/status.json`, `/news.atom`: the archive as a whole, for people, monitors and feed readers.
 
-The elements of Atom feeds (RFC 4287), for all feeds of the room and of the desk.
+All feeds of the room and of the desk have their elements from here (RFC 4287).
 """
 
 from __future__ import annotations

@@ -1,19 +1,16 @@
 """Answers of replay: what the archive has at a URL in a state, as a browser may show it, or why there is none.
 
 `mp_` is a page in the room's frame, `id_` the bytes as they were sent, the other modifiers what pages embed. Each
-answer depends on the reader and is judged each time: caches must ask again (RFC 9111 section 5.2.2.4).
+answer depends on the reader and is judged each time: caches must ask again (RFC 9111 section 5.2.2.4). Answers about
+captures have the headers of Memento (RFC 7089).
 
-The headers of Memento (RFC 7089) that answers about captures have.
+A URL that a state does not show is absent, closed, blocked, or left out by an appraisal. What is absent, excluded or
+not released is the same answer, byte for byte, by the same work: nothing here looks past the gate.
 
-Answers about URLs that a state does not show: absent, closed, blocked, or left out by an appraisal.
-
-What is absent, excluded or not released is the same answer, byte for byte, by the same work: nothing here looks past
-the gate.
-
-`/notice/…`: why a way does not go on. A notice names a URL as text, and never leads there by itself.
+`/notice/…` says why a way ends. A notice names a URL as text, and never leads there by itself.
 
 Forms of archived pages are sent to `/notice/form/<action>/<digits>/<url of the page>`: a form with the method GET
-replaces the query of its action, so all of it stands in the path. A rule of the publication may make a search of it.
+replaces the query of its action, so all of it is in the path. A rule of the publication may make a search of it.
 """
 
 from __future__ import annotations
@@ -151,7 +148,7 @@ def _head_id(visit: Visit, place: Replay) -> str:
 # == missing ==========================================================================================================
 
 
-#: By this field clients of the Wayback Machine tell what may not be shown from what is not there.
+#: By this field clients of the Wayback Machine distinguish what may not be shown from what is not there.
 _REFUSED = {"X-Archive-Wayback-Runtime-Error": "AdministrativeAccessControlException: it may not be shown"}
 
 

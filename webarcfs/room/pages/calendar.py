@@ -1,9 +1,9 @@
-"""`/web/*/<url>`: the versions of a URL; `/web/*/<prefix>*`: the URLs below a prefix.
+"""The versions of a URL, the URLs below a prefix, and the differences of two versions.
 
-The archived URL takes all that follows, its query included. So `/urls?prefix=…&after=…` has the further pages of such a
-list.
+`/web/*/<url>` has the versions of a URL; `/web/*/<prefix>*` the URLs below a prefix. The archived URL takes all that
+follows, its query included. So `/urls?prefix=…&after=…` has the further pages of such a list.
 
-`/diff/<t1>..<t2>/<url>`: two versions of a page, by their visible text.
+`/diff/<t1>..<t2>/<url>` compares two versions of a page by their visible text.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
     before, after = history.beside(seq)
     shown = [state for state in history.states if state.capture is not None]
     head = states.record_of(services, located.domain, seq)
-    # What is no page tells the frame nothing, so the engine of scripts need not see it.
+    # What is no page reports nothing to the frame, so the engine of scripts need not see it.
     is_of_pywb = visit.origins.runs_scripts and capture.mime_type in _PAGES
     is_page = is_of_pywb or not visit.origins.runs_scripts
     digits = digits_of(seq if located.named is None else located.named)
@@ -124,7 +124,7 @@ def _version(url: str, seq: int | None) -> PageLink | None:
 def _contents(visit: Visit, located: Located, seq: int, capture: VisibleCapture) -> tuple[int | None, str]:
     """Return the largest distance in days between a snapshot and what a page embeds; None: it embeds nothing known.
 
-    With it comes the URL to which a browser would go on from the page by itself, if there is one: in the frame, where
+    With it comes the URL to which a browser would proceed from the page by itself, if there is one: in the frame, where
     no scripts run, browsers stay (HTML, "sandboxed automatic features").
     Only so many references are looked up; the answer is kept as long as the archive stays as it is.
     """

@@ -1,6 +1,6 @@
 """`/` and `/publication/<name>`: what the archive has, from the fonds down to snapshots.
 
-Rows that several pages show: a snapshot, the way through a long list.
+Several pages share the row of a snapshot, and the way through a long list.
 """
 
 from __future__ import annotations

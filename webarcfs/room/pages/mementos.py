@@ -163,7 +163,7 @@ def answer_cdx(visit: Visit) -> Response:
     begin = list(islice(pieces, _AT_ONCE))
     if len(begin) < _AT_ONCE:
         return with_fields(Response("".join(begin)), fields)
-    # A long answer is asked for anew: the steps of a stream run in any thread, so it has services of its own.
+    # A long answer is asked for again: the steps of a stream run in any thread, so it has services of its own.
     return with_fields(StreamedAnswer(_stream(visit, question)), fields)
 
 

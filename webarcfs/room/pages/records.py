@@ -1,8 +1,9 @@
-"""`/snapshot/<record>`: a record as readers see it, its statistics, and its external links.
+"""The pages of snapshots: `/snapshot/<record>`, and the comparison of two, `/compare/<A>..<B>`.
 
-Counts of a snapshot by type and extension, of what the reader may see; kept, since they read a whole domain.
+A snapshot is shown by its record as readers see it, its statistics, and its external links. The statistics count by
+type and extension what the reader may see; they are kept, since they read a whole domain.
 
-`/compare/<A>..<B>`: two snapshots, by types and extensions, and document by document.
+Two snapshots are compared by types and extensions, and document by document.
 """
 
 from __future__ import annotations

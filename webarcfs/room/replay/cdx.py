@@ -149,7 +149,7 @@ def _shown(question: CdxQuestion, read: Read) -> Iterator[Row]:
 
 
 def _above(question: CdxQuestion, read: Read) -> Iterator[Row]:
-    """Yield the rows of the URL at which a page goes on that the pages before it had."""
+    """Yield the rows of the URL at which a page resumes that the pages before it had."""
     resume = question.resume
     if resume is None:
         return
@@ -237,7 +237,7 @@ def _as_text(question: CdxQuestion, rows: Iterable[Row | ResumeKey]) -> Iterator
 def _as_json(question: CdxQuestion, rows: Iterable[Row | ResumeKey]) -> Iterator[str]:
     """Write the first row with the names of the columns; nothing but `[]` where nothing was found.
 
-    Behind the last page there is nothing at all: so programs tell that they have all of them.
+    Behind the last page there is nothing at all: so programs know that they have all of them.
     """
     is_first = True
     for row in rows:

@@ -1,4 +1,4 @@
-"""What is asked of `/cdx`, in the dialect of the Wayback Machine's CDX server. Pure.
+"""What is asked of `/cdx`, in the dialect of the Wayback Machine's CDX server, and a capture as a row of it. Pure.
 
     url         a URL; `e.org/a*` and `e.org/*` are prefixes, `*.e.org` and `*.e.org/*` a domain with its subdomains
     matchType   exact, prefix, host, domain
@@ -9,7 +9,7 @@
     fl          fields, with commas; pywb's names of them, too; `fields` is the same
     limit       rows, 10,000 at most; 0: as many; a negative one: the last rows
     offset      rows to leave out
-    resumeKey   goes on where the page before ended, which said so because of `showResumeKey=true`
+    resumeKey   resumes where the page before ended, which said so because of `showResumeKey=true`
     output      text, json, cdxj
 
     showDupeCount   with `true`, a column `dupecount`: rows of the URL above it that have the same digest
@@ -19,16 +19,13 @@
     showNumPages  with `true`, the number of pages in place of the rows
 
 The page after a resume key has the same `limit`, and no `offset`. A negative `page` is none. Everything else is ignored
-(`gzip`, `fastLatest`, `showPagedIndex`, …), `resolveRevisits` also, since all rows say what they are of.
+(`gzip`, `fastLatest`, `showPagedIndex`, …), `resolveRevisits` also, since all rows say what they are of. Some call a
+site with `www.` and others without, so a URL's host has another name, too.
 
-Sites that some call with `www.` and others without: the other name of a URL's host. Pure.
-
-A row of CDX: the columns of the Wayback Machine for a capture, and conditions on them. Pure.
-
-The digest is the SHA-1 of the body in base32, which others compare, and which exports have; the length is its bytes. A
-redirect has no body: its type is `unk`, its length is `-`, its digest that of no bytes. What a crawl met unchanged has
-a row of its own, of type `warc/revisit`, with the other columns of what it met. Values are of printable ASCII without
-spaces.
+A row has the columns of the Wayback Machine for a capture, and conditions are on them. The digest is the SHA-1 of the
+body in base32, which others compare, and which exports have; the length is its bytes. A redirect has no body: its type
+is `unk`, its length is `-`, its digest that of no bytes. What a crawl met unchanged has a row of its own, of type
+`warc/revisit`, with the other columns of what it met. Values are of printable ASCII without spaces.
 """
 
 from __future__ import annotations
@@ -284,7 +281,7 @@ _ONCE = (
 
 @dataclass(frozen=True, slots=True)
 class ResumeKey:
-    """Where a page goes on: at the capture of this urlkey and time, after `skipped` others with the same two."""
+    """Where a page resumes: at the capture of this urlkey and time, after `skipped` others with the same two."""
 
     surt: str
     since: int
@@ -348,7 +345,7 @@ class CdxQuestion:
 
     @property
     def counts_duplicates(self) -> bool:
-        """Whether a row tells how many of its URL above it have the same digest."""
+        """Whether a row says how many of its URL above it have the same digest."""
         return CdxField.DUPECOUNT in self.fields
 
     @property
@@ -497,7 +494,7 @@ def _ranges(url: str, match: MatchType) -> tuple[SurtRange, ...]:
     name = host_match[1] if host_match else host
     if _ADDRESS.fullmatch(name):
         return (_below(f"{name})"), _below(f"{name}:"))
-    # `)` ends a host, `,` begins a subdomain, `:` a port; names that go on with `-` lie between.
+    # `)` ends a host, `,` begins a subdomain, `:` a port; names that continue with `-` lie between.
     return (_below(f"{name})"), _below(f"{name},"), _below(f"{name}:"))
 
 

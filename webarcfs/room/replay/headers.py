@@ -1,10 +1,10 @@
-"""The headers of archived answers: what is told of the archived head, and the rules for browsers.
+"""The headers of archived answers: what is passed on of the archived head, the rules for browsers, and ranges.
 
 An archived page must neither run code nor reach another host: the policy of the built-in engine says so to the browser,
 whatever the page contains (Content Security Policy level 3; HTML, "sandboxing"). Fields that would act on the browser
-or on the connection are not passed on; the rest is told as `X-Archive-Orig-*`.
+or on the connection are not passed on; the rest is reported as `X-Archive-Orig-*`.
 
-Bodies over HTTP: conditions and ranges (RFC 9110 sections 13 and 14), without a large body in memory.
+Conditions and ranges (RFC 9110 sections 13 and 14) are answered without a large body in memory.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _SILENT = frozenset(
 )  # fmt: skip
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _UNCLEAN = re.compile(r"[^\x20-\x7e]")
-#: Most bytes of an archived head that are told.
+#: Most bytes of an archived head that are reported.
 _MOST = 4_096
 _CHARSET = re.compile(r"[A-Za-z0-9._:+-]{1,40}")
 #: Types that a modifier asks for: a browser that asked for a script or a sheet takes no other.
@@ -97,7 +97,7 @@ def echo_head(head: Head | None) -> Iterator[tuple[str, str]]:
 def content_type(mime_type: str, head: Head | None, modifier: Modifier, charset: str = "") -> str:
     """Return the Content-Type of an archived body: the ARC's type, with the charset as it was sent.
 
-    `charset` is that of a body that was written anew, by Python's name. A script or a sheet that was asked for as one
+    `charset` is that of a body that was rewritten, by Python's name. A script or a sheet that was asked for as one
     is one.
     """
     kind = _ASKED_AS.get(modifier) or declared_type(mime_type) or "application/octet-stream"

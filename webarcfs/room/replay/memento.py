@@ -1,15 +1,14 @@
-"""Memento (RFC 7089): which memento answers for a time, and the headers of each kind of answer. Pure.
+"""Memento (RFC 7089): which memento answers for a time, the headers of each kind of answer, and TimeMaps. Pure.
 
 A memento is a version of a document or a redirect, at the time of its capture, as far as the reader may know that; it
 is Memento-Datetime. URI-M is `/web/<digits>mp_/<url>`. `base` is always the room's own origin, such as
 `http://127.0.0.1:8080`: clients do not resolve relative URLs in Link. Location is a path, which every client resolves.
 A 404 has no header of these.
 
-TimeMaps: the mementos of a URL as a list (RFC 7089 section 5; the JSON and CDXJ of MemGator). Pure.
-
-A page has 5,000 mementos; its TimeMap names itself, with the times of its first and last memento, and the other pages
-as TimeMaps with theirs (RFC 7089 section 5.1.1). A page's URL has the time of its first memento; the first has none, so
-that `/timemap/<format>/<url>` is always the beginning. Mementos of one time stay on one page.
+A TimeMap is the mementos of a URL as a list (RFC 7089 section 5; the JSON and CDXJ of MemGator). A page has 5,000
+mementos; its TimeMap names itself, with the times of its first and last memento, and the other pages as TimeMaps with
+theirs (RFC 7089 section 5.1.1). A page's URL has the time of its first memento; the first has none, so that
+`/timemap/<format>/<url>` is always the beginning. Mementos of one time stay on one page.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ class Pywb:
 
 
 def _environment(folder: str) -> dict[str, str]:
-    """Return what it is told of ours: nothing that names other settings (PYWB_CONFIG_FILE), proxies or secrets."""
+    """Return what it gets of ours: nothing that names other settings (PYWB_CONFIG_FILE), proxies or secrets."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TZ") if name in os.environ}
     return {**kept, "HOME": folder, "TMPDIR": folder, "PYTHONDONTWRITEBYTECODE": "1"}
 

@@ -49,7 +49,7 @@ _HANDED_OUT = frozenset(
     }
 )  # fmt: skip
 _TOLD = b"x-archive-orig-"
-#: Most bytes of what is told of the archived head.
+#: Most bytes of what is reported of the archived head.
 _MOST_TOLD = 4_096
 _PAGES = frozenset({b"text/html", b"application/xhtml+xml", b""})
 #: Types that a window shows, so that the room's frame has to know of them; others are downloads.
@@ -67,12 +67,12 @@ _NOT_HERE = _ANNOUNCED % "" + (
     "<p lang=en>This page is not in this snapshot, or it cannot be shown.</p>"
     "<p lang=de>Diese Seite ist nicht in dieser Momentaufnahme, oder sie kann nicht gezeigt werden.</p>\n"
 )
-#: Where the frame shows that URL already, it goes on without pywb.
+#: Where the frame shows that URL already, it continues without pywb.
 _NO_PAGE = _ANNOUNCED % 'setTimeout(function () { location.replace(place[1] + "oe_/" + place[2]); }, 1000);\n'
 
 
 def handed_in(headers: Iterable[tuple[bytes, bytes]], replay: str) -> Fields:
-    """Return what pywb is told of a request: no names, no rights, no cookies. `replay` is the origin that it writes."""
+    """Return what pywb gets of a request: no names, no rights, no cookies. `replay` is the origin that it writes."""
     given = [(name.lower(), value) for name, value in headers]
     kept = [(name, value) for name, value in given if name in _HANDED_IN]
     if any(name in _BY_SCRIPT and value.lower() == b"xmlhttprequest" for name, value in given):
@@ -83,7 +83,7 @@ def handed_in(headers: Iterable[tuple[bytes, bytes]], replay: str) -> Fields:
 
 
 def handed_out(headers: Iterable[tuple[bytes, bytes]], room: str, replay: str, *, is_page: bool) -> Fields:
-    """Return what browsers are told of an answer. A page may be framed by the room, and by pages within it."""
+    """Return what browsers get of an answer. A page may be framed by the room, and by pages within it."""
     fields: Fields = []
     left = _MOST_TOLD
     for written, value in headers:

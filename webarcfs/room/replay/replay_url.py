@@ -8,19 +8,17 @@
     /timemap/<format>/<digits>/<url>    the same, from a time on
     /diff/<digits>..<digits>/<url>      what changed                       Diff
 
-The archived URL is what stands raw behind the prefix, with the query string. It is not percent-decoded, unless all
-of it was encoded, its scheme included (`http%3A//e.org/a%3Fb`), as some programs do: then one layer is taken off. An
-empty query cannot be told from none. One to 14 digits and a slash are always a time: fewer than 14 are
-the end of that span.
+The archived URL is what is raw behind the prefix, with the query string. It is not percent-decoded, unless all of it
+was encoded, its scheme included (`http%3A//e.org/a%3Fb`), as some programs do: then one layer is taken off. An empty
+query cannot be distinguished from none.
 
-The times of the Wayback Machine: digits, `YYYYMMDDhhmmss` in UTC, and spans that fewer digits name. Pure.
+Times are digits, `YYYYMMDDhhmmss` in UTC. One to 14 digits and a slash are always a time: fewer than 14 name a span,
+and are its end. Impossible times are clamped part by part, as the Wayback Machine does: month 13 is December, 30
+February its last day.
 
-Impossible times are clamped part by part, as the Wayback Machine does: month 13 is December, 30 February its last day.
-
-The name of a reader in the paths of replay: `/~<token>/web/…`. Pure.
-
-Replay neither sets nor reads cookies. A reader whom a trusted proxy names to the room gets the name signed, with an end
-within twelve hours; workers share the key. A token that is not valid any more names nobody: the public.
+A reader's name may precede the path: `/~<token>/web/…`. Replay neither sets nor reads cookies. A reader whom a trusted
+proxy names to the room gets the name signed, with an end within twelve hours; workers share the key. A token that is
+not valid any more names nobody: the public.
 """
 
 from __future__ import annotations

@@ -4,13 +4,11 @@ The places of the references are kept, and so are bodies that were put together 
 for each answer: a body is shown again only where its page, and all domains that it names, have the same state for the
 reader as when it was put together.
 
-Which documents a browser may show, and why not the others: those are sent as downloads. What a browser shows has had
-its links rewritten, or has none.
+A reference leads to a frame, an archived file, or a notice. A reader stays in the snapshot: links keep its digits, or
+those that the same record has on the other domain. What is not archived leads to a notice that names it; nothing leads
+to the live web.
 
-Where the references of an archived page lead in the room: to a frame, an archived file, or a notice.
-
-A reader stays in the snapshot: links keep its digits, or those that the same record has on the other domain. What is
-not archived leads to a notice that names it; nothing leads to the live web.
+A document that a browser may show has had its links rewritten, or has none. The others are sent as downloads.
 """
 
 from __future__ import annotations
@@ -155,7 +153,7 @@ class ReplayTargets:
         return None if digits is None else f"{self.place.room}{replay_path(digits, Modifier.FRAME, url)}"
 
     def _notice(self, kind: str, about: str) -> str:
-        """Return the URL of a notice; `about` is told as text, and the page that leads there as the way back."""
+        """Return the URL of a notice; `about` is written as text, and the page that leads there as the way back."""
         quoted = quote(about[:_LONGEST], safe="")
         if kind == "form":
             return f"{self.place.room}/notice/form/{quoted or '-'}/{self._back}"
@@ -182,7 +180,7 @@ def _pattern(match: str) -> re.Pattern[str]:
 
 
 def _domain(url: str) -> str:
-    """Return the domain of a canonical URL; to parse each anew would cost as much as all the rest."""
+    """Return the domain of a canonical URL; to parse each again would cost as much as all the rest."""
     return url[url.index("//") + 2 :].partition("/")[0]
 
 

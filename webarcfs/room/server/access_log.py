@@ -3,7 +3,7 @@
     192.0.2.7 - - [21/Nov/2026:03:00:00 +0100] "GET /search?q=x HTTP/1.1" 200 5120 "-" "Mozilla/5.0" 0.012 room
 
 Lines are written by a thread, since the reader of a pipe may be slow; if it is far behind, lines are left out and
-counted. A reader's name is never written, nor a token that stands for one.
+counted. A reader's name is never written, nor a token that means one.
 """
 
 from __future__ import annotations

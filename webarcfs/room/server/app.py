@@ -1,9 +1,7 @@
 """The apps of a worker: which path is answered by which handler, on the room's listener and on that of replay.
 
-`ROUTES` has all of them; the tests ask each for what readers may not see. Replay's listener answers archived pages
-alone, and never the room's own.
-
-What serves a listener's requests: an ASGI app for the room, and one for archived pages if they have their own.
+Each is an ASGI app; there is one for archived pages if they have a listener of their own. `ROUTES` has all paths; the
+tests ask each for what readers may not see. Replay's listener answers archived pages alone, and never the room's own.
 """
 
 from __future__ import annotations
@@ -339,7 +337,7 @@ class _Room:
         return self.routed(ROUTES, self.visit(request, reader, token))
 
     def replay(self, request: Request) -> Response:
-        """Answer a request to replay's listener: readers with rights are told by their token alone."""
+        """Answer a request to replay's listener: readers with rights are known by their token alone."""
         raw = (request.scope.get("raw_path") or request.scope["path"].encode()).partition(b"?")[0]
         reader, token, rest = replay_url.split(raw, self.key)
         scope = {**request.scope, "raw_path": rest, "path": unquote(rest.decode("latin-1"))}

@@ -1,6 +1,6 @@
 """`webarc serve --check`: whether the room could be opened, before anybody waits for it. It changes nothing.
 
-Each check is tried, so that all faults are told at once.
+Each check is tried, so that all faults are reported at once.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _engine(options: ServerOptions) -> str:
 
 
 def _addresses(options: ServerOptions) -> str:
-    """Bind them, and let them go."""
+    """Bind them, and release them."""
     room, replay = supervisor.bound(options, 0.0)
     try:
         bound_options = room_options(options, room.address, replay.address if replay else None, b"")

@@ -1,18 +1,16 @@
-"""The connections of a worker: uvicorn's own, with bounds for what a client may send, and for how slowly.
+"""The connections of a worker: uvicorn's own, with bounds, the requests that they take, and headers of every answer.
 
 uvicorn bounds neither the size of a request's head nor the time that it takes, nor how slowly a client takes an answer.
-Each second the worker has every connection looked at, which needs no timers. For the worker's event loop.
+So what a client may send, and how slowly, is bounded here. Each second the worker has every connection looked at, which
+needs no timers. For the worker's event loop.
 
-What every answer of the room forbids browsers: scripts and frames of others, referrers, look-ups of names, devices.
+A listener is for reading, so it takes three methods, and no bodies. The host name must be one of the listener's, else a
+page of another site could have its own name lead here, and read what only this network may (DNS rebinding). Whatever is
+refused here has not reached a handler. A refusal ends its connection where a body may follow.
 
-A header that an answer has of its own stays as it is: archived pages, and what they embed, have another policy, also
-where they come from the room's own listener.
-
-Which requests a listener takes at all: it is for reading, so there are three methods, and no bodies.
-
-The host name must be one of the listener's, else a page of another site could have its own name lead here, and read
-what only this network may (DNS rebinding). Whatever is refused here has not reached a handler. A refusal ends its
-connection where a body may follow.
+Every answer of the room forbids browsers scripts and frames of others, referrers, look-ups of names, devices. A header
+that an answer has of its own stays as it is: archived pages, and what they embed, have another policy, also where they
+come from the room's own listener.
 """
 
 from __future__ import annotations

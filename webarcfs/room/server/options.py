@@ -1,4 +1,4 @@
-"""What `webarc serve` was asked for, and what its apps are told: addresses, origins, the engine.
+"""What `webarc serve` was asked for, and what its apps get to know: addresses, origins, the engine.
 
 An origin is scheme, host and port (RFC 6454), as browsers see it: behind a proxy it is the proxy's. It never comes from
 a request's Host header.
@@ -90,7 +90,7 @@ class RoomOptions:
 
     `hosts` are names under which both may be asked; without any, and without an origin, it is any.
 
-    `key` signs what workers tell each other through readers, and is another one after each start. `pywb` is where that
+    `key` signs what workers send each other through readers, and is another one after each start. `pywb` is where that
     is asked, if it is the engine.
     """
 
@@ -110,7 +110,7 @@ class RoomOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerOrder:
-    """What the supervisor tells a worker: the options, and the descriptors of its sockets and of its word that it is
+    """What the supervisor sends a worker: the options, and the descriptors of its sockets and of its word that it is
     ready. `source_socket` is that of the listener that pywb asks.
     """
 
@@ -190,7 +190,7 @@ def replay_address(text: str | None, listen: Address, engine: Engine) -> Address
     """Return the address of the replay listener; None where the room's listener is both.
 
     By default it is the next port of the same host. A unix socket, or all addresses of a machine, have no origin of
-    their own by which two listeners could be told apart, so there it must be asked for. Raises UsageError.
+    their own by which two listeners could be distinguished, so there it must be asked for. Raises UsageError.
     """
     if text == SAME:
         if engine is Engine.PYWB:
@@ -224,7 +224,7 @@ def origin(text: str) -> str:
 
 
 def room_options(asked: ServerOptions, room: Address, replay: Address | None, key: bytes) -> RoomOptions:
-    """Return what the apps are told, for the addresses that were bound. Raises UsageError where origins do not fit."""
+    """Return what the apps need, for the addresses that were bound. Raises UsageError where origins do not fit."""
     own = asked.origin or room.origin
     replays = (asked.replay_origin or replay.origin) if replay is not None else ""
     if replay is None and asked.replay_origin not in ("", own):

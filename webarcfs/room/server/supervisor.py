@@ -1,12 +1,12 @@
-"""The parent of `webarc serve`: binds the sockets, starts the workers, and starts those anew that die.
+"""The parent of `webarc serve`: binds the sockets, starts the workers, and restarts those that die.
 
 SIGTERM and SIGINT end it after the requests that run; a second one at once. SIGHUP starts new workers, and ends the old
 ones when the new ones answer, so no request is lost; if the new ones fail, the old ones stay. It reads no archive and
 no request. One thread, which waits for signals, workers' words and their ends.
 
-The supervisor binds the sockets of the room, its workers share them, and it removes them at the end. A unix socket
-whose server died is replaced; one whose server lives is not. Who may open a unix socket is decided by the folder that
-it lies in: the socket itself is open to all, as a port is. systemd may hand over sockets instead (sd_listen_fds(3)).
+The workers share the room's sockets, and the supervisor removes them at the end. A unix socket whose server died is
+replaced; one whose server lives is not. Who may open a unix socket is decided by the folder that it lies in: the socket
+itself is open to all, as a port is. systemd may hand over sockets instead (sd_listen_fds(3)).
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ class _Worker:
 
 
 def serve(options: ServerOptions, program: Sequence[str] = WORKER, say: Callable[[str], None] = print) -> None:
-    """Serve until a signal. `say` is told where, when all is ready.
+    """Serve until a signal. `say` gets to know where, when all is ready.
 
     Raises Busy for an address in use, UsageError for one that cannot be had or origins that do not fit, and what
     Supervisor.run raises.
@@ -494,7 +494,7 @@ class Supervisor:
     # -- reload ------------------------------------------------------------------------------------------------------
 
     def _reload(self) -> None:
-        """Start a new generation; the old one goes on until all of the new one are ready."""
+        """Start a new generation; the old one continues until all of the new one are ready."""
         self._is_asked_to_reload = False
         self._reloading = True
         processes.reloading()

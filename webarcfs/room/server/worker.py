@@ -1,6 +1,6 @@
 """A worker of `webarc serve`: the room's app and the replay's in one event loop, on the supervisor's sockets.
 
-A request is told apart by the socket that it came in on, never by what it says. The supervisor writes the order to
+A request is recognised by the socket that it came in on, never by what it says. The supervisor writes the order to
 stdin and keeps it open: the end of stdin is the end of the supervisor, and so of the worker. SIGTERM ends it, too:
 after the requests that run, in `limits.GRACE_SECONDS`.
 """
@@ -34,7 +34,7 @@ from webarcfs.room.server.connections import (
 )
 from webarcfs.room.server.options import RoomOptions, WorkerOrder
 
-#: What the supervisor is told when all listeners are served.
+#: What the supervisor receives when all listeners are served.
 READY = b"ready\n"
 #: Seconds between two looks at the connections.
 _LOOK = 1.0

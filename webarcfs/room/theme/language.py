@@ -128,7 +128,7 @@ def months(language: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=len(LANGUAGES))
 def weekdays(language: str) -> tuple[str, ...]:
-    """Return the shortest names of the days, from Monday on, in two letters where one would not tell them apart."""
+    """Return the shortest names of the days, from Monday on, in two letters where one would not distinguish them."""
     names = get_day_names("short", "stand-alone", _FORMATS[language])
     return tuple(names[at][:2] for at in range(7))
 

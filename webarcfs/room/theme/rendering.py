@@ -1,14 +1,11 @@
 """Pages of the room from the values of `views`: a template for each class of page, in the language of the reader.
 
-Everything that a value has is text; the templates escape it, and make a link of it only where it is a path of the room.
-Only our own pictures and dates are markup.
+Everything that a value has is text; the templates escape it. An href becomes a link only where it leads into the room,
+whoever wrote it. Only our own pictures and dates are markup.
 
-Links of the room's pages: an href becomes one only where it leads into the room, whoever wrote it.
-
-Pictures of the room as SVG, made here: shares of a whole, upright bars, the calendar of a URL.
-
-They have names for screen readers and no styles of their own: `room.css` has the colours, for light and dark. What a
-picture shows stands beside it as text or as a table. Nothing is told by colour alone. All text is escaped.
+Pictures are SVG and made here: shares of a whole, upright bars, the calendar of a URL. They have names for screen
+readers and no styles of their own: `room.css` has the colours, for light and dark. What a picture shows is beside it as
+text or as a table. Nothing is said by colour alone. All text is escaped.
 """
 
 from __future__ import annotations
@@ -46,7 +43,7 @@ _NOT_IN_PATHS = re.compile(r"[\x00-\x20\x7f\\]")
 def link_to(href: str, beside: str = "", attribute: str = "href") -> Markup:
     """Return the attribute of a link that leads to a path of the room, or to the origin of the URL `beside`.
 
-    Any other href gives none: the words then stand there as text. What a browser would take out of a path, or for a
+    Any other href gives none: the words are then text. What a browser would take out of a path, or for a
     slash, is encoded, so that no path becomes the name of another host.
     """
     href = _NOT_IN_PATHS.sub(lambda match: f"%{ord(match[0]):02X}", href)
@@ -73,7 +70,7 @@ def origin_of(url: str) -> str:
 MOST = 7
 #: Years that are shown without a snapshot between those that have some.
 _MOST_YEARS = 60
-#: The mark that stands for several in one place: the change that matters most.
+#: The mark that means several in one place: the change that matters most.
 _WEIGHT = {Change.SAME: 0, Change.CHANGED: 1, Change.NEW: 2, Change.GONE: 3}
 _CELL, _ROW = 34, 26
 
@@ -192,7 +189,7 @@ def _columns(bars: Sequence[Bar], title: str, key: str) -> Markup:
 
 
 def mark(change: str) -> Markup:
-    """Return the mark of a change, for where its name stands beside it."""
+    """Return the mark of a change, for where its name is beside it."""
     return Markup('<svg class="sign" viewBox="0 0 20 20" width="16" height="16" aria-hidden="true">{}</svg>').format(
         _mark(Change(change), 10, 10, 7)
     )
@@ -246,7 +243,7 @@ def _month(
 def years_of(
     entries: Sequence[CalendarEntry], hrefs: Mapping[int, str], names: Mapping[str, str], title: str, language: str
 ) -> Markup:
-    """Return years and their months, with a mark where there are snapshots; several are told by their number.
+    """Return years and their months, with a mark where there are snapshots; several are shown by their number.
 
     `hrefs` are the pages of the years: a month with several snapshots leads there.
     """
@@ -285,7 +282,7 @@ def _weightiest(entries: Iterable[CalendarEntry]) -> Change:
 def _linked(
     entries: Sequence[CalendarEntry], names: Mapping[str, str], language: str, inside: Markup, several: str = ""
 ) -> Markup:
-    """Return a mark as a link that says what it stands for; one that leads nowhere is said all the same."""
+    """Return a mark as a link that says what it means; one that leads nowhere is said all the same."""
     label = "; ".join(
         f"{languages.moment(entry.date, language)}: {names[entry.change.value]}" for entry in entries[:12]
     )

@@ -6,14 +6,12 @@ that. On a read-only mount not even open arrives here: the version is then the o
 
 What the kernel asks for all the same, on a writable mount: an open and a release for each file; a getattr of an inode
 after its first read, since it forgets the atime whenever it reads from us; an ioctl where a program asks whether a file
-is a terminal.
+is a terminal. For the reason of a refusal, what a request that writes is about is read from the arguments of libfuse's
+callbacks.
 
-What a request that writes is about, read from the arguments of libfuse's callbacks: for the reason of a refusal.
-
-Threads for slow answers: closes wait for the journal and for invalidations by the kernel; conditions take any time.
-
-A request thread must not wait for an invalidation: the kernel holds it back until the requests in that folder are
-answered. Nor may a worker, if a rename is queued behind it: the kernel holds a rename's folder until its answer.
+Slow answers have threads of their own: closes wait for the journal and for invalidations by the kernel; conditions take
+any time. A request thread must not wait for an invalidation: the kernel holds it back until the requests in that folder
+are answered. Nor may a worker, if a rename is queued behind it: the kernel holds a rename's folder until its answer.
 Renames therefore have a thread of their own, which notifies the kernel only after the answer.
 """
 

@@ -4,12 +4,10 @@
 threads that receive requests in turn (the main thread is one), one that watches for slow requests, and one that bounds
 the table of inodes. All have ended when `serve` returns. No exception leaves a callback: it becomes an errno here.
 
-Turns of the request threads: one thread at a time receives requests, until it reports that it will be busy.
-
-If two threads wait for requests at once, the kernel wakes them alternately, and each then waits for the interpreter
-lock that the other holds; this doubles the cost of a short request (measured). So one thread receives all requests, and
-the others stand by. Work that may take long calls `pass_on`, and another thread goes on meanwhile;
-`SlowRequestWatcher` finds slow work that did not call it.
+One thread at a time receives requests, until it reports that it will be busy. If two threads wait for requests at once,
+the kernel wakes them alternately, and each then waits for the interpreter lock that the other holds; this doubles the
+cost of a short request (measured). So one thread receives all requests, and the others wait. Work that may take long
+calls `pass_on`, and another thread takes over meanwhile; `SlowRequestWatcher` finds slow work that did not call it.
 """
 
 from __future__ import annotations
@@ -302,7 +300,7 @@ class Loop:
         protocol = (connection.proto_major, connection.proto_minor)
         if protocol < _PROTOCOL or connection.capable & _NEEDED != _NEEDED:
             _log.error("the kernel speaks FUSE %d.%d only; use -o binding=fusepy", *protocol)
-        # Always with attributes: a program that lists a folder usually goes on to its entries.
+        # Always with attributes: a program that lists a folder usually continues with its entries.
         connection.want &= ~library.CAP_READDIRPLUS_AUTO
         connection.want |= library.CAP_READDIRPLUS | (connection.capable & library.CAP_CACHE_SYMLINKS)
         kernel = KernelCaches(self._session)

@@ -2,15 +2,13 @@
 
 A worker (operations.py) answers a close, when the journal has the file and the kernel has dropped the name: the
 kernel's next lookup finds the new version. Until then the name means the draft, an inode of its own. If a copy of the
-handle (dup) goes on writing, the name means the draft again; so until the last release the kernel caches no name of the
-version, and asks.
+handle (dup) continues to write, the name means the draft again; so until the last release the kernel caches no name of
+the version, and asks.
 
-Confirms closes and fsyncs that arrive together in one batch (confirmation.py), one thread for each domain.
-
-Closes that arrive during a batch form the next one; so the more arrive, the less each costs. Large files are confirmed
-alone, and a domain that a publisher has locked delays no other.
-
-As one thread confirms for all, threads need not hand the interpreter to one another meanwhile.
+Closes and fsyncs that arrive together are confirmed in one batch (confirmation.py), one thread for each domain. Closes
+that arrive during a batch form the next one; so the more arrive, the less each costs. Large files are confirmed alone,
+and a domain that a publisher has locked delays no other. As one thread confirms for all, threads need not hand the
+interpreter to one another meanwhile.
 """
 
 from __future__ import annotations
