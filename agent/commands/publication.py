@@ -264,7 +264,7 @@ def _said(answer: Answer) -> str:
 @click.argument("name")
 @archive_option
 def retire(name: str, archive: str | None) -> None:
-    """Keep a publication, and crawl it no more; its snapshots stay.
+    """Keep a publication, and crawl it no more; its crawls stay.
 
     A running job of it continues to its end. `edit NAME --unset retired` takes it back.
     """

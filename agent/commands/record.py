@@ -69,7 +69,7 @@ _publication = click.option("--publication", metavar="NAME", help="Only the craw
 def record() -> None:
     """Look at the records of crawls, and decide about them.
 
-    A record describes one crawl of a publication, of URLs, or an import, on all its domains. It is named as the job
+    A record describes one crawl of a publication or of URLs, or one import, on all its domains. It is named as the job
     that made it, and has a number. It says what was captured, when, from where, how much; and whether readers may see
     it. Each change is kept, with its author.
     """

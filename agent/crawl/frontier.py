@@ -28,7 +28,7 @@ from typing import Any, Generic, NamedTuple, NotRequired, TypedDict, TypeVar
 
 from agent.crawl.vocabulary import Reason, UrlState
 from webarcfs.archive.config.directory import sql
-from webarcfs.archive.index.sqlite_file import queries_of
+from webarcfs.archive.index.sqlite_file import queries_of, version_of
 from webarcfs.archive.model.errors import Damaged, WebarcError
 from webarcfs.archive.model.url_lists import LONGEST_TARGET
 
@@ -365,8 +365,6 @@ FILLED: Fact[list[str]] = Fact("filled")
 # == store ============================================================================================================
 
 
-#: `PRAGMA user_version` of sql/frontier/schema.sql.
-SCHEMA_VERSION = 3
 #: The version whose jobs are finished as they are: columns are added.
 _UPGRADED = 2
 #: Keys of `Frontier.counts` that are not states.
@@ -389,8 +387,8 @@ class Frontier:
                 self._db.executescript(sql("frontier/tune") + sql("frontier/schema"))
             elif version == _UPGRADED:
                 self._db.executescript(sql("frontier/upgrade"))
-            elif version != SCHEMA_VERSION:
-                raise Damaged(f"{path} is of version {version}, not {SCHEMA_VERSION}; remove its job folder")
+            elif version != (newest := version_of("frontier/schema")):
+                raise Damaged(f"{path} is of version {version}, not {newest}; remove its job folder")
             self._db.executescript(sql("frontier/tune"))
         except sqlite3.OperationalError as error:
             raise WebarcError(f"{path} cannot be opened now: {error}") from None

@@ -15,8 +15,6 @@ from webarcfs.archive.index.captures import CaptureIndex, Span
 from webarcfs.archive.model.errors import Busy, DatabaseDamaged, NotFound, UsageError
 from webarcfs.archive.model.metadata import from_epoch, now, parse_time
 
-# A colon before a digit precedes a port, as in `localhost:8080`, and does not end a scheme.
-
 
 @dataclass(frozen=True, slots=True)
 class Withheld:

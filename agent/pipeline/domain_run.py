@@ -11,7 +11,6 @@ fetch. Times are compared with those crawls only.
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import tempfile
 from collections import OrderedDict
@@ -28,6 +27,7 @@ from webarcfs.archive.git.repository import Commit, Names, Repository, TreeEntry
 from webarcfs.archive.history import sequence
 from webarcfs.archive.model.arc_paths import data_name
 from webarcfs.archive.model.metadata import CommitTag, from_epoch, parse_time
+from webarcfs.archive.system.files import blob_hash
 from webarcfs.content import mimetype
 from webarcfs.warc.http_response import Head
 
@@ -65,7 +65,7 @@ class DocumentBody:
     @cached_property
     def blob(self) -> str:
         """The object id that git gives to these bytes (gitformat-objects: `blob <size>\\0` and the bytes)."""
-        digest = hashlib.sha1(b"blob %d\0" % self.size, usedforsecurity=False)
+        digest = blob_hash(self.size)
         for chunk in self.chunks():
             digest.update(chunk)
         return digest.hexdigest()

@@ -95,7 +95,10 @@ def running(archive: Archive) -> Agent | None:
 
 def _who(archive: Archive) -> str:
     agent = running(archive)
-    who = f"process {agent.pid} since {agent.since}" if agent else "another process"
+    if agent is None:
+        lock = _lock(archive)
+        return f"no agent runs, but a process holds {lock}: stop it (`fuser {lock}` prints it), and start again"
+    who = f"process {agent.pid} since {agent.since}"
     return f"{archive.root} has an agent already: {who}; `webarc-agent stop --archive {archive.root}` ends it"
 
 

@@ -126,6 +126,10 @@ def test_a_page_becomes_a_redirect_and_a_page_again(archive: Archive, led: Site)
     ]
     shown = webarc("diff", first, second, "--json", "--archive", archive.root)
     assert [each["what"] for each in map(json.loads, shown.splitlines())] == ["added", "redirected", "redirect-ended"]
+    with Database(archive.database) as database:
+        pages = [row["commitTag"] for row in database.dump() if row["path"] == f"/{led.host}/page"]
+        redirected = [row["commitTag"] for row in database.dump_redirects() if row["url"] == led.url("/page")]
+    assert (pages, redirected) == ([str(first), str(third)], [str(second)])
     assert is_sound(archive)
 
 

@@ -277,7 +277,12 @@ _FRAME = FramePage(
     raw=f"{REPLAY}/web/20050802020000id_/{_PAGE}",
     search="/search?from=a",
     record=FrameRecord(
-        id="200508012-bundestag", signature="5100", project="Internet", date=row().date, is_occasion=True, complete=True
+        href="/snapshot/200508012-bundestag",
+        signature="5100",
+        project="Internet",
+        date=row().date,
+        is_occasion=True,
+        complete=True,
     ),
     goes_on=PageLink(f"/web/20050802020000/{_PAGE}/on", f"{_PAGE}/on"),
     alone=f"{REPLAY}/web/20050802020000mp_/{_PAGE}",

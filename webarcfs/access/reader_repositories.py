@@ -234,7 +234,7 @@ class ReaderRepositories:
         snapshot = self.gate.standing(tag)
         if snapshot is not None and snapshot.standing is Standing.CLOSED and snapshot.until is not None:
             if not _DomainView(self.gate, tag.domain).is_named:
-                raise Forbidden(f"{tag} is closed until {format_time(snapshot.until)}")
+                raise Forbidden(f"{tag} is under embargo until {format_time(snapshot.until)}")
         elif snapshot is None or snapshot.standing is not Standing.OPEN:
             raise NotFound(f"there is no snapshot {tag}")
 

@@ -34,7 +34,7 @@ from webarcfs.content import text
 from webarcfs.content.markup import PIECE, MarkupListener, stream_findings
 from webarcfs.content.text import CAREFUL_XML, HTML_TYPES, decoder, is_xml
 
-# == urlresolver, pure ================================================================================================
+# == resolving, pure ===================================================================================================
 
 
 # A relative reference in canonical form: no scheme, no dot segment, nothing to escape or to unescape.
@@ -131,7 +131,7 @@ def _unescape(match: re.Match[str]) -> str:
     return "\ufffd" if code == 0 or code > 0x10FFFF or 0xD800 <= code < 0xE000 else chr(code)
 
 
-# == htmlurls, pure ===================================================================================================
+# == places of URLs, pure ==============================================================================================
 
 
 #: Longer attributes are `data:` or nonsense.

@@ -197,7 +197,7 @@ _BY_NAME = {"css": _CSS, "js": _SCRIPT, "mjs": _SCRIPT}
 def file_type(mime_type: str, name: str, declared: Callable[[], str] = str) -> FileType:
     """Return what the file of a document is; `name` is the last segment of its path.
 
-    A sheet or a script is text of any kind by its content. What its server `declared`, or its name, says it.
+    A sheet or a script is text of any kind by its content. What its server `declared`, or its name, decides.
     """
     by_type = _TYPES.get(mime_type)
     if mime_type == "application/x-empty":

@@ -407,7 +407,7 @@ class DiffPage:
 class FrameRecord:
     """What a frame says of the record of its snapshot."""
 
-    id: str
+    href: str
     signature: str
     project: str
     date: datetime

@@ -128,7 +128,7 @@ def base32(digest: bytes) -> str:
 
 #: Longest head of a response that is read, in bytes.
 LONGEST_HEAD = 1 << 20
-#: Most bytes of the head of an ARC that are searched for its Content-Type.
+#: Longest head of an ARC that is searched for its Content-Type; a longer one counts as one without.
 LONGEST_OF_ARC = 1 << 16
 #: Field of a record in a job's WARC whose body is stored without the codings in its head (imports).
 DECODED = "webarcfs-decoded"

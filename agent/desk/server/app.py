@@ -467,7 +467,7 @@ class DeskApp:
         """Return what a secret in the path opens, without a session; None for any other."""
         secret = path_params.get("feed", "")
         if secret:
-            request.scope["path"] = _FEED  # logs say of the path
+            request.scope["path"] = _FEED  # logs have the path
         if request.method == "POST":
             return None
         if secret:

@@ -81,7 +81,7 @@ ORDERS: dict[str, str] = {
 #: State of a URL in a job → what its number is called.
 URLS: dict[str, str] = {
     "waiting": msgid("waiting"), "fetching": msgid("being requested"), "done": msgid("done"), "failed": msgid("failed"),
-    "refused": msgid("rejected"),
+    "refused": msgid("left out"),
 }  # fmt: skip
 
 

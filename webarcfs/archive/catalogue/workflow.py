@@ -139,7 +139,7 @@ HELD = frozenset(_POSITIONS)
 _FETCHED = HELD | {RecordState.RELEASED}
 #: The event of a check that waits for persons to look at pages, and of a person who looked at one.
 CHECKING, LOOKED = "checking", "looked"
-#: Events beside the steps: a check that waits for persons waits on.
+#: Events that do not end a check's wait for persons.
 _BESIDE = {LOOKED, "edited", "backup", "measure", "attached", "replaced", "noted", "detached"}
 
 

@@ -75,7 +75,7 @@ class Archive:
         self.publications: Final = root / PUBLICATIONS
         #: The folder of the domains' repositories.
         self.content: Final = root / "content"
-        #: The bare repository of the records that describe captures; made with the first one.
+        #: The bare repository of the records that describe crawls; made with the first one.
         self.catalogue: Final = root / "catalogue.git"
         #: The lock file that lets one process at a time write records.
         self.catalogue_lock: Final = self._locks / ".catalogue"
@@ -95,9 +95,9 @@ class Archive:
         self.catalogue_database: Final = root / "catalogue.db"
         #: webarc.db; derived.
         self.database: Final = root / "webarc.db"
-        #: links.db, unless `[index] links` says no; derived.
+        #: links.db, unless `[index] links = false`; derived.
         self.links: Final = root / "links.db"
-        #: The folder of the full-text index, unless `[index] search` says no; derived.
+        #: The folder of the full-text index, unless `[index] search = false`; derived.
         self.search: Final = root / "search"
         #: The lock file that lets one process at a time write the full-text index.
         self.search_lock: Final = self._locks / ".search"

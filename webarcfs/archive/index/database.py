@@ -117,8 +117,8 @@ class Database(SqliteFile):
     def current(self, domain: str) -> dict[str, dict[str, str]]:
         """Return the newest state of `domain`: path → the metadata but for those of `OF_SNAPSHOT`."""
         with self._translated():
-            rows = list(self._db.query(sql("metadata/select_current"), {"name": domain}))
-        return {row["path"]: {name: str(row[name]) for name in row.keys() - OF_SNAPSHOT} for row in rows}
+            rows = self._db.query(sql("metadata/select_current"), {"name": domain})
+            return {row["path"]: {name: str(row[name]) for name in row.keys() - OF_SNAPSHOT} for row in rows}
 
     def redirects(self, domain: str) -> dict[str, Redirect]:
         """Return the redirects in the newest state of `domain`, by URL."""
@@ -142,7 +142,7 @@ class Database(SqliteFile):
             yield from self._db.query(sql("metadata/dump_redirects"))
 
     def _split(self, path: str, seq: int, following: int) -> None:
-        """Have the versions at a path that are valid before and behind a snapshot begin again behind it."""
+        """Split the versions at a path that are valid before and after a snapshot."""
         for row in list(self._db.query(sql("metadata/select_split"), {"path": path, "seq": seq, "next": following})):
             self._run("metadata/insert_version", **row)
 

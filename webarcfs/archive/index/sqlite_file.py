@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _VERSION = re.compile(r"\buser_version = (\d+);")
 
 
+@cache
 def version_of(schema: str) -> int:
     """Return the version that the file of a schema gives its database: one of another version is rebuilt."""
     return int(_VERSION.findall(sql(schema))[0])

@@ -14,8 +14,8 @@ the folder's lock, or, for attributes and listings, ignored by the kernel, which
 names come first, then the folder; and a name is invalidated even if it did not exist, since the kernel caches that too.
 
 The bound of inodes, and so of the memory for them, has one thread of its own, because a notification waits for
-requests; it holds no lock meanwhile. The kernel drops the ARCs known longest first. It replies with forgets, and looks
-up again what a process needs.
+requests; it holds no lock meanwhile. It makes the kernel drop the ARCs known longest first. The kernel replies with
+forgets, and looks up again what a process needs.
 """
 
 from __future__ import annotations

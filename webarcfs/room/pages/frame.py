@@ -16,6 +16,7 @@ from webarcfs.content.rewriting import assembly
 from webarcfs.content.rewriting.references import Rewritten, Use
 from webarcfs.content.text import decode_charset
 from webarcfs.room import limits
+from webarcfs.room.pages import lists
 from webarcfs.room.pages.archived import led_on, missing, redirect
 from webarcfs.room.replay import headers, states
 from webarcfs.room.replay.memento import headers_for_all
@@ -92,7 +93,7 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
 
 def _record(head: RecordHead) -> FrameRecord:
     return FrameRecord(
-        id=head.id,
+        href=lists.record_href(head.id),
         signature=head.signature,
         project=head.project,
         date=head.date,

@@ -157,7 +157,7 @@ def _sum(a: Mapping[str, tuple[int, int]], b: Mapping[str, tuple[int, int]]) -> 
 
 #: Step of the workflow → its label (a msgid).
 GROUPS = {
-    "1": "Crawl", "2": "Download", "3": "Copy", "4": "Conversion", "4.1": "Links", "4.2": "Error pages",
+    "1": "Registration", "2": "Download", "3": "Copy", "4": "Conversion", "4.1": "Links", "4.2": "Error pages",
     "4.3": "Search links", "4.4": "XHTML", "5": "Index", "6": "Release", "7": "Backup", "8": "Measures",
 }  # fmt: skip
 #: Texts of a link, and pages with it, that a row shows.

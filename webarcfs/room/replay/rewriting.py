@@ -224,10 +224,6 @@ _NAMED: Cache[tuple[object, ...], tuple[str, ...]] = Cache(
 _BODIES: Cache[tuple[object, ...], RewrittenBody] = Cache(_KEPT_BYTES, lambda body: 1_000 + len(body.body))
 
 
-#: What a browser reads as markup.
-_MARKUP = frozenset({ReplayReading.HTML, ReplayReading.XML})
-
-
 def head_of(services: Services, domain: str, capture: VisibleCapture) -> Head | None:
     """Return the archived head of a capture; None where there is none that can be read."""
     if not capture.head:
@@ -339,7 +335,7 @@ class _Page:
 
 def has_scripts(services: Services, domain: str, capture: VisibleCapture) -> bool:
     """Return whether a page has code that a browser would run."""
-    if reading_of(capture.mime_type, Modifier.PAGE) not in _MARKUP or capture.size > limits.REWRITTEN_BYTES:
+    if not data_urls.is_markup(capture.mime_type) or capture.size > limits.REWRITTEN_BYTES:
         return False
     return _SCRIPTS.search(services.shared.body(domain, capture.blob)) is not None
 
@@ -356,7 +352,7 @@ class DownloadReason(StrEnum):
 
 def reason_against(mime_type: str, size: int) -> DownloadReason | None:
     """Return why a document is not shown; None: it is shown with its links rewritten, or it has none."""
-    if reading_of(mime_type, Modifier.PAGE) in _MARKUP:
+    if data_urls.is_markup(mime_type):
         return DownloadReason.TOO_LARGE if size > limits.REWRITTEN_BYTES else None
     return DownloadReason.NOT_READ if data_urls.as_text(mime_type) is None else None
 

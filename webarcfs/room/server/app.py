@@ -1,7 +1,8 @@
 """The apps of a worker: which path is answered by which handler, on the room's listener and on that of replay.
 
-Each is an ASGI app; there is one for archived pages if they have a listener of their own. `ROUTES` has all paths; the
-tests ask each for what readers may not see. Replay's listener answers archived pages alone, and never the room's own.
+There is an ASGI app for the room, and one for archived pages if they have a listener of their own. `ROUTES` has all
+paths; the tests ask each for what readers may not see. Replay's listener answers archived pages alone, and never the
+room's own.
 """
 
 from __future__ import annotations

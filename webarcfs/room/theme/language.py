@@ -30,6 +30,8 @@ _CLOCKS = {"en": "CET", "de": "Uhr MEZ"}
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 #: Most languages of a header that are looked at.
 _MOST = 20
+#: Most characters of it that are looked at.
+_LONGEST = 1_000
 #: Dates that are kept as text: those of a few long lists.
 _KEPT = 4_096
 
@@ -39,11 +41,13 @@ def msgid(text: str) -> str:
     return text
 
 
-@lru_cache(maxsize=256)  # browsers differ little in what they accept
 def negotiated(asked: str, accepted: str) -> str:
     """Return the language of an answer: the one that is asked for, else the best of Accept-Language, else English."""
-    if asked in LANGUAGES:
-        return asked
+    return asked if asked in LANGUAGES else _best(accepted[:_LONGEST])
+
+
+@lru_cache(maxsize=256)  # browsers differ little in what they accept
+def _best(accepted: str) -> str:
     weighted = sorted(_weighted(accepted), key=lambda pair: -pair[1])
     return negotiate_locale([name for name, weight in weighted if weight > 0], LANGUAGES) or LANGUAGES[0]
 
@@ -51,7 +55,7 @@ def negotiated(asked: str, accepted: str) -> str:
 def _weighted(accepted: str) -> list[tuple[str, float]]:
     """Return the languages of a header with their weights (RFC 9110 section 12.5.4); what is broken counts nothing."""
     languages = []
-    for part in accepted[:1_000].split(",")[:_MOST]:
+    for part in accepted.split(",")[:_MOST]:
         name, _, rest = part.strip().partition(";")
         try:
             weight = float(rest.strip().removeprefix("q=")) if rest else 1.0
