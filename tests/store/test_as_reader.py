@@ -297,7 +297,7 @@ def test_closed_until_a_date(tmp_path: Path) -> None:
         tmp_path, Step("p", {"a.html": "1"}), Step("p", {"a.html": "2", "b.html": "2"}, closed_for="100 years")
     )
     done = _cat(archive, str(tags[1]), f"{_URL}a.html", "--as-reader")
-    assert done.returncode == 2 and b"closed until 2120-01-02T00:00:00" in done.stderr
+    assert done.returncode == 2 and b"is under embargo until 2120-01-02T00:00:00" in done.stderr
     archive.access_rules.write_text('org,example)/a.html - {"access": "allow", "user": "anna"}\n')
     assert _cat(archive, str(tags[1]), f"{_URL}a.html", "--as-reader").returncode == 2
     assert _cat(archive, str(tags[1]), f"{_URL}a.html", "--reader", "anna").stdout == b"2"
