@@ -59,11 +59,10 @@ test: install test-packages compile-packages ## Lint, types and all tests; ARGS=
 	echo "pytest: the tests, real git, wget and mounts among them"
 	rm -f .pytest_cache/v/cache/lastfailed # what failed in another run, and is not among these tests, is none of the second
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS) && exit 0 || status=$$?
-	@# What failed beside other tests is run once more, alone: on a shared machine a test may have got no time at all.
-	@# It is named all the same, and one that fails again has failed.
+	@# What failed beside other tests is run once more, alone: that tells a defect of the code from an unsteady test.
+	@# Neither is green, but for the tests that tests/unsteady.txt lists.
 	[ "$$status" = 1 ] || exit "$$status"
-	echo "pytest: once more, one at a time, those that failed above; whatever passes now is unsteady, and wants a look"
-	$(BIN)/python -m pytest -v --last-failed --last-failed-no-failures none
+	$(BIN)/python -m tests.unsteady
 
 lint: install ## ruff (rules and format), mypy (strict) and import-linter (layers)
 	@echo "ruff check, ruff format --check, mypy, lint-imports: rules, format, types and layers"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from typing import Any
 
@@ -20,6 +20,7 @@ from webarcfs.archive.catalogue.people import Person
 from webarcfs.archive.catalogue.workflow import RIGHTS, Right, Role
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.model.metadata import format_time
+from webarcfs.commands.listing import LIST, Form, format_option, print_rows
 
 _log = logging.getLogger(__name__)
 
@@ -41,8 +42,10 @@ _log = logging.getLogger(__name__)
 @click.option("--exact", is_flag=True, help="Only this spelling of the URL.")
 @click.option("--list", "as_list", is_flag=True, help="Show the rules.")
 @click.option("--lift", metavar="ID", help="Take back what was withheld under this id.")
-@click.option("--json", "as_json", is_flag=True, help="With --list: an object a line.")
-def withhold(urls: tuple[str, ...], *, archive: str | None, as_list: bool, lift: str | None, **options: Any) -> None:
+@format_option(*LIST)
+def withhold(
+    urls: tuple[str, ...], *, archive: str | None, as_list: bool, lift: str | None, form: Form, **options: Any
+) -> None:
     """Take pages away from readers, in all crawls: by URL, or all that begin with one (`http://host/folder/*`).
 
     The archive keeps them, and the mount shows them. It takes effect at once, and stays until it is lifted.
@@ -61,9 +64,10 @@ def withhold(urls: tuple[str, ...], *, archive: str | None, as_list: bool, lift:
         raise UsageError("give URLs, or --list, or --lift ID")
     place = opened(archive)
     if as_list:
-        for rule in access_rules.load(place).rules:
-            click.echo(json.dumps(_fields(rule), ensure_ascii=False) if options["as_json"] else _line(rule))
+        print_rows(form, map(_fields, access_rules.load(place).rules), lambda rows: map(_line, rows))
         return
+    if form is not Form.TABLE:
+        raise UsageError("--format and --json go with --list")
     acting = persons.acting(place, Right.WITHDRAW)
     if lift is not None:
         for rule in withholding.lift(place, lift, acting):
@@ -112,12 +116,12 @@ def _fields(rule: AccessRule) -> dict[str, str]:
     return fields | {name: "" if time is None else format_time(time) for name, time in times.items()}
 
 
-def _line(rule: AccessRule) -> str:
-    fields = _fields(rule)
+def _line(fields: dict[str, str]) -> str:
     more = [f"{name} {fields[name]}" for name in ("user", "after", "before", "lapses") if fields[name]]
-    more += [f"readers are told {rule.public_text!r}"] if rule.public_text else []
+    more += [f"readers are told {fields['public_text']!r}"] if fields["public_text"] else []
     about = f" ({', '.join(more)})" if more else ""
-    return f"{rule.id or '-':8} {rule.access:7} {rule.url or rule.key}{about}: {rule.reason} [{rule.by} {rule.at}]"
+    what = f"{fields['id'] or '-':8} {fields['access']:7} {fields['url'] or fields['key']}"
+    return f"{what}{about}: {fields['reason']} [{fields['by']} {fields['at']}]"
 
 
 @click.group()
@@ -131,25 +135,28 @@ def people() -> None:
 
 @people.command(name="list")
 @archive_option
-@click.option("--json", "as_json", is_flag=True, help="An object a line.")
-def list_(archive: str | None, as_json: bool) -> None:
+@format_option(*LIST)
+def list_(archive: str | None, form: Form) -> None:
     """List persons, with their roles and rights."""
-    for person in (persons.load(opened(archive)) or {}).values():
-        rights = sorted(map(str, RIGHTS[person.role]))
-        if as_json:
-            fields = {
-                "key": person.key,
-                "name": person.name,
-                "role": person.role,
-                "unix": person.unix,
-                "rights": rights,
-            }
-            click.echo(json.dumps(fields, ensure_ascii=False))
-        else:
-            word = ", with a password" if person.password else ""
-            click.echo(
-                f"{person.key}: {person.name}, {person.role} ({', '.join(rights)}); login {person.unix or '-'}{word}"
-            )
+    known = persons.load(opened(archive)) or {}
+    rows = (
+        {
+            "key": person.key,
+            "name": person.name,
+            "role": person.role,
+            "unix": person.unix,
+            "rights": sorted(map(str, RIGHTS[person.role])),
+        }
+        for person in known.values()
+    )
+
+    def lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
+        for row in rows:
+            word = ", with a password" if known[row["key"]].password else ""
+            about = f"{row['name']}, {row['role']} ({', '.join(row['rights'])}); login {row['unix'] or '-'}"
+            yield f"{row['key']}: {about}{word}"
+
+    print_rows(form, rows, lines)
 
 
 @people.command()

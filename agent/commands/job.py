@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import threading
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -19,6 +20,7 @@ from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.workflow import Right
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import UsageError
+from webarcfs.commands.listing import LIST, Form, format_option, print_object, print_rows
 
 #: Seconds that the command waits until the job has taken an order: one that runs, and one that has to begin first.
 _SOON, _LATER = 3.0, 8.0
@@ -28,8 +30,8 @@ _SOON, _LATER = 3.0, 8.0
 @click.argument("words", nargs=-1, metavar="[list | show JOB | JOB ORDER [VALUE]]")
 @archive_option
 @click.option("--reason", default="", metavar="TEXT", help="Why the order is given; the report of the job keeps it.")
-@click.option("--json", "as_json", is_flag=True, help="For programs.")
-def job(words: tuple[str, ...], archive: str | None, reason: str, as_json: bool) -> None:
+@format_option(*LIST)
+def job(words: tuple[str, ...], archive: str | None, reason: str, form: Form) -> None:
     """List the open jobs, show one, or tell one what to do.
 
     \b
@@ -56,46 +58,46 @@ def job(words: tuple[str, ...], archive: str | None, reason: str, as_json: bool)
     if reason and (len(words) < 2 or words[0] in ("list", "show")):
         raise UsageError("a reason goes with an order: webarc-agent job JOB ORDER --reason TEXT")
     if words in ((), ("list",)):
-        _list(place, as_json=as_json)
+        jobs = overview(place)["jobs"]
+        print_rows(form, jobs, _lines, as_json=print_object)
     elif words[0] == "show" and len(words) == 2:
-        _show(place, ordering.find(place, words[1]), as_json=as_json)
+        job = _described(place, ordering.find(place, words[1]))
+        print_rows(form, [job], _lines_of, as_json=lambda _: print_object(job))
     elif len(words) >= 2:
         _order(place, ordering.find(place, words[0]), reason, *words[1:])
     else:
         raise UsageError(f"say what to do with {words[0]}: {', '.join(OrderWord)}; or `job show {words[0]}`")
 
 
-def _list(archive: Archive, *, as_json: bool) -> None:
-    jobs = overview(archive)["jobs"]
-    if as_json:
-        click.echo(json.dumps(jobs, indent=2, ensure_ascii=False))
-        return
+def _lines(jobs: list[dict[str, Any]]) -> Iterator[str]:
     for job in jobs:
         held = f", {job['held']}" if job["held"] else ""
         until = f", ends by {job['latest_end']}" if job["latest_end"] else ""
-        click.echo(f"{job['job']}: {job['state']}{held}, {job['documents']} documents{until}")
+        yield f"{job['job']}: {job['state']}{held}, {job['documents']} documents{until}"
     if not jobs:
-        click.echo("no job is open")
+        yield "no job is open"
 
 
-def _show(archive: Archive, folder: Path, *, as_json: bool) -> None:
+def _described(archive: Archive, folder: Path) -> dict[str, Any]:
     job = next((job for job in overview(archive)["jobs"] if job["job"] == folder.name), None)
     if job is None:
         raise job_orders.ended(folder.name)
     given = [{**order, "taken": order["number"] <= job["orders"]} for order in job_orders.describe_orders(folder)]
-    if as_json:
-        click.echo(json.dumps({**job, "given": given}, indent=2, ensure_ascii=False))
-        return
+    return {**job, "given": given}
+
+
+def _lines_of(jobs: Iterable[dict[str, Any]]) -> Iterator[str]:
+    (job,) = jobs
     for name in ("job", "publication", "state", "held", "reason", "begun", "latest_end", "documents", "bytes"):
         if job[name]:
-            click.echo(f"{name.replace('_', ' '):12} {job[name]}")
+            yield f"{name.replace('_', ' '):12} {job[name]}"
     for state, count in job["urls"].items():
-        click.echo(f"{f'URLs {state}':12} {count}")
-    for order in given:
+        yield f"{f'URLs {state}':12} {count}"
+    for order in job["given"]:
         taken = "" if order["taken"] else " (not taken yet)"
         words = f"{order['order']} {order['value']}".strip()
         why = f": {order['reason']}" if order["reason"] else ""
-        click.echo(f"order {order['number']}: {words}, {order['at']} by {order['by']}{why}{taken}")
+        yield f"order {order['number']}: {words}, {order['at']} by {order['by']}{why}{taken}"
 
 
 # -- orders ------------------------------------------------------------------------------------------------------------

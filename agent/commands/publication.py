@@ -23,12 +23,12 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import UNLIMITED, Publication, Settings
 from webarcfs.archive.config.validators import UNLIMITED_WORD, start_url
 from webarcfs.archive.model.errors import Exit, UsageError
+from webarcfs.commands.listing import LIST, OBJECT, Form, format_option, print_object, print_rows
 
 _set = click.option(
     "--set", "sets", multiple=True, metavar="KEY=VALUE", help="A setting, its value as in TOML. May be given again."
 )
 _try = click.option("--try", "only_try", is_flag=True, help="Try it so, and change nothing.")
-_json = click.option("--json", "as_json", is_flag=True, help="For programs.")
 
 
 @click.group()
@@ -42,8 +42,8 @@ def publication() -> None:
 
 @publication.command(name="list")
 @archive_option
-@_json
-def list_(archive: str | None, as_json: bool) -> None:
+@format_option(*LIST)
+def list_(archive: str | None, form: Form) -> None:
     """List publications: when each is due, and where it is said.
 
     \b
@@ -55,15 +55,16 @@ def list_(archive: str | None, as_json: bool) -> None:
     rows = [
         _row(place, publication, states_by_name[publication.name]) for publication in settings_of(place).publications
     ]
-    if as_json:
-        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
-        return
+    print_rows(form, rows, _lines_of_list, as_json=print_object)
+
+
+def _lines_of_list(rows: list[dict[str, Any]]) -> Iterator[str]:
     for row in rows:
         coming = "retired" if row["retired"] else f"every {row['interval']}, next {row['next']}"
         about = f": {row['description']}" if row["description"] else ""
-        click.echo(f"{row['name']} ({row['place']}), {coming}{about}")
+        yield f"{row['name']} ({row['place']}), {coming}{about}"
     if not rows:
-        click.echo("there is no publication; `webarc-agent publication add NAME URL` adds one")
+        yield ("there is no publication; `webarc-agent publication add NAME URL` adds one")
 
 
 def _row(archive: Archive, publication: Publication, state: dict[str, Any]) -> dict[str, Any]:
@@ -81,8 +82,8 @@ def _row(archive: Archive, publication: Publication, state: dict[str, Any]) -> d
 
 @publication.command()
 @archive_option
-@_json
-def profiles(archive: str | None, as_json: bool) -> None:
+@format_option(*LIST)
+def profiles(archive: str | None, form: Form) -> None:
     """List the profiles of MIME types, and which publications use them."""
     settings = settings_of(opened(archive))
     rows = [
@@ -95,21 +96,22 @@ def profiles(archive: str | None, as_json: bool) -> None:
         }
         for name, profile in settings.profiles.items()
     ]
-    if as_json:
-        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
-        return
+    print_rows(form, rows, _lines_of_profiles, as_json=print_object)
+
+
+def _lines_of_profiles(rows: list[dict[str, Any]]) -> Iterator[str]:
     for row in rows:
         about = f": {row['description']}" if row["description"] else ""
         types = ", ".join([*row["include"], *(f"not {mime_type}" for mime_type in row["exclude"])]) or "all types"
-        click.echo(f"{row['name']}{about} ({types}); used by {', '.join(row['publications']) or 'none'}")
+        yield f"{row['name']}{about} ({types}); used by {', '.join(row['publications']) or 'none'}"
 
 
 @publication.command()
 @click.argument("name")
 @archive_option
 @click.option("--all", "is_all", is_flag=True, help="Also settings that have their defaults.")
-@_json
-def show(name: str, archive: str | None, is_all: bool, as_json: bool) -> None:
+@format_option(*OBJECT)
+def show(name: str, archive: str | None, is_all: bool, form: Form) -> None:
     """Show the settings of a publication as they hold now, and where each is said.
 
     \b
@@ -117,11 +119,11 @@ def show(name: str, archive: str | None, is_all: bool, as_json: bool) -> None:
       webarc-agent publication show example --all
     """
     settings = settings_files.in_force(opened(archive), name)
-    if as_json:
+    if form is Form.JSON:
         rows = {
             setting.key: {"value": _shown(setting.key, setting.value), "source": setting.source} for setting in settings
         }
-        click.echo(json.dumps(rows, indent=2, ensure_ascii=False, default=str))
+        print_object(rows)
         return
     for setting in settings:
         if is_all or not setting.is_default:
@@ -139,9 +141,9 @@ def _shown(key: str, value: Any) -> Any:
 @archive_option
 @_set
 @_try
-@_json
+@format_option(*OBJECT)
 def add(
-    name: str, urls: tuple[str, ...], *, archive: str | None, sets: tuple[str, ...], only_try: bool, as_json: bool
+    name: str, urls: tuple[str, ...], *, archive: str | None, sets: tuple[str, ...], only_try: bool, form: Form
 ) -> None:
     """Add a publication.
 
@@ -156,7 +158,7 @@ def add(
     if only_try:
         _tell(
             _tried(place, *settings_files.with_text(place, name, settings_files.new_text(place, name, values))),
-            as_json=as_json,
+            form=form,
         )
         return
     path = settings_files.write_publication(place, name, lambda: settings_files.new_text(place, name, values))
@@ -169,9 +171,9 @@ def add(
 @_set
 @click.option("--unset", "unsets", multiple=True, metavar="KEY", help="A setting to remove. May be given again.")
 @_try
-@_json
+@format_option(*OBJECT)
 def edit(
-    name: str, *, archive: str | None, sets: tuple[str, ...], unsets: tuple[str, ...], only_try: bool, as_json: bool
+    name: str, *, archive: str | None, sets: tuple[str, ...], unsets: tuple[str, ...], only_try: bool, form: Form
 ) -> None:
     """Change a publication that has a file of its own; without --set or --unset in $EDITOR.
 
@@ -187,7 +189,7 @@ def edit(
     values = _values(sets)
     if only_try:
         text = settings_files.edited_text(place, name, values, unsets)
-        _tell(_tried(place, *settings_files.with_text(place, name, text)), as_json=as_json)
+        _tell(_tried(place, *settings_files.with_text(place, name, text)), form=form)
     elif values or unsets:
         path = settings_files.write_publication(
             place, name, lambda: settings_files.edited_text(place, name, values, unsets)
@@ -214,8 +216,8 @@ def _in_editor(archive: Archive, name: str) -> None:
 @publication.command(name="try")
 @click.argument("name")
 @archive_option
-@_json
-def try_(name: str, archive: str | None, as_json: bool) -> None:
+@format_option(*OBJECT)
+def try_(name: str, archive: str | None, form: Form) -> None:
     """Fetch robots.txt and the start URLs of a publication, and name 20 URLs that it would fetch next.
 
     Nothing is archived. `add` and `edit` have --try, to try what is not in force yet.
@@ -225,7 +227,7 @@ def try_(name: str, archive: str | None, as_json: bool) -> None:
     chosen_publication = next((publication for publication in settings.publications if publication.name == name), None)
     if chosen_publication is None:
         raise settings_files.missing(place, name)
-    _tell(_tried(place, settings, chosen_publication), as_json=as_json)
+    _tell(_tried(place, settings, chosen_publication), form=form)
 
 
 def _tried(archive: Archive, settings: Settings, publication: Publication) -> Trial:
@@ -233,9 +235,9 @@ def _tried(archive: Archive, settings: Settings, publication: Publication) -> Tr
     return trying.attempt(archive, publication, profile, settings.crawl.max_instances, stop_on_signals())
 
 
-def _tell(trial: Trial, *, as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps({**dataclasses.asdict(trial), "good": trial.is_good}, indent=2, ensure_ascii=False))
+def _tell(trial: Trial, *, form: Form) -> None:
+    if form is Form.JSON:
+        print_object({**dataclasses.asdict(trial), "good": trial.is_good})
     else:
         for line in _lines(trial):
             click.echo(line)

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -58,6 +57,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged, Exit, UsageError
 from webarcfs.archive.model.metadata import format_time, parse_time
 from webarcfs.commands.lazy_commands import AbsolutePath
+from webarcfs.commands.listing import LIST, OBJECT, Form, format_option, print_object, print_rows, table_console
 
 # == record ===========================================================================================================
 
@@ -80,8 +80,8 @@ def record() -> None:
 @_publication
 @click.option("--state", type=click.Choice([*map(str, RecordState)]), help="Only records in this state.")
 @click.option("--limit", default=50, show_default=True, help="So many of the newest; 0 for all.")
-@click.option("--json", "as_json", is_flag=True, help="An object a line.")
-def list_(archive: str | None, publication: str | None, state: str | None, limit: int, as_json: bool) -> None:
+@format_option(*LIST)
+def list_(archive: str | None, publication: str | None, state: str | None, limit: int, form: Form) -> None:
     """List records, the newest crawl first; discarded ones only with `--state discarded`.
 
     \b
@@ -100,10 +100,13 @@ def list_(archive: str | None, publication: str | None, state: str | None, limit
     )
     shown = list(islice(matching, limit or None))
     asked = _asked(place)
-    if as_json:
-        for stored_record in shown:
-            row = {"steps": asked.get(stored_record.id, []), "locked": running.is_locked(place, stored_record.id)}
-            click.echo(json.dumps(_head(stored_record) | row, ensure_ascii=False))
+    if form is not Form.TABLE:
+        rows = (
+            _head(stored_record)
+            | {"steps": asked.get(stored_record.id, []), "locked": running.is_locked(place, stored_record.id)}
+            for stored_record in shown
+        )
+        print_rows(form, rows, iter)
         return
     decides = any(
         stored_record.release != "automatic" or stored_record.state != RecordState.RELEASED or stored_record.id in asked
@@ -122,7 +125,7 @@ def list_(archive: str | None, publication: str | None, state: str | None, limit
             whole,
         )
         table.add_row(*cells, *([_state(place, stored_record, asked)] if decides else []))
-    console = Console(highlight=False, soft_wrap=True)
+    console = table_console()
     console.print(table)
     older = (
         sum(record_id not in discarded for record_id in catalogue.ids(publication)) - len(shown) if state is None else 0
@@ -144,17 +147,17 @@ def _state(place: Archive, record: Record, asked: dict[str, list[str]]) -> str:
     """Return the state of a record, with the step that waits, or runs and locks it."""
     if running.is_locked(place, record.id):
         return f"{record.state}, locked: {', '.join(asked.get(record.id, ['a person']))}"
-    return str(record.state) + (f", {', '.join(asked[record.id])} asked for" if record.id in asked else "")
+    return str(record.state) + (f", {', '.join(asked[record.id])} requested" if record.id in asked else "")
 
 
 @record.command()
 @click.argument("record_id", metavar="RECORD")
 @archive_option
-@click.option("--json", "as_json", is_flag=True, help="As an object, with the texts of the fields by name.")
+@format_option(*OBJECT)
 @click.option(
     "--all", "with_empty", is_flag=True, help="Also the fields without a value, and the step that fills each."
 )
-def show(record_id: str, archive: str | None, as_json: bool, with_empty: bool) -> None:
+def show(record_id: str, archive: str | None, form: Form, with_empty: bool) -> None:
     """Show a record, by its name or its number.
 
     \b
@@ -162,13 +165,13 @@ def show(record_id: str, archive: str | None, as_json: bool, with_empty: bool) -
       webarc-agent record show 20261121T030000-example
     """
     stored_record, _ = _found(archive, record_id)
-    if as_json:
+    if form is Form.JSON:
         record_fields = stored_record.as_fields() | {
             "attachments": [attachment.name for attachment in stored_record.attachments]
         }
-        click.echo(json.dumps(record_fields, indent=1, ensure_ascii=False))
+        print_object(record_fields, indent=1)
         return
-    console = Console(highlight=False, soft_wrap=True)
+    console = table_console()
     state = (
         ""
         if stored_record.release == "automatic" and stored_record.state is RecordState.RELEASED
@@ -197,19 +200,18 @@ def show(record_id: str, archive: str | None, as_json: bool, with_empty: bool) -
 
 
 @record.command()
-@click.option("--json", "as_json", is_flag=True, help="An object a line.")
-def fields(as_json: bool) -> None:
+@format_option(*LIST)
+def fields(form: Form) -> None:
     """List the fields of a record: who sets each, who may edit it, and whether readers see it."""
-    for field in FIELDS:
-        description = _described(field)
-        if as_json:
-            click.echo(json.dumps(description, ensure_ascii=False))
-            continue
-        may = [f"archivist ({description['archivist']})"] * (field.archivist is not Edit.NEVER)
-        may += ["administrator"] * field.administrator
-        who = f"set by {description['set_by']}, edited by {', '.join(may) or 'nobody'}"
-        seen = "" if field.is_public else "; not for readers"
-        click.echo(f"{field.number:2} {field.kind} {description['step']:8} {field.en} ({field.de}); {who}{seen}")
+    print_rows(form, map(_described, FIELDS), lambda rows: map(_field_line, rows))
+
+
+def _field_line(row: dict[str, Any]) -> str:
+    may = [f"archivist ({row['archivist']})"] * (row["archivist"] != Edit.NEVER.value)
+    may += ["administrator"] * row["administrator"]
+    who = f"set by {row['set_by']}, edited by {', '.join(may) or 'nobody'}"
+    seen = "" if row["readers"] else "; not for readers"
+    return f"{row['number']:2} {row['kind']} {row['step']:8} {row['en']} ({row['de']}); {who}{seen}"
 
 
 def _described(field: Field) -> dict[str, Any]:
@@ -291,16 +293,19 @@ def _write_xml(records: Iterable[Record], to: Path | None, write: Callable[[Reco
 @record.command()
 @click.argument("record_id", metavar="RECORD")
 @archive_option
-@click.option("--json", "as_json", is_flag=True, help="An object a line.")
-def log(record_id: str, archive: str | None, as_json: bool) -> None:
+@format_option(*LIST)
+def log(record_id: str, archive: str | None, form: Form) -> None:
     """Show what happened to a record, newest first: when, by whom, and why."""
     stored_record, _ = _found(archive, record_id)
-    for event in reversed(stored_record.events):
-        if as_json:
-            event_fields = {"what": event.what, "at": format_time(event.at), "by": event.by, "text": event.text}
-            click.echo(json.dumps(event_fields, ensure_ascii=False))
-        else:
-            click.echo(f"{format_time(event.at)}  {event.what:10} {event.by}" + (f": {event.text}" * bool(event.text)))
+    rows = (
+        {"what": event.what, "at": format_time(event.at), "by": event.by, "text": event.text}
+        for event in reversed(stored_record.events)
+    )
+    print_rows(form, rows, lambda rows: map(_event_line, rows))
+
+
+def _event_line(row: dict[str, str]) -> str:
+    return f"{row['at']}  {row['what']:10} {row['by']}" + (f": {row['text']}" * bool(row["text"]))
 
 
 @record.command()
@@ -676,10 +681,10 @@ def detach(record_id: str, name: str, archive: str | None, reason: str) -> None:
 @record.command()
 @click.argument("record_id", metavar="RECORD")
 @archive_option
-@click.option("--json", "as_json", is_flag=True, help="An object a line.")
+@format_option(*LIST)
 @click.option("--get", "name", metavar="NAME", help="Write this one out instead.")
 @click.option("--to", type=AbsolutePath(), help="With --get: a new file, or a folder; without it, standard output.")
-def attachments(record_id: str, archive: str | None, as_json: bool, name: str | None, to: Path | None) -> None:
+def attachments(record_id: str, archive: str | None, form: Form, name: str | None, to: Path | None) -> None:
     """List the files that are attached to a record, or write one out.
 
     \b
@@ -694,24 +699,18 @@ def attachments(record_id: str, archive: str | None, as_json: bool, name: str | 
     stored_record, _ = one(place, catalogue, record_id)
     if name is not None:
         _write_out(catalogue, *catalogue.attachment(stored_record.id, unicodedata.normalize("NFC", name)), name, to)
-    elif as_json:
-        for attachment in stored_record.attachments:
-            attachment_fields = asdict(attachment) | {"at": format_time(attachment.at)}
-            click.echo(json.dumps(attachment_fields, ensure_ascii=False))
-    else:
-        table = Table(box=None, pad_edge=False)
-        for column in ("name", "bytes", "since", "by", "note"):
-            table.add_column(column, no_wrap=True, justify="right" if column == "bytes" else "left")
-        for attachment in stored_record.attachments:
-            cells = (
-                attachment.name,
-                f"{attachment.bytes:,}",
-                format_time(attachment.at),
-                attachment.by,
-                attachment.note,
-            )
-            table.add_row(*map(escape, cells))
-        Console(highlight=False, soft_wrap=True).print(table)
+        return
+    rows = (asdict(attachment) | {"at": format_time(attachment.at)} for attachment in stored_record.attachments)
+    print_rows(form, rows, _show_attachments)
+
+
+def _show_attachments(rows: Iterable[dict[str, Any]]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for column in ("name", "bytes", "since", "by", "note"):
+        table.add_column(column, no_wrap=True, justify="right" if column == "bytes" else "left")
+    for row in rows:
+        table.add_row(*map(escape, (row["name"], f"{row['bytes']:,}", row["at"], row["by"], row["note"])))
+    table_console().print(table)
 
 
 def _write_out(catalogue: Catalogue, blob: str, size: int, name: str, to: Path | None) -> None:

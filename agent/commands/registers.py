@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from dataclasses import asdict
+from typing import Any
 
 import click
 
@@ -13,6 +14,8 @@ from webarcfs.archive.catalogue import formats as register_of_formats
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.formats import Format, MediaType
 from webarcfs.archive.catalogue.workflow import Right
+from webarcfs.archive.config.directory import Archive
+from webarcfs.commands.listing import LIST, Form, format_option, print_rows
 
 
 @click.group()
@@ -27,40 +30,36 @@ def register() -> None:
 @register.command()
 @archive_option
 @click.option("--at-risk", is_flag=True, help="Only formats that no program is known to read.")
-@click.option("--json", "as_json", is_flag=True, help="An object a line.")
-def formats(archive: str | None, at_risk: bool, as_json: bool) -> None:
+@format_option(*LIST)
+def formats(archive: str | None, at_risk: bool, form: Form) -> None:
     """List the extensions of the newest crawls, with the programs that make and read such files."""
-    place = opened(archive)
+    rows = (row for row in _formats(opened(archive)) if row["at_risk"] or not at_risk)
+    print_rows(form, rows, lambda rows: map(_format_line, rows))
+
+
+def _formats(place: Archive) -> Iterator[dict[str, Any]]:
     known = register_of_formats.load(place)
     counted = registers.newest_counts(place)
     risky = set(register_of_formats.unreadable({**known, "": Format()}, counted))
     for extension in sorted(counted.keys() | known.keys(), key=lambda extension: (-counted[extension], extension)):
-        if at_risk and extension not in risky:
-            continue
-        file_format = known.get(extension, Format())
-        if as_json:
-            row = {
-                "extension": extension,
-                "documents": counted[extension],
-                **asdict(file_format),
-                "at_risk": extension in risky,
-            }
-            click.echo(json.dumps(row, ensure_ascii=False))
-        else:
-            read_by = file_format.read_by or ("nothing known reads it" if extension in risky else "")
-            click.echo(f"{extension}\t{counted[extension]}\t{file_format.made_by or '-'}\t{read_by or '-'}")
+        file_format = asdict(known.get(extension, Format()))
+        yield {"extension": extension, "documents": counted[extension], **file_format, "at_risk": extension in risky}
+
+
+def _format_line(row: dict[str, Any]) -> str:
+    read_by = row["read_by"] or ("nothing known reads it" if row["at_risk"] else "")
+    return f"{row['extension']}\t{row['documents']}\t{row['made_by'] or '-'}\t{read_by or '-'}"
 
 
 @register.command()
 @archive_option
-@click.option("--json", "as_json", is_flag=True, help="An object a line.")
-def types(archive: str | None, as_json: bool) -> None:
+@format_option(*LIST)
+def types(archive: str | None, form: Form) -> None:
     """List the MIME types that types.toml describes."""
-    for name, mime_type in sorted(register_of_formats.types(opened(archive)).items()):
-        if as_json:
-            click.echo(json.dumps({"type": name, **asdict(mime_type)}, ensure_ascii=False))
-        else:
-            click.echo(f"{name}\t{mime_type.extension or '-'}\t{mime_type.description or '-'}")
+    types_by_name = sorted(register_of_formats.types(opened(archive)).items())
+    rows = ({"type": name, **asdict(mime_type)} for name, mime_type in types_by_name)
+    lines = "{0[type]}\t{0[extension]}\t{0[description]}".format
+    print_rows(form, rows, lambda rows: (lines({key: value or "-" for key, value in row.items()}) for row in rows))
 
 
 @register.command(name="set")
@@ -92,11 +91,8 @@ def set_(archive: str | None, name: str, **options: str | None) -> None:
 
 
 @register.command()
-@click.option("--json", "as_json", is_flag=True, help="An object a line.")
-def programs(as_json: bool) -> None:
+@format_option(*LIST)
+def programs(form: Form) -> None:
     """List the programs and libraries that work here, with their versions: found, never typed."""
-    for program in registers.programs():
-        if as_json:
-            click.echo(json.dumps(asdict(program), ensure_ascii=False))
-        else:
-            click.echo(f"{program.name}\t{program.version}\t{program.maker}\t{program.path}")
+    line = "{0[name]}\t{0[version]}\t{0[maker]}\t{0[path]}".format
+    print_rows(form, map(asdict, registers.programs()), lambda rows: map(line, rows))

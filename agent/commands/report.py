@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import sys
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from agent.commands.common import archive_option, opened, settings_of
@@ -30,6 +29,7 @@ from agent.reports.tables import shares as site_shares
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged, NotFound, UsageError
 from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch
+from webarcfs.commands.listing import LIST, OBJECT, Form, Row, format_option, print_object, print_rows, table_console
 from webarcfs.content.extractors.extracted import SENTENCES, Fault
 
 _TITLES = {
@@ -55,8 +55,8 @@ def _words(context: click.Context, _parameter: click.Parameter, is_wanted: bool)
 @click.command()
 @click.argument("job", metavar="[JOB|TAG|PUBLICATION]", required=False)
 @archive_option
-@click.option("--json", "as_json", is_flag=True, help="summary.json with the tables, as JSON.")
-@click.option("--csv", "as_csv", is_flag=True, help="The tables as CSV, a line a row.")
+@format_option(*LIST)
+@click.option("--csv", "as_csv", is_flag=True, help="Short for --format csv.")
 @click.option(
     "--words",
     is_flag=True,
@@ -75,7 +75,7 @@ def report(
     job: str | None,
     *,
     archive: str | None,
-    as_json: bool,
+    form: Form,
     as_csv: bool,
     text: bool,
     shares: bool,
@@ -106,82 +106,74 @@ def report(
     """
     if not shares and (on_server is not None or unlinked is not None):
         raise UsageError("--on-server and --unlinked are of --shares")
+    if as_csv and form not in {Form.TABLE, Form.CSV}:
+        raise UsageError("--json and --csv exclude each other")
+    form = Form.CSV if as_csv else form
     if storage:
-        if job is not None or as_csv or text or shares:
+        if job is not None or form not in OBJECT or text or shares:
             raise UsageError("--storage is of the whole archive: it goes with --json and --top alone")
         place = opened(archive)
         catalogue_of(place)
-        show(storage_of(place, settings_of(place)), as_json=as_json, top=top)
+        show(storage_of(place, settings_of(place)), as_json=form is Form.JSON, top=top)
         return
     if job is None:
         raise UsageError("name a job, a commitTag or a publication; or ask for --storage")
-    if as_json and as_csv:
-        raise UsageError("--json and --csv exclude each other")
     place = opened(archive)
     folder, host = find(place, job)
     live = folder.parent == place.jobs
     summary = _summary_so_far(folder) if live else _summary(folder)
     if text:
         tags = [CommitTag.parse(tag) for tag in summary["commit_tags"]]
-        _textless(place, [tag for tag in tags if host in (None, tag.domain)], as_json=as_json, as_csv=as_csv)
+        _textless(place, [tag for tag in tags if host in (None, tag.domain)], form)
         return
     if shares:
-        if as_csv:
-            raise UsageError("--shares goes with --json, or is a table")
         with crawl_log.reading(folder) as log:
-            _show_shares(list(site_shares(log, host, live=live).rows(on_server, unlinked)), as_json=as_json)
+            parts = list(site_shares(log, host, live=live).rows(on_server, unlinked))
+        rows = [{"what": name, "documents": count, "share": round(share, 1)} for name, count, share in parts]
+        print_rows(form, rows, lambda _: _show_shares(parts), as_json=_print_array)
         return
     with crawl_log.reading(folder) as log:
         job_tables = tables.tables(log, host, live=live)
     waits = [(format_time(from_epoch(revisit["time"])), revisit["url"]) for revisit in read_waiting(folder)]
-    if as_json:
-        content = {"summary": summary, "tables": list(tables.as_rows(job_tables)), "waiting": waits}
-        json.dump(content, sys.stdout, indent=2, ensure_ascii=False)
-        click.echo()
-    elif as_csv:
-        writer = csv.DictWriter(sys.stdout, _CSV, restval="", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(tables.as_rows(job_tables))
-    else:
+
+    def show_all(_: object) -> None:
         _show(summary, job_tables, top)
         _show_waiting(waits, top)
 
+    def print_all(rows: Iterable[Row]) -> None:
+        print_object({"summary": summary, "tables": list(rows), "waiting": waits})
 
-def _show_shares(rows: list[tuple[str, int, float]], *, as_json: bool) -> None:
-    if as_json:
-        shares = [{"what": name, "documents": count, "share": round(share, 1)} for name, count, share in rows]
-        click.echo(json.dumps(shares, indent=1))
-        return
+    print_rows(form, tables.as_rows(job_tables), show_all, as_json=print_all, columns=_CSV, newline="\n")
+
+
+_print_array = partial(print_object, indent=1)
+
+
+def _show_shares(rows: list[tuple[str, int, float]]) -> None:
     table = Table(title="Shares of the site", title_justify="left", box=None, pad_edge=False)
     for column in ("", "documents", "%", ""):
         table.add_column(column, justify="right" if column else "left", no_wrap=True)
     for name, count, share in rows:
         table.add_row(name, f"{count:,}", f"{share:.1f}", bar(share, 100))
-    Console(highlight=False, soft_wrap=True).print(table)
+    table_console().print(table)
 
 
-def _textless(archive: Archive, tags: list[CommitTag], *, as_json: bool, as_csv: bool) -> None:
+def _textless(archive: Archive, tags: list[CommitTag], form: Form) -> None:
     """Write the documents without a text, a line each."""
     if not fulltext.installed():
         raise UsageError("texts need more libraries: pip install 'webarcfs[search]'")
     from agent.indexing.fulltext_run import textless  # noqa: PLC0415 # of the extra `search`
 
     rows = [asdict(document) | {"meaning": SENTENCES[document.fault]} for document in textless(archive, tags)]
-    if as_json:
-        json.dump(rows, sys.stdout, indent=1, ensure_ascii=False)
-        click.echo()
-    elif as_csv:
-        writer = csv.DictWriter(sys.stdout, _TEXTLESS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    else:
-        for fault, count in sorted(Counter(row["fault"] for row in rows).items()):
-            click.echo(f"{count} {fault}: {SENTENCES[Fault(fault)]}")
-            for row in rows:
-                if row["fault"] == fault:
-                    click.echo(f"  {row['url']}  {row['mime_type']}")
-        if not rows:
-            click.echo("each document that has a text can be searched by it")
+    print_rows(form, rows, _textless_lines, as_json=_print_array, columns=_TEXTLESS, newline="\n")
+
+
+def _textless_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
+    for fault, count in sorted(Counter(row["fault"] for row in rows).items()):
+        yield f"{count} {fault}: {SENTENCES[Fault(fault)]}"
+        yield from (f"  {row['url']}  {row['mime_type']}" for row in rows if row["fault"] == fault)
+    if not rows:
+        yield "each document that has a text can be searched by it"
 
 
 def find(archive: Archive, name: str) -> tuple[Path, str | None]:
@@ -234,7 +226,7 @@ def _summary_so_far(folder: Path) -> dict[str, Any]:
 
 
 def _show(summary: dict[str, Any], job_tables: Tables, top: int) -> None:
-    console = Console(highlight=False, soft_wrap=True)
+    console = table_console()
     state = "complete" if summary["complete"] else "incomplete"
     span = f"{summary['started']} to {summary['finished']}"
     if summary["complete"] is None:

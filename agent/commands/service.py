@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import selectors
@@ -30,6 +29,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.validators import start_url
 from webarcfs.archive.model.errors import Exit, WebarcError
 from webarcfs.archive.system.processes import Process
+from webarcfs.commands.listing import OBJECT, Form, format_option, print_object
 from webarcfs.commands.output import described
 
 # == start ============================================================================================================
@@ -129,15 +129,15 @@ def stop(archive: str | None, timeout: float) -> None:
 
 @click.command()
 @archive_option
-@click.option("--json", "as_json", is_flag=True, help="All of it, for programs.")
-def status(archive: str | None, as_json: bool) -> None:
+@format_option(*OBJECT)
+def status(archive: str | None, form: Form) -> None:
     """Show what runs, what comes next, and how jobs ended.
 
     It needs no agent.
     """
     summary = overview(opened(archive))
-    if as_json:
-        click.echo(json.dumps(summary, indent=2, ensure_ascii=False))
+    if form is Form.JSON:
+        print_object(summary)
         return
     for line in _lines(summary):
         click.echo(line)

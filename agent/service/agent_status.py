@@ -36,7 +36,7 @@ from webarcfs.archive.system.processes import Process
 
 #: Seconds that a start waits for an agent that is just ending; and for the lock of one that was killed: a process that
 #: it had just forked has the lock, too, until it executes its program.
-_SECONDS_TO_TRY, _SECONDS_BEHIND_A_KILLED_ONE = 1.0, 15.0
+_SECONDS_TO_TRY, _SECONDS_BEHIND_A_KILLED_ONE = 1.0, 60.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,7 +135,7 @@ def test_answers_from_inside_are_dropped_whatever_the_name_led_to_before(
     urls = [site.url("/"), *(site.url(f"/{each}") for each in range(1, number))]
     files, settings = BatchFiles(tmp_path, 1), CrawlSettings(wait=0.0)
     write_list(files, urls)
-    subprocess.run(command(files, settings, 0.0, tmp_path / "cookies"), cwd=tmp_path, check=False, timeout=60)
+    subprocess.run(command(files, settings, 0.0, tmp_path / "cookies"), cwd=tmp_path, check=False, timeout=240)
     assert len(site.requests) == number
     frontier = Frontier(tmp_path / "frontier.db")
     with frontier.changes():

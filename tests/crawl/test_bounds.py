@@ -403,7 +403,7 @@ def test_max_duration_cuts(archive: Archive, site: Site) -> None:
     log = crawls.log_lines(archive, report.name)
     cut = [line for line in log.values() if line.status == Status.CUT]
     kept = [line for line in log.values() if line.status == 200]
-    assert len(cut) > 10 and len(kept) > 3
+    assert len(cut) > 10 and kept, "what came before is there"
     assert {line.annotations for line in cut} == {("seed3:-6", "max-duration", "depth:1")}, "they were never asked for"
     assert len(crawls.arcs(archive, site.host)) == len(kept)
     assert not crawls.summary_of(archive, report.name)["complete"]

@@ -242,7 +242,7 @@ def test_two_publications_on_one_host_at_once(archive: Archive, site: Site) -> N
             site.add_html(f"/{side}/{number}/x", f"{side} {number}")
     running = [start_command("crawl", "--archive", archive.root, "--wait=0", site.url(f"/{side}")) for side in "ab"]
     try:
-        told = [process.communicate(timeout=60) for process in running]
+        told = [process.communicate(timeout=240) for process in running]
         assert [process.returncode for process in running] == [0, 0], told
     finally:
         for process in running:

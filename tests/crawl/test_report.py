@@ -125,7 +125,9 @@ def test_the_shares_of_the_site(archive: Archive, done: crawls.Outcome) -> None:
     shown = _in_process(archive, done.job, "--shares", "--on-server", "20", "--unlinked", "8").splitlines()
     bars = [line.count("#") for line in shown if "#" in line]
     assert len(bars) == 6 and bars[3] == max(bars[:5]) and bars[5] == 28
-    for words in (("--shares", "--on-server", "6"), ("--unlinked", "3"), ("--shares", "--csv")):
+    rows = list(csv.DictReader(io.StringIO(_in_process(archive, done.job, "--shares", "--csv"))))
+    assert {row["what"]: int(row["documents"]) for row in rows} == {**crawled, "known": 7}
+    for words in (("--shares", "--on-server", "6"), ("--unlinked", "3")):
         done_so = CliRunner().invoke(cli, ["report", "--archive", str(archive.root), done.job, *words])
         assert isinstance(done_so.exception, UsageError), words
 

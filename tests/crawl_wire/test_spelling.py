@@ -83,7 +83,7 @@ def fetched(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], list[s
         urls = list(dict.fromkeys(canonical(site.url(path)) for path in HARD))
         wget.write_list(files, urls)
         command = wget.command(files, CrawlSettings(), 0, folder / "cookies")
-        subprocess.run(command, env=wget.environment(), cwd=folder, check=False, timeout=60)
+        subprocess.run(command, env=wget.environment(), cwd=folder, check=False, timeout=240)
         requests = [f"http://{request.host}{request.path}" for request in site.requests]
     with files.warc.open("rb") as stream:
         records = ArchiveIterator(stream)

@@ -74,7 +74,7 @@ def test_an_export_that_is_killed_goes_on(archive: Archive, tmp_path: Path, form
                 until(partial(_went_on, process, notes, before), every=0.01)
                 time.sleep(chance.random() / 10)
                 process.send_signal(signal.SIGKILL)
-            said = process.communicate(timeout=300)[1]
+            said = process.communicate(timeout=240)[1]
         if process.returncode == 0 or b"is there already" in said:  # the kill came when all was done
             break
         assert process.returncode == -signal.SIGKILL, said
@@ -102,7 +102,7 @@ def test_a_crawl_and_upkeep_beside_it_change_nothing(archive: Archive, tmp_path:
             crawl(archive, site.url("/"))
             maintenance.maintain(archive)
             assert not packs & set(archive.repository(DOMAIN).glob("objects/pack/*.pack"))
-        said = process.communicate(timeout=300)[1]
+        said = process.communicate(timeout=240)[1]
     assert process.returncode == 0, said
     assert {path.name: path.read_bytes() for path in out.iterdir()} == {
         path.name: path.read_bytes() for path in whole.iterdir()
@@ -131,11 +131,11 @@ def test_a_signal_ends_it_at_a_checkpoint(archive: Archive, tmp_path: Path) -> N
         until(notes.exists, every=0.01)
         with _standing(process):
             other = _started(archive, "warc", out)
-            said = other.communicate(timeout=60)[1]
+            said = other.communicate(timeout=240)[1]
             assert other.returncode == 2 and b"another export is writing" in said
             process.terminate()
-        said = process.communicate(timeout=60)[1]
+        said = process.communicate(timeout=240)[1]
     assert process.returncode == 2 and b"the same command resumes it" in said
     with _started(archive, "warc", out) as process:
-        process.communicate(timeout=300)
+        process.communicate(timeout=240)
     assert process.returncode == 0 and out.exists()

@@ -438,9 +438,21 @@ def test_who_unmounts_is_told_of_a_process_that_died(archive: Archive, arcs: lis
         command = subprocess.Popen([UMOUNT, mounted.point], stderr=subprocess.PIPE, text=True)
         eventually(lambda: mountpoint.mounted(mounted.point) is None, 60)
         os.kill(mounted.pid, signal.SIGKILL)
-        _, said = command.communicate(timeout=60)
+        _, said = command.communicate(timeout=240)
     assert command.returncode == 0 and "process died" in said
     commit_additions.replay(archive)
+    assert in_git(archive, f"{arcs[0]}/new") == b"1"
+
+
+def test_who_unmounts_is_told_what_it_waits_for(archive: Archive, arcs: list[str], mount: Mounter) -> None:
+    """S-umount-1: it waits while the process commits, and says so."""
+    archives.final_at_once(archive, "commit_interval = 3600.0\n")
+    mounted = mount(archive)
+    write(mounted / f"{DOMAIN}/{arcs[0]}/new", b"1")
+    with locks.exclusive(archive.committing_lock(DOMAIN)):
+        command = subprocess.Popen([UMOUNT, mounted.point], stderr=subprocess.PIPE, text=True)
+        assert command.stderr is not None and "its process commits what was written" in command.stderr.readline()
+    assert command.communicate(timeout=240)[1] == "" and command.returncode == 0
     assert in_git(archive, f"{arcs[0]}/new") == b"1"
 
 

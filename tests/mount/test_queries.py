@@ -443,7 +443,7 @@ def test_a_loop_of_the_shell(asked: Mounted) -> None:
     condition = "mimeType = 'text%2Fhtml' AND path LIKE '%p0007%' ORDER BY crawlTime"
     script = 'for hit in "$1/.query/$2"/*; do cat "$hit"/data.html; done'
     done = subprocess.run(
-        ["sh", "-c", script, "sh", asked.point, condition], capture_output=True, timeout=60, check=True
+        ["sh", "-c", script, "sh", asked.point, condition], capture_output=True, timeout=240, check=True
     )
     assert done.stdout == b"page 7state 1state 2state 3" and done.stderr == b""
 

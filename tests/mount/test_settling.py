@@ -101,7 +101,7 @@ def as_other(script: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         cwd=cwd,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
 
@@ -736,7 +736,7 @@ TOOLS = {
 def test_tools(arc: Path, tool: str) -> None:
     """S-tools-4"""
     script, expected = TOOLS[tool]
-    done = subprocess.run(["bash", "-c", script], cwd=arc, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(["bash", "-c", script], cwd=arc, capture_output=True, text=True, timeout=240, check=False)
     assert {path.name: path.read_bytes() for path in added(arc)} == expected, done
     assert done.returncode == 0, done
 
@@ -745,10 +745,10 @@ def test_archivers(arc: Path) -> None:
     """S-tools-4: zip makes temporary files, and renames them onto the archive."""
     script = "printf 1 > n; zip -q a.zip n; printf 2 > m; zip -q a.zip m; unzip -q -o a.zip -d out; rm n m"
     script += "; zip -q -d a.zip n"
-    done = subprocess.run(["sh", "-c", script], cwd=arc, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(["sh", "-c", script], cwd=arc, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done
     assert names(arc) == ["a.zip", "out"]
-    shown = subprocess.run(["unzip", "-l", "a.zip"], cwd=arc, capture_output=True, text=True, timeout=60, check=True)
+    shown = subprocess.run(["unzip", "-l", "a.zip"], cwd=arc, capture_output=True, text=True, timeout=240, check=True)
     assert " m\n" in shown.stdout and " n\n" not in shown.stdout
 
 
@@ -822,7 +822,7 @@ shutil.rmtree("tree")
 
 def test_python(arc: Path) -> None:
     """S-tools-4"""
-    subprocess.run([sys.executable, "-c", PROGRAM], cwd=arc, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", PROGRAM], cwd=arc, check=True, timeout=240)
     expected = {"kept": b"kept", "save": b"2", "text": b"two", "moved": b"two"}
     assert {path.name: path.read_bytes() for path in added(arc)} == expected
 

@@ -144,7 +144,7 @@ def test_editors_leave_nothing_behind(desk: Desk, editor: str) -> None:
     arc = desk.arc()
     before = {path.name: path.read_bytes() for path in arc.iterdir()}
     done = subprocess.run(
-        EDITING[editor], check=False, capture_output=True, cwd=arc, timeout=60, stdin=subprocess.DEVNULL
+        EDITING[editor], check=False, capture_output=True, cwd=arc, timeout=240, stdin=subprocess.DEVNULL
     )
     after = {path.name: path.read_bytes() for path in arc.iterdir()}
     if editor == "sqlite":  # it makes the file that it was asked for before it looks for room for its journal

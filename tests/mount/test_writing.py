@@ -125,7 +125,7 @@ def test_a_forked_child_may_close_first(desk: Desk) -> None:
         "if not (child:=os.fork()):\n file.write(b'child ')\n file.close()\n os._exit(0)\n"
         "os.waitpid(child,0)\nfile.write(b'parent again')\n"
     )
-    subprocess.run([sys.executable, "-c", script, arc / "forked"], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", script, arc / "forked"], check=True, timeout=240)
     assert (arc / "forked").read_bytes() == b"parent child parent again"
     desk.commit(arc)
     eventually(lambda: desk.in_git(arc / "forked") == b"parent child parent again", 60)

@@ -40,7 +40,7 @@ def site() -> Iterator[Site]:
 
 def wget(*arguments: str, timeout: float = 1) -> subprocess.CompletedProcess[bytes]:
     fixed = ["wget", "--no-config", "--no-verbose", "--tries=1", f"--timeout={timeout}", "-O", "-"]
-    return subprocess.run([*fixed, *arguments], capture_output=True, check=False, timeout=60)
+    return subprocess.run([*fixed, *arguments], capture_output=True, check=False, timeout=240)
 
 
 def ask(site: Site, path: str, **headers: str) -> tuple[int, http.client.HTTPMessage, bytes]:

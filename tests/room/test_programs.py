@@ -225,7 +225,7 @@ def cdxt(room: Served, *words: str) -> str:
     told = ["--source", f"{room.origin}/cdx", "--wb", f"{room.origin}/web"]
     command = [str(Path(sys.executable).with_name("cdxt")), *told, *words]
     environment = os.environ | {"CDXT_DEFAULT_MIN_RETRY_INTERVAL": "0", "CDXT_MAX_ERRORS": "0"}
-    ended = subprocess.run(command, env=environment, check=False, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run(command, env=environment, check=False, capture_output=True, text=True, timeout=240)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 

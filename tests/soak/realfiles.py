@@ -67,7 +67,7 @@ def _words(path: Path) -> list[str]:
     if shutil.which(program) is None:
         raise SystemExit(f"{program} is missing")
     command = [program, *(str(path) if each == "{}" else each for each in arguments)]
-    text = subprocess.run(command, capture_output=True, check=False, timeout=60).stdout.decode("utf-8", "ignore")
+    text = subprocess.run(command, capture_output=True, check=False, timeout=240).stdout.decode("utf-8", "ignore")
     # A word that is divided at the end of a line is none of the document's.
     whole = re.sub(r"\w*[-\u00ad\u2010]\s*\n\s*\w*", " ", unicodedata.normalize("NFKC", text))
     return [word for word in _WORD.findall(whole) if word.isascii()]

@@ -77,7 +77,7 @@ def asked(folder: Path) -> str:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=240,
     )
     return done.stdout.strip()
 

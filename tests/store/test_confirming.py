@@ -81,7 +81,7 @@ class Mount:
 
     def told(self, number: int) -> dict[str, Answer]:
         """The next answers."""
-        return dict(self.answers.get(timeout=60) for _ in range(number))
+        return dict(self.answers.get(timeout=240) for _ in range(number))
 
     def pending(self) -> list[str]:
         """What the journal has, in its order."""
@@ -182,11 +182,11 @@ def test_a_file_that_somebody_else_is_at_does_not_hold_up_the_others(mount: Moun
     with busy.draft.lock:
         closer.start()
         until(lambda: mount.pending() == ["free"], "the one that is free is confirmed")
-        assert free.draft.lock.acquire(timeout=60)
+        assert free.draft.lock.acquire(timeout=240)
         free.draft.lock.release()
         assert closer.is_alive()
     closer.join(60)
-    assert [outcomes.get(timeout=60) for _ in range(2)] == [None, None]
+    assert [outcomes.get(timeout=240) for _ in range(2)] == [None, None]
     assert mount.pending() == ["free", "busy"]
 
 

@@ -122,7 +122,7 @@ class Done:
     err: str
 
 
-def run_command(*arguments: str | Path, timeout: float = 60, **environment: str) -> Done:
+def run_command(*arguments: str | Path, timeout: float = 240, **environment: str) -> Done:
     """`webarc-agent` with these arguments, to its end."""
     process = start_command(*arguments, **environment)
     try:

@@ -25,7 +25,7 @@ DETACH = (*UNMOUNT, "-l" if os.geteuid() == 0 else "-z")
 def run(*command: str | Path, **more: object) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, its output as text."""
     return subprocess.run(  # type: ignore[call-overload,no-any-return]
-        [str(word) for word in command], capture_output=True, text=True, timeout=60, check=False, **more
+        [str(word) for word in command], capture_output=True, text=True, timeout=240, check=False, **more
     )
 
 

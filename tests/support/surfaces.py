@@ -141,7 +141,7 @@ def answers(folder: Path) -> str:
     texts = []
     with served(archive, origin="http://room.example") as room:
         for path in paths:
-            client = http.client.HTTPConnection("127.0.0.1", room.port, timeout=60)
+            client = http.client.HTTPConnection("127.0.0.1", room.port, timeout=240)
             client.request("GET", path, headers={"Host": "room.example"})
             response = client.getresponse()
             body = response.read().decode("utf-8", "replace")

@@ -51,7 +51,7 @@ class Other:
             cwd="/",
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=240,
             check=False,
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
@@ -16,6 +16,7 @@ from webarcfs.archive.model.errors import UsageError
 from webarcfs.commands import output
 from webarcfs.commands.arguments import ArchiveArgument, document, place_options, tag
 from webarcfs.commands.lazy_commands import AbsolutePath
+from webarcfs.commands.listing import LIST, OBJECT, Form, Row, format_option, print_ascii_lines, print_rows
 
 
 @click.command()
@@ -24,8 +25,8 @@ from webarcfs.commands.lazy_commands import AbsolutePath
 @click.argument("path", default="", metavar="[URL|PATH]")
 @place_options
 @click.option("-w", "--ignore-space", is_flag=True, help="In texts: differences of white space are none.")
-@click.option("--json", "as_json", is_flag=True, help="The list of documents, an object a line.")
-def diff(old: str, new: str, path: str, *, place: ArchiveArgument, ignore_space: bool, as_json: bool) -> None:
+@format_option(*LIST)
+def diff(old: str, new: str, path: str, *, place: ArchiveArgument, ignore_space: bool, form: Form) -> None:
     """Show what changed between two snapshots of a domain.
 
     That is the documents that were added, removed or changed, those whose URLs redirect now, and the other redirects
@@ -47,18 +48,24 @@ def diff(old: str, new: str, path: str, *, place: ArchiveArgument, ignore_space:
     led = _redirects(store, trees, below)
     version_changes: Iterator[versions.VersionChange] = versions.compare(store, *trees, below)
     first_one = next(version_changes, None)  # a document precedes those in its folder
-    if first_one is not None and first_one.path == below and not as_json and _became(first_one, led) is None:
+    if first_one is not None and first_one.path == below and form is Form.TABLE and _became(first_one, led) is None:
         bodies = [store.read(blob) if blob else b"" for blob in (first_one.old, first_one.new)]
         click.echo("\n".join(output.difference(bodies[0], bodies[1], (old, new), ignore_space=ignore_space)))
         return
-    for change in (*([first_one] if first_one is not None else ()), *version_changes):
+    changes = (*([first_one] if first_one is not None else ()), *version_changes)
+    rows = _rows(first.domain, changes, led)
+    print_rows(form, (row for row, _ in rows), lambda _: (line for _, line in rows), as_json=print_ascii_lines)
+
+
+def _rows(domain: str, changes: Iterable[versions.VersionChange], led: _Redirects) -> Iterator[tuple[Row, str]]:
+    """Yield the documents that changed, then the other redirects that differ: each as fields, and as a line."""
+    for change in changes:
         became = _became(change, led)
         if became is not None:
             led[change.path].remove(became)
-        _tell(f"/{first.domain}/{change.path}", change.what, became, as_json=as_json)
-    for changes in led.values():
-        for redirect in changes:
-            _tell(redirect.url, redirect.what, redirect, as_json=as_json)
+        yield _told("path", f"/{domain}/{change.path}", change.what, became)
+    for redirects in led.values():
+        yield from (_told("url", redirect.url, redirect.what, redirect) for redirect in redirects)
 
 
 _Redirects = dict[str, list[redirect_lists.RedirectChange]]
@@ -82,26 +89,22 @@ def _became(change: versions.VersionChange, led: _Redirects) -> redirect_lists.R
     return next((redirect for redirect in led.get(change.path, ()) if redirect.new is not None), None)
 
 
-def _tell(name: str, what: str, led: redirect_lists.RedirectChange | None, *, as_json: bool) -> None:
-    """Write the line of a document (`name` is its path) or of a redirect (`name` is its URL)."""
+def _told(kind: str, name: str, what: str, led: redirect_lists.RedirectChange | None) -> tuple[Row, str]:
+    """Return the fields and the line of a document, or of a redirect."""
     redirect = None if led is None else led.new or led.old
-    if as_json:
-        kind = "path" if name.startswith("/") else "url"
-        fields = {} if redirect is None else {"status": redirect.status, "target": redirect.target}
-        word = what if led is None else "redirected" if led.new is not None else "redirect-ended"
-        click.echo(json.dumps({kind: name, "what": word, **fields}))
-    else:
-        click.echo(
-            f"{_MARKS[what]} {name}" + ("" if redirect is None else f"  ({redirect.status}) -> {redirect.target}")
-        )
+    if led is None or redirect is None:
+        return {kind: name, "what": what}, f"{_MARKS[what]} {name}"
+    word = "redirected" if led.new is not None else "redirect-ended"
+    fields = {kind: name, "what": word, "status": redirect.status, "target": redirect.target}
+    return fields, f"{_MARKS[what]} {name}  ({redirect.status}) -> {redirect.target}"
 
 
 @click.command()
 @click.argument("tags", nargs=-1, required=True, metavar="TAG [TAG]")
 @place_options
-@click.option("--json", "as_json", is_flag=True, help="All figures as one object.")
+@format_option(*OBJECT)
 @click.option("--plot", metavar="FILE.svg|png", type=AbsolutePath(), help="Draw them, too.")
-def stat(tags: tuple[str, ...], *, place: ArchiveArgument, as_json: bool, plot: Path | None) -> None:
+def stat(tags: tuple[str, ...], *, place: ArchiveArgument, form: Form, plot: Path | None) -> None:
     """Count documents and bytes of a snapshot, or compare two.
 
     They are counted by MIME type and by extension. The links of its pages: webarc links --count TAG.
@@ -119,7 +122,7 @@ def stat(tags: tuple[str, ...], *, place: ArchiveArgument, as_json: bool, plot: 
         figures.append(statistics(store, store.snapshot_tree(which)))
     if plot is not None:
         output.draw(tags, figures, plot)
-    if as_json:
+    if form is Form.JSON:
         click.echo(json.dumps({text: counts.as_table() for text, counts in zip(tags, figures, strict=True)}, indent=1))
         return
     for line in output.statistics_table(tags, figures):

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import sys
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields
+from functools import partial
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from webarcfs.archive.index.links import AskedKind, Figures, FoundLink, Question, ask, figures, figures_of
+from webarcfs.archive.index.links import AskedKind, FoundLink, Question, ask, figures, figures_of
 from webarcfs.archive.index.query import SECONDS
 from webarcfs.archive.model.errors import Damaged, UrlRefused, UsageError
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.model.urls import canonical
 from webarcfs.commands import arguments
 from webarcfs.commands.arguments import ArchiveArgument, place_options
+from webarcfs.commands.listing import LIST, Form, format_option, print_array, print_object, print_rows, print_table
 
 #: Columns of a table; the other formats have all.
 _SHOWN = ("page", "kind", "target", "text", "times")
@@ -41,7 +36,7 @@ _SHOWN = ("page", "kind", "target", "text", "times")
 @click.option("--count", metavar="TAG", help="Count the links of a snapshot instead.")
 @place_options
 @click.option("--limit", type=click.IntRange(min=0), help="At most so many.")
-@click.option("--format", "form", type=click.Choice(["table", "json", "csv"]), default="table")
+@format_option(*LIST)
 @click.option("--seconds", type=click.FloatRange(min=0.01), default=SECONDS, show_default=True, help="Give up after.")
 def links(
     *,
@@ -56,7 +51,7 @@ def links(
     count: str | None,
     place: ArchiveArgument,
     limit: int | None,
-    form: str,
+    form: Form,
     seconds: float,
 ) -> None:
     """Show what pages link to, and by which words.
@@ -100,9 +95,10 @@ def links(
         broken=broken,
         limit=limit,
     )
-    arcs = form != "table"
+    arcs = form is not Form.TABLE
     matching_links = ask(place.archive, question, seconds, place.links(question), arcs=arcs) if word != "" else ()
-    _FORMATS[form](matching_links)
+    columns = [field.name for field in fields(FoundLink)]
+    print_rows(form, map(asdict, matching_links), partial(print_table, _SHOWN), as_json=print_array, columns=columns)
 
 
 def _path(place: ArchiveArgument, text: str) -> str:
@@ -129,7 +125,7 @@ def _tag(text: str) -> CommitTag:
         raise UsageError(str(error)) from None
 
 
-def _count(place: ArchiveArgument, text: str, form: str, seconds: float) -> None:
+def _count(place: ArchiveArgument, text: str, form: Form, seconds: float) -> None:
     """Write the fields 39 to 42 of a record, in their order."""
     tag = _tag(text)
     place.must_be_open(tag)
@@ -139,15 +135,9 @@ def _count(place: ArchiveArgument, text: str, form: str, seconds: float) -> None
         counts = figures(place.archive, tag, seconds)
     else:
         counts = figures_of(ask(place.archive, question, seconds, reader))
-    if form == "json":
-        click.echo(json.dumps(asdict(counts), indent=1))
-    elif form == "csv":
-        writer = csv.DictWriter(sys.stdout, [field.name for field in fields(Figures)])
-        writer.writeheader()
-        writer.writerow(asdict(counts))
-    else:
-        for name, value in asdict(counts).items():
-            click.echo(f"{_LABELS[name]:32}{value:>12,}")
+    row = asdict(counts)
+    lines = (f"{_LABELS[name]:32}{value:>12,}" for name, value in row.items())
+    print_rows(form, [row], lambda _: lines, as_json=lambda _: print_object(row, indent=1))
 
 
 _LABELS = {
@@ -158,27 +148,3 @@ _LABELS = {
     "mails": "mail addresses",
     "images": "images",
 }
-
-
-def _table(links: Iterable[FoundLink]) -> None:
-    table = Table(*_SHOWN, box=None, pad_edge=False, header_style="bold")
-    for link in links:
-        table.add_row(*(Text(str(getattr(link, name))) for name in _SHOWN))
-    Console(width=None if sys.stdout.isatty() else 250).print(table)
-
-
-def _json(links: Iterable[FoundLink]) -> None:
-    """Write an array with an object a line, for readers of JSON as a whole and of lines as they come."""
-    click.echo("[", nl=False)
-    for number, link in enumerate(links):
-        click.echo((",\n" if number else "\n") + json.dumps(asdict(link), ensure_ascii=False), nl=False)
-    click.echo("\n]")
-
-
-def _csv(links: Iterable[FoundLink]) -> None:
-    writer = csv.DictWriter(sys.stdout, [field.name for field in fields(FoundLink)])
-    writer.writeheader()
-    writer.writerows(asdict(link) for link in links)
-
-
-_FORMATS: Mapping[str, Callable[[Iterable[FoundLink]], None]] = {"table": _table, "json": _json, "csv": _csv}

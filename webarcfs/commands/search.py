@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.commands.arguments import ArchiveArgument, moment, place_options
+from webarcfs.commands.listing import LIST, Form, Row, format_option, print_object, print_rows, table_console
 
 if TYPE_CHECKING:
     from webarcfs.search.searching import Hit, Searcher, SearchQuestion, SnapshotHits
@@ -42,10 +40,10 @@ _SORTS = ("relevance", "date", "oldest", "url")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="At most so many.")
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="Leave out so many first.")
 @click.option("--facets", is_flag=True, help="Count the hits by kind, domain, language, publication, extension, year.")
-@click.option("--format", "form", type=click.Choice(["table", "json", "csv", "paths"]), default="table")
+@format_option(*LIST, Form.PATHS)
 @place_options
 def search(
-    *, words: tuple[str, ...], place: ArchiveArgument, at: str | None, group: str, facets: bool, form: str,
+    *, words: tuple[str, ...], place: ArchiveArgument, at: str | None, group: str, facets: bool, form: Form,
     type_: str, lang: str, errors: bool, sort: str, **narrowing: Any,
 ) -> None:  # fmt: skip
     """Show the documents in which all WORDS are.
@@ -91,14 +89,14 @@ def search(
     if group == "snapshot":
         _by_snapshot(searcher.by_snapshot(question), form)
         return
-    if form == "paths":
+    if form is Form.PATHS:
         for tag, path in searcher.places(question):
             click.echo(f"{place.mount or ''}/.snapshots/{tag}/{path[1:].partition('/')[2]}")
         return
     _answer(searcher, question, form, facets=facets)
 
 
-def _answer(searcher: Searcher, question: SearchQuestion, form: str, *, facets: bool) -> None:
+def _answer(searcher: Searcher, question: SearchQuestion, form: Form, *, facets: bool) -> None:
     answer = searcher.ask(question)
     facet_counts = searcher.facets(question) if facets else {}
     if answer.missing:
@@ -106,37 +104,38 @@ def _answer(searcher: Searcher, question: SearchQuestion, form: str, *, facets: 
             f"webarc: {answer.missing} snapshots are not indexed yet; the agent does it, or `webarc-agent index`",
             err=True,
         )
-    if form == "json":
-        output = {"total": answer.total, "hits": [_fields(hit) for hit in answer.hits], "suggestion": answer.suggestion}
+
+    def print_all(rows: Iterable[Row]) -> None:
+        output = {"total": answer.total, "hits": list(rows), "suggestion": answer.suggestion}
         if facets:
             output["facets"] = {name: dict(values) for name, values in facet_counts.items()}
-        click.echo(json.dumps(output, ensure_ascii=False, indent=1))
-    elif form == "csv":
-        _csv(answer.hits)
-    else:
+        print_object(output, indent=1)
+
+    def lines(_: object) -> Iterator[str]:
         _table(answer.hits, answer.total, question.offset)
         if answer.suggestion:
-            click.echo(f"Did you mean: {answer.suggestion}")
+            yield f"Did you mean: {answer.suggestion}"
         for name, values in facet_counts.items():
-            click.echo(f"{name}: " + ", ".join(f"{value} {count:,}" for value, count in values))
+            yield f"{name}: " + ", ".join(f"{value} {count:,}" for value, count in values)
+
+    columns = () if form is not Form.CSV else _columns()
+    print_rows(form, map(_fields, answer.hits), lines, as_json=print_all, columns=columns)
 
 
 def _fields(hit: Hit) -> dict[str, Any]:
     return asdict(hit) | {"snippet": hit.snippet.text, "marks": [list(mark) for mark in hit.snippet.marks]}
 
 
-def _csv(hits: Iterable[Hit]) -> None:
+def _columns() -> list[str]:
+    """Return the columns of CSV: the places of the words in the snippet are left out."""
     from webarcfs.search.searching import Hit  # noqa: PLC0415 # of the extra `search`
 
-    writer = csv.DictWriter(sys.stdout, list(Hit.__dataclass_fields__))
-    writer.writeheader()
-    for hit in hits:
-        writer.writerow(asdict(hit) | {"snippet": hit.snippet.text})
+    return list(Hit.__dataclass_fields__)
 
 
 def _table(hits: Iterable[Hit], total: int, offset: int) -> None:
     """Write each hit as title, URL and dates, and its snippet with the words in bold."""
-    console = Console(width=None if sys.stdout.isatty() else 250, highlight=False)
+    console = table_console()
     number = offset
     for number, hit in enumerate(hits, offset + 1):
         dates = hit.first if hit.first == hit.last else f"{hit.first} … {hit.last}"
@@ -156,22 +155,18 @@ def _counted(total: int, offset: int, last: int) -> str:
     return f"{total:,} found" + ("" if last - offset == total else f"; {offset + 1:,} to {last:,} are shown")
 
 
-def _by_snapshot(groups: list[SnapshotHits], form: str) -> None:
-    if form == "json":
-        output = [
-            {"commitTag": group.commitTag, "total": group.total, "hits": [*map(_fields, group.hits)]}
-            for group in groups
-        ]
-        click.echo(json.dumps(output, ensure_ascii=False, indent=1))
-    elif form == "csv":
-        writer = csv.writer(sys.stdout)
-        writer.writerow(("commitTag", "total"))
-        writer.writerows((group.commitTag, group.total) for group in groups)
-    elif form == "paths":
+def _by_snapshot(groups: list[SnapshotHits], form: Form) -> None:
+    if form is Form.PATHS:
         for group in groups:
             click.echo(f"/.snapshots/{group.commitTag}")
-    else:
+        return
+
+    def lines(_: object) -> Iterator[str]:
         for group in groups:
-            click.echo(f"{group.total:>9,}  {group.commitTag}")
-            for hit in group.hits:
-                click.echo(f"           {hit.title or hit.url}  {hit.url}")
+            yield f"{group.total:>9,}  {group.commitTag}"
+            yield from (f"           {hit.title or hit.url}  {hit.url}" for hit in group.hits)
+
+    rows = [
+        {"commitTag": group.commitTag, "total": group.total, "hits": [*map(_fields, group.hits)]} for group in groups
+    ]
+    print_rows(form, rows, lines, as_json=partial(print_object, indent=1), columns=("commitTag", "total"))

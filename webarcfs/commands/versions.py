@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Collection, Iterable, Iterator
 from operator import itemgetter
@@ -18,13 +17,14 @@ from webarcfs.archive.model.metadata import CET, OK, CommitTag, format_utc, from
 from webarcfs.archive.model.url_lists import spelled
 from webarcfs.archive.model.urls import both_schemes
 from webarcfs.commands.arguments import ArchiveArgument, Target, document, place_options, tag
+from webarcfs.commands.listing import LIST, Form, format_option, print_ascii_lines, print_rows
 
 
 @click.command()
 @click.argument("document_", metavar="URL|PATH")
 @place_options
-@click.option("--json", "as_json", is_flag=True, help="An object a line.")
-def log(document_: str, *, place: ArchiveArgument, as_json: bool) -> None:
+@format_option(*LIST)
+def log(document_: str, *, place: ArchiveArgument, form: Form) -> None:
     """Show what each snapshot did to a document, newest first.
 
     It was added, changed, removed, extended by users, or met unchanged. The time of the server's answer is in UTC. A
@@ -48,8 +48,9 @@ def log(document_: str, *, place: ArchiveArgument, as_json: bool) -> None:
         rows += list(_met_again(place, target, urls, shown))  # all of it, or none
     except WebarcError as error:
         click.echo(f"webarc: the URLs that crawls met unchanged are not listed: {error}", err=True)
-    for when, fields, text in sorted(rows, key=itemgetter(0), reverse=True):
-        click.echo(json.dumps({"tag": str(when), **fields}) if as_json else f"{when}  {text}")
+    rows.sort(key=itemgetter(0), reverse=True)
+    changes = ({"tag": str(when), **fields} for when, fields, _ in rows)
+    print_rows(form, changes, lambda _: (f"{when}  {text}" for when, _, text in rows), as_json=print_ascii_lines)
 
 
 def _told(step: versions.ChangedDocument, shown: Collection[CommitTag]) -> tuple[dict[str, Any], str]:

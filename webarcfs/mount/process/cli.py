@@ -25,8 +25,11 @@ from webarcfs.mount.adapters import binding
 from webarcfs.mount.process import mountpoint, server
 from webarcfs.mount.process.server import MountRequest, Server, open_farewell, read_farewell
 
-#: Seconds that umount.webarcfs waits for the mount's process to end.
-PATIENCE = 60.0
+#: Seconds that umount.webarcfs waits for the mount's process to end: it commits all that was written, which may take
+#: long on a busy machine. After the first ones it says what it waits for.
+PATIENCE, _SILENT = 600.0, 15.0
+#: Seconds in which a mount answers.
+_LONGEST_ANSWER = 60.0
 _LIVE = b"\0"
 
 
@@ -117,10 +120,12 @@ def umount(point: str, lazy: bool, force: bool, **_: object) -> None:
         mountpoint.unmount(where, lazy=lazy)
     except Busy as error:
         raise MountFailed(str(error)) from None
-    if process is not None and not _ends(process, 1 if lazy else PATIENCE):
+    if process is not None and not _ends(process, 1 if lazy else _SILENT):
         if lazy:
             return
-        raise MountFailed(f"{where} is unmounted, but its process still runs after {PATIENCE:g} s")
+        click.echo(f"umount.webarcfs: {where} is unmounted; its process commits what was written", err=True)
+        if not _ends(process, PATIENCE - _SILENT):
+            raise MountFailed(f"{where} is unmounted, but its process still runs after {PATIENCE:g} s")
     for line in read_farewell(farewell) if farewell is not None else ():
         click.echo(f"umount.webarcfs: {line}", err=True)
 
@@ -247,7 +252,7 @@ def _process_behind(point: Path) -> tuple[int | None, int | None]:
 
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
-    asking.join(PATIENCE)
+    asking.join(_LONGEST_ANSWER)
     if not answers:
         raise MountFailed(f"{point} does not answer; `umount.webarcfs -f {point}` ends it, and who waits gets an error")
     return answers[0]

@@ -1,0 +1,175 @@
+"""Every command that lists prints the same rows as a table, JSON, lines of JSON and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from agent.cli import cli as agent_cli
+from agent.indexing.fulltext import bring_in_step
+from tests.support.surfaces import archive_of
+from webarcfs.archive.catalogue import people
+from webarcfs.archive.catalogue.people import Person
+from webarcfs.archive.catalogue.workflow import Role
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import UsageError
+from webarcfs.commands.cli import cli as reader_cli
+from webarcfs.commands.listing import LIST, OBJECT
+
+pytestmark = pytest.mark.store
+
+_HOME = "http://www.example.org/"
+_TAGS = ("2020-05-01T12:00:00@www.example.org", "2020-06-10T12:00:00@www.example.org")
+_JOB = "20200501T120000-p"
+#: Command → words that list something in the archive of this test, and how many rows.
+_LISTS: dict[str, tuple[tuple[str, ...], int]] = {
+    "webarc log": ((_HOME,), 3),
+    "webarc diff": (_TAGS, 3),
+    "webarc query": (("1",), 5),
+    "webarc search": (("home",), 1),
+    "webarc links": (("--from", _HOME), 3),
+    "webarc-agent job": (("list",), 1),
+    "webarc-agent publication list": ((), 1),
+    "webarc-agent publication profiles": ((), 1),
+    "webarc-agent record list": ((), 3),
+    "webarc-agent record fields": ((), 81),
+    "webarc-agent record log": (("1",), 1),
+    "webarc-agent record attachments": (("1",), 1),
+    "webarc-agent register formats": ((), 1),
+    "webarc-agent register types": ((), 1),
+    "webarc-agent register programs": ((), 1),
+    "webarc-agent people list": ((), 1),
+    "webarc-agent report": ((_JOB,), 4),
+    "webarc-agent withhold": (("--list",), 1),
+}
+#: Commands with --json whose --format is another question: the format of what they export.
+_OTHER = {"webarc export"}
+_ROOTS = {"webarc": reader_cli, "webarc-agent": agent_cli}
+
+
+def _commands(command: click.Command, name: str) -> Iterator[tuple[str, dict[str, click.Parameter]]]:
+    """Yield the commands below one, each with its options."""
+    yield name, {word: option for option in command.params for word in option.opts}
+    if isinstance(command, click.Group):
+        for word in command.list_commands(click.Context(command)):
+            below = command.get_command(click.Context(command), word)
+            if below is not None:
+                yield from _commands(below, f"{name} {word}")
+
+
+def _forms() -> dict[str, tuple[str, ...]]:
+    """The forms of each command that has `--format` or `--json`."""
+    return {
+        name: tuple(getattr(options["--format"].type, "choices", ())) if "--format" in options else ()
+        for root, command in _ROOTS.items()
+        for name, options in _commands(command, root)
+        if "--json" in options
+    }
+
+
+def test_every_command_that_has_json_has_the_forms() -> None:
+    forms = {name: choices for name, choices in _forms().items() if name not in _OTHER}
+    assert {name for name, choices in forms.items() if choices[:4] == LIST} == _LISTS.keys()
+    assert {choices for name, choices in forms.items() if name not in _LISTS} == {OBJECT}
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
+    """An archive in which each command has something to list."""
+    folder = tmp_path_factory.mktemp("listing")
+    made = archive_of(folder)
+    bring_in_step(made)
+    (folder / "a.txt").write_text("a", "utf-8")
+    (made.root / "webarc.toml").write_text(
+        f'[[publication]]\nname = "p"\nurls = ["{_HOME}"]\n[profile.x]\ndescription = "ä, \\"b\\""\n', "utf-8"
+    )
+    for words in (
+        ("record", "attach", "1", str(folder / "a.txt"), "--note", 'a, "b"\nc'),
+        ("withhold", f"{_HOME}b", "--reason", 'a; "b", ä'),
+        ("register", "set", "application/pdf", "--description", 'a, "b"'),
+        ("register", "set", "pdf", "--read-by", "x"),
+    ):
+        _run("webarc-agent", made, *words)
+    people.save(made, Person("anna", "Anna Ä", Role.ADMINISTRATOR, "anna"))
+    (made.jobs / "20300101T000000-q").mkdir()
+    report = made.reports / _JOB
+    report.mkdir()
+    (report / "summary.json").write_text(
+        json.dumps({"job": _JOB, "complete": True, "started": "", "finished": "", "commit_tags": [], "arcs": {}}),
+        "utf-8",
+    )
+    (report / "crawl.log").write_text(
+        "2020-05-01T11:00:00.000Z 200 5 http://www.example.org/ - - text/html #001 - - - -\n", "utf-8"
+    )
+    return made
+
+
+def _run(command: str, archive: Archive, *words: str) -> str:
+    root, *below = command.split()
+    runner = CliRunner(env={"WEBARC_ARCHIVE": str(archive.root)})
+    done = runner.invoke(_ROOTS[root], [*below, *words], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout_bytes.decode()
+
+
+def _of_json(text: str) -> list[dict[str, Any]]:
+    """The rows of JSON: an array, the list of an object, or an object a line."""
+    try:
+        content = json.loads(text)
+    except ValueError:
+        return [json.loads(line) for line in text.splitlines()]
+    if isinstance(content, dict):
+        return next((content[name] for name in ("hits", "tables") if name in content), [content])
+    return list(content)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("command", _LISTS)
+def test_the_forms_of_a_list_have_the_same_rows(archive: Archive, command: str) -> None:
+    words, least = _LISTS[command]
+
+    def printed(*more: str) -> str:
+        return _run(command, archive, *more, *words)
+
+    text = printed("--format", "json")
+    assert text == printed("--json")
+    rows = _of_json(text)
+    assert len(rows) >= least
+    assert [json.loads(line) for line in printed("--format", "jsonl").splitlines()] == rows
+    cells = printed("--format", "csv")
+    assert ("\r\n" in cells) != (command == "webarc-agent report")  # whose --csv has always had lines of Unix
+    table = list(csv.DictReader(io.StringIO(cells, newline=""), strict=True))
+    columns = table[0].keys()
+    assert {key for row in rows for key in row} - columns <= {"marks"}
+    assert table == [{key: _cell(row.get(key)) for key in columns} for row in rows]
+    shown = printed()
+    assert (
+        shown == printed("--format", "table")
+        and shown.strip()
+        and "\x1b" not in shown
+        and ("…" not in shown or command == "webarc search")
+    )
+
+
+def test_json_and_another_form_exclude_each_other() -> None:
+    done = CliRunner().invoke(agent_cli, ["record", "fields", "--json", "--format", "csv"])
+    assert isinstance(done.exception, UsageError)
+
+
+def test_a_table_is_not_cut_where_there_is_no_terminal(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    lines = _run("webarc-agent record list", archive).splitlines()
+    assert len(lines) == 4 and all(_JOB.partition("-")[0][:2] in line for line in lines[1:])
+    assert f"/{_TAGS[0].partition('@')[2]}/index.html" in _run("webarc query", archive, "1")

@@ -1,0 +1,145 @@
+"""The forms in which commands print what they list: a table for people; JSON, lines of JSON and CSV for programs.
+
+The rows of all forms are the same. Nothing is cut, wrapped or coloured where the output is no terminal.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import click
+
+from webarcfs.archive.model.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console  # slow to load, and programs do not need it
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+Row = Mapping[str, Any]
+# Wider than any table: the output of a pipe has no width.
+_ENDLESS = 1_000_000
+
+
+class Form(StrEnum):
+    """How rows are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    JSONL = "jsonl"
+    CSV = "csv"
+    PATHS = "paths"
+
+
+#: The forms of a list, and those of one object.
+LIST = (Form.TABLE, Form.JSON, Form.JSONL, Form.CSV)
+OBJECT = (Form.TABLE, Form.JSON)
+
+
+def format_option(*forms: Form) -> Callable[[_F], _F]:
+    """Add `--format`, and `--json` as its short form; the command gets `form`."""
+
+    def decorate(command: _F) -> _F:
+        @functools.wraps(command)
+        def with_form(*args: Any, form: str | None, as_json: bool, **options: Any) -> Any:
+            if as_json and form not in (None, Form.JSON):
+                raise UsageError(f"--json is --format json; it does not go with --format {form}")
+            return command(*args, form=Form.JSON if as_json else Form(form or Form.TABLE), **options)
+
+        about = "jsonl: an object a line. " if Form.JSONL in forms else ""
+        option = click.option(
+            "--format", "form", type=click.Choice([*map(str, forms)]), help=f"{about}[default: {forms[0]}]"
+        )
+        return cast(
+            _F, option(click.option("--json", "as_json", is_flag=True, help="Short for --format json.")(with_form))
+        )
+
+    return decorate
+
+
+def print_rows(
+    form: Form,
+    rows: Iterable[Row],
+    show: Callable[[Any], Iterable[str] | None],
+    *,
+    as_json: Callable[[Iterable[Row]], None] | None = None,
+    columns: Sequence[str] = (),
+    newline: str = "\r\n",
+) -> None:
+    """Print rows in a form.
+
+    `show` prints the table, or yields its lines. `as_json` prints the JSON, by default an object a line. `columns` are
+    those of CSV, by default all keys of the rows. Nothing is printed as CSV where there are neither columns nor rows.
+    """
+    if form is Form.TABLE:
+        for line in show(rows) or ():
+            click.echo(line)
+    elif form is Form.CSV:
+        _print_csv(rows, columns, newline)
+    elif form is Form.JSON and as_json is not None:
+        as_json(rows)
+    else:
+        print_lines(rows)
+
+
+def print_lines(rows: Iterable[Row], *, ensure_ascii: bool = False) -> None:
+    """Print an object a line."""
+    for row in rows:
+        click.echo(json.dumps(row, ensure_ascii=ensure_ascii, default=str))
+
+
+#: The JSON of commands whose output has always been ASCII.
+print_ascii_lines = functools.partial(print_lines, ensure_ascii=True)
+
+
+def print_object(content: object, *, indent: int = 2) -> None:
+    """Print one object, or all rows as an array, over several lines."""
+    click.echo(json.dumps(content, indent=indent, ensure_ascii=False, default=str))
+
+
+def print_array(rows: Iterable[Row]) -> None:
+    """Print an array with an object a line, for readers of JSON as a whole and of lines as they come."""
+    click.echo("[", nl=False)
+    for number, row in enumerate(rows):
+        click.echo((",\n" if number else "\n") + json.dumps(row, ensure_ascii=False), nl=False)
+    click.echo("\n]")
+
+
+def _print_csv(rows: Iterable[Row], columns: Sequence[str], newline: str) -> None:
+    """Print CSV as RFC 4180 has it; nested values are JSON, null is empty."""
+    if not columns:
+        rows = list(rows)
+        columns = list(dict.fromkeys(key for row in rows for key in row))
+    if columns:
+        writer = csv.DictWriter(sys.stdout, columns, extrasaction="ignore", lineterminator=newline)
+        writer.writeheader()
+        writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str | int | float | None) and not isinstance(value, bool):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def table_console() -> Console:
+    """Return the console of tables: as wide as the terminal, or without an end."""
+    from rich.console import Console  # noqa: PLC0415 # slow to load
+
+    return Console(width=None if sys.stdout.isatty() else _ENDLESS, highlight=False, soft_wrap=True)
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Row]) -> None:
+    """Print these columns of rows as a table."""
+    from rich.table import Table  # noqa: PLC0415 # slow to load
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        table.add_row(*(Text(str(row[name])) for name in columns))
+    table_console().print(table)
