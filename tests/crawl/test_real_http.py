@@ -399,6 +399,7 @@ def crawl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MessyCrawl]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_case(crawl: MessyCrawl, case: Case) -> None:
+    """S-http-1, S-http-2, S-http-3 and S-http-6: findings C, G, H, I, L, M and S."""
     check(case, crawl)
 
 
@@ -409,7 +410,7 @@ def archive(tmp_path: Path) -> Archive:
 
 
 def test_a_document_may_take_long_as_long_as_it_comes(archive: Archive) -> None:
-    """Finding K: `timeout` is for what comes no further; `max_document_time` ends what comes for ever."""
+    """S-http-5: `timeout` is for what comes no further; `max_document_time` ends what comes for ever (finding K)."""
 
     def stall(exchange: Exchange) -> None:
         exchange.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 900000\r\n\r\n" + b"z" * 30_000)
@@ -429,7 +430,7 @@ def test_a_document_may_take_long_as_long_as_it_comes(archive: Archive) -> None:
 
 
 def test_resources_of_other_hosts_come_with_the_host_of_their_page(archive: Archive) -> None:
-    """Finding S: hotlinking is forbidden there; the target of a redirect has the Referer of what redirects to it."""
+    """S-http-4: hotlinking is forbidden there; the target of a redirect has the Referer of what redirects to it."""
     cases = (
         Case(
             name="www",
@@ -479,7 +480,7 @@ def test_a_start_url_whose_links_lead_elsewhere_is_told(archive: Archive, caplog
 
 
 def test_a_file_that_is_packed_leaves_as_it_was_sent(archive: Archive, tmp_path: Path) -> None:
-    """Finding H: export gives the bytes that checksums beside the file are of."""
+    """S-http-2: export gives the bytes that checksums beside the file are of (finding H)."""
     case = Case(
         name="tgz", finding="H", serves=_to("/x.tar.gz", **{"/x.tar.gz": coded("x-gzip", TGZ, "application/x-gzip")})
     )

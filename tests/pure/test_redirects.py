@@ -100,7 +100,7 @@ def test_a_url_has_one_place(url: str) -> None:
         ("/a\tb", "http://www.example.org/ab"),
         ("\\b\\c?d\\e", "http://www.example.org/b/c?d%5Ce"),
         ("http:\\\\f.org\\x", "http://f.org/x"),
-        ("/<b>\"|{}^`", "http://www.example.org/%3Cb%3E%22%7C%7B%7D%5E%60"),
+        ('/<b>"|{}^`', "http://www.example.org/%3Cb%3E%22%7C%7B%7D%5E%60"),
         ("/b\xa0", "http://www.example.org/b%A0"),
         ("http://f\xe9.org/", ""),
         ("http://user:secret@f.org/", "http://f.org/"),
