@@ -1,7 +1,8 @@
 """Adds URLs to the frontier: the links and redirects of fetched pages, judged by the scope (/Cr-1.1/).
 
 Depth is the number of links from a start URL; redirects and requisites do not add to it. A shorter path found later
-counts. If a start URL redirects to another host, that host is accepted too.
+counts. If a start URL redirects to another host, that host is accepted too. A page of a start URL that goes on by
+itself within seconds (Refresh) redirects in that sense.
 
 Two limits are by count: the URLs that differ only in their query, and the hosts of a crawl. Counts come from the
 frontier, so they are valid across batches and restarts; URLs that were accepted but not yet written are added.
@@ -154,10 +155,9 @@ class Discovery:
     def redirect(self, page: FrontierUrl, target: str) -> None:
         """Add the target of a redirect."""
         self.flush()
-        is_start = page.kind == LinkKind.SEED or (page.kind == LinkKind.REDIRECT and not page.hops.strip("R"))
-        if is_start:
+        if page.is_start:
             self._accept(scope.domain_in(target))
-        find = self.judged(target, LinkKind.REDIRECT, page.depth, page, is_start=is_start)
+        find = self.judged(target, LinkKind.REDIRECT, page.depth, page, is_start=page.is_start)
         trail = len(find.hops) - len(find.hops.rstrip("R"))
         if trail > LONGEST_CHAIN:
             find = dataclasses.replace(find, state=UrlState.REFUSED, status=int(Status.TRAP), note=scope.REDIRECTS)

@@ -30,7 +30,7 @@ from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, arc_path, data_n
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.model.metadata import OK
 from webarcfs.archive.system import clocks
-from webarcfs.content import mimetype, outlinks, text
+from webarcfs.content import forwarding, mimetype, outlinks, text
 from webarcfs.warc import http_response
 
 # == archived pages ===================================================================================================
@@ -74,7 +74,8 @@ class ArchivedPages:
         except WebarcError:
             return []  # not archived yet, or damaged: `verify` reports damage, a crawl continues
         charset = text.decode_charset(body[: mimetype.SAMPLE], "" if head is None else head.content_type)
-        return outlinks.links_of(body, url, page.mime_type, charset)
+        refresh = forwarding.field_link(url, "" if head is None else head.get("refresh"))
+        return [*outlinks.links_of(body, url, page.mime_type, charset), *refresh]
 
     def mime_type(self, url: str) -> str | None:
         """Return the MIME type of the page that was stored for this very URL; None if there is none."""
@@ -242,6 +243,9 @@ class Disposition:
                 # Pages that only this page links to must not count as no longer linked: the crawl is incomplete.
                 self._frontier.set(frontier.LINKS_UNREAD, row.url)
             self._discovery.links(row, answer.links)
+            if answer.forward:
+                self._flush()
+                self._discovery.redirect(row, answer.forward)
         return settled
 
     def _held(self, answer: FetchResult) -> UrlOutcome:

@@ -26,11 +26,11 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, NotRequired, TypedDict, TypeVar
 
-from agent.crawl.vocabulary import Reason, UrlState
+from agent.crawl.vocabulary import LinkKind, Reason, UrlState
 from webarcfs.archive.config.directory import sql
 from webarcfs.archive.index.sqlite_file import queries_of, version_of
 from webarcfs.archive.model.errors import Damaged, WebarcError
-from webarcfs.archive.model.url_lists import LONGEST_TARGET
+from webarcfs.archive.model.url_lists import LONGEST_CHAIN, LONGEST_TARGET
 
 # == rows =============================================================================================================
 
@@ -64,6 +64,11 @@ class FrontierUrl:
     links: int
     inner: int
     result: str
+
+    @property
+    def is_start(self) -> bool:
+        """Whether it is a start URL, or one to which nothing but redirects lead from there."""
+        return self.kind == LinkKind.SEED or (self.kind == LinkKind.REDIRECT and not self.hops.strip("R"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -515,6 +520,19 @@ class Frontier:
     def redirected_to(self, row: int) -> FrontierUrl | None:
         """Return the target of a redirect; None if `row` is no redirect or its target is not in the frontier."""
         return next(iter(self._rows("frontier/redirected_to", id=row)), None)
+
+    def referrers(self, rows: Iterable[FrontierUrl]) -> dict[int, str]:
+        """Return the page that named each URL, by id; redirects between them are passed over.
+
+        Start URLs and robots.txt have none.
+        """
+        ids = json.dumps([row.id for row in rows])
+        found = self._query("frontier/referrers", ids=ids, longest=LONGEST_CHAIN)
+        return {int(row["id"]): str(row["url"]) for row in found}
+
+    def hosts_named(self, page: int) -> dict[str, bool]:
+        """Return the hosts of all that a page names, and whether the crawl took anything there."""
+        return {str(row["domain"]): bool(row["is_taken"]) for row in self._query("frontier/hosts_named", id=page)}
 
     def queries(self, path: str) -> int:
         """Return the number of accepted URLs that consist of `path` and a query."""

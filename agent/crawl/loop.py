@@ -483,6 +483,7 @@ class _Capture:
         # wget reads all bodies of a batch in one mode; the other URLs wait.
         to_the_end = rows[0].note == Reason.BAD_LENGTH
         rows = [row for row in rows if (row.note == Reason.BAD_LENGTH) == to_the_end]
+        rows, referrer = self._with_one_referrer(rows)
         rows, conditions = self._with_conditions(rows) if self.is_conditional and not to_the_end else (rows, {})
         self.number += 1
         files = wget.BatchFiles(self.job.folder, self.number)
@@ -490,7 +491,13 @@ class _Capture:
         with self.frontier.changes():
             self.frontier.take(rows, files.number, domain)
         self.turns.took(domain, len(rows), sum(row.kind != LinkKind.ROBOTS for row in rows))
-        self.wgets.start(files, rows, domain, wait, held, conditions=conditions, speed=speed)
+        self.wgets.start(files, rows, domain, wait, held, conditions=conditions, referrer=referrer, speed=speed)
+
+    def _with_one_referrer(self, rows: list[FrontierUrl]) -> tuple[list[FrontierUrl], str]:
+        """Return the URLs that have the same field Referer as the first one, with that field; the others wait."""
+        pages = self.frontier.referrers(rows)
+        fields = [wget.referrer_of(pages.get(row.id, ""), row.url) for row in rows]
+        return [row for row, field in zip(rows, fields, strict=True) if field == fields[0]], fields[0]
 
     def _with_conditions(self, rows: list[FrontierUrl]) -> tuple[list[FrontierUrl], Mapping[str, str]]:
         """Return the first URL with the fields that make its request conditional, else those before such a URL.

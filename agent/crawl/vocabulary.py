@@ -13,7 +13,7 @@ from enum import IntEnum, StrEnum
 from typing import Self
 
 from webarcfs.archive.model import url_lists
-from webarcfs.warc.decoding import BodyFault
+from webarcfs.warc.decoding import BodyFault, BodyRemark
 
 # == vocabulary, pure =================================================================================================
 
@@ -100,7 +100,7 @@ class Reason(_Word):
     STOPPED = "stopped", "A person had ended the crawl before it."
     DISCARDED = "discarded", "A person had ended the crawl before it, and nothing more of it was archived."
     LEFT_OUT = "left-out", "A person had its host left out while the crawl ran."
-    TIME_LIMIT = "time-limit", "It took longer than `timeout`."
+    TIME_LIMIT = "time-limit", "It came no further for `timeout`, or took longer than `max_document_time`."
     BUSY = "busy", "Its server asked for a pause, until the tries were used up."
     SERVER_BUSY = "server-busy", "Its server did nothing but ask for pauses, and was given up."
     SERVER_DOWN = "server-down", "Its server was not reached several times in a row, and was given up."
@@ -119,7 +119,8 @@ class Reason(_Word):
     FETCHER = "wget", "The fetcher requested other URLs than it was given."
     BAD_LENGTH = (
         BodyFault.BAD_LENGTH,
-        "Its Content-Length is no length (a crawl reads to the connection's end), or not that of an imported body.",
+        "Its Content-Length is no length, stands beside chunks (a crawl then reads to the end), or is not that of an "
+        "imported body.",
     )
     TRUNCATED = (
         BodyFault.TRUNCATED,
@@ -137,9 +138,20 @@ class Reason(_Word):
     TRUNCATED_ZSTD = BodyFault.TRUNCATED_ZSTD, "It is compressed by Zstandard, and cut off."
     NOT_CODED = (
         "not-coded:",
-        "An imported body is not in that encoding, which its head names; it is archived as it was.",
+        "The body is not in that encoding, which its head names; it is archived as it was.",
     )
-    CODING = "coding:", "It has a Content-Encoding that is not known, and is archived as it was sent."
+    CODING = (
+        "coding:",
+        "It has a Content-Encoding that is not known, or that is its file's own (`.tar.gz`); archived as it was sent.",
+    )
+    TRAILING_BYTES = (
+        BodyRemark.TRAILING_BYTES,
+        "Bytes follow the end of its compressed body; it is archived without them, as browsers show it.",
+    )
+    BAD_CHECKSUM = (
+        BodyRemark.BAD_CHECKSUM,
+        "The checksum at the end of its compressed body is wrong or missing; all of the body came, and is archived.",
+    )
     LINKS_CUT = "links-cut", "The page has more links than were taken; it is archived as it is."
     LINKS_UNREAD = "links-unread", "The page could not be read for links; it is archived as it is."
     FILTER = "filter:", "The filter of that name rejected it."
@@ -154,7 +166,7 @@ class Reason(_Word):
     BAD_URL = "bad-url", "An imported WARC record has a URL that cannot be archived."
     BAD_DATE = "bad-date", "An imported WARC record has no date, or one that cannot be."
     METHOD = "method", "An imported WARC record answers a request of another method than GET."
-    PARTIAL = "partial", "An imported WARC record has a part of a document: a response to a range request (206)."
+    PARTIAL = "partial", "It is a part of a document: a response to a range request (206), which a crawl does not make."
     SEGMENT = "segment", "An imported WARC record is one of several segments, which are not joined."
     MOST_CUTS = "max-cuts", "Its URL had more versions in one crawl of an import than `--max-cuts` lets be kept."
     SAME_AS = "same-as:", "Another URL has its place in the archive, with the same bytes."
@@ -163,6 +175,7 @@ class Reason(_Word):
         "error-held",
         "The archived page stays: an incomplete crawl does not replace it by an error page.",
     )
+    OTHER_STATUS = "other-status", "Its server sent a document with a status other than 200, such as 201 or 202."
     OLDER = "older", "The archive has a newer capture of it."
 
 
@@ -202,7 +215,8 @@ NOT_MODIFIED = 304
 #: HTTP statuses by which a server says that a document is gone.
 GONE = frozenset({404, 410})
 #: HTTP statuses of temporary errors.
-PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+#: Those from 520 to 530 are of the networks before a server (Cloudflare): it was not reached, or sent nothing.
+PASSING = frozenset({408, 425, 429, 500, 502, 503, 504, *range(520, 531)})
 
 
 def is_error_page(status: int) -> bool:

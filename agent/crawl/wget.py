@@ -29,6 +29,7 @@ from agent.crawl.politeness import again, asks_for_pause, failed, in_a_row, pass
 from agent.crawl.scope import PRIVATE_ADDRESS, is_private
 from agent.crawl.vocabulary import (
     NOT_MODIFIED,
+    PARTIAL_CONTENT,
     PASSING,
     WHOLE,
     LinkKind,
@@ -44,9 +45,9 @@ from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Damaged, UrlRefused
 from webarcfs.archive.model.metadata import format_time
 from webarcfs.archive.model.urls import canonical
-from webarcfs.content import mimetype, outlinks, text
+from webarcfs.content import forwarding, mimetype, outlinks, text
 from webarcfs.warc import http_response, job_warc
-from webarcfs.warc.decoding import BadBody, Bomb, TooBig, decoded, unknown_codings
+from webarcfs.warc.decoding import BadBody, BodyNotes, Bomb, TooBig, decoded, kept_codings
 
 # == command ==========================================================================================================
 
@@ -87,15 +88,16 @@ def command(
     *,
     to_the_end: bool = False,
     conditions: Mapping[str, str] = MappingProxyType({}),
+    referrer: str = "",
     speed: int = 0,
 ) -> list[str]:
     """Return wget's arguments (wget(1)); its working folder is the job's folder.
 
     wget only fetches and records; the frontier decides. With `to_the_end`, a body ends where the server closes the
     connection, whatever Content-Length says. `conditions` are fields of the request, by name; with them wget closes the
-    connection, as it would wait for a body after a 304. `setpriv` makes the kernel end wget when the agent dies,
-    however it dies. Digests stay on: without them, wget 1.21 writes uninitialised memory in their place, line ends
-    included, and the record is broken.
+    connection, as it would wait for a body after a 304. `referrer` is the field Referer of all requests. `setpriv`
+    makes the kernel end wget when the agent dies, however it dies. Digests stay on: without them, wget 1.21 writes
+    uninitialised memory in their place, line ends included, and the record is broken.
     """
     arguments = [
         "setpriv",
@@ -119,6 +121,8 @@ def command(
         "--keep-session-cookies",
         f"--save-cookies={cookies}",
     ]
+    if referrer:
+        arguments.append(f"--referer={referrer}")
     if speed:
         arguments.append(f"--limit-rate={speed}")
     if wait:
@@ -132,6 +136,18 @@ def command(
         arguments.append(f"--load-cookies={cookies}")
     # Last: wget does not name an unknown option that follows --no-config.
     return [*arguments, *settings.wget_args, "--no-config"]
+
+
+def referrer_of(page: str, url: str) -> str:
+    """Return the field Referer for a URL that a page names; empty without one.
+
+    It is the page's host, as of a page with the policy `strict-origin` (W3C Referrer Policy): all that browsers send to
+    other hosts by default. So the URLs of one server need few runs of wget, which has one such field for a run.
+    """
+    scheme, _, rest = page.partition("://")
+    return (
+        "" if not rest or (scheme == "https" and url.startswith("http:")) else f"{scheme}://{rest.partition('/')[0]}/"
+    )
 
 
 def environment() -> dict[str, str]:
@@ -399,6 +415,7 @@ class FetchResult:
     settled: UrlOutcome
     target: str = ""  # of a redirect
     links: tuple[outlinks.Link, ...] = ()
+    forward: str = ""  # where the page of a start URL goes on by itself
     robots: bytes = b""  # the body of a robots.txt
 
 
@@ -492,8 +509,10 @@ def _unread(row: FrontierUrl, response: http_response.Response, limits: Limits) 
         status, note = int(PRIVATE_ADDRESS.status), PRIVATE_ADDRESS.reason
         return FetchResult(row, UrlOutcome(id=row.id, state=UrlState.FAILED, status=status, note=note))
     head = response.head
-    if head.has_bad_length and row.note != Reason.BAD_LENGTH and _is_wanted(row, head, limits):
-        # wget took the leading digits as the length, or 0. The next try reads until the connection closes.
+    is_odd = head.has_bad_length or head.has_needless_length
+    if is_odd and row.note != Reason.BAD_LENGTH and _is_wanted(row, head, limits):
+        # wget took the leading digits as the length, or 0; or it left chunks behind that come after Content-Length, the
+        # last one at least. The next try reads until the last chunk, or until the connection closes.
         return FetchResult(
             row, UrlOutcome(id=row.id, state=UrlState.WAITING, status=head.status, note=Reason.BAD_LENGTH)
         )
@@ -503,10 +522,20 @@ def _unread(row: FrontierUrl, response: http_response.Response, limits: Limits) 
 def page_links(body: bytes, url: str, head: http_response.Head) -> outlinks.PageLinks:
     """Return the links of a decoded body, extracted according to its type."""
     mime_type = _type_of(body, head)
+    refresh = forwarding.field_link(url, head.get("refresh"))
     if not mime_type.startswith(_LINKING):
-        return outlinks.PageLinks()
+        return outlinks.PageLinks(refresh)
     charset = text.decode_charset(body[: mimetype.SAMPLE], head.content_type)
-    return outlinks.find(body, url, mime_type, charset)
+    found = outlinks.find(body, url, mime_type, charset)
+    return found._replace(links=(*found.links, *(link for link in refresh if link not in found.links)))
+
+
+def _forward(row: FrontierUrl, head: http_response.Head, body: bytes) -> str:
+    """Return where a page goes on by itself at once, if that is a redirect: the page is a start URL's, or its end."""
+    if not row.is_start:
+        return ""
+    charset = text.decode_charset(body[: mimetype.SAMPLE], head.content_type)
+    return forwarding.forward_of(row.url, head.get("refresh"), body, _type_of(body, head), charset)
 
 
 def links_at(warc_file: Path, position: int, row: FrontierUrl) -> tuple[outlinks.Link, ...]:
@@ -515,7 +544,8 @@ def links_at(warc_file: Path, position: int, row: FrontierUrl) -> tuple[outlinks
         return ()
     with warc_file.open("rb") as file:
         response = job_warc.response_at(file, position)
-        body = _read_body(http_response.Hashed(response.stream), response, _wanted(row, response.head), 0)
+        stream = http_response.Hashed(response.stream)
+        body = _read_body(stream, response, _wanted(row, response.head), 0, BodyNotes())
     return page_links(body, row.url, response.head).links
 
 
@@ -524,8 +554,9 @@ def _of_response(
 ) -> FetchResult:
     head = response.head
     stream = http_response.Hashed(response.stream)
+    forgiven = BodyNotes()
     try:
-        body = _read_body(stream, response, 0 if deadly else _wanted(row, head), limits.max_file_size)
+        body = _read_body(stream, response, 0 if deadly else _wanted(row, head), limits.max_file_size, forgiven)
     except BadBody as error:
         if head.status not in url_lists.STATUSES:  # the body of a redirect is not used
             return FetchResult(row, _of_bad_body(row, error, now))
@@ -550,7 +581,7 @@ def _of_response(
         return _of_redirect(row, settled, head)
     if row.kind == LinkKind.ROBOTS:
         return FetchResult(row, settled, robots=body)
-    return _of_document(row, settled, head, None if deadly else body, limits)
+    return _of_document(row, settled, head, None if deadly else body, limits, notes=_notes(row, head, forgiven))
 
 
 def _of_bad_body(row: FrontierUrl, error: BadBody, now: float) -> UrlOutcome:
@@ -565,21 +596,25 @@ def _of_redirect(row: FrontierUrl, settled: UrlOutcome, head: http_response.Head
 
 
 def _of_document(
-    row: FrontierUrl, settled: UrlOutcome, head: http_response.Head, body: bytes | None, limits: Limits
+    row: FrontierUrl, settled: UrlOutcome, head: http_response.Head, body: bytes | None, limits: Limits, *, notes: str
 ) -> FetchResult:
-    """Return the result of a whole response that is no redirect, archived or only recorded. No `body`, no links."""
+    """Return the result of a whole response that is no redirect, archived with `notes` or only recorded.
+
+    No `body`, no links.
+    """
     if head.status in WHOLE:
         links = outlinks.PageLinks() if body is None else page_links(body, row.url, head)
         remark = LINKS_UNREAD if body is None else LINKS_CUT if links.is_cut else ""
-        archived = _archived(row, settled, head)
-        note = ",".join(filter(None, (archived.note, remark)))
+        archived = _archived(row, settled)
+        note = ",".join(filter(None, (notes, remark)))
         count = -1 if body is None else len(links.links)
-        return FetchResult(row, replace(archived, note=note, links=count), links=links.links)
+        forward = "" if body is None else _forward(row, head, body)
+        return FetchResult(row, replace(archived, note=note, links=count), links=links.links, forward=forward)
     if _is_unmodified(row, head.status, limits):
         return FetchResult(row, _unmodified(row, settled))
     if limits.keep_errors and is_error_page(head.status):
-        return FetchResult(row, _archived(row, replace(settled, state=UrlState.DONE), head))
-    return FetchResult(row, settled)
+        return FetchResult(row, _archived(row, replace(settled, state=UrlState.DONE, note=notes)))
+    return FetchResult(row, replace(settled, note=settled.note or _remark_on(head.status, settled.size)))
 
 
 def _is_unmodified(row: FrontierUrl, status: int, limits: Limits) -> bool:
@@ -590,9 +625,26 @@ def _unmodified(row: FrontierUrl, settled: UrlOutcome) -> UrlOutcome:
     return replace(settled, note=Reason.NOT_MODIFIED, arc=split(arc_path(row.url))[1])
 
 
-def _archived(row: FrontierUrl, settled: UrlOutcome, head: http_response.Head) -> UrlOutcome:
-    notes = [Reason.BAD_LENGTH * head.has_bad_length, *(f"{Reason.CODING}{coding}" for coding in unknown_codings(head))]
-    return replace(settled, note=",".join(filter(None, notes)), arc=split(arc_path(row.url))[1])
+def _archived(row: FrontierUrl, settled: UrlOutcome) -> UrlOutcome:
+    return replace(settled, arc=split(arc_path(row.url))[1])
+
+
+def _notes(row: FrontierUrl, head: http_response.Head, forgiven: BodyNotes) -> str:
+    """Return the annotations of a document that is archived although something about it is odd."""
+    notes = [
+        Reason.BAD_LENGTH * (head.has_bad_length or head.has_needless_length),
+        *(f"{Reason.CODING}{coding}" for coding in kept_codings(head, row.url)),
+        *(f"{Reason.NOT_CODED}{coding}" for coding in forgiven.uncoded),
+        *forgiven.remarks,
+    ]
+    return ",".join(filter(None, notes))
+
+
+def _remark_on(status: int, size: int) -> str:
+    """Return why a document is not archived although its status is that of a success; empty for other statuses."""
+    if not size or not 200 <= status < 300:
+        return ""
+    return Reason.PARTIAL if status == PARTIAL_CONTENT else Reason.OTHER_STATUS
 
 
 def _of_log(row: FrontierUrl, attempt: Attempt, limits: Limits, now: float) -> FetchResult:
@@ -624,11 +676,13 @@ def _wanted(row: FrontierUrl, head: http_response.Head) -> int:
     return outlinks.LONGEST_BODY if head.status in WHOLE else 0
 
 
-def _read_body(stream: http_response.Hashed, response: http_response.Response, wanted: int, most: int) -> bytes:
+def _read_body(
+    stream: http_response.Hashed, response: http_response.Response, wanted: int, most: int, forgiven: BodyNotes
+) -> bytes:
     """Read and decode a body to its end; return its first `wanted` bytes if they may contain links, else fewer."""
     kept: list[bytes] = []
     size = 0
-    for part in decoded(stream, response.head, response.size, most=most):
+    for part in decoded(stream, response.head, response.size, url=response.url, notes=forgiven, most=most):
         if size < wanted:
             kept.append(part[: wanted - size])
             size += len(part)

@@ -254,6 +254,8 @@ class Slots:
 _WATCH = 0.25
 #: Seconds beyond wget's own time-out before it is killed: its own time-out affects no other page.
 _GRACE = 1.0
+#: The part of `timeout` after which it is looked how far a document has come: most are there by then.
+_FIRST_LOOK = 0.25
 #: Bytes of a document beyond a limit at which wget is ended: the size of its buffers.
 _SLACK = 1 << 16
 _PATIENT_END = 5.0
@@ -281,6 +283,8 @@ class Running:
     documents: int = 0  # begun by it; `counted` is the position in its log up to which they were counted
     counted: int = 0
     since: float = field(default_factory=time.monotonic)
+    arrived: int = 0  # bytes of the current document, when it came further last: `progress`
+    progress: float = 0.0
     started: float = field(default_factory=time.monotonic)
     ended: float = 0.0
     speed: int = 0  # bytes a second; 0: as fast as the server
@@ -378,12 +382,13 @@ class Wgets:
         held: tuple[int, int],
         *,
         conditions: Mapping[str, str],
+        referrer: str = "",
         speed: int = 0,
     ) -> None:
         """Start wget on a batch whose list is written. Either all `rows` have the note Reason.BAD_LENGTH, or none.
 
         `held` is (the server's lock, a slot); this object closes them. `conditions` are request fields for one URL.
-        `speed` is the limit in bytes a second; 0 is none.
+        `referrer` is the field Referer of all. `speed` is the limit in bytes a second; 0 is none.
         """
         with files.errors.open("wb") as errors:
             process = subprocess.Popen(
@@ -394,6 +399,7 @@ class Wgets:
                     self._cookies / domain,
                     to_the_end=rows[0].note == Reason.BAD_LENGTH,
                     conditions=conditions,
+                    referrer=referrer,
                     speed=speed,
                 ),
                 env=wget.environment(),
@@ -536,13 +542,29 @@ class Wgets:
         begun = wget.begun(running.files.log)
         if begun != running.begun:
             running.begun, running.since = begun, now
+            running.arrived = 0
             new, running.counted = wget.count_begun(running.files.log, running.counted)
             running.documents += new
         why = self._too_much(running, room)  # first: on a busy machine a document that is too big may also be too slow
-        if why is None and running.begun and now - running.since > self._settings.timeout + running.wait + _GRACE:
+        if why is None and self._takes_too_long(running, now):
             why = Killed(Status.TIME_LIMIT, Reason.TIME_LIMIT)
         if why is not None:
             running.kill(why)
+
+    def _takes_too_long(self, running: Running, now: float) -> bool:
+        """Return whether the current document came no further for `timeout`, or takes longer than a whole one may.
+
+        wget's buffers hide the first kilobytes, and each step is one of theirs: less than that in `timeout` is nothing.
+        """
+        spent = now - running.since - running.wait - _GRACE
+        timeout = self._settings.timeout
+        if not running.begun or spent <= timeout * _FIRST_LOOK:
+            return False
+        size = wget.bytes_so_far(running.process.pid, self._folder)
+        if size != running.arrived:
+            running.arrived, running.progress = size, now
+        still = now - running.wait - _GRACE - max(running.progress, running.since)
+        return still > timeout or spent > self._settings.max_document_time.seconds
 
     def _too_much(self, running: Running, room: int | None) -> Killed | None:
         """Return why wget must be killed: the current document, or the whole batch, is too large; or it is not wanted.
@@ -565,7 +587,7 @@ class Wgets:
     def _hold_or_end(running: Running, now: float) -> None:
         """Stop a wget whose server asked for a pause, before its next request; end it if the pause is long."""
         if running.stopped_until and running.stopped_until <= now:
-            running.stopped_until, running.since = 0.0, now
+            running.stopped_until, running.since, running.arrived = 0.0, now, 0
             running.send(signal.SIGCONT)
         if not running.wait or running.stopped_until or running.killed or running.ending:
             return  # without a wait between requests, wget cannot be stopped before the next one

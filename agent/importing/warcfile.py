@@ -40,7 +40,7 @@ from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.urls import canonical
 from webarcfs.content import mimetype
 from webarcfs.warc import http_response
-from webarcfs.warc.decoding import BadBody, BodyFault, Bomb, TooBig, decoded, unknown_codings
+from webarcfs.warc.decoding import BadBody, BodyFault, BodyNotes, Bomb, TooBig, decoded, kept_codings
 from webarcfs.warc.http_response import base32, capture_key, declared_digest, digest_key, nanoseconds_of, parse_date
 
 # == ends of bodies, pure =============================================================================================
@@ -312,10 +312,10 @@ class _Reading:
         declared = declared_digest(self.record.fields.get("warc-payload-digest", ""))
         payload = hashlib.new(declared.algorithm if declared else "sha1", usedforsecurity=False)
         is_other_length = head.length is not None and head.length != settled.size and not head.get("content-encoding")
-        uncoded: list[str] = []
+        forgiven = BodyNotes()
         try:
             most = settings.max_file_size
-            parts = decoded(body, head, settled.size, uncoded=uncoded, trust_length=False, most=most)
+            parts = decoded(body, head, settled.size, url=capture.url, notes=forgiven, trust_length=False, most=most)
             if is_other_length:
                 parts = checked(parts, settled.size < (head.length or 0))
             position = self.spool.add(capture.url, capture.time, raw, _hashing(parts, plain.update, payload.update))
@@ -341,8 +341,9 @@ class _Reading:
         notes = [
             settled.note,
             Reason.BAD_LENGTH * (head.has_bad_length or is_other_length),
-            *(f"{Reason.CODING}{coding}" for coding in unknown_codings(head)),
-            *(f"{Reason.NOT_CODED}{coding}" for coding in uncoded),
+            *(f"{Reason.CODING}{coding}" for coding in kept_codings(head, capture.url)),
+            *(f"{Reason.NOT_CODED}{coding}" for coding in forgiven.uncoded),
+            *forgiven.remarks,
         ]
         settled = replace(
             settled,

@@ -26,6 +26,8 @@ from webarcfs.archive.model.errors import Interrupted, NotFound
 from webarcfs.archive.model.metadata import from_epoch
 
 _log = logging.getLogger(__name__)
+#: Start URLs of a crawl that is looked at for lonely ones, as each look reads the frontier; hosts that a message names.
+_MOST_STARTS, _MOST_HOSTS = 20, 5
 _STOPPED = "stopped; the next crawl of it resumes from here"
 
 
@@ -109,6 +111,7 @@ def _work(job: Job, keeper: StateKeeper, book: OrderBook) -> JobOutcome:
     withheld = publish(job, captured.complete, seconds)
     warnings += withheld if captured.complete else []
     warnings += _fruitless(job)
+    _tell_of_lonely(job)
     state = Phase.INTERRUPTED if captured.reason in (OVER_TIME, Reason.STOPPED) else Phase.ARCHIVED
     return finish(job, keeper, seconds, complete=captured.complete, warnings=warnings, state=state)
 
@@ -142,6 +145,29 @@ def _captured(job: Job, seconds: report.Seconds, book: OrderBook) -> Captured:
         job.frontier.set(CAPTURED, end)
         seconds.keep()
     return captured
+
+
+def _tell_of_lonely(job: Job) -> None:
+    """Log each start URL that gave one page whose links all lead to hosts that the crawl does not accept.
+
+    Mostly it forwards by a script or frames. A site may also be just that, so the crawl is as complete as any.
+    """
+    if not job.publication.crawl.depth or len(job.publication.urls) > _MOST_STARTS:
+        return
+    discovery = Discovery(job.frontier, job.publication, job.profile)
+    for seed in job.frontier.seeds():
+        end = discovery.end_of(seed)
+        if end.links < 1 or job.frontier.count_documents(end.domain) != 1:
+            continue
+        hosts = job.frontier.hosts_named(end.id)
+        if hosts and end.domain not in hosts and not any(hosts.values()):
+            named = ", ".join(list(hosts)[:_MOST_HOSTS]) + (", …" if len(hosts) > _MOST_HOSTS else "")
+            _log.warning(
+                "%s gave one page, and its links lead to other hosts: %s. If the site moved there, start there, or "
+                "accept the host by `hosts`",
+                end.url,
+                named,
+            )
 
 
 def _fruitless(job: Job) -> list[str]:

@@ -93,6 +93,18 @@ def test_a_url_has_one_place(url: str) -> None:
         ("http:b", "http://www.example.org/b"),
         ("/caf\xe9", "http://www.example.org/caf%E9"),
         ("/caf\xc3\xa9", "http://www.example.org/caf%C3%A9"),
+        ("/voil\xc3\xa0", "http://www.example.org/voil%C3%A0"),
+        ("/caf\xe9?q=\xe9#\xe9", "http://www.example.org/caf%E9?q=%E9#%E9"),
+        ("/\xe9t\xc3\xa9", "http://www.example.org/%E9t%C3%A9"),
+        ("/a b.html", "http://www.example.org/a%20b.html"),
+        ("/a\tb", "http://www.example.org/ab"),
+        ("\\b\\c?d\\e", "http://www.example.org/b/c?d%5Ce"),
+        ("http:\\\\f.org\\x", "http://f.org/x"),
+        ('/<b>"|{}^`', "http://www.example.org/%3Cb%3E%22%7C%7B%7D%5E%60"),
+        ("/b\xa0", "http://www.example.org/b%A0"),
+        ("http://f\xe9.org/", ""),
+        ("http://user:secret@f.org/", "http://f.org/"),
+        ("https:b", "https://b/"),
     ],
 )
 def test_the_target_of_a_location(location: str, target: str) -> None:

@@ -12,11 +12,13 @@ import pytest
 from agent.crawl import wget
 from agent.crawl.vocabulary import IN_CRAWL_LOG, Figure, LinkKind, Reason, Result, UrlState
 from tests.support.sources import MODULES, README, REASONS, table_of_reasons, tree
-from webarcfs.warc.decoding import BodyFault
+from webarcfs.warc.decoding import BodyFault, BodyRemark
 
 pytestmark = pytest.mark.pure
 
 WORDS = (UrlState, LinkKind, Result, Reason, Figure)
+#: Enumerations that have words of crawl.log.
+_SOURCES = ("Reason", "Result", "Figure", "BodyFault", "BodyRemark")
 #: Attributes and parameters whose values are words; a literal there has a member's name.
 _NAMED = {"state", "kind", "note"}
 #: Parameters and fields that hold words of crawl.log, by name; variables that do; classes whose parameters have another
@@ -64,7 +66,7 @@ def test_no_word_is_a_loose_string(module: str) -> None:
 
 def test_every_fault_of_a_body_is_a_word_with_a_sentence() -> None:
     """webarcfs imports nothing of agent, so the words of decoding.py are its own."""
-    assert {str(fault) for fault in BodyFault} <= {str(word) for word in IN_CRAWL_LOG}
+    assert {str(word) for word in (*BodyFault, *BodyRemark)} <= {str(word) for word in IN_CRAWL_LOG}
 
 
 def test_every_failure_that_wget_tells_is_a_word_with_a_sentence() -> None:
@@ -85,7 +87,7 @@ def test_every_word_of_the_table_is_written() -> None:
         for top in tree(module).body
         if module != "agent.crawl.vocabulary" or isinstance(top, ast.FunctionDef)  # its tables write none
         for node in ast.walk(top)
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("Reason", "Result", "Figure", "BodyFault")
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) in _SOURCES
     }
     assert {word.name for word in IN_CRAWL_LOG} - used == set()
 

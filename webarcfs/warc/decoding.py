@@ -1,6 +1,12 @@
 """A response's body without its transfer and content codings, as a stream, checked for completeness (RFC 9110, 9112).
 
-A body that is too short, or does not decode, is never archived: `BadBody` has the reason.
+A body that is too short, or does not decode, is never archived: `BadBody` has the reason. What browsers forgive is
+forgiven here, and remarked: bytes behind the end of a compressed body, a checksum that is wrong or missing, and a body
+that never had the coding that its head names.
+
+A file may be gzip by itself, and a server may label it so once more: `a.tar.gz` with `Content-Encoding: gzip`, as
+Apache's AddEncoding does. Nobody asked for a coding, so the label describes the file. Browsers save such files as they
+are, and show pages unpacked. `codings_of` decides as they do.
 """
 
 from __future__ import annotations
@@ -9,9 +15,12 @@ import codecs
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import chain, takewhile
-from typing import Protocol
+from typing import Final, Protocol
+from urllib.parse import unquote
 
 import brotli
 import zstandard
@@ -32,6 +41,22 @@ _ZSTD_WINDOW = 1 << 23
 #: A block of 4 bytes gives up to 128 KiB: small steps show a bomb before it is in memory.
 _ZSTD_STEP = 256
 
+#: Coding → how the names of files end that have it by themselves.
+_FILES: Final = {
+    "gzip": (".gz", ".tgz", ".taz", ".gzip"),
+    "x-gzip": (".gz", ".tgz", ".taz", ".gzip"),
+    "br": (".br",),
+    "zstd": (".zst", ".tzst", ".zstd"),
+}
+#: Archives of files: no browser shows them, whatever type their server declares.
+_PACKED_FOLDERS: Final = (".tar.gz", ".tgz", ".taz", ".tar.br", ".tar.zst", ".tzst")
+#: Types that browsers show, so that they undo the coding.
+_SHOWN: Final = re.compile(
+    r"(?:text|image|audio|video|font)/.*"
+    r"|application/(?:.*\+xml|.*\+json|xml|xml-dtd|json|(?:x-)?javascript|ecmascript|pdf|wasm|font-.*|x-font-.*)"
+)
+_PAGES: Final = frozenset({"text/html", "application/xhtml+xml"})
+
 
 class BodyFault(StrEnum):
     """What is wrong with a body: words of crawl.log. `agent/crawl/vocabulary.py` has a sentence for each."""
@@ -51,6 +76,13 @@ class BodyFault(StrEnum):
     TRUNCATED_ZSTD = "truncated-zstd"
 
 
+class BodyRemark(StrEnum):
+    """What to know of a body that is archived all the same: words of crawl.log, as those of BodyFault."""
+
+    TRAILING_BYTES = "trailing-bytes"
+    BAD_CHECKSUM = "bad-checksum"
+
+
 class BadBody(Exception):
     """The body contradicts the head; the message is a BodyFault."""
 
@@ -68,11 +100,19 @@ class _Decoder(Protocol):
     def end(self) -> None: ...
 
 
+@dataclass(slots=True)
+class BodyNotes:
+    """What was forgiven while a body was read: codings that it does not have, and remarks."""
+
+    uncoded: list[str] = field(default_factory=list)
+    remarks: list[BodyRemark] = field(default_factory=list)
+
+
 def body_of(response: Response) -> Iterator[bytes]:
     """Return the body of a response record, decoded unless that was done before. Raises BadBody."""
     if response.decoded:
         return _as_sent(response.stream, response.size)
-    return decoded(response.stream, response.head, response.size)
+    return decoded(response.stream, response.head, response.size, url=response.url)
 
 
 def decoded(
@@ -80,29 +120,31 @@ def decoded(
     head: Head,
     size: int,
     *,
-    uncoded: list[str] | None = None,
+    url: str = "",
+    notes: BodyNotes | None = None,
     trust_length: bool = True,
     most: int = 0,
 ) -> Iterator[bytes]:
     """Yield the decoded body after `head`, of which `size` bytes were recorded. Raises BadBody if it is incomplete.
 
-    An unknown content coding is kept, with those below it; `unknown_codings` returns them. With a list `uncoded`, a
-    body that another program stored without its codings, but with a head that names them, is accepted as it is, and the
-    list receives these codings. Without `trust_length`, so is one that is shorter than Content-Length: the caller finds
-    out whether it is whole. Raises TooBig for a body of more than `most` bytes; 0 is no limit.
+    A content coding that is unknown, or that the file at `url` has by itself, is kept, with those below it;
+    `kept_codings` returns them. A body without a coding that its head names is accepted as it is. `notes` receive these
+    codings, and what else was forgiven. Without `trust_length`, the framing may be gone as well: another program stored
+    the body. It may then be shorter than Content-Length, and the caller finds out whether it is whole. Raises TooBig
+    for a body of more than `most` bytes; 0 is no limit.
     """
-    lenient = uncoded is not None
+    lenient = not trust_length
+    notes = BodyNotes() if notes is None else notes
     if _is(head.get("transfer-encoding"), "chunked"):
         parts = _dechunked(stream, lenient=lenient)
     else:
-        is_short = trust_length and head.length is not None and size < head.length
-        if is_short and not (lenient and _codings(head)):
+        if trust_length and head.length is not None and size < head.length:
             raise BadBody(BodyFault.TRUNCATED)
         if lenient and head.has_bad_length and not size:
             raise BadBody(BodyFault.BAD_LENGTH)  # wget takes it for 0, and does not read the body
         parts = _as_sent(stream, size)
-    for coding in takewhile(_DECODERS.__contains__, reversed(_codings(head))):
-        parts = _through(_DECODERS[coding](), parts) if uncoded is None else _if_coded(coding, parts, uncoded)
+    for coding in codings_of(head, url):
+        parts = _if_coded(coding, parts, notes, stored=lenient)
     went = 0
     for part in parts:
         went += len(part)
@@ -111,10 +153,29 @@ def decoded(
         yield part
 
 
-def unknown_codings(head: Head) -> list[str]:
-    """Return content codings that stay on the body, because nothing here decodes them."""
+def codings_of(head: Head, url: str = "") -> list[str]:
+    """Return the content codings that are undone, the last one first."""
+    named = _codings(head)
+    codings = list(takewhile(_DECODERS.__contains__, reversed(named)))
+    is_file = bool(codings) and len(codings) == len(named) and _is_file(codings[-1], head, url)
+    return codings[:-1] if is_file else codings
+
+
+def kept_codings(head: Head, url: str = "") -> list[str]:
+    """Return the content codings that stay on the body: nothing here decodes them, or the file has them by itself."""
     codings = _codings(head)
-    return codings[: len(codings) - sum(1 for _ in takewhile(_DECODERS.__contains__, reversed(codings)))]
+    return codings[: len(codings) - len(codings_of(head, url))]
+
+
+def _is_file(coding: str, head: Head, url: str) -> bool:
+    """Return whether the file of a URL has a coding by itself: its name says so, and no browser shows its type."""
+    name = unquote(url.partition("?")[0].rpartition("/")[2]).lower()
+    if not name.endswith(_FILES.get(coding, ())):
+        return False
+    mime = head.content_type.partition(";")[0].strip().lower()
+    if mime in _PAGES:
+        return False
+    return name.endswith(_PACKED_FOLDERS) or _SHOWN.fullmatch(mime) is None
 
 
 def _codings(head: Head) -> list[str]:
@@ -159,17 +220,21 @@ def _dechunked(stream: Readable, *, lenient: bool) -> Iterator[bytes]:
             raise BadBody(BodyFault.BROKEN_CHUNKING)
 
 
-def _if_coded(coding: str, parts: Iterator[bytes], uncoded: list[str]) -> Iterator[bytes]:
-    """Return the body, decoded if its first block decodes."""
+def _if_coded(coding: str, parts: Iterator[bytes], notes: BodyNotes, *, stored: bool) -> Iterator[bytes]:
+    """Return the body, decoded if its first block decodes.
+
+    What a server sent and does not decode is taken as it is only where it looks like something; what was `stored` by
+    another program in any case.
+    """
     start = b""
     for part in parts:
         start += part
         if len(start) >= _FIRST_BLOCK:
             break
     whole = chain((start,), parts)
-    if not start or _is_coded(coding, start):
-        return _through(_DECODERS[coding](), whole)
-    uncoded.append(coding)
+    if not start or _is_coded(coding, start) or not (stored or coding in _SIGNS or _is_plain(start)):
+        return _through(_DECODERS[coding](notes), whole)
+    notes.uncoded.append(coding)
     return whole
 
 
@@ -179,7 +244,7 @@ def _is_coded(coding: str, start: bytes) -> bool:
         return sign.match(start) is not None
     if _is_text(start[: _LONGEST_SIGN + 1]):
         return False
-    decoder, size = _DECODERS[coding](), 0
+    decoder, size = _DECODERS[coding](BodyNotes()), 0
     try:
         for data in decoder.decode(start):
             size += len(data)
@@ -190,6 +255,11 @@ def _is_coded(coding: str, start: bytes) -> bool:
     except BadBody:
         return False
     return True
+
+
+def _is_plain(start: bytes) -> bool:
+    """Return whether a body begins like text, markup or a usual file."""
+    return _PLAIN.match(start) is not None or _is_text(start[: _LONGEST_SIGN + 1])
 
 
 def _is_text(data: bytes) -> bool:
@@ -213,42 +283,175 @@ def _through(decoder: _Decoder, parts: Iterable[bytes]) -> Iterator[bytes]:
         decoder.end()
 
 
-class _Zlib:
-    """gzip (any number of members, RFC 1952) and deflate (zlib's form, or raw as some servers send it)."""
+def _remark(notes: BodyNotes, remark: BodyRemark) -> None:
+    if remark not in notes.remarks:
+        notes.remarks.append(remark)
 
-    def __init__(self, wbits: int, bad: BodyFault, cut: BodyFault) -> None:
-        self._wbits = wbits
-        self._bad = bad
-        self._cut = cut
-        self._stream = zlib.decompressobj(wbits)
-        self._begun = False
+
+class _Gzip:
+    """gzip (RFC 1952), any number of members.
+
+    Browsers read no checksum and nothing behind the end. So both are remarked here, and a body is whole once its last
+    block is.
+    """
+
+    _HEAD = re.compile(rb"\x1f\x8b\x08([\0-\x1f]).{6}", re.DOTALL)
+    _LONGEST_HEAD = 1 << 17
+    _TRAILER = 8
+
+    def __init__(self, notes: BodyNotes) -> None:
+        self._notes = notes
+        self._members = 0  # whose last block came
+        self._stream: zlib._Decompress | None = None
+        self._pending = b""  # of a head or a trailer
+        self._in_trailer = False
+        self._checksum = self._size = 0
+        self._is_over = False
 
     def decode(self, data: bytes) -> Iterator[bytes]:
-        while data:
+        while data and not self._is_over:
+            if self._in_trailer:
+                data = self._end_member(data)
+            elif self._stream is None:
+                data = self._begin_member(data)
+            else:
+                stream = self._stream
+                try:
+                    part = stream.decompress(data, _CHUNK)
+                except zlib.error:
+                    raise BadBody(BodyFault.BAD_GZIP) from None
+                self._checksum, self._size = zlib.crc32(part, self._checksum), self._size + len(part)
+                if stream.eof:
+                    self._in_trailer, data = True, stream.unused_data
+                else:
+                    data = stream.unconsumed_tail
+                yield part
+
+    def end(self) -> None:
+        if self._is_over:
+            return
+        if self._in_trailer:
+            _remark(self._notes, BodyRemark.BAD_CHECKSUM)
+        elif self._stream is not None or (self._pending and not self._members):
+            raise BadBody(BodyFault.TRUNCATED_GZIP)
+        elif self._pending:  # too few bytes for another member
+            _remark(self._notes, BodyRemark.TRAILING_BYTES)
+
+    def _begin_member(self, data: bytes) -> bytes:
+        """Read the head of a member; return what follows it."""
+        if not self._pending and self._members:
+            data = data.lstrip(b"\0")  # padding after the last member
+            if not data:
+                return b""
+        self._pending += data
+        length = self._length_of_head()
+        if length is None:
+            return b""
+        if not length:
+            if not self._members:
+                raise BadBody(BodyFault.BAD_GZIP)
+            _remark(self._notes, BodyRemark.TRAILING_BYTES)
+            self._is_over = True
+            return b""
+        rest, self._pending = self._pending[length:], b""
+        self._stream, self._checksum, self._size = zlib.decompressobj(-zlib.MAX_WBITS), 0, 0
+        return rest
+
+    def _length_of_head(self) -> int | None:
+        """Return the length of the head in `_pending`; 0 if it is none, None while it is not whole."""
+        head = self._pending
+        if not b"\x1f\x8b\x08".startswith(head[:3]):
+            return 0
+        if len(head) < 10:
+            return None
+        match = self._HEAD.match(head)
+        if match is None:
+            return 0
+        flags, at = match[1][0], 10
+        if flags & 4:
+            if len(head) < at + 2:
+                return None
+            at += 2 + int.from_bytes(head[at : at + 2], "little")
+        for flag in (8, 16):
+            if flags & flag:
+                at = head.find(b"\0", at) + 1
+                if not at:
+                    return None if len(head) < self._LONGEST_HEAD else 0
+        at += 2 * (flags >> 1 & 1)
+        return at if len(head) >= at else None
+
+    def _end_member(self, data: bytes) -> bytes:
+        """Read the trailer of a member; return what follows it."""
+        self._pending += data
+        if len(self._pending) < self._TRAILER:
+            return b""
+        given, rest = self._pending[: self._TRAILER], self._pending[self._TRAILER :]
+        if given != self._checksum.to_bytes(4, "little") + (self._size & 0xFFFFFFFF).to_bytes(4, "little"):
+            _remark(self._notes, BodyRemark.BAD_CHECKSUM)
+        self._pending, self._in_trailer, self._stream = b"", False, None
+        self._members += 1
+        return rest
+
+
+class _Deflate:
+    """deflate: zlib's form (RFC 1950), or raw as some servers send it."""
+
+    _TRAILER = 4
+
+    def __init__(self, notes: BodyNotes) -> None:
+        self._notes = notes
+        self._wbits = zlib.MAX_WBITS
+        self._stream = zlib.decompressobj(self._wbits)
+        self._checksum = 1
+        self._begun = self._is_over = False
+        self._streams = 0  # before this one
+
+    def decode(self, data: bytes) -> Iterator[bytes]:
+        while data and not self._is_over:
             if self._stream.eof:
-                if not data.strip(b"\0"):  # padding after the last member
+                if not data.strip(b"\0"):  # padding after the last stream
                     return
-                self._stream, self._begun = zlib.decompressobj(self._wbits), False
+                self._streams += 1
+                self._stream, self._begun, self._checksum = zlib.decompressobj(self._wbits), False, 1
             try:
-                yield self._stream.decompress(data, _CHUNK)
+                part = self._stream.decompress(data, _CHUNK)
             except zlib.error:
+                if self._streams and not self._begun:
+                    self._is_over = True
+                    _remark(self._notes, BodyRemark.TRAILING_BYTES)
+                    return
                 if self._begun or self._wbits != zlib.MAX_WBITS:
-                    raise BadBody(self._bad) from None
+                    raise BadBody(BodyFault.BAD_DEFLATE) from None
                 self._wbits = -zlib.MAX_WBITS
                 self._stream = zlib.decompressobj(self._wbits)
                 continue
             self._begun = True
+            self._checksum = zlib.adler32(part, self._checksum)
             data = self._stream.unconsumed_tail or self._stream.unused_data
+            yield part
 
     def end(self) -> None:
-        if not self._stream.eof:
-            raise BadBody(self._cut)
+        if self._is_over or self._stream.eof:
+            return
+        if self._wbits != zlib.MAX_WBITS or not self._lacks_checksum():
+            raise BadBody(BodyFault.TRUNCATED_DEFLATE)
+        _remark(self._notes, BodyRemark.BAD_CHECKSUM)
+
+    def _lacks_checksum(self) -> bool:
+        """Return whether the stream would end with some of the last bytes of its checksum, and say nothing more."""
+        checksum = self._checksum.to_bytes(self._TRAILER, "big")
+        for at in range(self._TRAILER):
+            rest = self._stream.copy()
+            with suppress(zlib.error):
+                if not rest.decompress(checksum[at:], 1) and rest.eof:
+                    return True
+        return False
 
 
 class _Brotli:
     """br (RFC 7932)."""
 
-    def __init__(self) -> None:
+    def __init__(self, _notes: BodyNotes) -> None:
         self._stream = brotli.Decompressor()
 
     def decode(self, data: bytes) -> Iterator[bytes]:
@@ -267,7 +470,7 @@ class _Brotli:
 class _Zstd:
     """zstd (RFC 8878), any number of frames, with the largest window that RFC 9659 allows."""
 
-    def __init__(self) -> None:
+    def __init__(self, _notes: BodyNotes) -> None:
         self._decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
         self._frame = self._decompressor.decompressobj()
         self._is_within = False
@@ -290,21 +493,19 @@ class _Zstd:
             raise BadBody(BodyFault.TRUNCATED_ZSTD)
 
 
-def _gzip() -> _Decoder:
-    return _Zlib(zlib.MAX_WBITS | 16, BodyFault.BAD_GZIP, BodyFault.TRUNCATED_GZIP)
-
-
-def _deflate() -> _Decoder:
-    return _Zlib(zlib.MAX_WBITS, BodyFault.BAD_DEFLATE, BodyFault.TRUNCATED_DEFLATE)
-
-
-_DECODERS: dict[str, Callable[[], _Decoder]] = {
-    "gzip": _gzip,
-    "x-gzip": _gzip,
-    "deflate": _deflate,
+_DECODERS: dict[str, Callable[[BodyNotes], _Decoder]] = {
+    "gzip": _Gzip,
+    "x-gzip": _Gzip,
+    "deflate": _Deflate,
     "br": _Brotli,
     "zstd": _Zstd,
 }
+#: How markup and usual files begin.
+_PLAIN = re.compile(
+    rb"\s*<[!?/A-Za-z]|\x89PNG|\xff\xd8\xff|GIF8|%PDF-|RIFF|PK\x03\x04|\x1f\x8b|wOF[F2]|OggS|ID3|\x00asm|\x00\x00\x01\x00"
+    rb"|.{4}ftyp",
+    re.DOTALL,
+)
 #: How bodies begin in the codings that have a sign; brotli and deflate have none.
 _SIGNS = {
     "gzip": re.compile(rb"\x1f\x8b"),

@@ -141,6 +141,8 @@ _STATUS = re.compile(r"([0-9]{1,3})|([0-9]{3})[A-Za-z].*", re.ASCII)
 # Of the first byte to the last.
 _WHOLE_RANGE = re.compile(r"bytes[ \t]+0-([0-9]{1,18})/([0-9]{1,18})", re.ASCII | re.IGNORECASE)
 _OK, _PARTIAL = 200, 206
+#: Around values (RFC 9110 section 5.6.3). Other blanks may be bytes of a character: "à" in UTF-8 ends in 0xA0.
+_BLANKS = " \t\r\n"
 
 
 class Readable(Protocol):
@@ -190,6 +192,15 @@ class Head:
         return _OK if match is not None and int(match[1]) + 1 == int(match[2]) else self.status
 
     @property
+    def has_needless_length(self) -> bool:
+        """Whether Content-Length stands beside chunks, which then count (RFC 9112 section 6.3).
+
+        A program that goes by it leaves chunks behind, and takes them for the next response.
+        """
+        codings = self.get("transfer-encoding").lower().split(",")
+        return "content-length" in self.fields and any(coding.strip() == "chunked" for coding in codings)
+
+    @property
     def has_bad_length(self) -> bool:
         """Whether Content-Length is invalid: the program that fetched the body cannot know its end."""
         says = self.fields.get("content-length")
@@ -221,12 +232,12 @@ def parse_head(raw: bytes) -> Head | None:
     name = ""
     for line in lines[1:]:
         if line[:1] in (" ", "\t") and name:  # obsolete line folding, RFC 9112 section 5.2
-            fields[name] += " " + line.strip()
+            fields[name] += " " + line.strip(_BLANKS)
             continue
         name, colon, value = line.partition(":")
         name = name.strip().lower()
         if colon and name not in fields:
-            fields[name] = value.strip()
+            fields[name] = value.strip(_BLANKS)
         else:
             name = ""  # what continues a line that is no field, or a second one of its name, is none either
     return Head(raw, int(status[1] or status[2]), fields)
@@ -329,10 +340,10 @@ def _sent(head: bytes) -> list[str]:
         if not line.strip():
             continue
         if line[0] in " \t" and fields:  # obsolete line folding, RFC 9112 section 5.2
-            fields[-1] = (fields[-1][0], f"{fields[-1][1]} {line.strip()}")
+            fields[-1] = (fields[-1][0], f"{fields[-1][1]} {line.strip(_BLANKS)}")
             continue
         name, _, value = line.partition(":")
-        fields.append((name.strip(), value.strip()))
+        fields.append((name.strip(), value.strip(_BLANKS)))
     connection = ",".join(value for name, value in fields if name.lower() == "connection")
     dropped = _DROPPED | {name.strip().lower() for name in connection.split(",")}
     kept = [

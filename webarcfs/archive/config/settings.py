@@ -76,7 +76,12 @@ class CrawlSettings:
     rate_limit: int = setting(
         validators.rate, 0, "Bytes a second of all wgets of a crawl together, such as 500 kB; 0 is no limit.", words=0
     )
-    timeout: float = setting(validators.number(1, 86400), 300.0, "Seconds that one document may take.")
+    timeout: float = setting(
+        validators.number(1, 86400), 300.0, "Seconds for which a document may come no further: no answer, no bytes."
+    )
+    max_document_time: Interval = setting(
+        validators.interval, Interval(2, "hour"), "Time that one document may take, however steadily it comes."
+    )
     max_duration: Interval = setting(validators.interval, Interval(10, "day"), "Time after which a crawl is cut short.")
     at_deadline: str = setting(
         validators.one_of(*AtDeadline),

@@ -58,6 +58,8 @@ MOST_LINES = 2_000
 
 _LINE = re.compile(r"(https?://[^\s]+)\t(\d{3})\t(https?://[^\s]+)\t(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)", re.ASCII)
 _FRAGMENT = re.compile(rb"[^A-Za-z0-9\-._~!*'();:@&=+$,/?%]|%(?![0-9A-Fa-f]{2})")
+#: C0 controls and the space, which browsers take off a URL's ends; other blanks are escaped.
+_BLANKS = "".join(map(chr, range(0x21)))
 _PLACE = re.compile(rf"{REDIRECTS}/[0-9a-f]{{2}}/[0-9a-f]{{2}}")
 
 
@@ -140,7 +142,7 @@ def target_of(url: str, location: str) -> str:
     has none here. Bytes that are not UTF-8 stay those bytes, escaped.
     Returns an empty string where it is no URL that can be archived.
     """
-    text = _decoded(location.encode("latin-1", "replace")).strip()
+    text = _decoded(location.encode("latin-1", "replace")).strip(_BLANKS)
     if not text:
         return ""
     try:
