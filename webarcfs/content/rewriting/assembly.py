@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
-from webarcfs.content.outlinks import REFRESH
+from webarcfs.content.reference_table import CANDIDATE, DESCRIPTORS, REFRESH
 from webarcfs.content.rewriting import css_references
 from webarcfs.content.rewriting.html_references import of_html
 from webarcfs.content.rewriting.references import (
@@ -49,9 +49,6 @@ _SHAPES = tuple(RowShape)
 _QUOTES = tuple(Quotes)
 _URL = RowShape.URL
 _SPACE = " \t\n\f\r"
-# The HTML standard's section 4.8.4.2.1: a URL; then, if it does not end in a comma, descriptors up to one.
-_CANDIDATE = re.compile(rf"[{_SPACE},]*+([^{_SPACE}]++)")
-_DESCRIPTORS = re.compile(r"(?:[^,(]++|\([^)]*+(?:\)|\Z))*+")
 _WORD = re.compile(rf"[^,{_SPACE}]++")
 # What divides the text of a style element in a drawing. A comment's content stays a part of the sheet: it may have been
 # meant as one. In HTML it stays doubtful what is a tag, so it stays.
@@ -220,7 +217,7 @@ class _Assembly:
 
     def _srcset(self, written: str, use: Use) -> str:
         parts, at = [], 0
-        while match := _CANDIDATE.match(written, at):
+        while match := CANDIDATE.match(written, at):
             word = match[1]
             bare = word.rstrip(",")
             begin, end = match.start(1), match.start(1) + len(bare)
@@ -229,7 +226,7 @@ class _Assembly:
             parts.append(bare if new is None else _listed(new))
             at = end
             if len(bare) == len(word):
-                descriptors = _DESCRIPTORS.match(written, at)
+                descriptors = DESCRIPTORS.match(written, at)
                 end = descriptors.end() if descriptors else len(written)
                 parts.append(written[at:end])
                 at = end

@@ -21,7 +21,18 @@ from enum import IntEnum
 from itertools import chain
 from typing import Final
 
-from webarcfs.content.outlinks import LINK_ATTRIBUTES, REQUISITE_RELS, SRCSETS, UNFOLLOWED
+from webarcfs.content.lazy_images import LAZY, LAZY_TAGS, LazyTarget
+from webarcfs.content.reference_table import (
+    INSTRUCTION,
+    LINK_ATTRIBUTES,
+    MATHML,
+    PARAMETERS,
+    PRESENTATION,
+    PSEUDO_ATTRIBUTE,
+    REQUISITE_RELS,
+    SRCSETS,
+    UNFOLLOWED,
+)
 from webarcfs.content.rewriting import css_references, references
 from webarcfs.content.rewriting.references import (
     EXTRA_AT,
@@ -75,8 +86,6 @@ DEAD_EQUIVS = frozenset(
 )  # fmt: skip
 #: Elements that change another one's attribute: SVG's animations.
 ANIMATIONS = frozenset({"animate", "animatecolor", "animatemotion", "animatetransform", "set"})
-#: Names of parameters of <object> that are references.
-PARAMETERS = frozenset({"code", "filename", "movie", "src", "url"})
 #: Elements whose content is no markup, in HTML.
 RAW_ELEMENTS = frozenset(
     {"script", "style", "xmp", "iframe", "noembed", "noframes", "title", "textarea", "plaintext"}
@@ -89,21 +98,14 @@ _USES = {
     **dict.fromkeys(("object", "embed", "applet"), Use.OBJECT),
     **dict.fromkeys(("img", "image", "feimage", "mglyph", "input"), Use.IMAGE),
     "script": Use.SCRIPT,
-    **{tag: Use.LINK for tag in UNFOLLOWED if tag.startswith("m") and tag not in ("mglyph", "model", "mpath")},
-    **dict.fromkeys(("annotation", "annotation-xml", "semantics"), Use.LINK),
+    **dict.fromkeys(MATHML, Use.LINK),
 }
 _IMAGES = frozenset({"background", "poster", "lowsrc", "dynsrc", "srcset"})
-#: Presentation attributes of SVG that may have url() (SVG 2 section 6.6).
-_PRESENTATION = (
-    "style", "clip-path", "cursor", "fill", "filter", "marker", "marker-end", "marker-mid", "marker-start", "mask",
-    "stroke",
-)  # fmt: skip
-
 Entries = Mapping[bytes, int]
 
 
 def _everywhere() -> dict[bytes, int]:
-    entries: dict[bytes, int] = {name.encode(): Care.STYLE for name in _PRESENTATION}
+    entries: dict[bytes, int] = {name.encode(): Care.STYLE for name in PRESENTATION}
     entries.update(dict.fromkeys((b"attributionsrc", b"crossorigin", b"integrity"), Care.OUT))
     entries[b"xlink:href"] = code(Use.LINK)  # any element of MathML or XML may be a link by it
     return entries
@@ -124,9 +126,13 @@ def _table() -> dict[bytes, dict[bytes, int]]:
     for tag, attribute in named:
         if attribute != "longdesc":
             put(tag, attribute, code(_use(tag, attribute)))
-    for tag, attributes in {**SRCSETS, "image": ("srcset",)}.items():
+    for tag, attributes in SRCSETS.items():
         for attribute in attributes:
             put(tag, attribute, code(Use.IMAGE, RowShape.SRCSET))
+    for attribute, target in LAZY.items():
+        for tag in LAZY_TAGS.get(target, ()):
+            use = Use.IMAGE if target is LazyTarget.POSTER else _use(tag, attribute)
+            put(tag, attribute, code(Use.IMAGE, RowShape.SRCSET) if target is LazyTarget.SRCSET else code(use))
     for tag in ("a", "area"):
         put(tag, "ping", Care.OUT)
     for tag in ("a", "area", "base", "form"):
@@ -446,10 +452,8 @@ _SKIP = compiled(
 )
 
 _STYLE_END = compiled(rf"</(?:[^{SPACE}/>:]*+:)?style(?=[{SPACE}/>])")
-# An instruction ends at its first `?>`, whatever quotes are open. What its pseudo attributes say is certain only where
-# all of them are plain.
-_PI = re.compile(rb"<\?xml-stylesheet((?:[^?]++|\?(?!>))*+)\?>")
-_PSEUDO = re.compile(rb"""[ \t\r\n]++([a-z]+)[ \t\r\n]*+=[ \t\r\n]*+(?:"([^"<&]*+)"|'([^'<&]*+)')""")
+_PI = re.compile(INSTRUCTION.encode("ascii"))
+_PSEUDO = re.compile(PSEUDO_ATTRIBUTE.encode("ascii"))
 _XML_REFERENCES_PLAIN = re.compile(rb"(?:" + _PSEUDO.pattern + rb")*+[ \t\r\n]*+")
 _ASIDE = rb"<!--[^-]*+(?:-(?!->)[^-]*+)*+-->|<\?[^?]*+(?:\?(?!>)[^?]*+)*+\?>"
 _DOCTYPE = re.compile(
