@@ -62,7 +62,7 @@ LAZY_TAGS: Final[Mapping[LazyTarget, frozenset[str]]] = {
     LazyTarget.POSTER: frozenset({"video"}),
 }
 #: Every lazy background has one of these in its name: a page without them needs no search for one.
-BACKGROUND_MARKS: Final = ("data-b", "-bg", "-background", "parallax-image")
+BACKGROUND_MARKS: Final = ("data-b", "-bg", "-background", "data-setbg", "parallax-image")
 
 #: Longest lazy attribute that is read.
 LONGEST_LAZY: Final = 1 << 15

@@ -40,7 +40,7 @@ from webarcfs.content.lazy_images import (
     lazy_urls,
     lazy_values,
 )
-from webarcfs.content.markup import PIECE, MarkupListener, stream_findings
+from webarcfs.content.markup import PIECE, MarkupListener, Tokenizer, stream_findings
 from webarcfs.content.mimetype import UNKNOWN_TYPES
 from webarcfs.content.reference_table import (
     INSTRUCTION,
@@ -460,15 +460,33 @@ def is_quirky(text: str) -> bool:
     return bool(_QUIRKY.match(identifier)) or (not match[2] and bool(_HALF_QUIRKY.match(identifier)))
 
 
+_HAS_BACKGROUND = re.compile(r"<body\s[^<>]*?background")
+_BODY = re.compile(
+    r"<!--.*?(?:-->|\Z)|<(script|style|textarea|title)\b.*?(?:</\1|\Z)|(<body\s[^<>]*+>)", re.IGNORECASE | re.DOTALL
+)
+
+
 def _html(text: str, bases: list[str], depth: int = 0) -> Iterator[Raw]:
     """Yield the links of a page; each non-empty <base href> is appended to `bases`."""
     # Most pages have nothing of that in their attributes, and need no search for it.
     low = text.lower()
     styled = any(word in low for word in _ANYWHERE)
     pieces = range(0, len(text), PIECE)
-    return stream_findings(
+    found = stream_findings(
         lambda: Links(bases, styled=styled, depth=depth), lambda: (text[at : at + PIECE] for at in pieces)
     )
+    return chain(found, _bodies(text)) if _HAS_BACKGROUND.search(low) else found
+
+
+def _bodies(text: str) -> Iterator[Raw]:
+    """Yield the backgrounds of a body: browsers take them from a tag that comes late as well, and libxml2 does not."""
+    for match in _BODY.finditer(text):
+        if match[2]:
+            listener = Links([], styled=False)
+            tokens = Tokenizer(listener)
+            tokens.feed(match[2])
+            tokens.close()
+            yield from listener.found
 
 
 # --- XML
