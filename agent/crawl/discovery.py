@@ -136,13 +136,14 @@ class Discovery:
         for link in links:
             requisite = link.kind is LinkPurpose.REQUISITE and self._scope.page_requisites
             at = depth if requisite else depth + 1
-            key = (link.url, link.kind)
+            key = (link.url, f"{link.kind} {link.named}")
             if self._offered.get(key, at + 1) <= at:
                 continue
             self._offered[key] = at
             if self._crowd.is_uncertain(link.url):
                 self.flush()
-            self._finds.append(self.judged(link.url, LinkKind.REQUISITE if requisite else LinkKind.LINK, at, page))
+            find = self.judged(link.url, LinkKind.REQUISITE if requisite else LinkKind.LINK, at, page)
+            self._finds.append(dataclasses.replace(find, named=link.named) if link.named else find)
         self._expanded.append((page.id, depth))
 
     def flush(self) -> None:
@@ -161,7 +162,7 @@ class Discovery:
         trail = len(find.hops) - len(find.hops.rstrip("R"))
         if trail > LONGEST_CHAIN:
             find = dataclasses.replace(find, state=UrlState.REFUSED, status=int(Status.TRAP), note=scope.REDIRECTS)
-        self._frontier.add([find])
+        self._frontier.add([dataclasses.replace(find, named=page.named)])
         self._crowd.settle()
         if self._is_circle(page):
             self._frontier.annotate(page.id, Reason.REDIRECT_LOOP)

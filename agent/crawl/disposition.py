@@ -31,6 +31,7 @@ from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.model.metadata import OK
 from webarcfs.archive.system import clocks
 from webarcfs.content import forwarding, mimetype, outlinks, text
+from webarcfs.content.reference_table import NamedAs
 from webarcfs.warc import http_response
 
 # == archived pages ===================================================================================================
@@ -62,8 +63,8 @@ class ArchivedPages:
     def __init__(self, archive: Archive) -> None:
         self._open = lru_cache(_REPOSITORIES)(lambda domain: Repository(archive.repository(domain)))
 
-    def links(self, url: str) -> list[outlinks.Link]:
-        """Return the links of the page at `url`; none if there is no page, or it cannot be read."""
+    def links(self, url: str, named: str = "") -> list[outlinks.Link]:
+        """Return the links of the page at `url`, which another one named so; none if it is missing or unreadable."""
         try:
             page = self._page(url)
             store = self._store(url)
@@ -73,9 +74,12 @@ class ArchivedPages:
             head = http_response.parse_head(store.read(page.head)) if store.size(page.head) <= _LARGEST_HEAD else None
         except WebarcError:
             return []  # not archived yet, or damaged: `verify` reports damage, a crawl continues
-        charset = text.decode_charset(body[: mimetype.SAMPLE], "" if head is None else head.content_type)
+        sent = "" if head is None else head.content_type
+        charset = text.decode_charset(body[: mimetype.SAMPLE], sent)
+        nosniff = head is not None and head.forbids_sniffing
+        kind = outlinks.read_as(page.mime_type, mimetype.declared_type(sent), NamedAs(named), nosniff=nosniff)
         refresh = forwarding.field_link(url, "" if head is None else head.get("refresh"))
-        return [*outlinks.links_of(body, url, page.mime_type, charset), *refresh]
+        return [*outlinks.links_of(body, url, kind, charset), *refresh]
 
     def mime_type(self, url: str) -> str | None:
         """Return the MIME type of the page that was stored for this very URL; None if there is none."""
@@ -189,7 +193,7 @@ class Disposition:
     def _fail(self, settled: UrlOutcome, row: FrontierUrl) -> None:
         self._settled.append(settled)
         if row.kind != LinkKind.ROBOTS:
-            self._discovery.links(row, self._archived.links(row.url))
+            self._discovery.links(row, self._archived.links(row.url, row.named))
 
     def _flush(self) -> None:
         self._frontier.settle(self._settled)
@@ -237,7 +241,7 @@ class Disposition:
             self._flush()  # `redirect` reads the frontier
             self._discovery.redirect(row, answer.target)
         elif settled.note == Reason.NOT_MODIFIED:
-            self._discovery.links(row, self._archived.links(row.url))
+            self._discovery.links(row, self._archived.links(row.url, row.named))
         else:
             if wget.LINKS_UNREAD in settled.note.split(","):
                 # Pages that only this page links to must not count as no longer linked: the crawl is incomplete.

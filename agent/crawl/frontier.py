@@ -64,6 +64,7 @@ class FrontierUrl:
     links: int
     inner: int
     result: str
+    named: str = ""
 
     @property
     def is_start(self) -> bool:
@@ -85,6 +86,7 @@ class FoundUrl:
     status: int = 0
     note: str = ""
     inner: int = 0
+    named: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -394,7 +396,7 @@ class Frontier:
                 self._db.executescript(sql("frontier/upgrade"))
             elif version != (newest := version_of("frontier/schema")):
                 raise Damaged(f"{path} is of version {version}, not {newest}; remove its job folder")
-            self._db.executescript(sql("frontier/tune"))
+            self._db.executescript(sql("frontier/tune") + sql("frontier/named"))
         except sqlite3.OperationalError as error:
             raise WebarcError(f"{path} cannot be opened now: {error}") from None
         except sqlite3.DatabaseError as error:
@@ -430,8 +432,14 @@ class Frontier:
     # -- URLs ----------------------------------------------------------------------------------------------------
 
     def add(self, finds: Iterable[FoundUrl]) -> None:
-        """Add found URLs."""
-        self._many("frontier/add", finds)
+        """Add found URLs, and as what they are named."""
+        found = list(finds)
+        self._many("frontier/add", found)
+        self.name(find for find in found if find.named)
+
+    def name(self, finds: Iterable[FoundUrl]) -> None:
+        """Note as what URLs in the frontier are named; one that was read before is read again as that."""
+        self._many("frontier/name", finds)
 
     def settle(self, outcomes: Iterable[UrlOutcome]) -> None:
         """Record the outcomes of attempts."""

@@ -43,6 +43,7 @@ from agent.crawl.wget import Batch, FetchResult, Killed, Limits
 from webarcfs.archive.model.errors import CrawlFailed
 from webarcfs.archive.system import clocks
 from webarcfs.content.outlinks import Link, LinkPurpose
+from webarcfs.content.reference_table import NamedAs
 from webarcfs.warc import http_response
 
 # == read marks =======================================================================================================
@@ -125,6 +126,7 @@ _values_of_settled = attrgetter(*_SETTLED)
 _values_of_row = attrgetter(*(field.name for field in fields(FrontierUrl)))
 _values_of_limits = attrgetter(*(field.name for field in fields(Limits)))
 _KINDS = {str(kind.value): kind for kind in LinkPurpose}
+_NAMES = {str(named.value): named for named in NamedAs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,8 +283,8 @@ class ResultReader:
 
 
 def _answer(row: FrontierUrl, record: tuple[Any, ...]) -> FetchResult:
-    settled, target, pairs, forward, robots = record
-    links = tuple([Link(url, _KINDS[kind]) for url, kind in pairs])
+    settled, target, found, forward, robots = record
+    links = tuple([Link(url, _KINDS[kind], _NAMES[named]) for url, kind, named in found])
     return FetchResult(row, UrlOutcome(**dict(zip(_SETTLED, settled, strict=True))), target, links, forward, robots)
 
 
@@ -368,9 +370,9 @@ def _read_all(batch: EndedBatch, limits: Limits, offset: float, out: IO[bytes]) 
     try:
         for answer in _read(batch, limits, offset, marks, begin):
             links += len(answer.links)
-            pairs = [(link.url, link.kind.value) for link in answer.links]
+            found = [(link.url, link.kind.value, link.named.value) for link in answer.links]
             settled = tuple(map(_plain, _values_of_settled(answer.settled)))
-            answers.append((settled, answer.target, pairs, answer.forward, answer.robots))
+            answers.append((settled, answer.target, found, answer.forward, answer.robots))
             if links > _MOST_LINKS:
                 _write(out, (False, answers))
                 answers, links = [], 0

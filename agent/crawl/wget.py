@@ -46,6 +46,7 @@ from webarcfs.archive.model.errors import Damaged, UrlRefused
 from webarcfs.archive.model.metadata import format_time
 from webarcfs.archive.model.urls import canonical
 from webarcfs.content import forwarding, mimetype, outlinks, text
+from webarcfs.content.reference_table import NamedAs
 from webarcfs.warc import http_response, job_warc
 from webarcfs.warc.decoding import BadBody, BodyNotes, Bomb, TooBig, decoded, kept_codings
 
@@ -519,9 +520,9 @@ def _unread(row: FrontierUrl, response: http_response.Response, limits: Limits) 
     return None
 
 
-def page_links(body: bytes, url: str, head: http_response.Head) -> outlinks.PageLinks:
-    """Return the links of a decoded body, extracted according to its type."""
-    mime_type = _type_of(body, head)
+def page_links(body: bytes, url: str, head: http_response.Head, named: str = "") -> outlinks.PageLinks:
+    """Return the links of a decoded body, extracted according to its type, and to what a page named it."""
+    mime_type = _read_as(body, head, named)
     refresh = forwarding.field_link(url, head.get("refresh"))
     if not mime_type.startswith(_LINKING):
         return outlinks.PageLinks(refresh)
@@ -535,7 +536,7 @@ def _forward(row: FrontierUrl, head: http_response.Head, body: bytes) -> str:
     if not row.is_start:
         return ""
     charset = text.decode_charset(body[: mimetype.SAMPLE], head.content_type)
-    return forwarding.forward_of(row.url, head.get("refresh"), body, _type_of(body, head), charset)
+    return forwarding.forward_of(row.url, head.get("refresh"), body, _read_as(body, head, row.named), charset)
 
 
 def links_at(warc_file: Path, position: int, row: FrontierUrl) -> tuple[outlinks.Link, ...]:
@@ -545,8 +546,8 @@ def links_at(warc_file: Path, position: int, row: FrontierUrl) -> tuple[outlinks
     with warc_file.open("rb") as file:
         response = job_warc.response_at(file, position)
         stream = http_response.Hashed(response.stream)
-        body = _read_body(stream, response, _wanted(row, response.head), 0, BodyNotes())
-    return page_links(body, row.url, response.head).links
+        body = _read_body(stream, response, _wanted(row, response.head), 0, named=row.named, forgiven=BodyNotes())
+    return page_links(body, row.url, response.head, row.named).links
 
 
 def _of_response(
@@ -556,7 +557,8 @@ def _of_response(
     stream = http_response.Hashed(response.stream)
     forgiven = BodyNotes()
     try:
-        body = _read_body(stream, response, 0 if deadly else _wanted(row, head), limits.max_file_size, forgiven)
+        wanted = 0 if deadly else _wanted(row, head)
+        body = _read_body(stream, response, wanted, limits.max_file_size, named=row.named, forgiven=forgiven)
     except BadBody as error:
         if head.status not in url_lists.STATUSES:  # the body of a redirect is not used
             return FetchResult(row, _of_bad_body(row, error, now))
@@ -603,7 +605,7 @@ def _of_document(
     No `body`, no links.
     """
     if head.status in WHOLE:
-        links = outlinks.PageLinks() if body is None else page_links(body, row.url, head)
+        links = outlinks.PageLinks() if body is None else page_links(body, row.url, head, row.named)
         remark = LINKS_UNREAD if body is None else LINKS_CUT if links.is_cut else ""
         archived = _archived(row, settled)
         note = ",".join(filter(None, (notes, remark)))
@@ -677,7 +679,13 @@ def _wanted(row: FrontierUrl, head: http_response.Head) -> int:
 
 
 def _read_body(
-    stream: http_response.Hashed, response: http_response.Response, wanted: int, most: int, forgiven: BodyNotes
+    stream: http_response.Hashed,
+    response: http_response.Response,
+    wanted: int,
+    most: int,
+    *,
+    named: str,
+    forgiven: BodyNotes,
 ) -> bytes:
     """Read and decode a body to its end; return its first `wanted` bytes if they may contain links, else fewer."""
     kept: list[bytes] = []
@@ -686,17 +694,19 @@ def _read_body(
         if size < wanted:
             kept.append(part[: wanted - size])
             size += len(part)
-            if size >= mimetype.SAMPLE and len(kept) == 1 and not _may_link(kept[0], response.head):
+            if size >= mimetype.SAMPLE and len(kept) == 1 and not _may_link(kept[0], response.head, named):
                 wanted = 0
     return b"".join(kept)
 
 
-def _may_link(start: bytes, head: http_response.Head) -> bool:
-    return _type_of(start, head).startswith(_LINKING)
+def _may_link(start: bytes, head: http_response.Head, named: str) -> bool:
+    return _read_as(start, head, named).startswith(_LINKING)
 
 
-def _type_of(body: bytes, head: http_response.Head) -> str:
-    return mimetype.mime_type(body[: mimetype.SAMPLE], head.content_type, nosniff=head.forbids_sniffing)
+def _read_as(body: bytes, head: http_response.Head, named: str) -> str:
+    sent, nosniff = head.content_type, head.forbids_sniffing
+    mime_type = mimetype.mime_type(body[: mimetype.SAMPLE], sent, nosniff=nosniff)
+    return outlinks.read_as(mime_type, mimetype.declared_type(sent), NamedAs(named), nosniff=nosniff)
 
 
 def _responses(path: Path) -> Iterator[http_response.Response]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import random
 import time
@@ -16,6 +17,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from tests.support.growth import is_linear
 from tests.support.loaded_references import FORBIDDEN, of_page, of_sheet
+from webarcfs.content.reference_table import MOST_INNER
 from webarcfs.content.rewriting.assembly import rewritten
 from webarcfs.content.rewriting.css_references import of_css
 from webarcfs.content.rewriting.html_references import of_html
@@ -233,11 +235,47 @@ def test_the_first_base_is_told(page: str, base: str | None) -> None:
     assert of_html(page.encode(), "utf-8").base == base
 
 
-def test_an_inner_page_has_its_own_base_and_no_further_inner_page() -> None:
+def test_an_inner_page_has_its_own_base_and_inner_pages() -> None:
     page = """<iframe srcdoc="<base href='http://f.org/'><a href='x'><iframe srcdoc='<a href=y>'>">"""
     seen, out = new(page)
-    assert seen == ["base http://f.org/", "link http://f.org/x"]
+    assert seen == ["base http://f.org/", "link http://f.org/x", "link http://f.org/y"]
+    assert b"x-srcdoc" not in out
+
+
+def test_inner_pages_end_somewhere() -> None:
+    page = "<a href=x>"
+    for _ in range(MOST_INNER + 1):
+        page = f'<iframe srcdoc="{html.escape(page)}"></iframe>'
+    seen, out = new(page)
+    assert seen == []
     assert b"x-srcdoc" in out
+
+
+@pytest.mark.parametrize(
+    ("page", "after"),
+    [
+        ("<img data-src=a>", '<img src="/w1" data-src=/w2>'),
+        ("<img src='data:image/gif;base64,A=' data-lazy-src=a data-lazy-srcset='b 2x'>",
+         "<img srcset=\"/w1 2x\" src='/w2' data-lazy-src=/w3 data-lazy-srcset='/w4 2x'>"),
+        ("<img data-original=a src=/i/blank.gif>", "<img data-original=/w1 src=/w2>"),
+        ("<img src=real.png data-src=a>", "<img src=/w1 data-src=/w2>"),
+        ("<img srcset='a 2x' data-src=b>", "<img srcset='/w1 2x' data-src=/w2>"),
+        ("<video data-poster=p data-src=v>", '<video src="/w1" poster="/w2" data-poster=/w3 data-src=/w4>'),
+        ("<picture><source data-srcset='a 1x'><img data-src=b></picture>",
+         "<picture><source srcset=\"/w1 1x\" data-srcset='/w2 1x'><img src=\"/w3\" data-src=/w4></picture>"),
+        ("<p data-bg=/a.png style='b:c;'>", "<p data-bg=/a.png style='b:c;background-image:url(&#34;/w1&#34;)'>"),
+        ("<p data-bg='url(a)'>", "<p style=\"background-image:url(/w1)\" data-bg='url(a)'>"),
+        ("<p data-background=dark>", "<p data-background=dark>"),
+        # a page without scripts shows the one in <noscript>
+        ("<img data-src=a> <noscript><img src=a></noscript>", "<img data-src=/w1> <noscript><img src=/w2></noscript>"),
+        ("<noscript><img src=a></noscript> <img data-src=a>", "<noscript><img src=/w1></noscript> <img data-src=/w2>"),
+        ("<img data-src=a><noscript><img src=b></noscript>",
+         '<img src="/w1" data-src=/w2><noscript><img src=/w3></noscript>'),
+    ],
+)  # fmt: skip
+def test_lazy_elements_get_what_a_script_would_give_them(page: str, after: str) -> None:
+    """(/S-replay-lazy/)"""
+    assert new(page)[1].decode() == after
 
 
 @pytest.mark.parametrize("charset", ["utf-16-le", "utf-16-be", "utf-32-be", "iso2022_jp", "utf-7"])

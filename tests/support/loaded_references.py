@@ -45,6 +45,8 @@ _LOADED_RELS = _words(
     "search"
 )
 _IMAGE_SETS = frozenset({"image-set", "-webkit-image-set"})
+#: Pages in pages, by srcdoc, that may be there.
+_MOST_INNER = 5
 _DEAD_EQUIVS = frozenset({"content-security-policy", "content-security-policy-report-only", "x-dns-prefetch-control"})
 #: Stands for what must not be in a page at all.
 FORBIDDEN = "forbidden:"
@@ -95,7 +97,7 @@ def _of_attribute(tag: str, name: str, value: str, others: dict[str, str], depth
     elif name in _STYLED:
         yield from of_sheet(value)
     elif name == "srcdoc" and tag == "iframe":
-        yield from [f"{FORBIDDEN}srcdoc"] if depth else of_page(value, depth=1)
+        yield from [f"{FORBIDDEN}srcdoc"] if depth >= _MOST_INNER else of_page(value, depth=depth + 1)
     elif _is_forbidden(tag, name, value.lower()):
         yield f"{FORBIDDEN}{name}"
 

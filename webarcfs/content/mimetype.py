@@ -32,7 +32,7 @@ _MEDIA = {
     b"video/webm",
 }  # fmt: skip
 #: Types that say nothing (section 7.1).
-_UNKNOWN = frozenset({"", "unknown/unknown", "application/unknown"})
+UNKNOWN_TYPES = frozenset({"", "unknown/unknown", "application/unknown"})
 _XHTML = re.compile(
     rb"(?:\xef\xbb\xbf)?(?:\s++|<\?[^>]*+>|<!--(?:(?!-->).)*+-->)*+"
     rb"(?:<!DOCTYPE\s+html\s+PUBLIC\s+\"-//W3C//DTD XHTML"
@@ -60,7 +60,7 @@ def mime_type(sample: bytes, content_type: str, *, nosniff: bool = False) -> str
     computed = sniffed.decode("latin-1") if sniffed else "application/octet-stream"
     if computed in _XML and _XHTML.match(sample[:_ROOT_WITHIN]):
         return "application/xhtml+xml"
-    if computed in _ROUGH and declared in _UNKNOWN:
+    if computed in _ROUGH and declared in UNKNOWN_TYPES:
         nearer = str(_magic().from_buffer(sample))
         return nearer if _NEARER.fullmatch(nearer) else computed
     return computed

@@ -16,12 +16,12 @@ scripts, fonts) are no links, nor is a place on the same page.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from enum import StrEnum
 from functools import lru_cache
-from itertools import groupby
+from itertools import chain, groupby
 from typing import NamedTuple
 from urllib.parse import quote, unquote, urljoin
 
@@ -31,7 +31,35 @@ from webarcfs.archive.index.links import ArchivedLink, AskedKind
 from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.urls import canonical, joined
 from webarcfs.content import text
-from webarcfs.content.markup import PIECE, MarkupListener, stream_findings
+from webarcfs.content.lazy_images import (
+    BACKGROUND_MARKS,
+    LAZY,
+    LAZY_TAGS,
+    LazyTarget,
+    has_function,
+    lazy_urls,
+    lazy_values,
+)
+from webarcfs.content.markup import PIECE, MarkupListener, Tokenizer, stream_findings
+from webarcfs.content.mimetype import UNKNOWN_TYPES
+from webarcfs.content.reference_table import (
+    INSTRUCTION,
+    LINK_ATTRIBUTES,
+    MOST_INNER,
+    NO_LINKS,
+    PARAMETERS,
+    PRESENTATION,
+    PSEUDO_ATTRIBUTE,
+    REFRESH,
+    REQUISITE_RELS,
+    SRCSETS,
+    NamedAs,
+    candidates,
+)
+from webarcfs.content.reference_table import LinkPurpose as LinkPurpose  # noqa: PLC0414 # whoever takes links takes it from here
+from webarcfs.content.rewriting import css_references
+from webarcfs.content.rewriting.references import Use
+from webarcfs.content.rewriting.references import joined as rebased
 from webarcfs.content.text import CAREFUL_XML, HTML_TYPES, decoder, is_xml
 
 # == resolving, pure ===================================================================================================
@@ -97,175 +125,47 @@ def _or_none(text: str) -> str | None:
 _cached = lru_cache(maxsize=8192)(_or_none)
 
 
-# == css, pure ========================================================================================================
-
-
-# Comments, namespaces and strings are matched so that a `url(` in them is not. No alternative backtracks (`*+`), which
-# keeps the search linear on hostile input.
-_TOKENS = re.compile(
-    r"""
-      /\*.*?(?:\*/|\Z)
-    | @namespace[^;]*+
-    | (?:url\(\s*+|@import\s*+)(?:"((?:[^"\\\n]|\\.)*+)"?+|'((?:[^'\\\n]|\\.)*+)'?+)
-    | url\(\s*+((?:[^)"'\s\\]|\\.)(?:[^)\s\\]|\\.)*+)
-    | "(?:[^"\\\n]|\\.)*+"?+
-    | '(?:[^'\\\n]|\\.)*+'?+
-    """,
-    re.IGNORECASE | re.DOTALL | re.VERBOSE,
-)
-_ESCAPE = re.compile(r"\\(?:([0-9a-f]{1,6})\s?|(.))", re.IGNORECASE | re.DOTALL)
-
-
-def references(text: str) -> Iterator[str]:
-    """Yield the references of a style sheet, a <style> element or a style attribute, in order, as written."""
-    for match in _TOKENS.finditer(text):
-        if reference := match[1] or match[2] or match[3]:
-            yield _ESCAPE.sub(_unescape, reference) if "\\" in reference else reference
-
-
-def _unescape(match: re.Match[str]) -> str:
-    """Resolve an escape (CSS Syntax section 4.3.7)."""
-    if not match[1]:
-        return "" if match[2] == "\n" else match[2]
-    code = int(match[1], 16)
-    return "\ufffd" if code == 0 or code > 0x10FFFF or 0xD800 <= code < 0xE000 else chr(code)
-
-
 # == places of URLs, pure ==============================================================================================
 
 
 #: Longer attributes are `data:` or nonsense.
 LONGEST_LINK = 1 << 15
-
-
-class LinkPurpose(StrEnum):
-    """The purpose of a link: a click costs depth (/Cr-1.1/), a requisite belongs to the page."""
-
-    LINK = "link"
-    REQUISITE = "requisite"
-
-
-#: A link as written in the document.
-Raw = tuple[str, LinkPurpose]
+#: A link as written in the document: its text, its purpose, and as what it is named.
+Raw = tuple[str, LinkPurpose, NamedAs]
 _Attributes = Mapping[str, str]
+_Reader = Callable[[_Attributes], Iterable[Raw]]
+# What a value with a reference of CSS contains, however it is written.
+_IS_STYLED = re.compile(r"[(\\]")
+#: What pages with such a value outside of <style>, or with a lazy background, contain.
+_ANYWHERE = ("url(", "image-set(", "src(", *BACKGROUND_MARKS)
 
 
-class LinkAttribute(NamedTuple):
-    """An attribute with a URL, and its kind for the crawl.
-
-    `shown` is the kind of link in links.db, named by the attribute `text`; None if it is no such link, or has a reader
-    of its own.
-    """
-
-    tag: str
-    attribute: str
-    kind: LinkPurpose
-    shown: AskedKind | None = None
-    text: str = ""
+def references(sheet: str) -> Iterator[str]:
+    """Yield the references of a style sheet, a <style> element or a style attribute, in order, as written."""
+    return (reference for _, reference in css_references.written(sheet))
 
 
-#: Elements with a URL in an attribute. A form's action is not followed: sending a form is not reading.
-LINK_ATTRIBUTES = (
-    LinkAttribute("a", "href", LinkPurpose.LINK),  # named by its text
-    LinkAttribute("a", "xlink:href", LinkPurpose.LINK),
-    LinkAttribute("area", "href", LinkPurpose.LINK, AskedKind.HTTP, "alt"),
-    LinkAttribute("img", "longdesc", LinkPurpose.LINK, AskedKind.HTTP, "alt"),
-    LinkAttribute("img", "src", LinkPurpose.REQUISITE, AskedKind.IMAGE, "alt"),
-    LinkAttribute("img", "lowsrc", LinkPurpose.REQUISITE, AskedKind.IMAGE, "alt"),
-    LinkAttribute("img", "data-src", LinkPurpose.REQUISITE, AskedKind.IMAGE, "alt"),  # lazy loading
-    LinkAttribute("source", "src", LinkPurpose.REQUISITE, AskedKind.HTTP, "title"),
-    LinkAttribute("script", "src", LinkPurpose.REQUISITE),
-    LinkAttribute("frame", "src", LinkPurpose.REQUISITE, AskedKind.HTTP, "title"),
-    LinkAttribute("iframe", "src", LinkPurpose.REQUISITE, AskedKind.HTTP, "title"),
-    LinkAttribute("embed", "src", LinkPurpose.REQUISITE, AskedKind.HTTP, "title"),
-    LinkAttribute("video", "src", LinkPurpose.REQUISITE, AskedKind.HTTP, "title"),
-    LinkAttribute("video", "poster", LinkPurpose.REQUISITE, AskedKind.IMAGE, "title"),
-    LinkAttribute("audio", "src", LinkPurpose.REQUISITE, AskedKind.HTTP, "title"),
-    LinkAttribute("track", "src", LinkPurpose.REQUISITE, AskedKind.HTTP, "label"),
-    LinkAttribute("object", "data", LinkPurpose.REQUISITE, AskedKind.HTTP, "title"),  # `_object` reads it for the crawl
-    LinkAttribute("bgsound", "src", LinkPurpose.REQUISITE),
-    *(
-        LinkAttribute(tag, "background", LinkPurpose.REQUISITE, AskedKind.IMAGE, "title")
-        for tag in ("body", "table", "tr", "td", "th")
-    ),
-    LinkAttribute("image", "href", LinkPurpose.REQUISITE, AskedKind.IMAGE, "title"),  # SVG
-    LinkAttribute("image", "xlink:href", LinkPurpose.REQUISITE, AskedKind.IMAGE, "title"),
-    LinkAttribute("use", "href", LinkPurpose.REQUISITE),
-    LinkAttribute("use", "xlink:href", LinkPurpose.REQUISITE),
-)
-#: Attributes with several images, by element.
-SRCSETS: Mapping[str, tuple[str, ...]] = {
-    "img": ("srcset", "data-srcset"),
-    "source": ("srcset",),
-    "link": ("imagesrcset",),
-}
-
-#: Further attributes with a URL, by element, which the crawl does not follow: a browser may load them or go there.
-UNFOLLOWED: Mapping[str, tuple[str, ...]] = {
-    "a": ("ping",),
-    "applet": ("code", "archive", "object"),
-    "area": ("ping",),
-    "button": ("formaction",),
-    "fencedframe": ("src",),
-    "form": ("action",),
-    "image": ("src", "lowsrc", "dynsrc"),  # HTML turns it into <img>
-    "img": ("dynsrc",),
-    "input": ("formaction", "src"),
-    "isindex": ("action",),
-    "mglyph": ("src", "href", "xlink:href"),
-    "model": ("src",),
-    "portal": ("src",),
-    "script": ("href", "xlink:href"),
-    **dict.fromkeys(("thead", "tbody", "tfoot"), ("background",)),
-    # SVG: each may refer to an element of another document
-    **dict.fromkeys(
-        (
-            "altglyph", "animate", "animatecolor", "animatemotion", "animatetransform", "color-profile", "cursor",
-            "discard", "feimage", "filter", "font-face-uri", "glyphref", "lineargradient", "mpath", "pattern",
-            "radialgradient", "set", "textpath", "tref",
-        ),
-        ("href", "xlink:href"),
-    ),
-    # MathML: each element may be a link
-    **dict.fromkeys(
-        (
-            "annotation", "annotation-xml", "maction", "math", "menclose", "merror", "mfenced", "mfrac", "mi",
-            "mmultiscripts", "mn", "mo", "mover", "mpadded", "mphantom", "mroot", "mrow", "ms", "mspace", "msqrt",
-            "mstyle", "msub", "msubsup", "msup", "mtable", "mtd", "mtext", "mtr", "munder", "munderover", "semantics",
-        ),
-        ("href", "xlink:href"),
-    ),
-}  # fmt: skip
-
-#: Values of rel that are no links at all, and those of a page's requisites.
-NO_LINKS = frozenset({"dns-prefetch", "preconnect", "pingback"})
-REQUISITE_RELS = frozenset(
-    {
-        "stylesheet", "icon", "apple-touch-icon", "apple-touch-icon-precomposed", "mask-icon", "fluid-icon",
-        "apple-touch-startup-image", "manifest", "preload", "modulepreload",
-    }
-)  # fmt: skip
-#: The content of a refresh; its target is one of the three groups.
-REFRESH = re.compile(r"\s*[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']*)|(.*))", re.IGNORECASE | re.DOTALL)
+def styles(sheet: str) -> Iterator[Raw]:
+    """Yield the references of a style sheet, or of a part of one."""
+    for use, reference in css_references.written(sheet):
+        yield reference, LinkPurpose.REQUISITE, NamedAs.SHEET if use is Use.STYLE else NamedAs.NOTHING
 
 
-def _attributes_of(tag: str) -> Callable[[_Attributes], Iterable[Raw]]:
+def _loaded(url: str, named: NamedAs = NamedAs.NOTHING) -> Raw:
+    return url, LinkPurpose.REQUISITE, named
+
+
+def _attributes_of(tag: str) -> _Reader:
     rows = tuple((row.attribute, row.kind) for row in LINK_ATTRIBUTES if row.tag == tag)
-
-    def read(attributes: _Attributes) -> Iterable[Raw]:
-        return [(value, kind) for attribute, kind in rows if (value := attributes.get(attribute))]
-
-    return read
-
-
-def _with_srcsets(tag: str) -> Callable[[_Attributes], Iterable[Raw]]:
-    plain = _attributes_of(tag)
+    sets = SRCSETS.get(tag, ())
 
     def read(attributes: _Attributes) -> Iterator[Raw]:
-        yield from plain(attributes)
-        for name in SRCSETS[tag]:
-            if value := attributes.get(name):
-                yield from _srcset(value)
+        for attribute, kind in rows:
+            if value := attributes.get(attribute):
+                yield value, kind, NamedAs.NOTHING
+        for attribute in sets:
+            if value := attributes.get(attribute):
+                yield from map(_loaded, candidates(value))
 
     return read
 
@@ -274,80 +174,83 @@ def _link(attributes: _Attributes) -> Iterator[Raw]:
     rels = set(attributes.get("rel", "").lower().split())
     href = attributes.get("href")
     if href and not rels & NO_LINKS:
-        yield href, LinkPurpose.REQUISITE if rels & REQUISITE_RELS else LinkPurpose.LINK
+        yield href, LinkPurpose.REQUISITE if rels & REQUISITE_RELS else LinkPurpose.LINK, _named(rels, attributes)
     for name in SRCSETS["link"]:
-        yield from _srcset(attributes.get(name, ""))
+        yield from map(_loaded, candidates(attributes.get(name, "")))
+
+
+def _named(rels: set[str], attributes: _Attributes) -> NamedAs:
+    if "stylesheet" in rels or ("preload" in rels and attributes.get("as", "").strip().lower() == "style"):
+        return NamedAs.SHEET
+    return NamedAs.MANIFEST if "manifest" in rels else NamedAs.NOTHING
 
 
 def _meta(attributes: _Attributes) -> Iterator[Raw]:
     if attributes.get("http-equiv", "").strip().lower() == "refresh":
-        yield refreshed(attributes.get("content", "")), LinkPurpose.LINK
+        yield refreshed(attributes.get("content", "")), LinkPurpose.LINK, NamedAs.NOTHING
 
 
 def _input(attributes: _Attributes) -> Iterator[Raw]:
     if attributes.get("type", "").strip().lower() == "image":
-        yield attributes.get("src", ""), LinkPurpose.REQUISITE
+        yield _loaded(attributes.get("src", ""))
+
+
+def _param(attributes: _Attributes) -> Iterator[Raw]:
+    if attributes.get("name", "").strip().lower() in PARAMETERS:
+        yield _loaded(attributes.get("value", ""))
 
 
 def _object(attributes: _Attributes) -> Iterator[Raw]:
     """Read <object> and <applet>: names relative to a codebase (HTML 4.01 section 13.3)."""
-    names = [attributes.get("data", ""), attributes.get("code", ""), *attributes.get("archive", "").split(",")]
+    names = [
+        *(attributes.get(name, "") for name in ("data", "code", "object")),
+        *attributes.get("archive", "").split(","),
+    ]
     codebase = attributes.get("codebase", "").strip()
     if codebase:
         codebase = codebase.rstrip("/") + "/"
     for name in filter(None, map(str.strip, names)):
         try:
-            yield urljoin(codebase, name), LinkPurpose.REQUISITE
+            yield _loaded(urljoin(codebase, name))
         except ValueError:
             continue
 
 
-def styles(text: str) -> Iterator[Raw]:
-    """Return the references of a style sheet, or of a part of one."""
-    return ((reference, LinkPurpose.REQUISITE) for reference in references(text))
-
-
-def _srcset(value: str) -> Iterator[Raw]:
-    return ((candidate, LinkPurpose.REQUISITE) for candidate in candidates(value))
-
-
-def candidates(value: str) -> Iterator[str]:
-    """Yield the URLs of a srcset: `URL descriptor, URL descriptor, …`; a URL may contain commas, but not end in one
-    (HTML 4.8.4.2.1)."""
-    in_descriptor = False
-    for word in value.split():
-        text = word
-        if in_descriptor:
-            _, comma, text = word.partition(",")
-            if not comma:
-                continue
-        if url := text.strip(","):
-            yield url
-        in_descriptor = bool(url) and not text.endswith(",")
+def _lazy(tag: str, attributes: _Attributes) -> Iterator[Raw]:
+    """Yield what scripts load by attributes of their own."""
+    for name, target, value in lazy_values(tag, attributes):
+        if target is LazyTarget.STYLE and has_function(value):
+            yield from styles(value if "(" in value else "")
+        else:
+            yield from map(_loaded, lazy_urls(name, target, value))
 
 
 #: The reader of each element that can contain links.
-_READERS: dict[str, Callable[[_Attributes], Iterable[Raw]]] = {
-    **{row.tag: _attributes_of(row.tag) for row in LINK_ATTRIBUTES},
-    "img": _with_srcsets("img"),
-    "source": _with_srcsets("source"),
+_READERS: dict[str, _Reader] = {
+    **{tag: _attributes_of(tag) for tag in {*(row.tag for row in LINK_ATTRIBUTES), *SRCSETS}},
     "link": _link,
     "meta": _meta,
     "input": _input,
+    "param": _param,
     "object": _object,
     "applet": _object,
 }
-_TAGS = frozenset({*_READERS, "style", "base"})
+_LAZY_TAGS = frozenset().union(*LAZY_TAGS.values())
+_TAGS = frozenset({*_READERS, *_LAZY_TAGS, "style", "base"})
 _ENDING = frozenset({"style"})
 
 
 class Links(MarkupListener[Raw]):
-    """Finds a page's references; in style attributes only if it is `styled`. Values of <base> are added to `bases`."""
+    """Finds a page's references; in style attributes only if it is `styled`. Values of <base> are added to `bases`.
 
-    def __init__(self, bases: list[str], *, styled: bool) -> None:
+    `depth` is the number of pages around a page that is the value of a srcdoc.
+    """
+
+    def __init__(self, bases: list[str], *, styled: bool, depth: int = 0) -> None:
         super().__init__(None if styled else _TAGS, _ENDING)
         self._bases = bases
         self._styled = styled
+        self._depth_inside = depth
         self._style: list[str] | None = None  # of the open style element
 
     def opened(self, tag: str, attributes: _Attributes) -> None:
@@ -359,8 +262,10 @@ class Links(MarkupListener[Raw]):
             self._style = []
         elif tag == "base" and (base := attributes.get("href")):
             self._bases.append(base)
-        if self._styled and (style := attributes.get("style")):
-            self.found += styles(style)
+        if tag == "iframe" and (page := attributes.get("srcdoc")):
+            self.found += _inner(page, self._depth_inside + 1)
+        if self._styled or tag in _LAZY_TAGS:
+            self._look_at_all(tag, attributes)
 
     def ended(self, tag: str) -> None:
         """Handle the end of an element."""
@@ -376,10 +281,34 @@ class Links(MarkupListener[Raw]):
         """Handle the end of the page."""
         self._end_style()
 
+    def _look_at_all(self, tag: str, attributes: _Attributes) -> None:
+        is_lazy = False
+        for name, value in attributes.items():
+            if name in LAZY:
+                is_lazy = True
+            elif name in _STYLED and value and _IS_STYLED.search(value):
+                self.found += styles(value)
+        if is_lazy:
+            self.found += _lazy(tag, attributes)
+
     def _end_style(self) -> None:
         if self._style is not None:
             self.found += styles("".join(self._style))
             self._style = None
+
+
+_STYLED = frozenset(PRESENTATION)
+
+
+def _inner(page: str, depth: int) -> Iterable[Raw]:
+    """Return the references of the page of a srcdoc; those that it has a base for are relative to that."""
+    if depth > MOST_INNER:
+        return ()
+    bases: list[str] = []
+    found = list(_html(page, bases, depth))
+    if not bases:
+        return found
+    return [(rebased(bases[0], raw), kind, named) for raw, kind, named in found]
 
 
 def refreshed(content: str) -> str:
@@ -400,10 +329,11 @@ _XML_BASE = "{http://www.w3.org/XML/1998/namespace}base"
 
 
 class Link(NamedTuple):
-    """A canonical URL in a document."""
+    """A canonical URL in a document, and as what the document names it."""
 
     url: str
     kind: LinkPurpose
+    named: NamedAs = NamedAs.NOTHING
 
 
 class PageLinks(NamedTuple):
@@ -415,14 +345,37 @@ class PageLinks(NamedTuple):
     is_cut: bool = False
 
 
+#: The type of an application's manifest, and those of style sheets as browsers take them where one is named.
+MANIFEST = "application/manifest+json"
+SHEET = "text/css"
+_SHEET_TYPES = frozenset({"", SHEET, *UNKNOWN_TYPES, "application/x-unknown-content-type"})
+
+
 def links_of(body: bytes, url: str, mime_type: str, charset: str) -> list[Link]:
     """Return the links of a document; the parameters are those of `find`."""
     return list(find(body, url, mime_type, charset).links)
 
 
+def read_as(mime_type: str, declared: str, named: NamedAs, *, nosniff: bool = False) -> str:
+    """Return the type as which a document is read for links.
+
+    `mime_type` is what its bytes and its head say, `declared` the type that the server named, `named` what a page named
+    it. A named style sheet is read as one as browsers do: where no type is declared, and whatever is declared for a
+    page in quirks mode of the same origin; never against `nosniff`.
+    """
+    if named is NamedAs.MANIFEST:
+        return MANIFEST
+    is_sheet = not nosniff and (named is NamedAs.QUIRKS_SHEET or (named is NamedAs.SHEET and declared in _SHEET_TYPES))
+    return SHEET if is_sheet else mime_type
+
+
 def may_have_links(mime_type: str) -> bool:
     """Return whether `find` reads documents of this type."""
-    return mime_type in HTML_TYPES or mime_type in ("image/svg+xml", "text/css") or is_xml(mime_type)
+    return mime_type in HTML_TYPES or mime_type in ("image/svg+xml", SHEET, MANIFEST) or _is_xml(mime_type)
+
+
+def _is_xml(mime_type: str) -> bool:
+    return is_xml(mime_type) or mime_type == "text/xsl"
 
 
 def find(body: bytes, url: str, mime_type: str, charset: str) -> PageLinks:
@@ -433,33 +386,45 @@ def find(body: bytes, url: str, mime_type: str, charset: str) -> PageLinks:
     text = decoder(charset).decode(body[:LONGEST_BODY]).replace("\0", "").removeprefix("\ufeff")
     raw_links: Iterable[Raw]
     bases: list[str] = []
-    if mime_type in HTML_TYPES or mime_type == "image/svg+xml":
+    if mime_type == "text/html":
         raw_links = _html(text, bases)
-    elif is_xml(mime_type):
-        raw_links = _feed(text.encode("utf-8", "replace"), bases)
-    elif mime_type == "text/css":
+    elif mime_type in HTML_TYPES or mime_type == "image/svg+xml":
+        raw_links = chain(_instructions(text), _html(text, bases))
+    elif _is_xml(mime_type):
+        raw_links = chain(_instructions(text), _feed(text.encode("utf-8", "replace"), bases))
+    elif mime_type == SHEET:
         raw_links = styles(text)
+    elif mime_type == MANIFEST:
+        raw_links = _manifest(text)
     else:
         return PageLinks()
     distinct = _distinct(raw_links)
     resolve = resolver(url, charset)
     if bases and (based := resolve(bare(bases[0]))):
         resolve = resolver(based, charset)
-    links: dict[Link, None] = {}
-    for raw, kind in distinct:
+    origin = _origin(url) if mime_type == "text/html" and is_quirky(text) else ""
+    links: dict[tuple[str, LinkPurpose], NamedAs] = {}
+    for raw, kind, named in distinct:
         if target := resolve(raw):
-            links[Link(target, kind)] = None
-    return PageLinks(tuple(links), len(body) >= LONGEST_BODY or len(distinct) >= MOST_LINKS)
+            if named is NamedAs.SHEET and origin and _origin(target) == origin:
+                named = NamedAs.QUIRKS_SHEET  # noqa: PLW2901 # the same link, seen in its page
+            links[target, kind] = links.get((target, kind)) or named
+    found = tuple(Link(target, kind, named) for (target, kind), named in links.items())
+    return PageLinks(found, len(body) >= LONGEST_BODY or len(distinct) >= MOST_LINKS)
+
+
+def _origin(url: str) -> str:
+    return "/".join(url.split("/", 3)[:3])
 
 
 def _distinct(raw_links: Iterable[Raw]) -> dict[Raw, None]:
     """Return each spelling once, without its fragment, up to the limit."""
     distinct: dict[Raw, None] = {}
-    for raw, kind in raw_links:
+    for raw, kind, named in raw_links:
         if len(raw) >= LONGEST_LINK:
             continue
         is_bare = "#" not in raw and raw[:1] not in _SPACE and raw[-1:] not in _SPACE
-        distinct[raw if is_bare else bare(raw), kind] = None
+        distinct[raw if is_bare else bare(raw), kind, named] = None
         if len(distinct) >= MOST_LINKS:
             break
     return distinct
@@ -473,35 +438,150 @@ def bare(raw: str) -> str:
 # --- HTML
 
 
-def _html(text: str, bases: list[str]) -> Iterator[Raw]:
+#: Characters within which a page's doctype is looked for.
+_DOCTYPE_WITHIN = 4096
+_DOCTYPE = re.compile(
+    r"(?:\s++|<!--(?:(?!-->).)*+-->|<\?[^>]*+>)*+<!doctype\s++html\b\s*+(?:public\s*+[\"']([^\"'>]*+)[\"']\s*+([\"'])?)?",
+    re.IGNORECASE | re.DOTALL,
+)
+# Public identifiers that mean quirks mode (HTML 13.2.6.4.1); the second ones only without a system identifier.
+_QUIRKY = re.compile(
+    r"-//(?:ietf//dtd html|w3c//dtd html (?:3|4\.0 |experimental)|w3o//dtd|netscape|microsoft|sun)", re.I
+)
+_HALF_QUIRKY = re.compile(r"-//w3c//dtd html 4\.01 (?:frameset|transitional)//", re.IGNORECASE)
+
+
+def is_quirky(text: str) -> bool:
+    """Return whether browsers show a page in quirks mode, as its beginning says."""
+    match = _DOCTYPE.match(text, 0, _DOCTYPE_WITHIN)
+    if match is None:
+        return True
+    identifier = match[1] or ""
+    return bool(_QUIRKY.match(identifier)) or (not match[2] and bool(_HALF_QUIRKY.match(identifier)))
+
+
+_HAS_BACKGROUND = re.compile(r"<body\s[^<>]*?background")
+_BODY = re.compile(
+    r"<!--.*?(?:-->|\Z)|<(script|style|textarea|title)\b.*?(?:</\1|\Z)|(<body\s[^<>]*+>)", re.IGNORECASE | re.DOTALL
+)
+
+
+def _html(text: str, bases: list[str], depth: int = 0) -> Iterator[Raw]:
     """Yield the links of a page; each non-empty <base href> is appended to `bases`."""
-    # Most pages have no URL in a style attribute, and need no search for one.
-    styled = "url(" in text.lower()
+    # Most pages have nothing of that in their attributes, and need no search for it.
+    low = text.lower()
+    styled = any(word in low for word in _ANYWHERE)
     pieces = range(0, len(text), PIECE)
-    return stream_findings(lambda: Links(bases, styled=styled), lambda: (text[at : at + PIECE] for at in pieces))
+    found = stream_findings(
+        lambda: Links(bases, styled=styled, depth=depth), lambda: (text[at : at + PIECE] for at in pieces)
+    )
+    return chain(found, _bodies(text)) if _HAS_BACKGROUND.search(low) else found
 
 
-# --- feeds
+def _bodies(text: str) -> Iterator[Raw]:
+    """Yield the backgrounds of a body: browsers take them from a tag that comes late as well, and libxml2 does not."""
+    for match in _BODY.finditer(text):
+        if match[2]:
+            listener = Links([], styled=False)
+            tokens = Tokenizer(listener)
+            tokens.feed(match[2])
+            tokens.close()
+            yield from listener.found
+
+
+# --- XML
+
+
+_SVG = "http://www.w3.org/2000/svg"
+_XHTML = "http://www.w3.org/1999/xhtml"
+_XSL = "http://www.w3.org/1999/XSL/Transform"
+_XLINK_HREF = "{http://www.w3.org/1999/xlink}href"
+#: Characters within which a document's instructions are looked for.
+_INSTRUCTIONS_WITHIN = 1 << 16
+_INSTRUCTION = re.compile(rf"{INSTRUCTION}|<!--(?:(?!-->).)*+-->|<[A-Za-z_:]", re.DOTALL)
+_PSEUDO = re.compile(PSEUDO_ATTRIBUTE)
+# Elements of feeds and sitemaps with a URL: links, and what a reader of feeds shows with them.
+_LINKING = ("link", "loc", "enclosure", "player")
+_IMAGES = ("image", "thumbnail", "logo", "icon", "content", "url")
+_NO_IMAGES = ("video", "audio", "document", "executable")
+
+
+def _instructions(text: str) -> Iterator[Raw]:
+    """Yield the style sheets that precede the root of XML, of CSS and of XSLT."""
+    for match in _INSTRUCTION.finditer(text, 0, _INSTRUCTIONS_WITHIN):
+        if match[1] is None:
+            if match[0].startswith("<!"):
+                continue
+            return
+        pseudo: dict[str, str] = {}
+        for name, double, single in _PSEUDO.findall(match[1]):
+            pseudo.setdefault(name, double or single)
+        if href := pseudo.get("href"):
+            yield _loaded(href, NamedAs.SHEET if pseudo.get("type", SHEET) in ("", SHEET) else NamedAs.NOTHING)
 
 
 def _feed(data: bytes, bases: list[str]) -> Iterator[Raw]:
-    """Yield the links of RSS, Atom and sitemaps; the root's xml:base is appended to `bases`."""
+    """Yield the links of RSS, Atom, sitemaps and other XML; the root's xml:base is appended to `bases`."""
     # Without collect_ids=False: with it lxml reads the DTD that a document names, though load_dtd is off.
     root = _parse(data, etree.XMLParser(**CAREFUL_XML))
     if root is None:
         return iter(())
     with suppress(UnicodeDecodeError):
         bases.append(root.get(_XML_BASE, ""))
-    return _entries(root)
+    return chain(_entries(root), _embedded(root))
 
 
 def _entries(root: etree._Element) -> Iterator[Raw]:
-    for element in root.iter("{*}link", "{*}loc", "{*}enclosure"):
+    for element in root.iter(*(f"{{*}}{name}" for name in (*_LINKING, *_IMAGES))):
         # libxml2 accepts lone surrogates in broken XML (`&#xD800;`), which are no text.
         with suppress(UnicodeDecodeError):
-            for value in (element.get("href"), element.get("url"), element.text):
-                if value:
-                    yield value, LinkPurpose.LINK
+            yield from _entry(element)
+
+
+def _entry(element: etree._Element) -> Iterable[Raw]:
+    namespace, _, name = str(element.tag).rpartition("}")
+    if namespace[1:] in (_XHTML, _SVG) and name != "link":
+        return ()  # a page in a feed
+    href, url, text = element.get("href"), element.get("url"), element.text
+    if name in _LINKING:
+        return [(value, LinkPurpose.LINK, NamedAs.NOTHING) for value in (href, url, text) if value]
+    if name == "content":
+        value, kind = url or element.get("src"), element.get("type", "image/")
+        is_image = element.get("medium", "image") not in _NO_IMAGES and kind.startswith("image/")
+        return [(value, LinkPurpose.REQUISITE if is_image else LinkPurpose.LINK, NamedAs.NOTHING)] if value else ()
+    if name == "url":
+        parent = element.getparent()
+        is_of_image = parent is not None and str(parent.tag).rpartition("}")[2] == "image"
+        return [_loaded(text)] if text and is_of_image else ()
+    values = (text,) if name in ("logo", "icon") else (href, url)
+    return [_loaded(value) for value in values if value]
+
+
+def _embedded(root: etree._Element) -> Iterator[Raw]:
+    """Yield the references of XHTML and SVG in other XML, and those of style sheets of XSLT."""
+    wanted = [f"{{{_XHTML}}}*", f"{{{_SVG}}}*"]
+    is_sheet = str(root.tag).startswith(f"{{{_XSL}}}")
+    if is_sheet:
+        wanted += [f"{{{_XSL}}}import", f"{{{_XSL}}}include", "{}*"]
+    for element in root.iter(*wanted):
+        with suppress(UnicodeDecodeError):
+            namespace, _, name = str(element.tag).rpartition("}")
+            if namespace[1:] == _XSL:
+                yield _loaded(element.get("href", ""))
+                continue
+            attributes = {
+                "xlink:href" if key == _XLINK_HREF else str(key): str(value) for key, value in element.attrib.items()
+            }
+            yield from _of_element(name.lower(), attributes, element.text or "")
+
+
+def _of_element(tag: str, attributes: _Attributes, text: str) -> Iterable[Raw]:
+    listener = Links([], styled=True)
+    listener.opened(tag, attributes)
+    if tag == "style":
+        listener.data(text)
+    listener.close()
+    return listener.found
 
 
 def _parse(data: bytes, parser: etree.XMLParser) -> etree._Element | None:
@@ -510,6 +590,31 @@ def _parse(data: bytes, parser: etree.XMLParser) -> etree._Element | None:
     except etree.LxmlError:
         return None
     return root
+
+
+# --- manifests
+
+
+#: Members of a manifest that are lists of images (Web Application Manifest sections 1.6 and 3).
+_IMAGE_LISTS = ("icons", "screenshots")
+
+
+def _manifest(text: str) -> Iterator[Raw]:
+    """Yield the images of a manifest."""
+    try:
+        manifest = json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    if not isinstance(manifest, dict):
+        return
+    shortcuts = manifest.get("shortcuts")
+    holders = [manifest, *(shortcuts if isinstance(shortcuts, list) else ())]
+    for holder in holders:
+        for member in _IMAGE_LISTS:
+            images = holder.get(member) if isinstance(holder, dict) else None
+            for image in images if isinstance(images, list) else ():
+                if isinstance(image, dict) and isinstance(src := image.get("src"), str):
+                    yield _loaded(src)
 
 
 # == anchors, pure ====================================================================================================
@@ -535,6 +640,8 @@ _ATTRIBUTES: Mapping[str, tuple[tuple[str, AskedKind, str], ...]] = {
 }
 #: Longest name of a window.
 _LONGEST_WINDOW = 64
+#: Elements of which a lazy source is no image.
+_NO_PICTURES = frozenset({"audio", "embed", "iframe", "source", "video"})
 _ANCHOR_ENDING = frozenset({"a", "script", "style"})
 
 #: A link as written in the page: kind, URL, text, window.
@@ -550,7 +657,7 @@ def anchors_of(chunks: Iterable[bytes], url: str, charset: str, base: str = "") 
     resolve = resolver(url, charset)
     if base and (based := resolve(bare(base))):
         resolve = resolver(based, charset)
-    for kind, raw, name, window in stream_findings(_Reader, lambda: _pieces(chunks, charset)):
+    for kind, raw, name, window in stream_findings(_AnchorReader, lambda: _pieces(chunks, charset)):
         if len(raw) >= LONGEST_LINK:
             continue
         if raw.lstrip()[:7].lower() == "mailto:":
@@ -585,7 +692,7 @@ def _addresses(raw: str) -> Iterator[str]:
             yield f"{local}@{domain.lower()}"
 
 
-class _Reader(MarkupListener[_RawAnchor]):
+class _AnchorReader(MarkupListener[_RawAnchor]):
     """Finds links as written."""
 
     def __init__(self) -> None:
@@ -611,14 +718,7 @@ class _Reader(MarkupListener[_RawAnchor]):
             self.found.append((AskedKind.HTTP, refreshed(attributes.get("content", "")), "", ""))
         elif tag == "input" and attributes.get("type", "").strip().lower() == "image":
             self.found.append((AskedKind.IMAGE, attributes.get("src", ""), attributes.get("alt", ""), ""))
-        for attribute, kind, name in _ATTRIBUTES.get(tag, ()):
-            if value := attributes.get(attribute):
-                window = attributes.get("target", "") if tag == "area" else ""
-                self.found.append((kind, value, attributes.get(name, ""), window))
-        for attribute in SRCSETS.get(tag, ()):
-            name = attributes.get("alt", "")
-            value = attributes.get(attribute, "")[:LONGEST_SRCSET]
-            self.found += ((AskedKind.IMAGE, candidate, name, "") for candidate in candidates(value))
+        self._attributes(tag, attributes)
         if self._anchor is not None and (alt := attributes.get("alt")):
             self._say(f" {alt} ")
         if (style := attributes.get("style")) and "(" in style:
@@ -646,6 +746,21 @@ class _Reader(MarkupListener[_RawAnchor]):
     def close(self) -> None:
         """Handle the end of the page."""
         self._close()
+
+    def _attributes(self, tag: str, attributes: Mapping[str, str]) -> None:
+        for attribute, kind, name in _ATTRIBUTES.get(tag, ()):
+            if value := attributes.get(attribute):
+                window = attributes.get("target", "") if tag == "area" else ""
+                self.found.append((kind, value, attributes.get(name, ""), window))
+        for attribute in SRCSETS.get(tag, ()):
+            name = attributes.get("alt", "")
+            value = attributes.get(attribute, "")[:LONGEST_SRCSET]
+            self.found += ((AskedKind.IMAGE, candidate, name, "") for candidate in candidates(value))
+        for lazy, target, value in lazy_values(tag, attributes):
+            if target is not LazyTarget.STYLE:
+                kind = AskedKind.HTTP if tag in _NO_PICTURES and target is LazyTarget.SRC else AskedKind.IMAGE
+                name = attributes.get("alt") or attributes.get("title", "")
+                self.found += ((kind, url, name, "") for url in lazy_urls(lazy, target, value[:LONGEST_SRCSET]))
 
     def _open(self, attributes: Mapping[str, str]) -> None:
         self._close()  # links do not nest; a missing end tag is here

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
-from webarcfs.content.outlinks import REFRESH
+from webarcfs.content.reference_table import CANDIDATE, DESCRIPTORS, REFRESH
 from webarcfs.content.rewriting import css_references
 from webarcfs.content.rewriting.html_references import of_html
 from webarcfs.content.rewriting.references import (
@@ -49,9 +49,6 @@ _SHAPES = tuple(RowShape)
 _QUOTES = tuple(Quotes)
 _URL = RowShape.URL
 _SPACE = " \t\n\f\r"
-# The HTML standard's section 4.8.4.2.1: a URL; then, if it does not end in a comma, descriptors up to one.
-_CANDIDATE = re.compile(rf"[{_SPACE},]*+([^{_SPACE}]++)")
-_DESCRIPTORS = re.compile(r"(?:[^,(]++|\([^)]*+(?:\)|\Z))*+")
 _WORD = re.compile(rf"[^,{_SPACE}]++")
 # What divides the text of a style element in a drawing. A comment's content stays a part of the sheet: it may have been
 # meant as one. In HTML it stays doubtful what is a tag, so it stays.
@@ -61,28 +58,30 @@ _XML_PARTS = re.compile(rf"{_PIECE}|<\?[^?]*+(?:\?(?!>)[^?]*+)*+(?:\?>|\Z)|</?[A
 _BEGINS_TAG = re.compile(rb"<(?=[A-Za-z/!?])")
 
 
-def rewritten(body: bytes, references: References, rewrite: Rewrite) -> bytes:
+def rewritten(body: bytes, references: References, rewrite: Rewrite, *, depth: int = 0) -> bytes:
     """Return the body with the references that `rewrite` returns, in the encoding `references.charset_sent`.
 
     `references` must be of this body. `rewrite` is called for each reference in order, with the use and the text as
-    written, escapes resolved; if a page's <base> matters, that is `references.base`.
+    written, escapes resolved; if a page's <base> matters, that is `references.base`. `depth` is the
+    number of pages around a page that is the value of a srcdoc.
     """
-    return b"".join(pieces(body, references, rewrite))
+    return b"".join(pieces(body, references, rewrite, depth=depth))
 
 
-def pieces(body: bytes, references: References, rewrite: Rewrite) -> Iterator[bytes]:
+def pieces(body: bytes, references: References, rewrite: Rewrite, *, depth: int = 0) -> Iterator[bytes]:
     """Yield the rewritten body in pieces; the parameters are those of `rewritten`."""
     changed = as_utf8(body, references.charset)
-    return _Assembly(body if changed is None else changed, references, rewrite).pieces()
+    return _Assembly(body if changed is None else changed, references, rewrite, depth).pieces()
 
 
 class _Assembly:
     """Puts one body together."""
 
-    def __init__(self, body: bytes, references: References, rewrite: Rewrite) -> None:
+    def __init__(self, body: bytes, references: References, rewrite: Rewrite, depth: int) -> None:
         self._body = body
         self._of = references
         self._rewrite = rewrite
+        self._depth = depth
         self._charset = references.charset_sent
         self._known: dict[int, Rewritten | None] = {}  # results of the references that have a row with a target
 
@@ -135,6 +134,8 @@ class _Assembly:
             text = self._constant(number)
         elif shape == RowShape.SHEET:
             text = self._sheet(begin, end, number)
+        elif shape == RowShape.ADDED:
+            text = self._added(number)
         else:
             if shape == RowShape.TARGET:
                 text = self._target(index, begin, end, number)
@@ -147,6 +148,18 @@ class _Assembly:
         value = css_text(decoded(self._body[begin:end], self._charset))
         new = self._rewrite(USES[number & USE_BITS], value)
         return None if new is None else css_value(new.value, quotes, in_markup=bool(number & IN_MARKUP))
+
+    def _added(self, number: int) -> str:
+        """Return an attribute that is added to an element, with the space before it."""
+        name, _, value = self._constant(number).partition("=")
+        use = USES[number & USE_BITS]
+        if name == "srcset":
+            value = self._srcset(value, use)
+        elif name == "style":
+            value = self._style(value)
+        else:
+            value = self._one(use, value) or value
+        return f' {name}="{attribute_value(value, Quotes.DOUBLE)}"'
 
     def _constant(self, number: int) -> str:
         return self._of.texts[(number >> EXTRA_AT) - 1]
@@ -162,6 +175,8 @@ class _Assembly:
             return self._known[index]
         written = self._constant(number) if number >> EXTRA_AT else self._written(begin, end)
         new = self._rewrite(USES[number & USE_BITS], written)
+        if new is None and number >> EXTRA_AT:
+            new = Rewritten(written)  # what is there is another text
         if number & TARGETED:
             self._known[index] = new
         return new
@@ -199,6 +214,10 @@ class _Assembly:
         if shape is RowShape.VALUE:
             return self._constant(number)
         written = self._written(begin, end)
+        if shape is RowShape.SRCSET and number >> EXTRA_AT:
+            return self._srcset(self._constant(number), USES[number & USE_BITS])
+        if shape is RowShape.STYLE and number >> EXTRA_AT:
+            return self._style(f"{written.rstrip().rstrip(';')};{self._constant(number)}")
         changed = written
         use = USES[number & USE_BITS]
         if shape is RowShape.SRCSET:
@@ -220,7 +239,7 @@ class _Assembly:
 
     def _srcset(self, written: str, use: Use) -> str:
         parts, at = [], 0
-        while match := _CANDIDATE.match(written, at):
+        while match := CANDIDATE.match(written, at):
             word = match[1]
             bare = word.rstrip(",")
             begin, end = match.start(1), match.start(1) + len(bare)
@@ -229,7 +248,7 @@ class _Assembly:
             parts.append(bare if new is None else _listed(new))
             at = end
             if len(bare) == len(word):
-                descriptors = _DESCRIPTORS.match(written, at)
+                descriptors = DESCRIPTORS.match(written, at)
                 end = descriptors.end() if descriptors else len(written)
                 parts.append(written[at:end])
                 at = end
@@ -253,16 +272,17 @@ class _Assembly:
 
     def _inner(self, written: str) -> str:
         page = written.encode("utf-8", "replace")
-        references = of_html(page, "utf-8", is_inner=True)
+        depth = self._depth + 1
+        references = of_html(page, "utf-8", depth=depth)
         rewrite, base = self._rewrite, references.base
         if base is None:
-            return rewritten(page, references, rewrite).decode("utf-8", "replace")
+            return rewritten(page, references, rewrite, depth=depth).decode("utf-8", "replace")
 
         def based(use: Use, text: str) -> Rewritten | None:
             # What is left would be relative to the page's base, which is rewritten as well.
             return rewrite(use, text if use in (Use.BASE, Use.TARGET) else joined(base, text))
 
-        return rewritten(page, references, based).decode("utf-8", "replace")
+        return rewritten(page, references, based, depth=depth).decode("utf-8", "replace")
 
     def _sheet(self, begin: int, end: int, number: int) -> str | None:
         """Return the content of a style element as one text, which markup does not occur in; None if it stays."""

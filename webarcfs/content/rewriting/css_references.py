@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import chain
 
 from webarcfs.content.rewriting.references import (
@@ -17,6 +17,10 @@ from webarcfs.content.rewriting.references import (
     LONGEST_BODY,
     MOST_ROWS,
     QUOTES_AT,
+    SHAPE_AT,
+    SHAPE_BITS,
+    USE_BITS,
+    USES,
     Quotes,
     References,
     RowShape,
@@ -82,6 +86,16 @@ def of_css(body: bytes, charset: str) -> References:
     rows: array[int] = array("I")
     stopped = find(without_second_bytes(read[:end], known), 0, end, rows, 0)
     return References(rows, CSS_TEXTS, charset, known, stopped, is_cut=stopped < len(read))
+
+
+def written(sheet: str) -> Iterator[tuple[Use, str]]:
+    """Yield the references of a style sheet in order, with their uses, as written, escapes resolved."""
+    body = sheet.encode("utf-8", "replace")
+    rows = of_css(body, "utf-8").rows
+    for index in range(0, len(rows), 3):
+        begin, end, number = rows[index : index + 3]
+        if number >> SHAPE_AT & SHAPE_BITS == RowShape.CSS:
+            yield USES[number & USE_BITS], css_text(body[begin:end].decode("utf-8", "replace"))
 
 
 def find(sheet: bytes, begin: int, end: int, rows: array[int], flags: int) -> int:

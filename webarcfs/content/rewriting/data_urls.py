@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, unquote_to_bytes
 
 from webarcfs.content import text
+from webarcfs.content.reference_table import MOST_INNER
 from webarcfs.content.rewriting import assembly, html_references
 from webarcfs.content.rewriting.assembly import Rewrite
 from webarcfs.content.rewriting.references import Rewritten, Use, joined
@@ -157,7 +158,7 @@ def _rewritten(document: _Document, rewrite: Rewrite, origin: str) -> bytes:
     charset = text.decode_charset(document.body, f"{document.mime_type}; charset={document.charset}")
     page = text.decoder(charset).decode(document.body, final=True).encode("utf-8", "replace")
     is_xml = is_read_as_xml(document.mime_type)
-    references = html_references.of_html(page, "utf-8", is_xml=is_xml, is_inner=True)
+    references = html_references.of_html(page, "utf-8", is_xml=is_xml, depth=MOST_INNER)
     base = references.base
 
     def inside(use: Use, written: str) -> Rewritten | None:

@@ -21,7 +21,19 @@ from enum import IntEnum
 from itertools import chain
 from typing import Final
 
-from webarcfs.content.outlinks import LINK_ATTRIBUTES, REQUISITE_RELS, SRCSETS, UNFOLLOWED
+from webarcfs.content.lazy_images import LAZY, LAZY_TAGS, LazyTarget, shown_attributes
+from webarcfs.content.reference_table import (
+    INSTRUCTION,
+    LINK_ATTRIBUTES,
+    MATHML,
+    MOST_INNER,
+    PARAMETERS,
+    PRESENTATION,
+    PSEUDO_ATTRIBUTE,
+    REQUISITE_RELS,
+    SRCSETS,
+    UNFOLLOWED,
+)
 from webarcfs.content.rewriting import css_references, references
 from webarcfs.content.rewriting.references import (
     EXTRA_AT,
@@ -75,8 +87,6 @@ DEAD_EQUIVS = frozenset(
 )  # fmt: skip
 #: Elements that change another one's attribute: SVG's animations.
 ANIMATIONS = frozenset({"animate", "animatecolor", "animatemotion", "animatetransform", "set"})
-#: Names of parameters of <object> that are references.
-PARAMETERS = frozenset({"code", "filename", "movie", "src", "url"})
 #: Elements whose content is no markup, in HTML.
 RAW_ELEMENTS = frozenset(
     {"script", "style", "xmp", "iframe", "noembed", "noframes", "title", "textarea", "plaintext"}
@@ -89,23 +99,18 @@ _USES = {
     **dict.fromkeys(("object", "embed", "applet"), Use.OBJECT),
     **dict.fromkeys(("img", "image", "feimage", "mglyph", "input"), Use.IMAGE),
     "script": Use.SCRIPT,
-    **{tag: Use.LINK for tag in UNFOLLOWED if tag.startswith("m") and tag not in ("mglyph", "model", "mpath")},
-    **dict.fromkeys(("annotation", "annotation-xml", "semantics"), Use.LINK),
+    **dict.fromkeys(MATHML, Use.LINK),
 }
 _IMAGES = frozenset({"background", "poster", "lowsrc", "dynsrc", "srcset"})
-#: Presentation attributes of SVG that may have url() (SVG 2 section 6.6).
-_PRESENTATION = (
-    "style", "clip-path", "cursor", "fill", "filter", "marker", "marker-end", "marker-mid", "marker-start", "mask",
-    "stroke",
-)  # fmt: skip
-
 Entries = Mapping[bytes, int]
 
 
 def _everywhere() -> dict[bytes, int]:
-    entries: dict[bytes, int] = {name.encode(): Care.STYLE for name in _PRESENTATION}
+    entries: dict[bytes, int] = {name.encode(): Care.STYLE for name in PRESENTATION}
     entries.update(dict.fromkeys((b"attributionsrc", b"crossorigin", b"integrity"), Care.OUT))
     entries[b"xlink:href"] = code(Use.LINK)  # any element of MathML or XML may be a link by it
+    backgrounds = (name.encode() for name, target in LAZY.items() if target is LazyTarget.STYLE)
+    entries.update(dict.fromkeys(backgrounds, Care.READ))
     return entries
 
 
@@ -124,9 +129,13 @@ def _table() -> dict[bytes, dict[bytes, int]]:
     for tag, attribute in named:
         if attribute != "longdesc":
             put(tag, attribute, code(_use(tag, attribute)))
-    for tag, attributes in {**SRCSETS, "image": ("srcset",)}.items():
+    for tag, attributes in SRCSETS.items():
         for attribute in attributes:
             put(tag, attribute, code(Use.IMAGE, RowShape.SRCSET))
+    for attribute, target in LAZY.items():
+        for tag in LAZY_TAGS.get(target, ()):
+            use = Use.IMAGE if target is LazyTarget.POSTER else _use(tag, attribute)
+            put(tag, attribute, code(Use.IMAGE, RowShape.SRCSET) if target is LazyTarget.SRCSET else code(use))
     for tag in ("a", "area"):
         put(tag, "ping", Care.OUT)
     for tag in ("a", "area", "base", "form"):
@@ -196,6 +205,18 @@ _STYLE = code(Use.OTHER, RowShape.STYLE)
 _TARGET = code(Use.TARGET, RowShape.TARGET)
 _SRCDOC = code(Use.FRAME, RowShape.SRCDOC)
 _MOST_TEXTS = 100_000
+_LAZY = frozenset(name.encode() for name in LAZY)
+_SHOWN_SHAPES = {"srcset": RowShape.SRCSET, "style": RowShape.STYLE}
+# A <noscript> behind or before a lazy element, by which plug-ins show the image where no script runs.
+_FALLBACK = compiled(
+    rf"[{SPACE}]*+ (?:<(?:source|img)\b [^>]{{0,2000}}+ > [{SPACE}]*+){{0,4}}+ (?:</picture>|</video>|</iframe>)?+"
+    rf"[{SPACE}]*+ <noscript\b [^>]{{0,200}}+ >"
+)
+_FALLBACK_ENDS = compiled(rf"</noscript [{SPACE}]*+ > [{SPACE}]*+ (?:<picture\b[^<>]*+> [{SPACE}]*+)?+ \Z")
+#: Bytes beside an element in which its <noscript> is looked for, and of the end of one.
+_BESIDE = 4096
+_LONGEST_END = 200
+_NOSCRIPT_END = b"</noscript"
 _BY_AS = {"style": Use.STYLE, "script": Use.SCRIPT, "image": Use.IMAGE}
 _OWNERS = frozenset({Use.LINK, Use.FORM, Use.BASE})
 
@@ -209,8 +230,8 @@ class ElementRows:
     #: A document may say what an entity is, so what an attribute with one says is not known here.
     declares_entities = False
 
-    def __init__(self, body: bytes, charset: str, *, is_inner: bool) -> None:
-        """`is_inner` is for the page of a srcdoc."""
+    def __init__(self, body: bytes, charset: str, *, depth: int) -> None:
+        """`depth` is the number of pages around a page that is the value of a srcdoc."""
         self.body = body
         self.end = min(len(body), LONGEST_BODY)
         self.low = body.lower()
@@ -222,7 +243,7 @@ class ElementRows:
         #: Where reading must stop, since a limit is met; -1 if none is.
         self.stopped = -1
         self._charset = charset
-        self._is_inner = is_inner
+        self._is_inner = depth >= MOST_INNER
         self._numbers: dict[str, int] = {text: number for number, text in enumerate(self.texts, 1)}
         self._tag = self._name_end = 0  # places in the tag that is read
         self._readers: dict[bytes, Callable[[_Found], list[_Row]]] = {
@@ -268,11 +289,41 @@ class ElementRows:
         reader = self._readers.get(name)
         if reader is not None:
             rows += reader(attributes_by_name)
+        if not _LAZY.isdisjoint(attributes_by_name) and not self.is_in_noscript:
+            self._show_lazy(name, match, attributes_by_name, rows)
         if len(rows) > 1:
             rows.sort()
             self._join_target(rows)
         if rows:
             self.rows.extend(chain.from_iterable(rows))
+
+    def _show_lazy(self, name: bytes, match: re.Match[bytes], attributes: _Found, rows: list[_Row]) -> None:
+        """Give an element what a script would give it, unless a page without scripts shows another one instead."""
+        if any(attribute in _LAZY and self._has_fallback(match, attributes[attribute]) for attribute in attributes):
+            return
+        tag = name.decode("latin-1")
+        texts = {attribute.decode("latin-1"): self._text(attributes, attribute) for attribute in attributes}
+        for shown, value in shown_attributes(tag, texts).items():
+            own = attributes.get(shown.encode())
+            if own is None:
+                number = code(_shown_use(tag, shown), RowShape.ADDED) | self.number(f"{shown}={value}") << EXTRA_AT
+                rows.append((self._name_end, self._name_end, number))
+                continue
+            row = _row(own, code(_shown_use(tag, shown), _SHOWN_SHAPES.get(shown, RowShape.URL)))
+            rows[:] = [other for other in rows if other[:2] != row[:2]]
+            rows.append((*row[:2], row[2] | self.number(value) << EXTRA_AT))
+
+    def _has_fallback(self, match: re.Match[bytes], attribute: re.Match[bytes]) -> bool:
+        """Return whether a <noscript> next to an element has the same reference."""
+        value = self.low[slice(*attribute.span(attribute.lastindex or 1))]
+        begin, end = match.span()
+        if beside := _FALLBACK.match(self.low, end, min(self.end, end + _BESIDE)):
+            close = self.low.find(_NOSCRIPT_END, beside.end(), beside.end() + _BESIDE)
+            return self.low.find(value, beside.end(), max(close, 0)) >= 0
+        if not _FALLBACK_ENDS.search(self.low, max(0, begin - _LONGEST_END), begin):
+            return False
+        opened = self.low.rfind(b"<noscript", max(0, begin - _BESIDE), begin)
+        return opened >= 0 and self.low.find(value, opened, begin) >= 0
 
     def _key(self, name: bytes) -> bytes:
         return name
@@ -407,6 +458,10 @@ class ElementRows:
         return []
 
 
+def _shown_use(tag: str, attribute: str) -> Use:
+    return Use.IMAGE if attribute in _IMAGES else Use.OTHER if attribute == "style" else _use(tag, attribute)
+
+
 def _row(attribute: re.Match[bytes], number: int) -> _Row:
     """Return the row of an attribute's value."""
     group = attribute.lastindex or 1
@@ -446,10 +501,8 @@ _SKIP = compiled(
 )
 
 _STYLE_END = compiled(rf"</(?:[^{SPACE}/>:]*+:)?style(?=[{SPACE}/>])")
-# An instruction ends at its first `?>`, whatever quotes are open. What its pseudo attributes say is certain only where
-# all of them are plain.
-_PI = re.compile(rb"<\?xml-stylesheet((?:[^?]++|\?(?!>))*+)\?>")
-_PSEUDO = re.compile(rb"""[ \t\r\n]++([a-z]+)[ \t\r\n]*+=[ \t\r\n]*+(?:"([^"<&]*+)"|'([^'<&]*+)')""")
+_PI = re.compile(INSTRUCTION.encode("ascii"))
+_PSEUDO = re.compile(PSEUDO_ATTRIBUTE.encode("ascii"))
 _XML_REFERENCES_PLAIN = re.compile(rb"(?:" + _PSEUDO.pattern + rb")*+[ \t\r\n]*+")
 _ASIDE = rb"<!--[^-]*+(?:-(?!->)[^-]*+)*+-->|<\?[^?]*+(?:\?(?!>)[^?]*+)*+\?>"
 _DOCTYPE = re.compile(
@@ -584,7 +637,6 @@ _DOUBTFUL_ENDS = {
 }
 # Script data (HTML 13.2.5.4 and following): behind `<!--`, an inner `<script` has an end of its own.
 _SCRIPT_PARTS = compiled(rf"<!-- | --> | <(/?)script(?=[{SPACE}/>])")
-_NOSCRIPT_END = b"</noscript"
 _FOREIGN = (b"svg", b"math")
 _CONTEXTS = frozenset((*_FOREIGN, b"select", b"template", b"frameset", b"col", b"noscript"))
 _HTML_REFERENCES_RAW = frozenset(name.encode() for name in RAW_ELEMENTS)
@@ -593,21 +645,22 @@ _NOWHERE = 1 << 62
 
 
 def of_html(
-    body: bytes, charset: str, *, is_xml: bool = False, is_inner: bool = False, shows_noscript: bool = False
+    body: bytes, charset: str, *, is_xml: bool = False, depth: int = 0, shows_noscript: bool = False
 ) -> References:
     """Find the references of a page, in time linear in it; no content raises.
 
     `charset` is the result of `text.decode_charset`; `is_xml` says that a browser reads the page as XML (XHTML, SVG).
-    `is_inner` is for the page of a srcdoc: pages in it are put out of force. `shows_noscript` is for browsers that will
-    run no script of the page, but do not know it when they read it: what is for such browsers becomes a part of it.
+    `depth` is the number of pages around the page of a srcdoc: more than MOST_INNER are put out of force.
+    `shows_noscript` is for browsers that will run no script of the page, but do not know it when they read it: what is
+    for such browsers becomes a part of it.
     """
     changed = references.as_utf8(body, charset)
     read, known = (body, charset) if changed is None else (changed, "utf-8")
     reader: XmlReader | _Reader
     if is_xml:
-        reader = XmlReader(read, known, is_inner=is_inner)
+        reader = XmlReader(read, known, depth=depth)
     else:
-        reader = _Reader(read, known, is_inner=is_inner, shows_noscript=shows_noscript)
+        reader = _Reader(read, known, depth=depth, shows_noscript=shows_noscript)
     stopped = reader.read()
     return References(
         reader.rows,
@@ -625,8 +678,8 @@ def of_html(
 class _Reader(ElementRows):
     """Reads one page of HTML."""
 
-    def __init__(self, body: bytes, charset: str, *, is_inner: bool, shows_noscript: bool) -> None:
-        super().__init__(body, charset, is_inner=is_inner)
+    def __init__(self, body: bytes, charset: str, *, depth: int, shows_noscript: bool) -> None:
+        super().__init__(body, charset, depth=depth)
         # A frameset would be lost behind an element of a body.
         self._shows_noscript = shows_noscript and b"<frameset" not in self.low
         self.holes: list[int] = []

@@ -23,7 +23,7 @@ from webarcfs.content import text
 
 
 #: Counts up whenever the same bytes may get other rows, or the same rows another output.
-VERSION: Final = 2
+VERSION: Final = 3
 #: Bytes of a body that are searched. What is beyond is left out of the rewritten body.
 LONGEST_BODY: Final = 16 << 20
 #: Rows of one body. What is beyond the last one is left out likewise.
@@ -73,6 +73,7 @@ class RowShape(IntEnum):
     CSS = 9  #: a reference in a style sheet: the inside of a string or of url()
     SHEET = 10  #: a style sheet that markup is resolved in first
     MASK = 11  #: text that some readers take for markup: each `<` that may begin a tag gets a space
+    ADDED = 12  #: an attribute that the element gets: its name and value are a constant text
 
 
 class Quotes(IntEnum):
@@ -97,7 +98,8 @@ TARGETED: Final = 1 << 12
 OF_BUTTON: Final = 1 << 13
 #: In a style sheet inside of markup, where `&` may begin a reference to a character.
 IN_MARKUP: Final = 1 << 12
-#: The rest of a code: the number of a constant text, from 1; in a target's row, the distance of its reference's row.
+#: The rest of a code: the number of a constant text, from 1, which is read instead of the attribute's value, or, of
+#: STYLE, behind it; in a target's row, the distance of its reference's row.
 EXTRA_AT: Final = 14
 #: What is added to a distance, so that it is never negative; 0 says that there is no such row.
 NEAR: Final = 1 << 8

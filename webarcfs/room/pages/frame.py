@@ -11,7 +11,8 @@ from webarcfs.access.visible_captures import UrlHistory, VisibleCapture
 from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.model.urls import domain_of
-from webarcfs.content.outlinks import REFRESH, bare, resolver
+from webarcfs.content.outlinks import bare, resolver
+from webarcfs.content.reference_table import REFRESH
 from webarcfs.content.rewriting import assembly
 from webarcfs.content.rewriting.references import Rewritten, Use
 from webarcfs.content.text import decode_charset
