@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from agent.crawl import frontier, wget
+from agent.crawl.cookie_jars import CookieJars
 from agent.crawl.discovery import Discovery
 from agent.crawl.frontier import FrontierUrl, UrlOutcome
 from agent.crawl.job_folder import Job
@@ -144,10 +145,10 @@ class Captured:
 class Disposition:
     """Writes the results of a job into its frontier, and tracks which servers fail."""
 
-    def __init__(self, job: Job, archived: ArchivedPages) -> None:
+    def __init__(self, job: Job, archived: ArchivedPages, jars: CookieJars) -> None:
         self._folder = job.folder
         self._frontier = job.frontier
-        self._discovery = Discovery(job.frontier, job.publication, job.profile)
+        self._discovery = Discovery(job.frontier, job.publication, job.profile, jars)
         self._archived = archived
         self._settled: list[UrlOutcome] = []
         self._unreached: dict[str, int] = {}
@@ -232,6 +233,9 @@ class Disposition:
             status = settled.status if settled.state == UrlState.DONE else settled.status or Status.ROBOTS_UNREACHABLE
             body = answer.target.encode() or answer.robots
             self._frontier.set_robots(row.url, status, body, clocks.steady())
+            if answer.target:
+                self._flush()
+                self._discovery.return_to_robots(row)
         elif answer.target:
             self._flush()  # `redirect` reads the frontier
             self._discovery.redirect(row, answer.target)

@@ -30,6 +30,7 @@ from contextlib import closing
 from enum import Enum, auto
 
 from agent.crawl import scope, wget, wgetpool
+from agent.crawl.cookie_jars import CookieJars
 from agent.crawl.crawl_log import LiveLog
 from agent.crawl.disposition import OVER_SIZE, OVER_TIME, ArchivedPages, Captured, Disposition
 from agent.crawl.frontier import NO_STATES, FrontierUrl, UrlOutcome
@@ -264,12 +265,13 @@ class _Capture:
         self.book = book
         self.frontier = job.frontier
         self.settings = job.settings
-        self.intake = Disposition(job, archived)
+        self.jars = CookieJars(job.folder / "cookies")
+        self.intake = Disposition(job, archived, self.jars)
         self.archived = archived
         # A page that is replaced in any case is requested in full.
         self.is_conditional = job.settings.conditional and job.settings.unchanged == "keep"
         self.robots = RobotsCache(job.frontier, job.settings.user_agent)
-        self.wgets = Wgets(job.folder, job.settings, job.types)
+        self.wgets = Wgets(job.folder, job.settings, job.types, self.jars)
         self.lookups: Lookups | None = None  # None: the crawl may request from any address
         if not scope.may_be_private(job.settings, job.publication.urls):
             self.lookups = Lookups(names=not scope.is_proxied(job.settings.wget_args, os.environ))
@@ -329,6 +331,7 @@ class _Capture:
         with self.frontier.changes(), closing(self.reader.answers(batch, rows)) as answers:
             self.turns.got_back(batch.domain, self.intake.take_in(batch.domain, answers))
             self.frontier.batch_read(batch.number)
+        self.jars.forget(batch.number)
         self.log.batch(batch.number)
         self.turns.waiting = None
         if not self.done:

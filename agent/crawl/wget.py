@@ -85,13 +85,15 @@ def command(
     wait: float,
     cookies: Path,
     *,
+    sent_cookies: Path | None = None,
     to_the_end: bool = False,
     conditions: Mapping[str, str] = MappingProxyType({}),
     speed: int = 0,
 ) -> list[str]:
     """Return wget's arguments (wget(1)); its working folder is the job's folder.
 
-    wget only fetches and records; the frontier decides. With `to_the_end`, a body ends where the server closes the
+    wget only fetches and records; the frontier decides. It writes the cookies that it has at its end into `cookies`,
+    and begins with those of `sent_cookies`. With `to_the_end`, a body ends where the server closes the
     connection, whatever Content-Length says. `conditions` are fields of the request, by name; with them wget closes the
     connection, as it would wait for a body after a 304. `setpriv` makes the kernel end wget when the agent dies,
     however it dies. Digests stay on: without them, wget 1.21 writes uninitialised memory in their place, line ends
@@ -128,8 +130,8 @@ def command(
         arguments += ["--ignore-length", "--no-http-keep-alive"]
     if conditions:
         arguments += ["--no-http-keep-alive", *(f"--header={name}: {value}" for name, value in conditions.items())]
-    if cookies.exists():
-        arguments.append(f"--load-cookies={cookies}")
+    if sent_cookies is not None:
+        arguments.append(f"--load-cookies={sent_cookies}")
     # Last: wget does not name an unknown option that follows --no-config.
     return [*arguments, *settings.wget_args, "--no-config"]
 

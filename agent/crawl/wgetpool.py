@@ -40,6 +40,7 @@ from functools import cache
 from pathlib import Path
 
 from agent.crawl import wget
+from agent.crawl.cookie_jars import CookieJars
 from agent.crawl.disposition import OVER_SIZE
 from agent.crawl.frontier import FrontierUrl
 from agent.crawl.politeness import LONGEST_PAUSE, is_held
@@ -333,13 +334,12 @@ class Running:
 class Wgets:
     """A job's running wgets, at most one per server. `folder` is the job's folder."""
 
-    def __init__(self, folder: Path, settings: CrawlSettings, types: TypeRules) -> None:
+    def __init__(self, folder: Path, settings: CrawlSettings, types: TypeRules, jars: CookieJars) -> None:
         self._folder = folder
         self._types = types if types.are_own or types.profile else None
         self._settings = settings
         self._running: list[Running] = []
-        self._cookies = folder / "cookies"
-        self._cookies.mkdir(exist_ok=True)
+        self._jars = jars
 
     def __len__(self) -> int:
         return len(self._running)
@@ -385,13 +385,15 @@ class Wgets:
         `held` is (the server's lock, a slot); this object closes them. `conditions` are request fields for one URL.
         `speed` is the limit in bytes a second; 0 is none.
         """
+        sent_cookies, cookies = self._jars.begin(files.number, domain)
         with files.errors.open("wb") as errors:
             process = subprocess.Popen(
                 wget.command(
                     files,
                     self._settings,
                     wait,
-                    self._cookies / domain,
+                    cookies,
+                    sent_cookies=sent_cookies,
                     to_the_end=rows[0].note == Reason.BAD_LENGTH,
                     conditions=conditions,
                     speed=speed,
@@ -587,6 +589,8 @@ class Wgets:
         if running.killed is not None and running.killed.status and wget.begun(running.files.log) != running.begun:
             # wget had already begun the next document, which is not at fault
             running.killed = DRAINED if running.killed.drained else ENDED_EARLY
+        # A wget that was kept from opening files wrote no cookies.
+        self._jars.ended(running.files.number, whole=running.killed is None and running.process.poll() is not None)
         if not running.freed:
             _note_pause(running)
         for fd in (running.lock, running.place, running.pidfd):
