@@ -44,7 +44,7 @@ from agent.crawl.scope import is_private, is_private_host
 from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState
 from agent.crawl.wget import DRAINED, Limits
 from agent.crawl.wgetpool import Running, Slots, Wgets
-from webarcfs.archive.config.settings import AtDeadline
+from webarcfs.archive.config.settings import AtDeadline, Certificates
 from webarcfs.archive.system import clocks, locks
 
 # == lookups ==========================================================================================================
@@ -493,7 +493,10 @@ class _Capture:
         with self.frontier.changes():
             self.frontier.take(rows, files.number, domain)
         self.turns.took(domain, len(rows), sum(row.kind != LinkKind.ROBOTS for row in rows))
-        self.wgets.start(files, rows, domain, wait, held, conditions=conditions, speed=speed)
+        own = scope.server_of(self.job.publication.server, domain)
+        certificates = self.settings.certificates if own is None or own.certificates is None else own.certificates
+        checked = certificates == Certificates.CHECK
+        self.wgets.start(files, rows, domain, wait, held, conditions=conditions, speed=speed, checked=checked)
 
     def _with_conditions(self, rows: list[FrontierUrl]) -> tuple[list[FrontierUrl], Mapping[str, str]]:
         """Return the first URL with the fields that make its request conditional, else those before such a URL.

@@ -108,7 +108,14 @@ class Reason(_Word):
     CONNECTION_REFUSED = "connection-refused", "Its server refused the connection."
     CONNECT_TIMEOUT = "connect-timeout", "Its server did not answer the call for a connection."
     UNREACHABLE = "unreachable", "There is no way to its server."
-    TLS = "tls", "The connection could not be encrypted, or the certificate is not valid."
+    TLS = "tls", "The certificate of its server is not valid, for a reason that has no word of its own."
+    TLS_EXPIRED = "tls:expired", "The certificate of its server has run out, or is not valid yet."
+    TLS_HOST = "tls:host", "The certificate of its server is for other hosts."
+    TLS_ISSUER = (
+        "tls:issuer",
+        "Nobody who is trusted issued the certificate of its server, or a part of its chain is missing.",
+    )
+    TLS_HANDSHAKE = "tls:handshake", "Its server and wget could not agree on how to encrypt."
     CONNECT_FAILED = "connect-failed", "The connection could not be made."
     TIMEOUT = "timeout", "The server stopped sending."
     RESET = "reset", "The connection was reset."
@@ -211,6 +218,12 @@ def is_error_page(status: int) -> bool:
     The answers of PASSING, and all of a server's own trouble, may be another next time: they never replace a page.
     """
     return 400 <= status < 500 and status not in PASSING
+
+
+def certificate_of(note: str) -> str:
+    """Return what was wrong with a server's certificate, as data.xml says it, from the annotations of a document."""
+    words = [word for word in note.split(",") if word.partition(":")[0] == Reason.TLS]
+    return " ".join(word.partition(":")[2] or "invalid" for word in words)
 
 
 def redirect_of(url: str, location: str) -> tuple[str, str]:

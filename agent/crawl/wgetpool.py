@@ -340,6 +340,8 @@ class Wgets:
         self._settings = settings
         self._running: list[Running] = []
         self._jars = jars
+        if settings.ca and not os.access(settings.ca, os.R_OK):
+            raise CrawlFailed(f"`ca`: {settings.ca} cannot be read")  # wget would go on without it
 
     def __len__(self) -> int:
         return len(self._running)
@@ -379,11 +381,12 @@ class Wgets:
         *,
         conditions: Mapping[str, str],
         speed: int = 0,
+        checked: bool = True,
     ) -> None:
         """Start wget on a batch whose list is written. Either all `rows` have the note Reason.BAD_LENGTH, or none.
 
         `held` is (the server's lock, a slot); this object closes them. `conditions` are request fields for one URL.
-        `speed` is the limit in bytes a second; 0 is none.
+        `speed` is the limit in bytes a second; 0 is none. `checked`: the server must have a valid certificate.
         """
         sent_cookies, cookies = self._jars.begin(files.number, domain)
         with files.errors.open("wb") as errors:
@@ -397,6 +400,7 @@ class Wgets:
                     to_the_end=rows[0].note == Reason.BAD_LENGTH,
                     conditions=conditions,
                     speed=speed,
+                    checked=checked,
                 ),
                 env=wget.environment(),
                 stdin=subprocess.DEVNULL,

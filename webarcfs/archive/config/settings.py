@@ -30,6 +30,13 @@ class Release(StrEnum):
     BY_HAND = "by-hand"
 
 
+class Certificates(StrEnum):
+    """Whether the certificates of servers are checked (`certificates`)."""
+
+    CHECK = "check"
+    ANY = "any"
+
+
 class AtDeadline(StrEnum):
     """What becomes of a crawl whose time is over (`at_deadline`)."""
 
@@ -128,6 +135,14 @@ class CrawlSettings:
         validators.boolean,
         False,
         "Also crawl hosts at addresses of one's own network or machine; a start URL at one does so.",
+    )
+    certificates: str = setting(
+        validators.one_of(*Certificates),
+        Certificates.CHECK,
+        "Whether servers need a valid certificate, or `any` does; what was wrong with it stands with each capture.",
+    )
+    ca: str = setting(
+        validators.file_path, "", "File with certificates of authorities that are trusted beside the system's (PEM)."
     )
     conditional: bool = setting(
         validators.boolean,
@@ -235,6 +250,9 @@ class ServerSettings:
     )
     max_documents: int | None = setting(validators.whole(0), None, "Documents that a crawl fetches; 0 is no limit.")
     wait: float | None = setting(validators.number(0, 86400), None, "Seconds between two requests.")
+    certificates: str | None = setting(
+        validators.one_of(*Certificates), None, "`any`: its certificate is not checked; `check`: it is."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -174,6 +174,14 @@ def text(value: Any) -> str:
     return value
 
 
+def file_path(value: Any) -> str:
+    """Check for the absolute path of a file: jobs run in folders of their own. Empty for none."""
+    path = text(value)
+    if path and not path.startswith("/"):
+        raise ValueError(f"{path!r} is no absolute path")
+    return path
+
+
 def one_of(*words: str) -> Check:
     """Return a check for one of a few words."""
 
