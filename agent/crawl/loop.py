@@ -273,11 +273,12 @@ class _Capture:
         self.robots = RobotsCache(job.frontier, job.settings.user_agent)
         self.wgets = Wgets(job.folder, job.settings, job.types, self.jars)
         self.lookups: Lookups | None = None  # None: the crawl may request from any address
+        proxied = scope.is_proxied(job.settings.wget_args, os.environ)
         if not scope.may_be_private(job.settings, job.publication.urls):
-            self.lookups = Lookups(names=not scope.is_proxied(job.settings.wget_args, os.environ))
+            self.lookups = Lookups(names=not proxied)
         public = self.lookups is not None
         self.reader = ResultReader(
-            Limits(job.settings.max_file_size, job.settings.keep_errors, public, self.is_conditional)
+            Limits(job.settings.max_file_size, job.settings.keep_errors, public, self.is_conditional, proxied)
         )
         # What the archive allows over all jobs, no job raises.
         most = job.instances or self.settings.max_instances
@@ -452,6 +453,10 @@ class _Capture:
         self.turns.waiting = None
         with self.frontier.changes():
             while rows := self.frontier.next(domain, now, most):
+                secured = self.intake.secure(rows)
+                denied += [row.url for row in secured]
+                if secured:
+                    continue
                 first = [row for row in rows if row.kind == LinkKind.ROBOTS]
                 if first or not self.settings.robots:
                     return first or rows, wait

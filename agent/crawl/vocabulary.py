@@ -89,6 +89,7 @@ class Reason(_Word):
     HOSTS = "trap:hosts", "Links led to more hosts than `max_hosts`."
     REDIRECTS = "trap:redirects", "It is one of too many redirects in a row."
     REDIRECT_LOOP = "redirect-loop", "Its redirects lead back to it."
+    HSTS = "hsts", "Its host had asked for https, so the crawl redirected the request there itself (status 307)."
     BAD_LOCATION = "bad-location", "It redirects to nothing that is a URL."
     REDIRECT_TOO_LONG = "redirect-too-long", "It redirects, and its URL or the target is too long to be kept."
     REDIRECT_HELD = "redirect-held", "The archived page stays, and the redirect in its place is not kept yet."
@@ -206,6 +207,8 @@ WHOLE = frozenset({200, 203})
 PARTIAL_CONTENT = 206
 #: HTTP status of a conditional request whose document did not change (RFC 9110 section 15.4.5).
 NOT_MODIFIED = 304
+#: HTTP status of the redirects that a crawl makes itself, as browsers show theirs.
+TEMPORARY_REDIRECT = 307
 #: HTTP statuses by which a server says that a document is gone.
 GONE = frozenset({404, 410})
 #: HTTP statuses of temporary errors.

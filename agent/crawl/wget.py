@@ -25,6 +25,7 @@ from types import MappingProxyType
 
 from agent.crawl import robots
 from agent.crawl.frontier import FrontierUrl, UrlOutcome
+from agent.crawl.hsts import may_have_policy
 from agent.crawl.politeness import again, asks_for_pause, failed, in_a_row, passing, pause, paused
 from agent.crawl.scope import PRIVATE_ADDRESS, is_private
 from agent.crawl.vocabulary import (
@@ -453,6 +454,7 @@ class FetchResult:
     target: str = ""  # of a redirect
     links: tuple[outlinks.Link, ...] = ()
     robots: bytes = b""  # the body of a robots.txt
+    hsts: str = ""  # the field Strict-Transport-Security, if it counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -477,13 +479,14 @@ DRAINED = Killed(0, "", drained=True)
 class Limits:
     """The limits of a response. With `public`, a response from a private address is dropped unread.
 
-    With `conditional`, a 304 says that the archived page is unchanged.
+    With `conditional`, a 304 says that the archived page is unchanged. `proxied`: addresses are those of a proxy.
     """
 
     max_file_size: int
     keep_errors: bool
     public: bool = False
     conditional: bool = False
+    proxied: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -517,7 +520,8 @@ def answers(
         elif row is not None:
             begin(response)
             answer = _of_response(row, response, limits, now, response.offset in batch.deadly)
-            yield _with_faults(answer, unchecked.get(row.url, ""))
+            faults = unchecked.get(row.url, "")
+            yield replace(_with_faults(answer, faults), hsts="" if faults else _hsts(row, response, limits))
     attempts = read_attempts(batch.log)
     urls = {row.url for row in batch.rows}
     estranged = False
@@ -538,6 +542,13 @@ def answers(
             yield FetchResult(row, failed(row, Status.RUNTIME, Reason.FETCHER, now))
         else:  # wget did not reach them
             yield FetchResult(row, again(row))
+
+
+def _hsts(row: FrontierUrl, response: http_response.Response, limits: Limits) -> str:
+    """Return the field by which a host asks for https, if it may do so."""
+    field = response.head.get("strict-transport-security")
+    is_near = response.address and not limits.proxied and is_private(response.address)
+    return field if field and may_have_policy(row.url) and not is_near else ""
 
 
 def _with_faults(answer: FetchResult, faults: str) -> FetchResult:

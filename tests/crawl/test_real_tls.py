@@ -127,7 +127,42 @@ def test_redirects_say_it_too(archive: Archive, servers: Servers) -> None:
 
 
 def test_an_authority_that_cannot_be_read(archive: Archive, servers: Servers) -> None:
-    with pytest.raises(CrawlFailed, match="/nowhere[.]pem cannot be read"):
+    with pytest.raises(CrawlFailed, match=r"/nowhere[.]pem cannot be read"):
         servers.crawl(archive, "https://fine.test/", ca="/nowhere.pem")
     with pytest.raises(SettingsError, match="absolute"):
         config.override(config.CrawlSettings(), {"ca": "own.pem"}, "test")
+
+
+SECURE = "Strict-Transport-Security: max-age=31536000; includeSubDomains\r\n"
+
+
+def hsts(fields: str = SECURE) -> Callable[[str, str], bytes]:
+    """A home page with links by http, and other pages without."""
+    links = b"<a href=http://fine.test/a>a</a><a href=http://fine.test:81/p>p</a><a href=http://w.fine.test/>w</a>"
+    return lambda _, path: answer(links, fields) if path == "/" else answer(b"<p>x")
+
+
+#: Nothing answers by http here, quickly.
+NO_HTTP = ("-e", "http_proxy=http://127.0.0.1:9")
+
+
+def test_a_host_that_asks_for_https_gets_it(archive: Archive, servers: Servers) -> None:
+    servers.tell = hsts()
+    log = servers.crawl(archive, "https://fine.test/", hosts=["*.test", "fine.test:81"], wget_args=NO_HTTP)
+    assert log["http://fine.test/a"].status == 307 and "hsts" in log["http://fine.test/a"].notes
+    assert log["https://fine.test/a"].status == 200 and log["https://fine.test/a"].path == "LR"
+    assert "hsts" in log["http://w.fine.test/"].notes
+    assert log["http://fine.test:81/p"].status < 0, "a port is another server"
+
+
+@pytest.mark.parametrize("field", ["", "Strict-Transport-Security: max-age=0\r\n", "Strict-Transport-Security: x\r\n"])
+def test_others_are_asked_by_http(archive: Archive, servers: Servers, field: str) -> None:
+    servers.tell = hsts(field)
+    log = servers.crawl(archive, "https://fine.test/", wget_args=NO_HTTP)
+    assert log["http://fine.test/a"].status < 0
+
+
+def test_what_is_not_checked_asks_for_nothing(archive: Archive, servers: Servers) -> None:
+    servers.tell = lambda _, path: answer(b"<a href=http://expired.test/a>a</a>" if path == "/" else b"x", SECURE)
+    log = servers.crawl(archive, "https://expired.test/", certificates="any", wget_args=NO_HTTP)
+    assert log["http://expired.test/a"].status < 0
