@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from ipaddress import ip_address
@@ -146,7 +146,7 @@ def merged(jar: Jar, sent: Jar, got: Jar, *, whole: bool) -> Jar:
 
 #: The first character of all files but the jars: no host has it.
 _MARK = "~"
-_SENT, _GOT = ".sent", ".got"
+_SENT, _GOT, _CONFIG = ".sent", ".got", ".config"
 
 
 class CookieJars:
@@ -168,10 +168,14 @@ class CookieJars:
             self._given[batch] = site.removeprefix("# "), Jar.read(text)
             self.ended(batch, whole=False)
 
-    def begin(self, batch: int, domain: str) -> tuple[Path | None, Path]:
-        """Return the file of cookies that the wget of a batch reads, None without any; and the one that it writes."""
+    def begin(self, batch: int, domain: str, given: Iterable[Cookie] = ()) -> tuple[Path | None, Path]:
+        """Return the file of cookies that the wget of a batch reads, None without any; and the one that it writes.
+
+        It also reads those that are `given`. They stay out of the jar, unless the server sets them anew.
+        """
         site = site_of(domain)
         jar = self._jar(site)
+        jar = Jar({**{cookie.key: cookie for cookie in given}, **jar.cookies}, jar.lost)
         self._given[batch] = site, jar
         sent, got = self._files(batch)
         _write(sent, f"# {site}\n{jar.text}")
@@ -188,10 +192,16 @@ class CookieJars:
         elif not whole:
             self._put(site, replace(jar, lost=jar.lost + 1))
 
+    def config(self, batch: int, text: str) -> Path:
+        """Return the configuration file of a batch's wget, with this text."""
+        path = self._folder / f"{_MARK}{batch:06}{_CONFIG}"
+        _write(path, text)
+        return path
+
     def forget(self, batch: int) -> None:
         """Remove the copies of a batch that was read."""
         self._given.pop(batch, None)
-        for path in self._files(batch):
+        for path in (*self._files(batch), self._folder / f"{_MARK}{batch:06}{_CONFIG}"):
             path.unlink(missing_ok=True)
 
     def sent(self, batch: int, url: str) -> str:

@@ -41,6 +41,7 @@ from agent.crawl.politeness import LONGEST_PAUSE
 from agent.crawl.resultreader import EndedBatch, ResultReader
 from agent.crawl.robots import Permission, RobotsCache
 from agent.crawl.scope import is_private, is_private_host
+from agent.crawl.secrets import Secrets, blank_requests
 from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState
 from agent.crawl.wget import DRAINED, Limits
 from agent.crawl.wgetpool import Running, Slots, Wgets
@@ -271,7 +272,8 @@ class _Capture:
         # A page that is replaced in any case is requested in full.
         self.is_conditional = job.settings.conditional and job.settings.unchanged == "keep"
         self.robots = RobotsCache(job.frontier, job.settings.user_agent)
-        self.wgets = Wgets(job.folder, job.settings, job.types, self.jars)
+        self.secrets = Secrets.of(job.publication)
+        self.wgets = Wgets(job.folder, job.settings, job.types, self.jars, self.secrets)
         self.lookups: Lookups | None = None  # None: the crawl may request from any address
         proxied = scope.is_proxied(job.settings.wget_args, os.environ)
         if not scope.may_be_private(job.settings, job.publication.urls):
@@ -351,6 +353,8 @@ class _Capture:
             files = wget.BatchFiles(self.job.folder, number)
             with locks.exclusive_until(self.job.archive.server_lock(domain), self.job.stop):  # its wget may be ending
                 rows = self.frontier.fetching(number)
+                if self.secrets.knows(domain):
+                    blank_requests(files.warc, self.secrets.field_names)
                 # A URL without an answer there was not tried: wget may have been kept from asking.
                 self.reader.give(EndedBatch(number, domain, rows, files.warc, files.log, DRAINED))
 
@@ -491,6 +495,9 @@ class _Capture:
         # wget reads all bodies of a batch in one mode; the other URLs wait.
         to_the_end = rows[0].note == Reason.BAD_LENGTH
         rows = [row for row in rows if (row.note == Reason.BAD_LENGTH) == to_the_end]
+        if self.secrets.knows(domain):
+            shown = self.secrets.for_url(rows[0].url)
+            rows = [row for row in rows if self.secrets.for_url(row.url) is shown]
         rows, conditions = self._with_conditions(rows) if self.is_conditional and not to_the_end else (rows, {})
         self.number += 1
         files = wget.BatchFiles(self.job.folder, self.number)

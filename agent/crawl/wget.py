@@ -91,11 +91,12 @@ def command(
     conditions: Mapping[str, str] = MappingProxyType({}),
     speed: int = 0,
     checked: bool = True,
+    config: Path | None = None,
 ) -> list[str]:
     """Return wget's arguments (wget(1)); its working folder is the job's folder.
 
     wget only fetches and records; the frontier decides. It writes the cookies that it has at its end into `cookies`,
-    and begins with those of `sent_cookies`. It takes any certificate if these are not `checked`. With `to_the_end`, a
+    and begins with those of `sent_cookies`. It takes any certificate if these are not `checked`. `config` has what nobody else may see. With `to_the_end`, a
     body ends where the server closes the connection, whatever Content-Length says. `conditions` are fields of the
     request, by name; with them wget closes the connection, as it would wait for a body after a 304. `setpriv` makes the
     kernel end wget when the agent dies, however it dies. Digests stay on: without them, wget 1.21 writes uninitialised
@@ -138,8 +139,8 @@ def command(
         arguments.append("--no-check-certificate")
     if sent_cookies is not None:
         arguments.append(f"--load-cookies={sent_cookies}")
-    # Last: wget does not name an unknown option that follows --no-config.
-    return [*arguments, *settings.wget_args, "--no-config"]
+    # Last: wget does not name an unknown option that follows --no-config. With a file of ours it reads no other one.
+    return [*arguments, *settings.wget_args, "--no-config" if config is None else f"--config={config}"]
 
 
 def environment() -> dict[str, str]:
