@@ -273,6 +273,11 @@ class _Capture:
         self.is_conditional = job.settings.conditional and job.settings.unchanged == "keep"
         self.robots = RobotsCache(job.frontier, job.settings.user_agent)
         self.secrets = Secrets.of(job.publication)
+        if job.publication.has_secrets:
+            _log.warning(
+                "%s shows secrets to servers: what these set by them (Set-Cookie) is in each headers.http of the mount",
+                job.publication.name,
+            )
         self.wgets = Wgets(job.folder, job.settings, job.types, self.jars, self.secrets)
         self.lookups: Lookups | None = None  # None: the crawl may request from any address
         proxied = scope.is_proxied(job.settings.wget_args, os.environ)

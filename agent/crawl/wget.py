@@ -96,11 +96,11 @@ def command(
     """Return wget's arguments (wget(1)); its working folder is the job's folder.
 
     wget only fetches and records; the frontier decides. It writes the cookies that it has at its end into `cookies`,
-    and begins with those of `sent_cookies`. It takes any certificate if these are not `checked`. `config` has what nobody else may see. With `to_the_end`, a
-    body ends where the server closes the connection, whatever Content-Length says. `conditions` are fields of the
-    request, by name; with them wget closes the connection, as it would wait for a body after a 304. `setpriv` makes the
-    kernel end wget when the agent dies, however it dies. Digests stay on: without them, wget 1.21 writes uninitialised
-    memory in their place, line ends included, and the record is broken.
+    and begins with those of `sent_cookies`. It takes any certificate if these are not `checked`. `config` has what
+    nobody else may see. With `to_the_end`, a body ends where the server closes the connection, whatever Content-Length
+    says. `conditions` are fields of the request, by name; with them wget closes the connection, as it would wait for a
+    body after a 304. `setpriv` makes the kernel end wget when the agent dies, however it dies. Digests stay on: without
+    them, wget 1.21 writes uninitialised memory in their place, line ends included, and the record is broken.
     """
     arguments = [
         "setpriv",

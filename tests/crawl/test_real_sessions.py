@@ -330,7 +330,9 @@ def _has(path: Path, hidden: str) -> bool:
         ("cookies", "other.test\tTRUE\t/\tFALSE\t0\ta\tb", 0o600, "cookies.txt"),
     ],
 )
-def test_files_that_will_not_do(archive: Archive, tmp_path: Path, kind: str, text: str, mode: int, why: str) -> None:
+def test_files_that_will_not_do(  # noqa: PLR0917  a table of cases
+    archive: Archive, tmp_path: Path, kind: str, text: str, mode: int, why: str
+) -> None:
     """The message names the file and not what is in it."""
     with pytest.raises(CrawlFailed, match=why) as raised:
         crawls.crawl(archive, "http://a.test/", **{kind: [secret(tmp_path, text, "http://a.test", mode=mode)]})

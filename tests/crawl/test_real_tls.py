@@ -13,7 +13,7 @@ from tests.support.crawls import archive
 from tests.support.secure import Authority, SecureHosts
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.settings import ServerSettings
+from webarcfs.archive.config.settings import HostSecret, ServerSettings
 from webarcfs.archive.model.errors import CrawlFailed, SettingsError
 
 __all__ = ["archive"]
@@ -166,3 +166,18 @@ def test_what_is_not_checked_asks_for_nothing(archive: Archive, servers: Servers
     servers.tell = lambda _, path: answer(b"<a href=http://expired.test/a>a</a>" if path == "/" else b"x", SECURE)
     log = servers.crawl(archive, "https://expired.test/", certificates="any", wget_args=NO_HTTP)
     assert log["http://expired.test/a"].status < 0
+
+
+def test_secrets_by_https(archive: Archive, servers: Servers, tmp_path: Path) -> None:
+    """A host that gets one must have a valid certificate, whatever `certificates` says; and none goes by http."""
+    path = tmp_path / "login"
+    path.write_text("me:word")
+    path.chmod(0o600)
+    got: list[bytes] = []
+    servers.hosts.heads = got
+    secret = HostSecret(hosts=("expired.test", "fine.test"), file=str(path))
+    log = servers.crawl(archive, BAD[0], BAD[2], "https://fine.test/", certificates="any", login=[secret])
+    assert log[BAD[0]].status < 0 and "tls:expired" in log[BAD[0]].notes
+    assert log[BAD[2]].status == 200, "another host gets none, and needs none"
+    sent = {(b"host: fine.test" in head.lower(), b"authorization: basic" in head.lower()) for head in got}
+    assert sent == {(True, True), (False, False)}

@@ -30,6 +30,8 @@ class SecureHosts:
         self._contexts = {host: _context(pem) for host, pem in {**pems, "": _certificate(folder)}.items()}
         self._plain = {host for host, pem in (own or {}).items() if pem is None}
         self._told = told
+        #: The heads of requests, if somebody wants them.
+        self.heads: list[bytes] = []
         self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
@@ -45,7 +47,7 @@ class SecureHosts:
         self._thread.join()
 
     def _handler(self) -> type[socketserver.BaseRequestHandler]:
-        contexts, plain, told = self._contexts, self._plain, self._told
+        contexts, plain, told, hosts = self._contexts, self._plain, self._told, self
 
         class Handler(socketserver.BaseRequestHandler):
             def handle(self) -> None:
@@ -59,6 +61,7 @@ class SecureHosts:
                     context = contexts.get(host, contexts[""])
                     with context.wrap_socket(self.request, server_side=True) as secured:
                         while head := _head(secured.recv):
+                            hosts.heads.append(head)
                             secured.sendall(told(host, _target(head)))
 
         return Handler
