@@ -34,6 +34,7 @@ TABLES: Mapping[str, type] = {
     "[[publication]]": settings.Publication,
     "[[publication.exclude]]": settings.Exclusion,
     "[[publication.server]]": settings.ServerSettings,
+    **{f"[[publication.{kind}]]": settings.HostSecret for kind in settings.SECRETS},
     "[[publication.rule]]": settings.LeavingRule,
     "[[publication.check]]": settings.ReferencePage,
     "[[publication.error_page]]": settings.ErrorPageMark,

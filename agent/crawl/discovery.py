@@ -4,6 +4,9 @@ Depth is the number of links from a start URL; redirects and requisites do not a
 counts. If a start URL redirects to another host, that host is accepted too. A page of a start URL that goes on by
 itself within seconds (Refresh) redirects in that sense.
 
+A redirect that leads back to a URL that was asked for ends there, as in a browser without cookies. But if the cookies
+changed since, the URL is asked for once more: sites set a cookie so, also by way of another host (consent, login).
+
 Two limits are by count: the URLs that differ only in their query, and the hosts of a crawl. Counts come from the
 frontier, so they are valid across batches and restarts; URLs that were accepted but not yet written are added.
 """
@@ -15,7 +18,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from agent.crawl import scope
-from agent.crawl.frontier import BEGUN, HOSTS, FoundUrl, Frontier, FrontierUrl
+from agent.crawl.cookie_jars import CookieJars
+from agent.crawl.frontier import BEGUN, COOKIES, HOSTS, FoundUrl, Frontier, FrontierUrl
 from agent.crawl.scope import ScopeVerdict, TypeRules
 from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState
 from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
@@ -81,6 +85,9 @@ class UrlQuotas:
 
 
 _MOST_KNOWN = 50_000
+#: How often a URL is asked for again since redirects led back to it with other cookies.
+MOST_RETURNS = 5
+_OPEN = frozenset({UrlState.WAITING, UrlState.FETCHING})
 _LETTERS: Mapping[str, str] = {
     LinkKind.LINK: "L",
     LinkKind.REQUISITE: "E",
@@ -99,8 +106,16 @@ def _bounds(frontier: Frontier, settings: CrawlSettings) -> scope.Bounds:
 class Discovery:
     """Judges the URLs that a crawl finds and adds them to the frontier."""
 
-    def __init__(self, frontier: Frontier, publication: Publication, profile: Profile | None = None) -> None:
+    def __init__(
+        self,
+        frontier: Frontier,
+        publication: Publication,
+        profile: Profile | None = None,
+        jars: CookieJars | None = None,
+    ) -> None:
+        """`jars` tell whether a redirect that leads back to a URL has changed its cookies; none: it never has."""
         self._frontier = frontier
+        self._jars = jars
         self.publication = publication
         hosts = frozenset(scope.domain_in(url) for url in publication.urls) | frozenset(frontier.get(HOSTS) or ())
         self._scope = scope.CrawlScope(
@@ -164,8 +179,17 @@ class Discovery:
             find = dataclasses.replace(find, state=UrlState.REFUSED, status=int(Status.TRAP), note=scope.REDIRECTS)
         self._frontier.add([dataclasses.replace(find, named=page.named)])
         self._crowd.settle()
-        if self._is_circle(page):
-            self._frontier.annotate(page.id, Reason.REDIRECT_LOOP)
+        self._note_cookies(page)
+        if (circle := self._circle(page)) and self._return_to(circle) is None:
+            for row in circle:
+                self._frontier.annotate(row.id, Reason.REDIRECT_LOOP)
+
+    def return_to_robots(self, page: FrontierUrl) -> None:
+        """Ask again for a robots.txt whose redirects lead back to it, if cookies have changed meanwhile."""
+        self._note_cookies(page)
+        row = self._return_to(self._circle(page))
+        if row is not None:
+            self._frontier.set_robots(row.url, 0, b"", 0.0)  # long ago: it is to be fetched
 
     def end_of(self, row: FrontierUrl) -> FrontierUrl:
         """Return the last row of the redirects from `row`; `row` itself without redirects. A loop ends at a repeat."""
@@ -175,14 +199,47 @@ class Discovery:
             row = target
         return row
 
-    def _is_circle(self, row: FrontierUrl) -> bool:
-        visited = {row.id}
-        while (target := self._frontier.redirected_to(row.id)) is not None:
-            if target.id in visited:
-                return True
-            visited.add(target.id)
-            row = target
-        return False
+    def _note_cookies(self, page: FrontierUrl) -> None:
+        """Keep what stands for the cookies with which a redirect was asked for."""
+        if self._jars is not None and (sent := self._jars.sent(page.batch, page.url)) != self._asked(page)[0]:
+            self._frontier.set(COOKIES.of(page.id), (sent, self._asked(page)[1]))
+
+    def _asked(self, row: FrontierUrl) -> tuple[str, int]:
+        return self._frontier.get(COOKIES.of(row.id)) or ("", 0)
+
+    def _circle(self, page: FrontierUrl) -> list[FrontierUrl]:
+        """Return the redirects that lead from the target of `page` back to it; none if they lead elsewhere.
+
+        If they lead to a circle that `page` is not in, it is returned from where they come to it.
+        """
+        rows: dict[int, FrontierUrl] = {}
+        row: FrontierUrl | None = page
+        while row is not None and row.id not in rows:
+            rows[row.id] = row
+            row = self._frontier.redirected_to(row.id)
+        if row is None:
+            return []
+        rows[row.id] = row  # `page` is as it was before its response
+        circle = list(rows.values())[list(rows).index(row.id) :]
+        return [*circle[1:], circle[0]] if row.id == page.id else circle
+
+    def _return_to(self, circle: list[FrontierUrl]) -> FrontierUrl | None:
+        """Ask once more for the first of a circle's redirects whose cookies have changed since it was asked for.
+
+        Return it, or one that still waits; None if there is none. A site may change a cookie with each response, so
+        there is a bound.
+        """
+        if self._jars is None:
+            return None
+        for row in circle:
+            sent, times = self._asked(row)
+            if row.state in _OPEN:
+                return row
+            if times < MOST_RETURNS and sent != self._jars.now(row.url):
+                self._frontier.set(COOKIES.of(row.id), (sent, times + 1))
+                self._frontier.again(row.id)
+                return row
+        return None
 
     def forget_if_large(self) -> None:
         """Clear the cache of recent links once it is large, to bound memory."""

@@ -16,19 +16,21 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from agent.crawl import frontier, wget
+from agent.crawl.cookie_jars import CookieJars
 from agent.crawl.discovery import Discovery
 from agent.crawl.frontier import FrontierUrl, UrlOutcome
+from agent.crawl.hsts import SecureOnly
 from agent.crawl.job_folder import Job
 from agent.crawl.politeness import BUSY, SERVER_BUSY, TRIES, in_a_row, is_given_up
 from agent.crawl.scope import PRIVATE_ADDRESS
-from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState
+from agent.crawl.vocabulary import TEMPORARY_REDIRECT, LinkKind, Reason, Status, UrlState
 from agent.crawl.wget import FetchResult
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, arc_path, data_name, places, split
 from webarcfs.archive.model.errors import WebarcError
-from webarcfs.archive.model.metadata import OK
+from webarcfs.archive.model.metadata import OK, format_time, now
 from webarcfs.archive.system import clocks
 from webarcfs.content import forwarding, mimetype, outlinks, text
 from webarcfs.content.reference_table import NamedAs
@@ -149,11 +151,12 @@ class Captured:
 class Disposition:
     """Writes the results of a job into its frontier, and tracks which servers fail."""
 
-    def __init__(self, job: Job, archived: ArchivedPages) -> None:
+    def __init__(self, job: Job, archived: ArchivedPages, jars: CookieJars) -> None:
         self._folder = job.folder
         self._frontier = job.frontier
-        self._discovery = Discovery(job.frontier, job.publication, job.profile)
+        self._discovery = Discovery(job.frontier, job.publication, job.profile, jars)
         self._archived = archived
+        self._secure = SecureOnly(job.frontier)
         self._settled: list[UrlOutcome] = []
         self._unreached: dict[str, int] = {}
         self._busy: dict[str, int] = {}
@@ -181,6 +184,26 @@ class Disposition:
         self._expand()
         self._discovery.forget_if_large()
         return again
+
+    def secure(self, rows: list[FrontierUrl]) -> list[FrontierUrl]:
+        """Redirect those of these URLs to https whose hosts asked for that; return them."""
+        secured = [
+            (row, target) for row in rows if row.kind != LinkKind.ROBOTS and (target := self._secure.target(row.url))
+        ]
+        for row, target in secured:
+            outcome = UrlOutcome(
+                id=row.id,
+                state=UrlState.DONE,
+                status=TEMPORARY_REDIRECT,
+                tried=0,
+                note=Reason.HSTS,
+                captured=format_time(now()),
+                target=target,
+            )
+            self._settled.append(outcome)
+            self._flush()
+            self._discovery.redirect(row, target)
+        return [row for row, _ in secured]
 
     def fail(self, settled: UrlOutcome, row: FrontierUrl) -> None:
         """Settle a page that failed finally or is disallowed, and add the links of its archived version.
@@ -224,6 +247,8 @@ class Disposition:
 
     def _one(self, answer: FetchResult) -> UrlOutcome:
         row, settled = answer.row, self._fitting(self._held(answer))
+        if answer.hsts:
+            self._secure.learn(row.url, answer.hsts)
         if settled.note == OVER_SIZE:
             self._settled.append(settled)
             return settled
@@ -237,6 +262,9 @@ class Disposition:
             status = settled.status if settled.state == UrlState.DONE else settled.status or Status.ROBOTS_UNREACHABLE
             body = answer.target.encode() or answer.robots
             self._frontier.set_robots(row.url, status, body, clocks.steady())
+            if answer.target:
+                self._flush()
+                self._discovery.return_to_robots(row)
         elif answer.target:
             self._flush()  # `redirect` reads the frontier
             self._discovery.redirect(row, answer.target)

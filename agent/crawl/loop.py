@@ -30,6 +30,7 @@ from contextlib import closing
 from enum import Enum, auto
 
 from agent.crawl import scope, wget, wgetpool
+from agent.crawl.cookie_jars import CookieJars
 from agent.crawl.crawl_log import LiveLog
 from agent.crawl.disposition import OVER_SIZE, OVER_TIME, ArchivedPages, Captured, Disposition
 from agent.crawl.frontier import NO_STATES, FrontierUrl, UrlOutcome
@@ -40,10 +41,11 @@ from agent.crawl.politeness import LONGEST_PAUSE
 from agent.crawl.resultreader import EndedBatch, ResultReader
 from agent.crawl.robots import Permission, RobotsCache
 from agent.crawl.scope import is_private, is_private_host
+from agent.crawl.secrets import Secrets, blank_requests
 from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState
 from agent.crawl.wget import DRAINED, Limits
 from agent.crawl.wgetpool import Running, Slots, Wgets
-from webarcfs.archive.config.settings import AtDeadline
+from webarcfs.archive.config.settings import AtDeadline, Certificates
 from webarcfs.archive.system import clocks, locks
 
 # == lookups ==========================================================================================================
@@ -264,18 +266,26 @@ class _Capture:
         self.book = book
         self.frontier = job.frontier
         self.settings = job.settings
-        self.intake = Disposition(job, archived)
+        self.jars = CookieJars(job.folder / "cookies")
+        self.intake = Disposition(job, archived, self.jars)
         self.archived = archived
         # A page that is replaced in any case is requested in full.
         self.is_conditional = job.settings.conditional and job.settings.unchanged == "keep"
         self.robots = RobotsCache(job.frontier, job.settings.user_agent)
-        self.wgets = Wgets(job.folder, job.settings, job.types)
+        self.secrets = Secrets.of(job.publication)
+        if job.publication.has_secrets:
+            _log.warning(
+                "%s shows secrets to servers: what these set by them (Set-Cookie) is in each headers.http of the mount",
+                job.publication.name,
+            )
+        self.wgets = Wgets(job.folder, job.settings, job.types, self.jars, self.secrets)
         self.lookups: Lookups | None = None  # None: the crawl may request from any address
+        proxied = scope.is_proxied(job.settings.wget_args, os.environ)
         if not scope.may_be_private(job.settings, job.publication.urls):
-            self.lookups = Lookups(names=not scope.is_proxied(job.settings.wget_args, os.environ))
+            self.lookups = Lookups(names=not proxied)
         public = self.lookups is not None
         self.reader = ResultReader(
-            Limits(job.settings.max_file_size, job.settings.keep_errors, public, self.is_conditional)
+            Limits(job.settings.max_file_size, job.settings.keep_errors, public, self.is_conditional, proxied)
         )
         # What the archive allows over all jobs, no job raises.
         most = job.instances or self.settings.max_instances
@@ -329,6 +339,7 @@ class _Capture:
         with self.frontier.changes(), closing(self.reader.answers(batch, rows)) as answers:
             self.turns.got_back(batch.domain, self.intake.take_in(batch.domain, answers))
             self.frontier.batch_read(batch.number)
+        self.jars.forget(batch.number)
         self.log.batch(batch.number)
         self.turns.waiting = None
         if not self.done:
@@ -347,6 +358,8 @@ class _Capture:
             files = wget.BatchFiles(self.job.folder, number)
             with locks.exclusive_until(self.job.archive.server_lock(domain), self.job.stop):  # its wget may be ending
                 rows = self.frontier.fetching(number)
+                if self.secrets.knows(domain):
+                    blank_requests(files.warc, self.secrets.field_names)
                 # A URL without an answer there was not tried: wget may have been kept from asking.
                 self.reader.give(EndedBatch(number, domain, rows, files.warc, files.log, DRAINED))
 
@@ -449,6 +462,10 @@ class _Capture:
         self.turns.waiting = None
         with self.frontier.changes():
             while rows := self.frontier.next(domain, now, most):
+                secured = self.intake.secure(rows)
+                denied += [row.url for row in secured]
+                if secured:
+                    continue
                 first = [row for row in rows if row.kind == LinkKind.ROBOTS]
                 if first or not self.settings.robots:
                     return first or rows, wait
@@ -483,6 +500,9 @@ class _Capture:
         # wget reads all bodies of a batch in one mode; the other URLs wait.
         to_the_end = rows[0].note == Reason.BAD_LENGTH
         rows = [row for row in rows if (row.note == Reason.BAD_LENGTH) == to_the_end]
+        if self.secrets.knows(domain):
+            shown = self.secrets.for_url(rows[0].url)
+            rows = [row for row in rows if self.secrets.for_url(row.url) is shown]
         rows, referrer = self._with_one_referrer(rows)
         rows, conditions = self._with_conditions(rows) if self.is_conditional and not to_the_end else (rows, {})
         self.number += 1
@@ -491,7 +511,12 @@ class _Capture:
         with self.frontier.changes():
             self.frontier.take(rows, files.number, domain)
         self.turns.took(domain, len(rows), sum(row.kind != LinkKind.ROBOTS for row in rows))
-        self.wgets.start(files, rows, domain, wait, held, conditions=conditions, referrer=referrer, speed=speed)
+        own = scope.server_of(self.job.publication.server, domain)
+        certificates = self.settings.certificates if own is None or own.certificates is None else own.certificates
+        checked = certificates == Certificates.CHECK
+        self.wgets.start(
+            files, rows, domain, wait, held, conditions=conditions, referrer=referrer, speed=speed, checked=checked
+        )
 
     def _with_one_referrer(self, rows: list[FrontierUrl]) -> tuple[list[FrontierUrl], str]:
         """Return the URLs that have the same field Referer as the first one, with that field; the others wait."""

@@ -283,9 +283,10 @@ class ResultReader:
 
 
 def _answer(row: FrontierUrl, record: tuple[Any, ...]) -> FetchResult:
-    settled, target, found, forward, robots = record
+    settled, target, found, forward, robots, hsts = record
     links = tuple([Link(url, _KINDS[kind], _NAMES[named]) for url, kind, named in found])
-    return FetchResult(row, UrlOutcome(**dict(zip(_SETTLED, settled, strict=True))), target, links, forward, robots)
+    outcome = UrlOutcome(**dict(zip(_SETTLED, settled, strict=True)))
+    return FetchResult(row, outcome, target, links, forward, robots, hsts)
 
 
 def _started() -> subprocess.Popen[bytes]:
@@ -372,7 +373,7 @@ def _read_all(batch: EndedBatch, limits: Limits, offset: float, out: IO[bytes]) 
             links += len(answer.links)
             found = [(link.url, link.kind.value, link.named.value) for link in answer.links]
             settled = tuple(map(_plain, _values_of_settled(answer.settled)))
-            answers.append((settled, answer.target, found, answer.forward, answer.robots))
+            answers.append((settled, answer.target, found, answer.forward, answer.robots, answer.hsts))
             if links > _MOST_LINKS:
                 _write(out, (False, answers))
                 answers, links = [], 0

@@ -89,6 +89,7 @@ class Reason(_Word):
     HOSTS = "trap:hosts", "Links led to more hosts than `max_hosts`."
     REDIRECTS = "trap:redirects", "It is one of too many redirects in a row."
     REDIRECT_LOOP = "redirect-loop", "Its redirects lead back to it."
+    HSTS = "hsts", "Its host had asked for https, so the crawl redirected the request there itself (status 307)."
     BAD_LOCATION = "bad-location", "It redirects to nothing that is a URL."
     REDIRECT_TOO_LONG = "redirect-too-long", "It redirects, and its URL or the target is too long to be kept."
     REDIRECT_HELD = "redirect-held", "The archived page stays, and the redirect in its place is not kept yet."
@@ -108,7 +109,14 @@ class Reason(_Word):
     CONNECTION_REFUSED = "connection-refused", "Its server refused the connection."
     CONNECT_TIMEOUT = "connect-timeout", "Its server did not answer the call for a connection."
     UNREACHABLE = "unreachable", "There is no way to its server."
-    TLS = "tls", "The connection could not be encrypted, or the certificate is not valid."
+    TLS = "tls", "The certificate of its server is not valid, for a reason that has no word of its own."
+    TLS_EXPIRED = "tls:expired", "The certificate of its server has run out, or is not valid yet."
+    TLS_HOST = "tls:host", "The certificate of its server is for other hosts."
+    TLS_ISSUER = (
+        "tls:issuer",
+        "Nobody who is trusted issued the certificate of its server, or a part of its chain is missing.",
+    )
+    TLS_HANDSHAKE = "tls:handshake", "Its server and wget could not agree on how to encrypt."
     CONNECT_FAILED = "connect-failed", "The connection could not be made."
     TIMEOUT = "timeout", "The server stopped sending."
     RESET = "reset", "The connection was reset."
@@ -212,6 +220,8 @@ WHOLE = frozenset({200, 203})
 PARTIAL_CONTENT = 206
 #: HTTP status of a conditional request whose document did not change (RFC 9110 section 15.4.5).
 NOT_MODIFIED = 304
+#: HTTP status of the redirects that a crawl makes itself, as browsers show theirs.
+TEMPORARY_REDIRECT = 307
 #: HTTP statuses by which a server says that a document is gone.
 GONE = frozenset({404, 410})
 #: HTTP statuses of temporary errors.
@@ -225,6 +235,12 @@ def is_error_page(status: int) -> bool:
     The answers of PASSING, and all of a server's own trouble, may be another next time: they never replace a page.
     """
     return 400 <= status < 500 and status not in PASSING
+
+
+def certificate_of(note: str) -> str:
+    """Return what was wrong with a server's certificate, as data.xml says it, from the annotations of a document."""
+    words = [word for word in note.split(",") if word.partition(":")[0] == Reason.TLS]
+    return " ".join(word.partition(":")[2] or "invalid" for word in words)
 
 
 def redirect_of(url: str, location: str) -> tuple[str, str]:

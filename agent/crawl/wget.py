@@ -25,6 +25,7 @@ from types import MappingProxyType
 
 from agent.crawl import robots
 from agent.crawl.frontier import FrontierUrl, UrlOutcome
+from agent.crawl.hsts import may_have_policy
 from agent.crawl.politeness import again, asks_for_pause, failed, in_a_row, passing, pause, paused
 from agent.crawl.scope import PRIVATE_ADDRESS, is_private
 from agent.crawl.vocabulary import (
@@ -87,18 +88,23 @@ def command(
     wait: float,
     cookies: Path,
     *,
+    sent_cookies: Path | None = None,
     to_the_end: bool = False,
     conditions: Mapping[str, str] = MappingProxyType({}),
     referrer: str = "",
     speed: int = 0,
+    checked: bool = True,
+    config: Path | None = None,
 ) -> list[str]:
     """Return wget's arguments (wget(1)); its working folder is the job's folder.
 
-    wget only fetches and records; the frontier decides. With `to_the_end`, a body ends where the server closes the
-    connection, whatever Content-Length says. `conditions` are fields of the request, by name; with them wget closes the
-    connection, as it would wait for a body after a 304. `referrer` is the field Referer of all requests. `setpriv`
-    makes the kernel end wget when the agent dies, however it dies. Digests stay on: without them, wget 1.21 writes
-    uninitialised memory in their place, line ends included, and the record is broken.
+    wget only fetches and records; the frontier decides. It writes the cookies that it has at its end into `cookies`,
+    and begins with those of `sent_cookies`. It takes any certificate if these are not `checked`. `config` has what
+    nobody else may see. With `to_the_end`, a body ends where the server closes the connection, whatever Content-Length
+    says. `conditions` are fields of the request, by name; with them wget closes the connection, as it would wait for a
+    body after a 304. `referrer` is the field Referer of all requests. `setpriv` makes the kernel end wget when the
+    agent dies, however it dies. Digests stay on: without them, wget 1.21 writes uninitialised memory in their place,
+    line ends included, and the record is broken.
     """
     arguments = [
         "setpriv",
@@ -133,10 +139,14 @@ def command(
         arguments += ["--ignore-length", "--no-http-keep-alive"]
     if conditions:
         arguments += ["--no-http-keep-alive", *(f"--header={name}: {value}" for name, value in conditions.items())]
-    if cookies.exists():
-        arguments.append(f"--load-cookies={cookies}")
-    # Last: wget does not name an unknown option that follows --no-config.
-    return [*arguments, *settings.wget_args, "--no-config"]
+    if settings.ca:
+        arguments.append(f"--ca-certificate={settings.ca}")
+    if not checked:
+        arguments.append("--no-check-certificate")
+    if sent_cookies is not None:
+        arguments.append(f"--load-cookies={sent_cookies}")
+    # Last: wget does not name an unknown option that follows --no-config. With a file of ours it reads no other one.
+    return [*arguments, *settings.wget_args, "--no-config" if config is None else f"--config={config}"]
 
 
 def referrer_of(page: str, url: str) -> str:
@@ -259,13 +269,13 @@ _MOST = 1 << 20
 _TAIL = 1 << 16
 #: wget's message → status and note; the first match counts.
 _FAILURES = tuple(
-    (re.compile(pattern), status, note)
+    (re.compile(pattern, re.MULTILINE), status, note)
     for pattern, status, note in (
         (r"unable to resolve host address|Name or service not known|name resolution", Status.DNS, Reason.DNS),
         (r"failed: Connection refused", Status.CONNECT_FAILED, Reason.CONNECTION_REFUSED),
         (r"failed: Connection timed out", Status.CONNECT_FAILED, Reason.CONNECT_TIMEOUT),
         (r"failed: No route to host|failed: Network is unreachable", Status.CONNECT_FAILED, Reason.UNREACHABLE),
-        (r"SSL connection|certificate|SSL handshake|GnuTLS", Status.CONNECT_FAILED, Reason.TLS),
+        (r"Unable to establish SSL connection|SSL handshake|^GnuTLS: ", Status.CONNECT_FAILED, Reason.TLS_HANDSHAKE),
         (r"[Rr]ead error.*timed out|Connection timed out|timed out\.", Status.TIMEOUT, Reason.TIMEOUT),
         (r"Connection reset by peer", Status.CONNECTION_LOST, Reason.RESET),
         (r"Connection closed at byte|Read error at byte \d+.* \(Success\)", Status.CONNECTION_LOST, Reason.CLOSED),
@@ -274,6 +284,33 @@ _FAILURES = tuple(
         (r"[Hh]eader|Malformed status line", Status.INVALID_RESPONSE, Reason.BAD_HEAD),
     )
 )
+
+
+#: wget's message on a certificate → word. Each is a line of its own; wget checks all of them.
+_CERTIFICATE = re.compile(
+    r"^(?:(?:ERROR|WARNING): )?(?:The certificate|cannot verify .* certificate|certificate common name)", re.MULTILINE
+)
+_CERTIFICATE_FAULTS = tuple(
+    (re.compile(rf"^(?:(?:ERROR|WARNING): |  )?{pattern}", re.MULTILINE), word)
+    for pattern, word in (
+        (
+            r"(?:The certificate .*(?:has expired|not yet activated|not yet been activated)|Issued certificate)",
+            Reason.TLS_EXPIRED,
+        ),
+        (r"(?:The certificate's owner does not match|certificate common name)", Reason.TLS_HOST),
+        (
+            r"(?:The certificate .*(?:known issuer|trusted issuer)|Self-signed|Unable to locally verify)",
+            Reason.TLS_ISSUER,
+        ),
+    )
+)
+
+
+def certificate_faults(log: str) -> tuple[Reason, ...]:
+    """Return what wget says to be wrong with a server's certificate, whether or not it went on; empty for nothing."""
+    if _CERTIFICATE.search(log) is None:
+        return ()
+    return tuple(word for pattern, word in _CERTIFICATE_FAULTS if pattern.search(log)) or (Reason.TLS,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,10 +335,29 @@ class Attempt:
     def failure(self) -> tuple[int, str]:
         """Return why no whole response was recorded: Heritrix's code and a word for crawl.log."""
         log = _FIELDS.sub("", self.text)
+        if not self.http_status and (faults := certificate_faults(log)):
+            return int(Status.CONNECT_FAILED), ",".join(faults)
         for pattern, status, note in _FAILURES:
             if pattern.search(log):
                 return int(status), note
         return int(Status.CONNECTION_LOST), Reason.LOST
+
+
+def unchecked_certificates(log: str) -> dict[str, str]:
+    """Return URL as wget writes it → what was wrong with the certificate of the server that sent it, in words.
+
+    wget complains once for each connection, and may use one for many documents.
+    """
+    faults: dict[str, str] = {}
+    if _CERTIFICATE.search(log) is None:
+        return faults
+    held = ""
+    for attempt in read_attempts(log):
+        if "\nReusing existing connection to " not in attempt.text:
+            held = ",".join(certificate_faults(_FIELDS.sub("", attempt.text)))
+        if held:
+            faults[attempt.url] = held
+    return faults
 
 
 def read_attempts(log: str) -> list[Attempt]:
@@ -418,6 +474,7 @@ class FetchResult:
     links: tuple[outlinks.Link, ...] = ()
     forward: str = ""  # where the page of a start URL goes on by itself
     robots: bytes = b""  # the body of a robots.txt
+    hsts: str = ""  # the field Strict-Transport-Security, if it counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,13 +499,14 @@ DRAINED = Killed(0, "", drained=True)
 class Limits:
     """The limits of a response. With `public`, a response from a private address is dropped unread.
 
-    With `conditional`, a 304 says that the archived page is unchanged.
+    With `conditional`, a 304 says that the archived page is unchanged. `proxied`: addresses are those of a proxy.
     """
 
     max_file_size: int
     keep_errors: bool
     public: bool = False
     conditional: bool = False
+    proxied: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -474,13 +532,16 @@ def answers(
     `begin` is called with each response before it is read.
     """
     open_rows = {row.url: row for row in batch.rows}
+    unchecked = {_canonical(url): faults for url, faults in unchecked_certificates(batch.log).items()}
     for response in _responses(batch.warc_file):
         row = open_rows.pop(_canonical(response.url), None)
         if row is not None and (answer := _unread(row, response, limits)) is not None:
             yield answer
         elif row is not None:
             begin(response)
-            yield _of_response(row, response, limits, now, response.offset in batch.deadly)
+            answer = _of_response(row, response, limits, now, response.offset in batch.deadly)
+            faults = unchecked.get(row.url, "")
+            yield replace(_with_faults(answer, faults), hsts="" if faults else _hsts(row, response, limits))
     attempts = read_attempts(batch.log)
     urls = {row.url for row in batch.rows}
     estranged = False
@@ -501,6 +562,21 @@ def answers(
             yield FetchResult(row, failed(row, Status.RUNTIME, Reason.FETCHER, now))
         else:  # wget did not reach them
             yield FetchResult(row, again(row))
+
+
+def _hsts(row: FrontierUrl, response: http_response.Response, limits: Limits) -> str:
+    """Return the field by which a host asks for https, if it may do so."""
+    field = response.head.get("strict-transport-security")
+    is_near = response.address and not limits.proxied and is_private(response.address)
+    return field if field and may_have_policy(row.url) and not is_near else ""
+
+
+def _with_faults(answer: FetchResult, faults: str) -> FetchResult:
+    """Return a result with what was wrong with the certificate, which the crawl does not check."""
+    settled = answer.settled
+    if not faults or settled.state != UrlState.DONE:
+        return answer
+    return replace(answer, settled=replace(settled, note=",".join(filter(None, (settled.note, faults)))))
 
 
 def _unread(row: FrontierUrl, response: http_response.Response, limits: Limits) -> FetchResult | None:

@@ -40,10 +40,12 @@ from functools import cache
 from pathlib import Path
 
 from agent.crawl import wget
+from agent.crawl.cookie_jars import CookieJars
 from agent.crawl.disposition import OVER_SIZE
 from agent.crawl.frontier import FrontierUrl
 from agent.crawl.politeness import LONGEST_PAUSE, is_held
 from agent.crawl.scope import TypeRules
+from agent.crawl.secrets import Secrets, blank_requests
 from agent.crawl.vocabulary import Reason, Status
 from agent.crawl.wget import DRAINED, ENDED_EARLY, Killed, LogPosition
 from webarcfs.archive.config.settings import CrawlSettings
@@ -337,13 +339,17 @@ class Running:
 class Wgets:
     """A job's running wgets, at most one per server. `folder` is the job's folder."""
 
-    def __init__(self, folder: Path, settings: CrawlSettings, types: TypeRules) -> None:
+    def __init__(
+        self, folder: Path, settings: CrawlSettings, types: TypeRules, jars: CookieJars, secrets: Secrets
+    ) -> None:
         self._folder = folder
         self._types = types if types.are_own or types.profile else None
         self._settings = settings
         self._running: list[Running] = []
-        self._cookies = folder / "cookies"
-        self._cookies.mkdir(exist_ok=True)
+        self._jars = jars
+        self._secrets = secrets
+        if settings.ca and not os.access(settings.ca, os.R_OK):
+            raise CrawlFailed(f"`ca`: {settings.ca} cannot be read")  # wget would go on without it
 
     def __len__(self) -> int:
         return len(self._running)
@@ -384,23 +390,33 @@ class Wgets:
         conditions: Mapping[str, str],
         referrer: str = "",
         speed: int = 0,
+        checked: bool = True,
     ) -> None:
         """Start wget on a batch whose list is written. Either all `rows` have the note Reason.BAD_LENGTH, or none.
 
+        If the server is shown secrets, all `rows` have one scheme.
+
         `held` is (the server's lock, a slot); this object closes them. `conditions` are request fields for one URL.
-        `referrer` is the field Referer of all. `speed` is the limit in bytes a second; 0 is none.
+        `referrer` is the field Referer of all. `speed` is the limit in bytes a second; 0 is none. `checked`: the server
+        must have a valid certificate.
         """
+        shown = self._secrets.for_url(rows[0].url)
+        sent_cookies, cookies = self._jars.begin(files.number, domain, shown.cookies if shown else ())
+        config = self._jars.config(files.number, shown.config) if shown and shown.fields else None
         with files.errors.open("wb") as errors:
             process = subprocess.Popen(
                 wget.command(
                     files,
                     self._settings,
                     wait,
-                    self._cookies / domain,
+                    cookies,
+                    sent_cookies=sent_cookies,
                     to_the_end=rows[0].note == Reason.BAD_LENGTH,
                     conditions=conditions,
                     referrer=referrer,
                     speed=speed,
+                    checked=checked or self._secrets.knows(domain),
+                    config=config,
                 ),
                 env=wget.environment(),
                 stdin=subprocess.DEVNULL,
@@ -408,6 +424,7 @@ class Wgets:
                 stderr=errors,
                 cwd=self._folder,
                 pass_fds=held,
+                umask=0o077 if shown else -1,  # its requests are in the WARC
                 process_group=0,  # Ctrl-C in the terminal is for the job, which lets it finish its document
             )
         lock, place = held
@@ -609,6 +626,10 @@ class Wgets:
         if running.killed is not None and running.killed.status and wget.begun(running.files.log) != running.begun:
             # wget had already begun the next document, which is not at fault
             running.killed = DRAINED if running.killed.drained else ENDED_EARLY
+        # A wget that was kept from opening files wrote no cookies.
+        if self._secrets.knows(running.domain):
+            blank_requests(running.files.warc, self._secrets.field_names)
+        self._jars.ended(running.files.number, whole=running.killed is None and running.process.poll() is not None)
         if not running.freed:
             _note_pause(running)
         for fd in (running.lock, running.place, running.pidfd):

@@ -27,7 +27,7 @@ from email.utils import parsedate_to_datetime
 from itertools import groupby
 
 from agent.crawl.frontier import FILTER_ERRORS, FilterFailure, FrontierUrl
-from agent.crawl.vocabulary import LinkKind, Reason, Result, UrlState, is_error_page
+from agent.crawl.vocabulary import LinkKind, Reason, Result, UrlState, certificate_of, is_error_page
 from agent.crawl.wget import BatchFiles
 from agent.filters import Keep, chain
 from agent.pipeline.domain_run import Document, DocumentBody, DomainRun, TreeReader, replace
@@ -75,6 +75,7 @@ def _document(row: FrontierUrl, response: http_response.Response, run: DomainRun
         folder=run.job.folder,
         arc=row.arc,
         source=RESOURCE if Reason.RESOURCE in row.note.split(",") else "",
+        certificate=certificate_of(row.note),
     )
 
 
@@ -341,4 +342,5 @@ def _metadata(document: Document, run: DomainRun) -> MetaData:
         captured=None if at_crawl_time else document.captured,
         status=document.status,
         source=document.source,
+        certificate=document.certificate,
     )

@@ -87,6 +87,7 @@ class Document:
 
     `row` is its id in the frontier, `url` is canonical, `captured` is the time of the response (CET), `note` is the
     annotation for crawl.log, `source` what it was taken from if that is no response of a server.
+    `certificate` is what was wrong with the server's, in words.
     """
 
     row: int
@@ -98,6 +99,7 @@ class Document:
     folder: Path = field(repr=False)
     note: str = ""
     source: str = ""
+    certificate: str = ""
     # normalise
     arc: str = ""  # its path inside the domain
     data_name: str = ""

@@ -72,6 +72,7 @@ ONLY = {
     "zstandard": {"webarcfs.warc.zstdstream", "webarcfs.warc.decoding"},
     "tomlkit": {"webarcfs.archive.config.settings_files"},
     "protego": {"agent.crawl.robots"},
+    "publicsuffixlist": {"agent.crawl.cookie_jars"},
     "magic": {"webarcfs.content.mimetype"},
     "xtractmime": {"webarcfs.content.mimetype"},
     "matplotlib": {"webarcfs.commands.output"},

@@ -73,6 +73,7 @@ def publish_as(*urls: str, **settings: Any) -> Publication:
     hosts, exclude = tuple(settings.pop("hosts", ())), tuple(settings.pop("exclude_hosts", ()))
     name = settings.pop("name", None) or command_line_name(urls)
     left_out, servers = tuple(settings.pop("exclude", ())), tuple(settings.pop("server", ()))
+    secrets = {kind: tuple(settings.pop(kind, ())) for kind in config.SECRETS}
     release, closed_for = settings.pop("release", "automatic"), settings.pop("closed_for", None)
     how = config.override(CrawlSettings(), {**DEFAULTS, **settings}, "test")
     return Publication(
@@ -85,6 +86,7 @@ def publish_as(*urls: str, **settings: Any) -> Publication:
         release=release,
         closed_for=None if closed_for is None else Interval.parse(closed_for),
         crawl=how,
+        **secrets,
     )
 
 

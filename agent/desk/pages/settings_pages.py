@@ -42,6 +42,7 @@ from webarcfs.archive.catalogue.workflow import Right
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import (
+    SECRETS,
     BackupSettings,
     CrawlSettings,
     DescribeSettings,
@@ -221,7 +222,7 @@ _OWN = {
 _CRAWL = {setting.metadata.get("key", setting.name): setting for setting in dataclasses.fields(CrawlSettings)}
 _DESCRIBE = {f"describe.{setting.name}": setting for setting in dataclasses.fields(DescribeSettings)}
 #: Keys that are lists of tables: a line each, as TOML.
-_TABLES = frozenset({"exclude", "rule", "check", "error_page", "server"})
+_TABLES = frozenset({"exclude", "rule", "check", "error_page", "server", *SECRETS})
 
 
 def listed(visit: DeskVisit, _: Mapping[str, str]) -> Response:

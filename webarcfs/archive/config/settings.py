@@ -30,6 +30,13 @@ class Release(StrEnum):
     BY_HAND = "by-hand"
 
 
+class Certificates(StrEnum):
+    """Whether the certificates of servers are checked (`certificates`)."""
+
+    CHECK = "check"
+    ANY = "any"
+
+
 class AtDeadline(StrEnum):
     """What becomes of a crawl whose time is over (`at_deadline`)."""
 
@@ -37,6 +44,8 @@ class AtDeadline(StrEnum):
     WAIT = "wait"
 
 
+#: Settings of a publication whose values are in files that nobody else may read.
+SECRETS = ("login", "cookies", "headers")
 _RELEASE = validators.one_of(*Release)
 _RELEASE_HELP = (
     "When readers may see a crawl: as soon as it is published, when it passed its checks, or when somebody releases it."
@@ -133,6 +142,14 @@ class CrawlSettings:
         validators.boolean,
         False,
         "Also crawl hosts at addresses of one's own network or machine; a start URL at one does so.",
+    )
+    certificates: str = setting(
+        validators.one_of(*Certificates),
+        Certificates.CHECK,
+        "Whether servers need a valid certificate, or `any` does; what was wrong with it stands with each capture.",
+    )
+    ca: str = setting(
+        validators.file_path, "", "File with certificates of authorities that are trusted beside the system's (PEM)."
     )
     conditional: bool = setting(
         validators.boolean,
@@ -240,6 +257,21 @@ class ServerSettings:
     )
     max_documents: int | None = setting(validators.whole(0), None, "Documents that a crawl fetches; 0 is no limit.")
     wait: float | None = setting(validators.number(0, 86400), None, "Seconds between two requests.")
+    certificates: str | None = setting(
+        validators.one_of(*Certificates), None, "`any`: its certificate is not checked; `check`: it is."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostSecret:
+    """`[[publication.login]]`, `.cookies`, `.headers`: what single hosts are shown, in a private file."""
+
+    hosts: tuple[str, ...] = setting(
+        validators.list_of(validators.origin),
+        (),
+        "The hosts that get it, by https; `http://www.example.org` gets it by http.",
+    )
+    file: str = setting(validators.file_path, "", "The file, of mode 0600.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,6 +336,15 @@ class Publication:
     )
     exclude: tuple[Exclusion, ...] = setting(tables(Exclusion), (), "Parts of its sites that are left out.")
     server: tuple[ServerSettings, ...] = setting(tables(ServerSettings), (), "Settings of single servers.")
+    login: tuple[HostSecret, ...] = setting(
+        tables(HostSecret), (), "Files with user:password for hosts that ask for one (Basic)."
+    )
+    cookies: tuple[HostSecret, ...] = setting(
+        tables(HostSecret), (), "Files with cookies for hosts: cookies.txt, or lines name=value."
+    )
+    headers: tuple[HostSecret, ...] = setting(
+        tables(HostSecret), (), "Files with header fields for hosts: lines Name: value."
+    )
     retired: bool = setting(validators.boolean, False, "It is kept, and not crawled any more.")
     rule: tuple[LeavingRule, ...] = setting(tables(LeavingRule), (), "What a reading room does with forms and links.")
     check: tuple[ReferencePage, ...] = setting(tables(ReferencePage), (), "Pages that the step `check` looks at.")
@@ -328,6 +369,11 @@ class Publication:
     def is_held(self) -> bool:
         """Whether its captures are hidden from readers for a while after publication."""
         return self.release != Release.AUTOMATIC or self.closed_for is not None
+
+    @property
+    def has_secrets(self) -> bool:
+        """Whether servers are shown what nobody else may know."""
+        return bool(self.login or self.cookies or self.headers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

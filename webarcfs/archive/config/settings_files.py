@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from webarcfs.archive.config.directory import PUBLICATIONS, Archive
 from webarcfs.archive.config.settings import (
+    SECRETS,
     BackupSettings,
     CrawlSettings,
     DescribeSettings,
@@ -28,6 +29,7 @@ from webarcfs.archive.config.settings import (
     Profile,
     Publication,
     ReadersSettings,
+    Release,
     ReleaseSettings,
     Settings,
 )
@@ -194,6 +196,8 @@ def _publications(tables: Any, above: Settings, faults: list[str]) -> tuple[Publ
             DescribeSettings, values.get("describe", {}), f"{where}.describe", faults, above.describe
         )
         base = dataclasses.replace(above, crawl=its_crawl, describe=described).unlisted("unnamed")
+        if "release" not in mine and any(mine.get(kind) for kind in SECRETS):
+            mine["release"] = Release.BY_HAND  # what a login shows may be for few
         result.append(read_table(Publication, mine, where, faults, base))
     return tuple(result)
 

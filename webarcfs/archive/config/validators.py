@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 from webarcfs.archive.model.errors import UrlRefused, UsageError
 from webarcfs.archive.model.metadata import CET
-from webarcfs.archive.model.urls import canonical
+from webarcfs.archive.model.urls import canonical, domain_of
 
 # == interval, pure ===================================================================================================
 
@@ -172,6 +172,27 @@ def text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip() or not value.isprintable():
         raise ValueError(f"{value!r} is not a line of text")
     return value
+
+
+def file_path(value: Any) -> str:
+    """Check for the absolute path of a file: jobs run in folders of their own. Empty for none."""
+    path = text(value)
+    if path and not path.startswith("/"):
+        raise ValueError(f"{path!r} is no absolute path")
+    return path
+
+
+def origin(value: Any) -> str:
+    """Check for a host with or without a port, behind `https://` or `http://` or nothing; no pattern."""
+    host = text(value)
+    try:
+        domain = domain_of(host if "://" in host else f"https://{host}")
+    except UrlRefused as error:
+        raise ValueError(str(error)) from None
+    scheme, sign, rest = host.rpartition("://")
+    if rest.lower() != domain or "*" in host:
+        raise ValueError(f"{host!r} is no host such as www.example.org, or http://www.example.org")
+    return f"{scheme.lower()}{sign}{domain}"
 
 
 def one_of(*words: str) -> Check:
