@@ -176,7 +176,7 @@ def text(value: Any) -> str:
 
 def file_path(value: Any) -> str:
     """Check for the absolute path of a file: jobs run in folders of their own. Empty for none."""
-    path = text(value)
+    path = "" if value == "" else text(value)
     if path and not path.startswith("/"):
         raise ValueError(f"{path!r} is no absolute path")
     return path
