@@ -32,6 +32,7 @@ START = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"log"\s*:\s*\{')
 #: Characters of one value of the JSON.
 MOST_CHARACTERS = 64 << 20
 _CHUNK = 1 << 18
+_AFTER = frozenset(" \t\r\n,]}:")
 _SPACE = re.compile(r"[ \t\r\n]*")
 _STRUCTURE = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
 
@@ -94,7 +95,7 @@ class JsonReader:
             except ValueError:
                 end = len(self._text)
             else:
-                if end < len(self._text) or self._is_end:  # a number at the end may go on
+                if self._is_end or self._text[end : end + 1] in _AFTER:  # a number may go on
                     self._at = end
                     return value
             if self._is_end:
@@ -301,6 +302,8 @@ class _Har:
             yield from self._entries()
         except Damaged as error:
             self.report.losses.add(self.name, "the rest of the HAR", str(error))
+        except _TooLong:
+            self.report.losses.add(self.name, "the rest of the HAR", f"no HAR, near byte {self.reader.taken}")
 
     def _entries(self) -> Iterator[CopyRecord]:
         reader = self.reader

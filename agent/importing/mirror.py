@@ -211,7 +211,7 @@ def check(folder: Path, name: str, stated: Stated) -> None:
     if stated.captured is None:
         raise UsageError(
             f"{name}: a mirror does not say when it was made, and dates of files change when they are copied; "
-            "--captured TIME says it, as in --captured 2019-05-01T12:00"
+            "--captured TIME says it, as in --captured 2019-05-01T12:00 (with --warc-file, wget records it itself)"
         )
 
 
