@@ -16,6 +16,7 @@ from agent.catalogue.recording import catch_up_records
 from agent.commands.common import archive_option, console, follow, opened, settings_of, stop_on_signals, tell
 from agent.importing import import_sources
 from agent.importing.crawls import CrawlsBy
+from agent.importing.foreign import Stated, warc_date
 from agent.importing.planning import MOST_CUTS, PAUSE_HOURS, Grouping, PlannedImport
 from agent.indexing import recovery
 from agent.jobs import exportedjob, importjob
@@ -25,6 +26,7 @@ from webarcfs.archive.config.settings import Publication, Settings
 from webarcfs.archive.model.errors import Damaged, Exit, Interrupted, UsageError
 from webarcfs.commands.lazy_commands import AbsolutePath
 from webarcfs.commands.output import Display
+from webarcfs.warc import http_response
 
 _log = logging.getLogger("webarc")
 
@@ -61,6 +63,14 @@ _log = logging.getLogger("webarc")
     help="Snapshots of a host in one crawl, at most.",
 )
 @click.option("--try", "is_trial", is_flag=True, help="Say which crawls it would make, and publish nothing.")
+@click.option(
+    "--captured",
+    metavar="TIME",
+    help="When copies were made that do not say it: mirrors, most saved pages. In CET without a zone.",
+)
+@click.option(
+    "--base", metavar="URL", help="What FILE is a copy of: the address of a saved page, or of a mirror's folder."
+)
 @click.option("--again", is_flag=True, help="Take files that were imported before, and add what is missing.")
 @click.option("--as-exported", is_flag=True, help="The files are of `webarc export`: make the same snapshots again.")
 def import_(  # noqa: PLR0917 # click passes them by name
@@ -74,12 +84,18 @@ def import_(  # noqa: PLR0917 # click passes them by name
     pause: float,
     max_cuts: int,
     is_trial: bool,
+    captured: str | None,
+    base: str | None,
     again: bool,
     as_exported: bool,
 ) -> None:
     """Take in what any crawler wrote: WARC and ARC files (plain, gzip, zstd), WACZ, and mirrors of HTTrack.
 
     FILE may be a folder: all such files in it are taken, in order of their paths. `-` is one from standard input.
+
+    Copies are taken as well: pages that a browser saved (SingleFile, MHTML, "Save as: complete"), HAR, and folders that
+    `wget -r` or `wget -p` made. Their time is the one in the file, else --captured; the date of a file is no time. A
+    copy never takes the place of what a server sent to a crawler. data.xml says what it was taken from.
 
     The captures of all files are sorted by time and become crawls, each with a record of its own. A crawl is what its
     crawler names so (a WACZ, a launch of Heritrix, a snapshot of ArchiveBox, isPartOf of a warcinfo record); captures
@@ -93,8 +109,9 @@ def import_(  # noqa: PLR0917 # click passes them by name
     files = (*files, *(import_sources.listed(list_) if list_ else ()))
     if not files:
         raise UsageError("FILE or --list is missing; give what is to be imported")
-    if as_exported and (complete or publication or accept_shrink or is_trial or again):
+    if as_exported and (complete or publication or accept_shrink or is_trial or again or captured or base):
         raise UsageError("--as-exported takes everything as it was; no other option changes that")
+    stated = _stated(captured, base, files)
     place = opened(archive)
     settings = settings_of(place)
     recovery.catch_up(place)
@@ -109,25 +126,31 @@ def import_(  # noqa: PLR0917 # click passes them by name
         if as_exported:
             _as_exported(place, import_sources.files_of(files, place.log, stack))
         else:
-            _import(place, settings, _Asked(files, publication, is_trial), request, stack)
+            _import(place, settings, _Asked(files, publication, is_trial, stated), request, stack)
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What was asked for: files, the name of their publication, whether it is a trial."""
+    """What was asked for: files, the name of their publication, whether it is a trial, what is said of copies."""
 
     files: Sequence[Path]
     publication: str | None
     is_trial: bool
+    stated: Stated
 
 
 def _import(
     place: Archive, settings: Settings, asked: _Asked, request: importjob.ImportRequest, stack: ExitStack
 ) -> None:
     with Display(console) as display:
-        given = import_sources.chosen(asked.files, place.log, stack, display)
+        given = import_sources.chosen(asked.files, place.log, stack, display, asked.stated)
         if request.complete and given.faults:  # what is in these would be removed as missing
             raise Damaged("\n".join(given.faults))
+        copies = [source.name for source in given.sources if request.complete and source.is_copy]
+        if copies:
+            raise UsageError(
+                f"--complete: {copies[0]} is a copy, which does not say what was gone; leave the option out"
+            )
         whose = _publication(settings, asked.publication or import_sources.name_of(given.sources))
         profile = settings.profiles[whose.profile] if whose.profile else None
         work = importjob.tried if asked.is_trial else importjob.run
@@ -177,6 +200,19 @@ def _as_exported(place: Archive, files: tuple[Path, ...]) -> None:
     _log.info("%d snapshots made, %d were there already", len(done.published), len(done.there))
     if done.refused:
         raise Damaged("\n".join(done.refused))
+
+
+def _stated(captured: str | None, base: str | None, files: Sequence[Path]) -> Stated:
+    """Return what the options say of copies. Raises UsageError."""
+    try:
+        time = None if captured is None else validators.time(captured)
+    except ValueError as error:
+        raise UsageError(f"--captured: {error}") from None
+    if time is not None and not http_response.parse_date(warc_date(time)):
+        raise UsageError(f"--captured: {captured} is before the web, or in the future")
+    if base and len(files) != 1:
+        raise UsageError("--base says what one FILE is a copy of; give one")
+    return Stated(validators.start_url(base) if base else "", time)
 
 
 def _publication(settings: Settings, name: str) -> Publication:

@@ -639,8 +639,8 @@ class Frontier:
         """Yield URLs that the crawl saw and has no page of, except those with status 404 or 410: their ARCs stay."""
         return (row["url"] for row in self._query("frontier/unanswered", domain=domain))
 
-    def redirects(self, domain: str) -> Iterator[tuple[int, str, int, str, str]]:
-        """Yield (row, URL, status, target, time) of a domain's redirects that can be kept, in order of their rows."""
+    def redirects(self, domain: str) -> Iterator[tuple[int, str, int, str, str, str]]:
+        """Yield row, URL, status, target, time, note of a domain's redirects that can be kept, in order of the rows."""
         return iter(self._connection.execute(sql("frontier/redirects"), {"domain": domain, "longest": LONGEST_TARGET}))
 
     def answered(self, domain: str) -> Iterator[str]:

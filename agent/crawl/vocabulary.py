@@ -13,6 +13,7 @@ from enum import IntEnum, StrEnum
 from typing import Self
 
 from webarcfs.archive.model import url_lists
+from webarcfs.archive.model.metadata import RESOURCE
 from webarcfs.warc.decoding import BodyFault, BodyRemark
 
 # == vocabulary, pure =================================================================================================
@@ -169,6 +170,15 @@ class Reason(_Word):
         "An imported WARC record refers to one that is not there; it waits for that.",
     )
     RESOURCE = "resource", "It was imported from a WARC record without the headers of a response."
+    SOURCE = (
+        "source:",
+        "It was imported from that (mirror, SingleFile, HAR, MHTML), and no server sent it to a crawler.",
+    )
+    RESPONSE_HELD = (
+        "response-held",
+        "What a server sent to a crawler stays: an imported copy takes no response's place.",
+    )
+    NO_BODY = "no-body", "An imported HAR has no body of this response, or a part of it."
     NO_HEAD = "no-head", "An imported WARC record has no headers of a response."
     BAD_DIGEST = "bad-digest", "The bytes of an imported WARC record do not agree with its digest."
     BAD_URL = "bad-url", "An imported WARC record has a URL that cannot be archived."
@@ -241,6 +251,13 @@ def certificate_of(note: str) -> str:
     """Return what was wrong with a server's certificate, as data.xml says it, from the annotations of a document."""
     words = [word for word in note.split(",") if word.partition(":")[0] == Reason.TLS]
     return " ".join(word.partition(":")[2] or "invalid" for word in words)
+
+
+def source_in(note: str) -> str:
+    """Return what a document was taken from, by the words of its note; empty for the response of a server."""
+    words = note.split(",")
+    named = next((word.removeprefix(Reason.SOURCE) for word in words if word.startswith(Reason.SOURCE)), "")
+    return named or (RESOURCE if Reason.RESOURCE in words else "")
 
 
 def redirect_of(url: str, location: str) -> tuple[str, str]:

@@ -64,6 +64,7 @@ class NamedSnapshot:
     complete: bool
     held: bool
     errors: bool
+    copies: bool
     sequence: int
     tree: str
     seen: str
@@ -138,6 +139,7 @@ def snapshot(fields: Mapping[str, str], block: bytes) -> NamedSnapshot:
     faults = [
         *(f"{name} {values.get(name)!r}" for name in ("complete", "held") if values.get(name) not in ("yes", "no")),
         *([f"errors {values['errors']!r}"] if values.get("errors", "kept") not in ("kept", "no", "") else []),
+        *([f"copies {values['copies']!r}"] if values.get("copies", "kept") not in ("kept", "no", "") else []),
         *([f"met {values['met']!r}"] if values.get("met", "unknown") not in ("listed", "unknown") else []),
         *(
             f"{name} {values.get(name)!r}"
@@ -164,6 +166,7 @@ def snapshot(fields: Mapping[str, str], block: bytes) -> NamedSnapshot:
         complete=values["complete"] == "yes",
         held=values["held"] == "yes",
         errors=values.get("errors") == "kept",
+        copies=values.get("copies") == "kept",
         sequence=int(values["sequence"]),
         tree=values["tree"],
         seen=values.get("seen", "") if values.get("seen") != values["tree"] else "",

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import io
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import IO, Protocol
 
 from webarcfs.archive.model.errors import WebarcError
@@ -79,6 +81,74 @@ class Spool(Protocol):
 
     def drop(self, start: int | None = None) -> None:
         """Remove all after `start`, or an unfinished record."""
+
+
+class CopyRecord:
+    """A copy as a record: `source` says what it was taken from, `body` has `size` bytes.
+
+    It has no head, or the one that a browser recorded.
+    """
+
+    is_verified = False
+
+    def __init__(self, fields: dict[str, str], source: str, body: IO[bytes], size: int, head: bytes = b"") -> None:
+        self.type = "response" if head else "resource"
+        self.fields = fields | {SOURCE_FIELD: source}
+        self.length = len(head) + size
+        self._head = io.BytesIO(head)
+        self._body = body
+        self._left = size
+        self._fault = False
+
+    def read(self, size: int) -> bytes:
+        """Return at most `size` bytes of the rest of the copy."""
+        return self._head.read(size) or self._of_body(self._body.read, size)
+
+    def readline(self, size: int) -> bytes:
+        """Return the next line of the copy."""
+        return self._head.readline(size) or self._of_body(self._body.readline, size)
+
+    def _of_body(self, read: Callable[[int], bytes], size: int) -> bytes:
+        try:
+            data = b"" if self._fault else read(min(size, self._left))
+        except OSError:
+            self._fault, data = True, b""
+        self._left -= len(data)
+        return data
+
+    def whole(self) -> bool:
+        """Return whether all of the body is there; reads the rest."""
+        while self.read(1 << 16):
+            pass
+        return not self._fault and self._left == 0
+
+
+#: The field that says what a record was taken from, where that is no response to a crawler.
+SOURCE_FIELD = "webarcfs-source"
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What whoever imports says of files that do not say it: the URL that they are a copy of, and when it was made."""
+
+    base: str = ""
+    captured: datetime | None = None
+
+    @property
+    def date(self) -> str:
+        """The time as WARC has it; empty if it is not stated."""
+        return warc_date(self.captured) if self.captured else ""
+
+
+def warc_date(time: datetime) -> str:
+    """Return a time as WARC has it."""
+    return f"{time.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def web_url(raw: str) -> str:
+    """Return a URL of a foreign file if it is one of the web, as text that can be encoded; else an empty text."""
+    text = raw.strip().encode("utf-8", "replace").decode()
+    return text if re.match(r"https?://", text, re.IGNORECASE) else ""
 
 
 @dataclass(frozen=True, slots=True)

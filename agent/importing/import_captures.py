@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from agent.crawl.frontier import FoundCapture, FrontierUrl, ImportIndex, JobBody, StoredCapture, UrlOutcome
-from agent.crawl.vocabulary import GONE, NOT_MODIFIED, LinkKind, Reason, Status, UrlState, is_error_page
+from agent.crawl.vocabulary import GONE, NOT_MODIFIED, LinkKind, Reason, Status, UrlState, is_error_page, source_in
 from agent.importing.foreign import Spool, Tally
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.model.arc_paths import HEADERS, arc_path, data_name, places, split
 from webarcfs.archive.model.errors import NotFound
-from webarcfs.archive.model.metadata import format_time, from_epoch, parse_compact_time
+from webarcfs.archive.model.metadata import COPIES, format_time, from_epoch, parse_compact_time
 from webarcfs.content import mimetype
 from webarcfs.warc import http_response
 from webarcfs.warc.http_response import base32, capture_key
@@ -137,8 +137,10 @@ def untaken_row(record: RecordPlace, uri: str, time: datetime | None, why: str) 
 
 
 def _content(outcome: UrlOutcome, body: str) -> str:
+    source = source_in(outcome.note)
     if outcome.arc:
-        return f"{body} error" if is_error_page(outcome.status) else body
+        words = (body, *(["error"] if is_error_page(outcome.status) else []), *([source] if source in COPIES else []))
+        return " ".join(words)
     if outcome.target:
         return f"{outcome.status} {outcome.target}"
     return GONE_CONTENT if outcome.state == UrlState.DONE and outcome.status in GONE else ""

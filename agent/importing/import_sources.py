@@ -1,8 +1,9 @@
 """The files of an import: those that were named, those in folders that were named, and standard input.
 
 Each content is one source, identified by its SHA-256. A file consists of one stream of records, of several in a WACZ,
-or is the cache of an HTTrack mirror. Formats that are not read, but often lie beside WARC files, are recognised by
-their first bytes. Names are not reliable: files are renamed, and a `.gz` file may contain any format.
+or is the cache of an HTTrack mirror; or it is a copy: a page that was saved (SingleFile, MHTML, "Save as: complete"), a
+browser's log (HAR), or a folder that mirrors hosts. Formats that are not read, but often lie beside WARC files, are
+recognised by their first bytes. Names are not reliable: files are renamed, and a `.gz` file may contain any format.
 
 The trailers of the imports' commits say which files were imported so far. A file is imported when the last of its
 snapshots is published, whose commit has `Source-End`. The commits of older versions, without `Import`, have `Source`
@@ -24,12 +25,13 @@ import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import partial
 from pathlib import Path
 
 from agent.crawl.job_folder import named_after
-from agent.importing import httrack
-from agent.importing.foreign import RecordRun, Report, Step, file_part, printable, shown
+from agent.importing import har, httrack, mhtml, mirror, saved_pages
+from agent.importing.foreign import RecordRun, Report, Stated, Step, file_part, printable, shown
 from agent.importing.wacz_files import ZIP_MAGIC, Wacz
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
@@ -52,14 +54,9 @@ _FORMATS: tuple[tuple[re.Pattern[bytes], str], ...] = (
     (re.compile(rb"\xfd7zXZ\x00"), "is compressed with xz, which is not read; `xz -d` unpacks it"),
     (re.compile(rb"7z\xbc\xaf\x27\x1c"), "is a 7z archive; `7z x` unpacks it, and its folder can be imported"),
     (re.compile(rb"[ \t]CDX [A-Za-z]|[^\s]+\)[^\s]* \d{14} [{\S]|!OpenWayback-CDXJ|!meta \{"), _INDEX),
-    (
-        re.compile(rb"(?is)(?:[\w-]+:[^\n]*\n(?:[ \t][^\n]*\n)*){1,40}?Content-Type:\s*multipart/related"),
-        "is MHTML, a page that a browser saved, and no record of what a server sent; crawl the page",
-    ),
-    (
-        re.compile(rb"(?i)(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html|!--)"),
-        "is a page (HTML), and no record of what a server sent; crawl it, or let warcit make a WARC of such files",
-    ),
+    (mhtml.START, "is MHTML that is compressed by gzip; `gzip -d` unpacks it"),
+    (re.compile(rb"(?i)(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html|!--)"), "is a page that is compressed; unpack it"),
+    (har.START, "is a HAR that is compressed by gzip; `gzip -d` unpacks it"),
     (re.compile(rb"(?s:.{257})ustar"), "is a tar archive; `tar -x` unpacks it, and its folder can be imported"),
 )
 
@@ -73,16 +70,10 @@ def named(path: Path, name: str) -> str:
             start = zlib.decompressobj(GZIP).decompress(start, _SAMPLE)
         except zlib.error:
             return ""
-    if start.lstrip().startswith(b"{") and (words := _har(start) or _collection(path)):
+    if start.lstrip().startswith(b"{") and (words := _collection(path)):
         return f"{name} {words}"
     remedy = next((words for pattern, words in _FORMATS if pattern.match(start)), "")
     return f"{name} {remedy}" if remedy else ""
-
-
-def _har(start: bytes) -> str:
-    """Return what to say of a HAR, the archive of a browser's network panel; empty for another file."""
-    is_har = re.match(rb'\s*\{\s*"log"\s*:\s*\{', start) is not None
-    return "is a HAR, which is not read; har2warc makes a WARC of it" if is_har else ""
 
 
 def _collection(path: Path) -> str:
@@ -105,28 +96,79 @@ def _collection(path: Path) -> str:
 # == parts ============================================================================================================
 
 
-def parts_of(path: Path, name: str, report: Report, step: Step) -> Iterator[RecordRun]:
-    """Yield the parts of the file `path`, which messages call `name`. Raises WebarcError if it has another format."""
+_NOTHING_STATED = Stated()
+
+
+class Form(Enum):
+    """What a file is, as far as that decides how it is read."""
+
+    RECORDS = auto()
+    WACZ = auto()
+    HTTRACK = auto()
+    MIRROR = auto()
+    PAGE = auto()
+    MHTML = auto()
+    HAR = auto()
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether it is a copy of pages, and no record of what a server sent to a crawler."""
+        return self in (Form.MIRROR, Form.PAGE, Form.MHTML, Form.HAR)
+
+
+def form_of(path: Path) -> Form:
+    """Return what a file or a folder is. Raises OSError."""
+    if path.is_dir():
+        return Form.MIRROR
     if is_mirror(path):
+        return Form.HTTRACK
+    with path.open("rb") as file:
+        start = file.read(_SAMPLE)
+    if start[:4] in ZIP_MAGIC:
+        return Form.WACZ
+    if har.START.match(start):
+        return Form.HAR
+    if mhtml.START.match(start):
+        return Form.MHTML
+    return Form.PAGE if saved_pages.is_page(path.name, start) else Form.RECORDS
+
+
+def parts_of(
+    path: Path, name: str, report: Report, step: Step, stated: Stated = _NOTHING_STATED
+) -> Iterator[RecordRun]:
+    """Yield the parts of the file `path`, which messages call `name`. Raises WebarcError if it has another format.
+
+    `stated` is what it does not say itself, and whoever imports it does.
+    """
+    form = form_of(path)
+    if form is Form.MIRROR:
+        yield from mirror.parts(path, name, report, step, stated)
+    elif form is Form.HTTRACK:
         yield from httrack.parts(path, name, report)
-        return
-    with path.open("rb") as file:
-        start, size = file.read(4), file.seek(0, 2)
-        if start in ZIP_MAGIC:
-            yield from Wacz(file, size, name).parts(report, step)
-        elif other := named(path, name):
-            raise Damaged(other)
-        else:
-            yield file_part(file, size, name, report)
+    elif form is Form.PAGE:
+        yield from saved_pages.parts(path, name, report, stated)
+    else:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(0)
+            if form is Form.WACZ:
+                yield from Wacz(file, size, name).parts(report, step)
+            elif form is Form.HAR:
+                yield from har.parts(file, name, report, stated)
+            elif form is Form.MHTML:
+                yield from mhtml.parts(file, size, name, report, stated)
+            elif other := named(path, name):
+                raise Damaged(other)
+            else:
+                yield file_part(file, size, name, report)
 
 
-def check(path: Path, name: str) -> set[str]:
+def check(path: Path, name: str, stated: Stated = _NOTHING_STATED) -> set[str]:
     """Return the digests that a WACZ has of its WARC files. Raises WebarcError for a format that is not read."""
-    with path.open("rb") as file:
-        start, size = file.read(4), file.seek(0, 2)
-        if start in ZIP_MAGIC and not is_mirror(path):
-            return Wacz(file, size, name).digests()
-    for _ in parts_of(path, name, Report(), lambda _: None):
+    if form_of(path) is Form.WACZ:
+        with path.open("rb") as file:
+            return Wacz(file, file.seek(0, 2), name).digests()
+    for _ in parts_of(path, name, Report(), lambda _: None, stated):
         pass
     return set()
 
@@ -203,7 +245,8 @@ Progress = Callable[[str, int, int], object]
 class Source:
     """A file to be imported, the SHA-256 of its content, its size in bytes, and what messages call it.
 
-    `inner` are the SHA-256 of the WARC files in a WACZ, as far as it says what they are.
+    `inner` are the SHA-256 of the WARC files in a WACZ, as far as it says what they are. A mirror is a folder, and has
+    one SHA-256 of all names and bytes in it. `stated` is what a copy does not say itself.
     """
 
     path: Path
@@ -211,6 +254,12 @@ class Source:
     size: int
     name: str
     inner: frozenset[str] = frozenset()
+    stated: Stated = _NOTHING_STATED
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether it is no record of what a server sent to a crawler."""
+        return form_of(self.path).is_copy
 
     def is_among(self, digests: Collection[str]) -> bool:
         """Return whether these have its content, or that of all WARC files in it."""
@@ -231,8 +280,14 @@ class ChosenSources:
     faults: tuple[str, ...] = ()
 
 
-def chosen(paths: Sequence[Path], spool: Path, stack: ExitStack, progress: Progress = lambda *_: None) -> ChosenSources:
-    """Return the files with their hashes, each content once.
+def chosen(
+    paths: Sequence[Path],
+    spool: Path,
+    stack: ExitStack,
+    progress: Progress = lambda *_: None,
+    stated: Stated = _NOTHING_STATED,
+) -> ChosenSources:
+    """Return the files with their hashes, each content once; `stated` is what copies among them do not say themselves.
 
     Standard input is written to a file without a name in the folder `spool`, which is there until `stack` ends. A file
     that has another format, or cannot be read, costs itself only. Raises UsageError if there is no such path, or
@@ -243,17 +298,19 @@ def chosen(paths: Sequence[Path], spool: Path, stack: ExitStack, progress: Progr
     named_files: list[tuple[Path, str]] = []
     sizes: dict[Path, int] = {}
     for given in paths:
-        for path, name in _files(given, spool, stack, remarks, faults):
+        is_whole = bool(stated.base) and given.is_dir()
+        found = [(given.resolve(), _name(given))] if is_whole else _files(given, spool, stack, remarks, faults)
+        for path, name in found:
             with _reading(path, name, faults):
-                sizes[path] = path.stat().st_size
+                sizes[path] = _size(path)
                 named_files.append((path, name))
     whole, done = sum(sizes.values()), 0
     sources: dict[str, Source] = {}
     for path, name in named_files:
         with _reading(path, name, faults):
-            packed = check(path, _place(path, name))
+            packed = check(path, _place(path, name), stated)
             digest = _digest(path, partial(_tell, progress, done, whole))
-            sources.setdefault(digest, Source(path, digest, sizes[path], name, frozenset(packed)))
+            sources.setdefault(digest, Source(path, digest, sizes[path], name, frozenset(packed), stated))
         done += sizes[path]
     if not sources and faults:
         raise faults[0] if len(faults) == 1 else Damaged("\n".join(map(str, faults)))
@@ -292,7 +349,8 @@ def listed(path: Path) -> list[Path]:
 
 def name_of(sources: Sequence[Source]) -> str:
     """Return the publication of files imported without one: named after the first file and a hash of all contents."""
-    first = re.split(r"\.(?:warc|arc|wacz)(?![^.])", Path(sources[0].name).name, maxsplit=1)[0]
+    endings = r"(?i)\.(?:warc|arc|wacz|har|mhtml?|x?html?)(?![^.])"
+    first = re.split(endings, Path(sources[0].name).name, maxsplit=1)[0]
     return named_after(first, digest_of(sources), "import")
 
 
@@ -306,7 +364,7 @@ def _reading(path: Path, name: str, faults: list[WebarcError]) -> Iterator[None]
     """Add why a file cannot be read to the faults."""
     try:
         yield
-    except Damaged as error:
+    except (Damaged, UsageError) as error:
         faults.append(error)
     except OSError as error:
         faults.append(UsageError(f"{_place(path, name)}: {error.strerror}"))
@@ -316,7 +374,17 @@ def _tell(progress: Progress, before: int, whole: int, taken: int) -> None:
     progress("check files (bytes)", before + taken, whole)
 
 
-def _digest(path: Path, step: Callable[[int], object]) -> str:
+def _size(path: Path) -> int:
+    form = form_of(path)
+    if form is Form.MIRROR:
+        return mirror.size_of(path)
+    return saved_pages.size_of(path) if form is Form.PAGE else path.stat().st_size
+
+
+def _digest(path: Path, step: Step) -> str:
+    form = form_of(path)
+    if form in (Form.MIRROR, Form.PAGE):
+        return mirror.digest_of(path, step) if form is Form.MIRROR else saved_pages.digest_of(path, step)
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while data := file.read(_CHUNK):
@@ -339,12 +407,18 @@ def _files(
         left_out: list[str] = []
         before = len(faults)
         named_paths = list(_inside(path, left_out, faults))
+        is_copies = all(is_copy for _, _, is_copy in named_paths)
+        old = not named_paths and any(_OLD_CACHE in names for _, _, names in os.walk(path))
+        if is_copies and not old and not left_out and len(faults) == before and mirror.roots(path):
+            yield path.resolve(), _name(path)  # what lies in the folders of hosts is of their sites
+            return
         remarks += left_out
         if not named_paths and len(faults) == before:
-            old = any(_OLD_CACHE in names for _, _, names in os.walk(path))
             why = "its cache is of an HTTrack before 3.31, which is not read" if old else _NOTHING
             raise UsageError("\n".join([*left_out, f"{shown(path)}: {why}"]))
-        yield from named_paths
+        if not is_copies and mirror.roots(path):
+            remarks.append(f"{shown(path)}: folders of hosts in it are left out; what a crawler recorded is taken")
+        yield from ((inner, name) for inner, name, _ in named_paths)
     elif path.is_file():
         yield path.resolve(), _name(path)
     else:
@@ -352,12 +426,16 @@ def _files(
 
 
 _NOTHING = (
-    "there is no WARC, ARC or WACZ file in this folder, and no hts-cache/new.zip of HTTrack. A mirror alone does not "
-    "tell what the servers sent; wget keeps that with --warc-file=NAME. warcit makes a WARC of files alone"
+    "there is no WARC, ARC, WACZ, HAR, MHTML or SingleFile in this folder, no hts-cache/new.zip of HTTrack, and no "
+    "folder named after a host, as wget -r makes them. --base URL says what a folder is the copy of"
 )
+_COPIES = re.compile(r".*\.(har|mhtml?)", re.IGNORECASE | re.DOTALL)
+_PAGES = re.compile(r".*\.x?html?", re.IGNORECASE | re.DOTALL)
 
 
-def _inside(top: Path, remarks: list[str], faults: list[WebarcError]) -> Iterator[tuple[Path, str]]:
+def _inside(top: Path, remarks: list[str], faults: list[WebarcError]) -> Iterator[tuple[Path, str, bool]]:
+    """Yield the files in a folder, their names, and whether they are copies."""
+
     def add_unreadable(error: OSError) -> None:
         faults.append(UsageError(f"{shown(error.filename)}: {error.strerror}"))
 
@@ -365,13 +443,23 @@ def _inside(top: Path, remarks: list[str], faults: list[WebarcError]) -> Iterato
         folders.sort()
         for name in sorted(names):
             path = Path(folder) / name
-            if _RECORDS.fullmatch(name) or is_mirror(path):
+            is_record = _RECORDS.fullmatch(name) is not None or is_mirror(path)
+            if is_record or _COPIES.fullmatch(name):
                 if path.is_symlink():
                     remarks.append(f"{shown(path)} is left out: it is a symbolic link; give it by name")
                 elif path.is_file():
-                    yield path.resolve(), _name(path)
+                    yield path.resolve(), _name(path), not is_record
+            elif _PAGES.fullmatch(name) and not path.is_symlink() and path.is_file() and _is_saved(path):
+                yield path.resolve(), _name(path), True
             elif name.endswith(_OPEN) and _RECORDS.fullmatch(name.removesuffix(_OPEN)):
                 remarks.append(f"{shown(path)} is left out: its crawler has it open, or died; give it by name")
+
+
+def _is_saved(path: Path) -> bool:
+    """Return whether a page says that it was saved: by SingleFile, or by a browser."""
+    with suppress(OSError):
+        return saved_pages.origin(path) is not None
+    return False
 
 
 def _name(path: Path) -> str:

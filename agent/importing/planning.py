@@ -36,18 +36,20 @@ from agent.crawl.frontier import (
     StoredCut,
     UntakenCount,
 )
-from agent.crawl.vocabulary import LinkKind, Reason, Result
+from agent.crawl.vocabulary import LinkKind, Reason, Result, source_in
 from agent.crawl.wget import BatchFiles
 from agent.importing.crawls import CrawlsBy, CrawlSpan, HostCuts, Sighting, UrlCaptures, cut, group_by_pauses
 from agent.importing.foreign import Tally, printable
 from agent.importing.import_captures import GONE_CONTENT
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.history import redirect_lists, sequence
 from webarcfs.archive.index.captures import CaptureIndex
-from webarcfs.archive.model.arc_paths import arc_path, places, second_path
+from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, places, second_path
 from webarcfs.archive.model.errors import NotFound
-from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch, parse_compact_time, parse_time
+from webarcfs.archive.model.metadata import COPIES, CommitTag, format_time, from_epoch, parse_compact_time, parse_time
+from webarcfs.archive.model.url_lists import place_of
 from webarcfs.archive.system.files import Sorter
 from webarcfs.warc import job_warc
 from webarcfs.warc.decoding import body_of
@@ -305,6 +307,7 @@ def _is_known(index: ImportIndex, cut: StoredCut, archive: Archive, captures: Ca
     groups = groupby(index.captures_of(cut), key=lambda capture: capture.url)
     published = [newest_version(list(rows), complete=False) for _, rows in groups]
     missing = [capture for capture in published if capture.content and not _has_stored(captures, capture)]
+    missing = [capture for capture in missing if not _is_held(archive, cut, capture)]
     if not missing:
         return True
     met = _met(archive, cut)
@@ -315,6 +318,26 @@ def _has_stored(captures: CaptureIndex, capture: StoredCapture) -> bool:
     versions, redirects = captures.at(f"/{arc_path(capture.url)}", f"/{second_path(capture.url)}")
     rows = redirects if capture.target else versions
     return any(row.url == capture.url and row.captured == capture.time for row in rows)
+
+
+def _is_held(archive: Archive, cut: StoredCut, capture: StoredCapture) -> bool:
+    """Return whether a capture is a copy, in whose place the archive has a response at that time."""
+    if source_in(capture.note) not in COPIES:
+        return False
+    try:
+        store = Repository(archive.repository(cut.domain))
+    except NotFound:
+        return False
+    by_time = {parse_compact_time(time).timestamp(): oid for time, oid in store.refs(CRAWLS).items()}
+    newest = max((time for time in by_time if time - cut.time <= _LATER), default=None)
+    if newest is None:
+        return False
+    tree = store.commit(by_time[newest]).tree
+    entries = (store.find(tree, f"{arc}/{DATA_XML}") for arc in places(capture.url))
+    described = (data_xml.metadata(store.read(entry.oid)) for entry in entries if entry is not None)
+    is_document = any(stored.source not in COPIES for stored in described)
+    place = place_of(capture.url)
+    return is_document or capture.url in redirect_lists.urls(store, store.find(tree, place))
 
 
 def _met(archive: Archive, cut: StoredCut) -> set[tuple[str, int]]:

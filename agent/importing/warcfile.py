@@ -30,13 +30,14 @@ from agent.crawl.vocabulary import (
     redirect_of,
 )
 from agent.importing.crawls import CrawlsBy, crawl_name, is_of_export, part_of
-from agent.importing.foreign import ForeignRecord, RecordRun, Report, Spool, shown
+from agent.importing.foreign import SOURCE_FIELD, ForeignRecord, RecordRun, Report, Spool, shown
 from agent.importing.import_captures import CapturedUrl, RecordPlace, capture_row, untaken_row
 from agent.importing.import_sources import Source, parts_of
 from webarcfs.archive.config.settings import CrawlSettings
 from webarcfs.archive.model import url_lists
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import UrlRefused
+from webarcfs.archive.model.metadata import COPIES, HAR
 from webarcfs.archive.model.urls import canonical
 from webarcfs.content import mimetype
 from webarcfs.warc import http_response
@@ -139,7 +140,7 @@ class WarcFileImport:
 
     def file(self, source: Source, spool: Spool, batch: int, step: Callable[[int], None]) -> None:
         """Read a file, whose number is `batch`; `step` is called with the bytes read so far, and may raise."""
-        for part in parts_of(source.path, source.name, self._report, step):
+        for part in parts_of(source.path, source.name, self._report, step, source.stated):
             self._posts.clear()
             name = self._crawl(source, part)
             for record in part.records:
@@ -223,6 +224,14 @@ class _Reading:
     def _uri(self) -> str:
         return self.record.fields.get("warc-target-uri", "").strip("<> ")
 
+    def _source(self) -> str:
+        """Return what the record is a copy of; empty for what a crawler received."""
+        source = self.record.fields.get(SOURCE_FIELD, "")
+        return source if source in COPIES else ""
+
+    def _source_word(self) -> str:
+        return f"{Reason.SOURCE}{source}" if (source := self._source()) else ""
+
     def _leave_out(self, why: str) -> None:
         """Add a record that is not taken, and why."""
         time = parse_date(self.record.fields.get("warc-date", ""))
@@ -265,17 +274,20 @@ class _Reading:
             self.intake.losses.add(self.file, "a response without the head of an answer", capture.url)
             self._settle(capture, _failed(Status.INVALID_RESPONSE, Reason.NO_HEAD))
             return
-        size, status, note = self.record.length - len(raw), head.status, ""
+        size, status, note = self.record.length - len(raw), head.status, self._source_word()
         if status == PARTIAL_CONTENT:
             if http_response.is_whole(head, size):
                 self.intake.remarks.add(self.file, "documents asked for as a range (206) are taken", capture.url)
                 status = head.document_status
             else:
                 self.intake.remarks.add(self.file, "parts of documents (206) are skipped", capture.url)
-                note = Reason.PARTIAL
+                note = ",".join(filter(None, (note, Reason.PARTIAL)))
         if self.record.fields.get("warc-truncated") and self._archivable(status):
-            self.intake.losses.add(self.file, "a response that its crawler cut short", capture.url)
-            self._settle(capture, _failed(Status.CONNECTION_LOST, Reason.TRUNCATED))
+            what, why = "a response that its crawler cut short", Reason.TRUNCATED
+            if self._source() == HAR:
+                what, why = "a response whose body is not in the HAR, or only a part of it", Reason.NO_BODY
+            self.intake.losses.add(self.file, what, capture.url)
+            self._settle(capture, _failed(Status.CONNECTION_LOST, why))
             return
         mime = mimetype.declared_type(head.content_type)
         outcome = UrlOutcome(id=0, state=UrlState.DONE, status=status, size=size, mime=mime, note=note)
@@ -284,7 +296,8 @@ class _Reading:
     def _resource(self, capture: CapturedUrl) -> None:
         """Import a body without a head; its head becomes a status line and its Content-Type (headers.http)."""
         kind = re.sub(r"[^\x20-\x7e]+", " ", self.record.fields.get("content-type", "application/octet-stream"))
-        raw = f"HTTP/1.0 200 OK\r\nContent-Type: {kind}\r\n\r\n".encode("ascii")
+        declared = f"Content-Type: {kind}\r\n" if kind else ""  # what no server declared is sniffed
+        raw = f"HTTP/1.0 200 OK\r\n{declared}\r\n".encode("ascii")
         head = http_response.parse_head(raw)
         assert head is not None
         settled = UrlOutcome(
@@ -293,7 +306,7 @@ class _Reading:
             status=head.status,
             size=self.record.length,
             mime=mimetype.declared_type(kind),
-            note=Reason.RESOURCE,
+            note=self._source_word() or Reason.RESOURCE,
         )
         self._store(capture, raw, head, settled)
 
@@ -352,7 +365,8 @@ class _Reading:
             arc=split(arc_path(capture.url))[1],
             note=",".join(filter(None, notes)),
         )
-        keys = (*sorted(digests), capture_key(capture.url, int(capture.time.timestamp())))
+        by_time = () if self._source() else (capture_key(capture.url, int(capture.time.timestamp())),)
+        keys = (*sorted(digests), *by_time)
         self._settle(capture, settled, base32(plain.digest()), keys)
 
     def _skip(self, capture: CapturedUrl, settled: UrlOutcome, error: BadBody) -> None:

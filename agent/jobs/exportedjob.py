@@ -314,6 +314,7 @@ def _updates(store: Repository, ready: _Ready, number: int) -> list[RefUpdate]:
         held=named.held,
         seen=built.seen,
         errors=named.errors,
+        copies=named.copies,
         met=built.met,
     )
     newest = store.write_commit(built.tree, [parent] if parent else [], str(message), COMMITTER, named.time)

@@ -115,6 +115,7 @@ def _begin(job: Job, domain: str, complete: bool) -> DomainRun | None:
         older=older,
         later=later,
         errors=last is not None and last.message.has_errors,
+        copies=last is not None and last.message.has_copies,
     )
 
 

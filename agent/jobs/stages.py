@@ -27,7 +27,7 @@ from email.utils import parsedate_to_datetime
 from itertools import groupby
 
 from agent.crawl.frontier import FILTER_ERRORS, FilterFailure, FrontierUrl
-from agent.crawl.vocabulary import LinkKind, Reason, Result, UrlState, certificate_of, is_error_page
+from agent.crawl.vocabulary import LinkKind, Reason, Result, UrlState, certificate_of, is_error_page, source_in
 from agent.crawl.wget import BatchFiles
 from agent.filters import Keep, chain
 from agent.pipeline.domain_run import Document, DocumentBody, DomainRun, TreeReader, replace
@@ -35,7 +35,7 @@ from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import PUBLICATIONS, TreeEntry, is_arc
 from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.model.arc_paths import DATA_XML, data_name, second_name
-from webarcfs.archive.model.metadata import CET, RESOURCE, MetaData, parse_time
+from webarcfs.archive.model.metadata import CET, COPIES, HAR, MetaData, parse_time
 from webarcfs.archive.model.url_lists import STATUSES, place_of
 from webarcfs.content import mimetype, text
 from webarcfs.warc import decoding, http_response, job_warc
@@ -74,7 +74,7 @@ def _document(row: FrontierUrl, response: http_response.Response, run: DomainRun
         captured=parse_time(row.captured) if row.captured else response.date,
         folder=run.job.folder,
         arc=row.arc,
-        source=RESOURCE if Reason.RESOURCE in row.note.split(",") else "",
+        source=source_in(row.note),
         certificate=certificate_of(row.note),
     )
 
@@ -129,7 +129,8 @@ def normalise(documents: Iterator[Document], run: DomainRun) -> Iterator[Documen
         name = data_name(document.url)
         arc = names.arc_of(document, name)
         if isinstance(arc, _Shared):
-            run.note(document.row, Result.DUPLICATE, document.mime_type, f"{Reason.SAME_AS}{arc.url}")
+            held = f"{Reason.RESPONSE_HELD}," if document.source in COPIES else ""
+            run.note(document.row, Result.DUPLICATE, document.mime_type, f"{held}{Reason.SAME_AS}{arc.url}")
             document.body.close()
             continue
         if arc != document.arc:
@@ -167,10 +168,10 @@ class _Names:
         entry = self._run.shelf.find(f"{first}/{name}")
         is_same = entry is not None and entry.oid == document.body.blob
         if first not in self._winners:
-            return first if is_same or self._is_free_for(document.url, first) else second
+            return first if is_same or self._is_free_for(document, first) else second
         winner = self._winners[first]
         if winner is None:
-            return _Shared(self._holder(first) or document.url) if is_same else second
+            return _Shared(self._holder(first, document.source) or document.url) if is_same else second
         if winner.id == document.row:
             return first
         own = self._run.job.frontier.by_url(document.url)
@@ -179,11 +180,11 @@ class _Names:
     def holder_of(self, arc: str) -> str:
         """Return the URL that has a first name from now on; empty if none has it any more."""
         winner = self._winners.get(arc)
-        return winner.url if winner is not None else self._holder(arc) or ""
+        return winner.url if winner is not None else self._holder(arc, HAR) or ""
 
     def _winner(self, arc: str, rows: list[FrontierUrl]) -> FrontierUrl | None:
         """Return which of several captures of a place has its first name; None: an archived one of another URL."""
-        holder = self._holder(arc)
+        holder = self._holder(arc, min((source_in(row.note) for row in rows), default=""))
         holding = next((row for row in rows if row.url == holder), None)
         if holding is not None:
             return holding
@@ -192,22 +193,25 @@ class _Names:
     def _has_second(self, arc: str, url: str) -> bool:
         return _has(self._run.shelf, second_name(arc, url))
 
-    def _holder(self, arc: str) -> str | None:
-        """Return the URL of the document that has a place; None without one."""
-        entry = self._run.shelf.find(f"{arc}/{DATA_XML}")
-        if entry is None or not entry.is_document:
-            return None
-        return data_xml.metadata(self._run.store.read(entry.oid)).url
+    def _holder(self, arc: str, source: str) -> str | None:
+        """Return the URL of the document that has a place; None without one.
 
-    def _is_free_for(self, url: str, arc: str) -> bool:
-        holder = self._holder(arc)
-        return holder is None or holder == url or self._gives_way(holder, arc)
+        For what no copy is (`source`), a copy holds no place.
+        """
+        stored = _stored(self._run, self._run.shelf.find(f"{arc}/{DATA_XML}"))
+        if stored is None or (stored.source in COPIES and source not in COPIES):
+            return None
+        return stored.url
+
+    def _is_free_for(self, document: Document, arc: str) -> bool:
+        holder = self._holder(arc, document.source)
+        return holder is None or holder == document.url or self._gives_way(holder, arc)
 
     def _gives_way(self, holder: str, arc: str) -> bool:
         """Return whether the crawl ends the document that has a place: its URL redirects now, or is gone."""
         row = self._run.job.frontier.by_url(holder)
         if row is not None and row.kind != LinkKind.ROBOTS and row.state == UrlState.DONE and row.status in STATUSES:
-            return True
+            return source_in(row.note) not in COPIES
         if row is not None or not self._run.complete or self._last is None:
             return False
         return _has(self._last, arc) and not any(_has(other, arc) for other in self._others)
@@ -218,9 +222,16 @@ def _has(tree: TreeReader, arc: str) -> bool:
     return entry is not None and entry.is_document
 
 
-def _rank(row: FrontierUrl) -> tuple[bool, bool, str, int]:
+def _stored(run: DomainRun, described: TreeEntry | None) -> MetaData | None:
+    """Return what the data.xml of an ARC says; None where there is none."""
+    if described is None or not described.is_document:
+        return None
+    return data_xml.metadata(run.store.read(described.oid))
+
+
+def _rank(row: FrontierUrl) -> tuple[bool, bool, bool, str, int]:
     is_folder = row.url.partition("?")[0].endswith("/")
-    return not row.url.startswith("https:"), not is_folder, row.captured, row.id
+    return source_in(row.note) in COPIES, not row.url.startswith("https:"), not is_folder, row.captured, row.id
 
 
 # == compare ==========================================================================================================
@@ -231,6 +242,10 @@ def compare(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]
     keep = run.job.settings.unchanged == "keep"
     for document in documents:
         folder = run.shelf.folder(document.arc)
+        if document.source in COPIES and _has_response(document, folder, run):
+            run.note(document.row, Result.UNCHANGED, document.mime_type, Reason.RESPONSE_HELD)
+            yield replace(document, unchanged=True)
+            continue
         if folder is None:
             yield replace(document, unchanged=True) if _is_redirected_later(document, run) else document
             continue
@@ -239,7 +254,7 @@ def compare(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]
         same = is_arc(entries) and data is not None and not data.is_tree and data.oid == document.body.blob
         is_error = is_error_page(document.status)
         was_error = (is_error or run.errors) and _is_error(folder, run)
-        same = same and is_error == was_error
+        same = same and is_error == was_error and not (run.copies and _is_other_kind(document, folder, run))
         nested = any(entry.is_tree for entry in entries)
         stays = (same and keep) or (bool(run.later.begun) and _is_older(document, folder, run))
         yield replace(document, stored=entries, nested=nested, unchanged=stays, was_error=was_error)
@@ -257,12 +272,25 @@ def _is_redirected_later(document: Document, run: DomainRun) -> bool:
     return later
 
 
+def _has_response(copy: Document, folder: Mapping[str, TreeEntry] | None, run: DomainRun) -> bool:
+    """Return whether the archive has a server's response where a copy would be stored: a document, or a redirect."""
+    stored = None if folder is None else _stored(run, folder.get(DATA_XML))
+    if stored is not None:
+        return stored.source not in COPIES
+    place = place_of(copy.url)
+    return copy.url in redirect_lists.urls(run.store, run.shelf.find(place))
+
+
+def _is_other_kind(document: Document, folder: Mapping[str, TreeEntry], run: DomainRun) -> bool:
+    """Return whether a document was taken from something else than the one of its ARC, with the same bytes."""
+    stored = _stored(run, folder.get(DATA_XML))
+    return stored is not None and stored.source != document.source and bool(COPIES & {stored.source, document.source})
+
+
 def _is_error(folder: Mapping[str, TreeEntry], run: DomainRun) -> bool:
     """Whether the ARC holds an error page."""
-    described = folder.get(DATA_XML)
-    if described is None or not described.is_document:
-        return False
-    return is_error_page(data_xml.metadata(run.store.read(described.oid)).status)
+    stored = _stored(run, folder.get(DATA_XML))
+    return stored is not None and is_error_page(stored.status)
 
 
 def _is_older(document: Document, folder: Mapping[str, TreeEntry], run: DomainRun) -> bool:

@@ -271,6 +271,7 @@ class DomainRun:
     older: bool = False
     later: LaterCrawls = LaterCrawls()
     errors: bool = False  # whether `base` may have error pages among its documents
+    copies: bool = False  # whether `base` may have copies among its documents
     results: list[dict[str, Any]] = field(default_factory=list)
     notes: list[tuple[int, str]] = field(default_factory=list)
     moves: list[tuple[int, str]] = field(default_factory=list)

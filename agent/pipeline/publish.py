@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agent.crawl.vocabulary import Reason, Result, is_error_page
+from agent.crawl.vocabulary import Reason, Result, is_error_page, source_in
 from agent.pipeline.domain_run import Document, DomainRun, TreeReader
 from agent.pipeline.removal import SeenTree, crawl_before, own_files, own_paths, removed_arcs, seen_part, without
 from agent.pipeline.url_lists import merge_redirects, met_list_of
@@ -24,7 +24,7 @@ from webarcfs.archive.git.writing import FastImport
 from webarcfs.archive.history import redirect_lists, sequence
 from webarcfs.archive.history.versions import arcs, leads_to_arcs
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, is_reserved, places, second_name
-from webarcfs.archive.model.metadata import COMMITTER, CrawlMessage
+from webarcfs.archive.model.metadata import COMMITTER, COPIES, CrawlMessage
 from webarcfs.archive.model.url_lists import REDIRECTS, place_of
 from webarcfs.archive.system import locks
 
@@ -52,6 +52,8 @@ class Publisher:
         self._importer: FastImport | None = None
         #: Error pages that were seen, and those of them whose ARC held none before.
         self._errors, self._new_errors = 0, 0
+        #: Copies that were stored.
+        self._copies = 0
         self._roomy: set[str] = set()
 
     def __enter__(self) -> Publisher:
@@ -79,6 +81,7 @@ class Publisher:
                     run.note(document.row, Result.UNCHANGED, nested=True)
             else:
                 result = self._store(document)
+                self._copies += document.source in COPIES
                 run.arcs[result] += 1
                 run.note(document.row, result, document.mime_type, nested=document.nested)
             yield document
@@ -225,12 +228,13 @@ class Publisher:
     def _redirected(self, tree: str) -> Iterator[str]:
         """Yield the ARCs of URLs that redirect in this import. In a crawl only a complete one ends them."""
         run, shelf = self._run, TreeReader(self._run.store, tree)
-        for _, url, *_ in run.job.frontier.redirects(run.domain):
+        for _, url, *_, note in run.job.frontier.redirects(run.domain):
             for arc in places(url):
                 entry = shelf.find(f"{arc}/{DATA_XML}")
                 if entry is None or not entry.is_document or run.job.frontier.has_body(run.domain, arc):
                     continue
-                if data_xml.metadata(run.store.read(entry.oid)).url == url:
+                stored = data_xml.metadata(run.store.read(entry.oid))
+                if stored.url == url and (stored.source in COPIES or source_in(note) not in COPIES):
                     yield arc
 
     def _with_pages_for_errors(self, tree: str) -> str:
@@ -311,6 +315,7 @@ class Publisher:
                 held=run.job.publication.is_held,
                 seen=seen,
                 errors=run.errors or self._errors > 0,
+                copies=run.copies or self._copies > 0,
                 met=met,
             )
             seconds = int((run.job.begun if cut is None else run.tag.crawl_time).timestamp())

@@ -20,7 +20,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 
 from agent.crawl.frontier import FrontierUrl, MetAnswer
-from agent.crawl.vocabulary import GONE, NOT_MODIFIED, WHOLE, LinkKind, Reason, Result, UrlState
+from agent.crawl.vocabulary import GONE, NOT_MODIFIED, WHOLE, LinkKind, Reason, Result, UrlState, source_in
 from agent.pipeline.domain_run import DomainRun, TreeReader
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import PUBLICATIONS, Repository, TreeEntry
@@ -28,7 +28,7 @@ from webarcfs.archive.git.writing import Rewriting
 from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.history.redirect_lists import arcs_in_order, place_in_order
 from webarcfs.archive.model.arc_paths import DATA_XML, places
-from webarcfs.archive.model.metadata import MetaData, parse_time, utc
+from webarcfs.archive.model.metadata import COPIES, MetaData, parse_time, utc
 from webarcfs.archive.model.url_lists import (
     MOST_LINES,
     REDIRECTS,
@@ -74,10 +74,11 @@ class _Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class _SeenRedirect:
-    """A redirect that the crawl saw, and its row in the frontier."""
+    """A redirect that the crawl saw, and its row in the frontier; `is_copy`: an imported copy says so."""
 
     redirect: Redirect
     row: int
+    is_copy: bool = False
 
 
 @dataclass
@@ -177,6 +178,10 @@ class _Merge:
                 self._run.annotate(now.row, Reason.OLDER)
                 lines.keep(old, seen=True)
                 counts["unchanged"] += 1
+            elif now.is_copy:
+                self._run.annotate(now.row, Reason.RESPONSE_HELD)
+                lines.keep(old, seen=True)
+                counts["unchanged"] += 1
             else:
                 lines.keep(now.redirect, seen=True)
                 counts["changed"] += 1
@@ -206,7 +211,7 @@ class _Merge:
         row = self._run.job.frontier.by_url(url)
         if row is None or row.kind == LinkKind.ROBOTS:
             return _Fate.UNSEEN
-        if {Reason.ERROR_HELD, Reason.OLDER}.intersection(row.note.split(",")):
+        if {Reason.ERROR_HELD, Reason.OLDER, Reason.RESPONSE_HELD}.intersection(row.note.split(",")):
             return _Fate.UNANSWERED
         if row.arc and row.result in _STORED:
             return _Fate.BODY
@@ -270,8 +275,9 @@ def _list(store: Repository, place: str, entry: TreeEntry | None, seen: TreeEntr
     return _List(place, old, frozenset(old) if is_same else redirect_lists.urls(store, seen))
 
 
-def _seen_redirect(url: str, row: str, status: str, target: str, captured: str) -> _SeenRedirect:
-    return _SeenRedirect(Redirect(url, int(status), target, utc(parse_time(captured))), int(row))
+def _seen_redirect(url: str, row: str, status: str, target: str, captured: str, note: str) -> _SeenRedirect:  # noqa: PLR0917 # a row
+    redirect = Redirect(url, int(status), target, utc(parse_time(captured)))
+    return _SeenRedirect(redirect, int(row), is_copy=source_in(note) in COPIES)
 
 
 def _leads_nowhere(row: FrontierUrl) -> bool:

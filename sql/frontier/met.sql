@@ -4,4 +4,5 @@ SELECT arc, url, captured, status, result = 'duplicate' AS is_duplicate FROM url
  WHERE domain = :domain AND arc <> ''
    AND (result = 'unchanged' AND NOT instr(',' || note || ',', ',older,') AND NOT instr(',' || note || ',', ',error-held,')
         OR result = 'duplicate' AND instr(',' || note, ',same-as:'))
+   AND NOT instr(',' || note || ',', ',response-held,')
  ORDER BY arc || '/', id;

@@ -160,15 +160,10 @@ OTHERS = {
     "a.tar.gz": (tarred(), "tar"),
     "a.warc.gz": (zipped(), "no WACZ"),
     "cut.wacz": (zipped()[:-1], "cannot be read"),
-    "page.har": (b'{ "log": {"version": "1.2", "entries": []}}', "har2warc"),
-    "saved.mhtml": (
-        b"From: <Saved by Blink>\r\nMIME-Version: 1.0\r\nContent-Type: multipart/related;\r\n\tboundary=x\r\n\r\n",
-        "MHTML",
-    ),
+    "page.har.gz": (gzip.compress(b'{ "log": {"version": "1.2", "entries": []}}'), "gzip -d"),
     "index.cdx": (b" CDX N b a m s k r M S V g\ncom,example)/ 2010", "index"),
     "index.cdxj": (b'com,example)/ 20100101000000 {"url": "http://example.com/"}\n', "index"),
     "files.7z": (b"7z\xbc\xaf\x27\x1c\0\4", "7z x"),
-    "single.html": (b"<!DOCTYPE html> <html><!--\n Page saved with SingleFile", "warcit"),
     "list.json": (b'{"resources": [{"path": "\\ud800\\n.wacz"}, {"name": "one.wacz"}]}', "one.wacz"),
 }
 

@@ -108,7 +108,7 @@ def test_a_folder_of_nothing_says_what_to_do(archive: Archive, site: Site, tmp_p
     site.add_html("/", "x")
     subprocess.run(["wget", "-q", "-r", "-P", tmp_path / "mirror", site.url("/")], check=True, timeout=120)
     done = command("import", "--archive", archive.root, tmp_path / "mirror")
-    assert (done.code, done.err.count("\n")) == (1, 1) and "--warc-file" in done.err
+    assert (done.code, done.err.count("\n")) == (1, 1) and "--captured" in done.err
     (tmp_path / "old" / "hts-cache").mkdir(parents=True)
     (tmp_path / "old" / "hts-cache" / "new.dat").touch()
     with pytest.raises(UsageError, match="HTTrack before"):

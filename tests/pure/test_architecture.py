@@ -148,6 +148,7 @@ _OF_ONE_MODULE = {
     "TooBig": "webarcfs.warc.decoding",
     "UnreadableDocument": "webarcfs.content.extractors.extracted",
     "_TakesLong": "agent.crawl.resultreader",
+    "_TooLong": "agent.importing.har",
 }
 #: What there is of such libraries that looks at its arguments alone, as getaddrinfo does for addresses in figures.
 _OF_VALUES = {"os.fsdecode", "os.fsencode", "os.statvfs_result", "socket.AI_NUMERICHOST", "socket.getaddrinfo"}

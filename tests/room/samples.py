@@ -289,6 +289,7 @@ _FRAME = FramePage(
     has_scripts=True,
     runs_scripts=False,
     is_unreleased=True,
+    copy="SingleFile",
 )
 _MISSING = MissingPage(
     url=_PAGE,

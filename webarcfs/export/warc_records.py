@@ -28,7 +28,7 @@ from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model import url_lists
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS
 from webarcfs.archive.model.errors import Damaged, InvalidDocument
-from webarcfs.archive.model.metadata import RESOURCE, MetaData, format_utc, from_epoch
+from webarcfs.archive.model.metadata import COPIES, HAR, RESOURCE, MetaData, format_utc, from_epoch
 from webarcfs.archive.model.url_lists import Met, MetList, spelled
 from webarcfs.export.selection import Exported, ExportedDocument, Files, ListedRedirect, Unit, data_of
 from webarcfs.warc.http_response import base32, parse_head, response_head
@@ -160,6 +160,8 @@ _PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:webarcfs:export:1")
 #: Marks of a revisit beside the records of its document, and of what was not met.
 _AGAIN = ("Webarcfs-Again", "yes")
+#: What a copy was taken from; an import reads it.
+_SOURCE = "Webarcfs-Source"
 _CARRIED = ("Webarcfs-Carried", "yes")
 #: Why a document has no response.
 UNREADABLE = "responses of documents whose data.xml or body is missing or cannot be read; their files are there"
@@ -249,6 +251,7 @@ class SnapshotRecords:
             ("complete", "yes" if message.complete else "no"),
             ("held", "yes" if message.is_held else "no"),
             ("errors", "kept" if message.has_errors else ""),
+            ("copies", "kept" if message.has_copies else ""),
             ("sequence", str(message.sequence)),
             ("tree", exported.tree),
             ("seen", exported.seen),
@@ -295,13 +298,14 @@ class SnapshotRecords:
         with opened(store, blob) as body:
             http, status, mime = self._http(document, meta, body.size)
             kind, type_ = "response", _HTTP
-            if meta.source == RESOURCE:  # it came without the head of an answer, and leaves so
+            if meta.source and meta.source != HAR:  # it came without the head of an answer, and leaves so
                 head = parse_head(http)
                 kind, type_, http = RESOURCE, (head.content_type if head is not None else "") or _BYTES, b""
             payload, block = body.digests(http)
             self.digests.add(blob, payload)
             named = self._named(document.path, data=data, marks=_marks(document, data))
             digests = (("WARC-Payload-Digest", sha1(payload)), ("WARC-Block-Digest", sha1(block)))
+            named = (*([(_SOURCE, meta.source)] if meta.source in COPIES else ()), *named)
             first = self._id(kind, document.path, "", blob)
             when = meta.capture_time
             yield WarcRecord(kind, meta.url, when, first, type_, digests + named, http, body, payload, status, mime)

@@ -226,6 +226,10 @@ FIELDS = ("url", "mimeType", "title", "path", "domain", "crawlTime", "createTime
 CAPTURE_FIELDS = ("captureTime", "status")
 #: `source` of a document that a WARC has as a record of that kind, without the head of an answer.
 RESOURCE = "resource"
+#: `source` of a document that a mirror, a saved page or a browser's log has: a copy, which replaces no response.
+COPIES = frozenset({"mirror", "SingleFile", "HAR", "MHTML"})
+#: `source` of a copy that has the status and the head of a response, as a browser recorded them.
+HAR = "HAR"
 #: The fields of layout 3; a data.xml has only those that say something. They are kept, and not yet shown.
 EVIDENCE_FIELDS = ("role", "source", "certificate", "method", "rendered")
 
@@ -248,7 +252,7 @@ class CrawlMessage:
     `job` is the name of the job, `seen` the tree that its publication saw, empty if it saw the whole state, `met` the
     list of what it met unchanged; `held` says that readers may not see it as soon as it is published. The `sources` of
     a snapshot of an import are the SHA-256 of the files that it has captures of, `ended` those that no later snapshot
-    has any of; `imported_by` names the import.
+    has any of; `imported_by` names the import. `copies`: this state may have documents that are copies (`COPIES`).
     """
 
     tag: CommitTag
@@ -263,6 +267,7 @@ class CrawlMessage:
     met: str = ""
     ended: Sequence[str] = ()
     imported_by: str = ""
+    copies: bool = False
 
     def __str__(self) -> str:
         lines = [
@@ -276,6 +281,7 @@ class CrawlMessage:
             *([f"Seen: {self.seen}"] if self.seen else []),
             *([f"Met: {self.met}"] if self.met else []),
             *(["Errors: kept"] if self.errors else []),
+            *(["Copies: kept"] if self.copies else []),
             *([f"Import: {self.imported_by}"] if self.imported_by else []),
             *(f"Source: sha256:{digest}" for digest in self.sources),
             *(f"Source-End: sha256:{digest}" for digest in self.ended),
@@ -363,6 +369,11 @@ class CommitMessage:
     def has_errors(self) -> bool:
         """Whether this state, or an earlier one, has error pages among its documents."""
         return self.all("Errors") == ["kept"]
+
+    @property
+    def has_copies(self) -> bool:
+        """Whether this state, or an earlier one, has copies among its documents."""
+        return self.all("Copies") == ["kept"]
 
     @property
     def done(self) -> dict[str, int]:

@@ -89,6 +89,7 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
         reason_against="" if is_of_pywb else reason_against(capture.mime_type, capture.size) or "",
         size=capture.size,
         message_script=visit.origins.runs_scripts,
+        copy=states.copied_from(services, located.domain, capture),
     )
 
 

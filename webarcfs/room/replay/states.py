@@ -16,10 +16,13 @@ from functools import lru_cache
 
 from webarcfs.access.access_rules import Absent, Open
 from webarcfs.access.reader_stores import RecordHead
-from webarcfs.access.visible_captures import VisibleState
+from webarcfs.access.visible_captures import VisibleCapture, VisibleState
 from webarcfs.archive.config.settings import Exclusion, LeavingRule
 from webarcfs.archive.config.validators import read_table
-from webarcfs.archive.model.errors import UrlRefused
+from webarcfs.archive.document import data_xml
+from webarcfs.archive.model.arc_paths import DATA_XML
+from webarcfs.archive.model.errors import Damaged, InvalidDocument, UrlRefused
+from webarcfs.archive.model.metadata import COPIES, CommitTag, from_epoch
 from webarcfs.archive.model.url_lists import LONGEST_CHAIN, without_fragment
 from webarcfs.archive.model.urls import domain_of
 from webarcfs.room.replay import cdx_question
@@ -118,6 +121,24 @@ def state_beside(services: Services, domain: str, head: RecordHead | None, seq: 
             if tag.domain == domain and time in facts.seqs:
                 return time
     return state_of(services, domain, seq)
+
+
+def copied_from(services: Services, domain: str, capture: VisibleCapture) -> str:
+    """Return what a capture was taken from, by its data.xml; empty for what a server sent to a crawler."""
+    if capture.is_redirect:
+        return ""
+    store = services.shared.repository(domain)
+    commit = store.ref(CommitTag(from_epoch(capture.since), domain).ref)
+    if commit is None:
+        return ""
+    found = store.find(store.commit(commit).tree, f"{capture.path.removeprefix(f'/{domain}/')}/{DATA_XML}")
+    if found is None or not found.is_document:
+        return ""
+    try:
+        source = data_xml.metadata(store.read(found.oid)).source
+    except (InvalidDocument, Damaged):
+        return ""
+    return source if source in COPIES else ""
 
 
 def record_of(services: Services, domain: str, seq: int) -> RecordHead | None:

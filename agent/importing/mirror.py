@@ -1,0 +1,358 @@
+"""Reads a plain mirror, as `wget -r`, `wget -p` and other programs leave it: folders of files named after their URLs.
+
+A mirror has no heads, and its names do not tell everything. `index.html` is the URL of its folder. A query is in the
+name. `wget --adjust-extension` appends `.html` or `.css` to names: such a name is taken for the URL without it where a
+page of the mirror has that as a link and not the other, where a query is before it, or where wget's backup says so.
+`wget --convert-links` rewrites pages; where it kept what the server sent (`--backup-converted`), that is taken.
+
+Nothing outside of the folder is read: symbolic links are left out, and so is what is no file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, BinaryIO
+from urllib.parse import quote, urljoin
+
+from agent.importing.foreign import CopyRecord, RecordRun, Report, Stated, Step, shown
+from webarcfs.archive.model.errors import UrlRefused, UsageError
+from webarcfs.archive.model.urls import canonical
+
+#: What data.xml says of its documents.
+SOURCE = "mirror"
+_CHUNK = 1 << 20
+
+# == names, pure ======================================================================================================
+
+
+_AS_IT_IS = "".join(map(chr, range(0x21, 0x7F)))
+_INDEX = re.compile(r"index\.html?")
+_ADJUSTED = re.compile(r"(.+)\.(?:html|css)", re.DOTALL)
+_ORIGINAL = ".orig"
+_HOST = re.compile(
+    r"(?:(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+(?:[a-z]{2,63}|xn--[a-z0-9-]{1,59})\.?"
+    r"|localhost|\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-f:.]{2,45}\])(?:[:+]\d{1,5})?",
+    re.ASCII | re.IGNORECASE,
+)
+_SCHEMES = ("http", "https")
+#: Kinds of files that every server calls the same. The bytes of others say what they are.
+_TYPES = {
+    "html": "text/html", "htm": "text/html", "xhtml": "application/xhtml+xml", "css": "text/css",
+    "js": "text/javascript", "mjs": "text/javascript", "json": "application/json", "xml": "application/xml",
+    "rss": "application/rss+xml", "atom": "application/atom+xml", "svg": "image/svg+xml", "png": "image/png",
+    "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif", "webp": "image/webp", "avif": "image/avif",
+    "ico": "image/x-icon", "bmp": "image/bmp", "woff": "font/woff", "woff2": "font/woff2", "ttf": "font/ttf",
+    "otf": "font/otf", "pdf": "application/pdf", "txt": "text/plain", "csv": "text/csv", "mp3": "audio/mpeg",
+    "ogg": "audio/ogg", "wav": "audio/wav", "mp4": "video/mp4", "webm": "video/webm", "zip": "application/zip",
+    "gz": "application/gzip", "webmanifest": "application/manifest+json", "wasm": "application/wasm",
+}  # fmt: skip
+
+
+def is_host(name: str) -> bool:
+    """Return whether a folder's name may be that of a host, with its port perhaps (`:` or, of Windows, `+`)."""
+    return _HOST.fullmatch(name) is not None
+
+
+def url_of(base: str, path: str) -> str:
+    """Return the URL of a file at `path` below the folder of which `base` is the URL.
+
+    A `?` in the last name begins a query; in the names of folders it is data.
+    """
+    *folders, name = path.split("/")
+    stem, mark, query = name.partition("?")
+    if _INDEX.fullmatch(stem):
+        stem = ""
+    names = [*(folder.replace("?", "%3F") for folder in folders), stem]
+    raw = os.fsencode("/".join(names) + mark + query)
+    return base + quote(raw, safe=_AS_IT_IS).replace("#", "%23")
+
+
+def unadjusted(path: str) -> str:
+    """Return a path without the ending that `--adjust-extension` may have appended; empty where there is none."""
+    folder, slash, name = path.rpartition("/")
+    match = _ADJUSTED.fullmatch(name)
+    return "" if match is None or _INDEX.fullmatch(name) else f"{folder}{slash}{match[1]}"
+
+
+def declared_type(path: str) -> str:
+    """Return the Content-Type of a file by its name; empty where its bytes must say it."""
+    name = path.rpartition("/")[2].removesuffix(".download")  # Chromium's, of scripts that it saved
+    query = name.partition("?")
+    for part in (query[2], query[0]):
+        ending = part.rpartition(".")[2].lower() if "." in part else ""
+        if ending in _TYPES and (part is query[0] or ending in ("html", "css")):
+            return _TYPES[ending]
+    return ""
+
+
+# == folders ==========================================================================================================
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorRoot:
+    """A folder of a mirror, and the URL that it is the copy of, which ends with a slash."""
+
+    folder: Path
+    base: str
+
+
+def roots(folder: Path, base: str = "") -> list[MirrorRoot]:
+    """Return the folders of hosts in a mirror; with `base`, the folder itself. Empty: it is no mirror.
+
+    A scheme is known where wget wrote it (`--protocol-directories`); else it is http.
+    """
+    if base:
+        return [MirrorRoot(folder, base if base.endswith("/") else f"{base}/")]
+    inner = _folders(folder)
+    by_scheme = [
+        MirrorRoot(child, f"{scheme.name}://{_host(child.name)}/")
+        for scheme in inner
+        if scheme.name in _SCHEMES
+        for child in _folders(scheme)
+        if is_host(child.name)
+    ]
+    hosts = [MirrorRoot(child, f"http://{_host(child.name)}/") for child in inner if is_host(child.name)]
+    if is_host(folder.name) and (_has_files(folder) or not hosts):
+        return [MirrorRoot(folder, f"http://{_host(folder.name)}/")]
+    return [*by_scheme, *hosts]
+
+
+def _host(name: str) -> str:
+    return re.sub(r"\+(\d+)\Z", r":\1", name)
+
+
+def _folders(folder: Path) -> list[Path]:
+    with os.scandir(folder) as entries:
+        return sorted(Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False))
+
+
+def _has_files(folder: Path) -> bool:
+    with os.scandir(folder) as entries:
+        return any(entry.is_file(follow_symlinks=False) for entry in entries)
+
+
+def files_in(folder: Path, left_out: Callable[[str, Path], object]) -> Iterator[tuple[str, Path]]:
+    """Yield path below the folder, and path, of all files in it, in order. `left_out` gets the others, with why."""
+    waiting = [("", folder)]
+    while waiting:
+        prefix, inner = waiting.pop()
+        try:
+            with os.scandir(inner) as found:
+                entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
+        except OSError as error:
+            left_out(f"a folder that cannot be read ({error.strerror})", inner)
+            continue
+        folders: list[tuple[str, Path]] = []
+        for entry in entries:
+            path = Path(entry.path)
+            if entry.is_symlink():
+                left_out("a symbolic link", path)
+            elif entry.is_dir(follow_symlinks=False):
+                folders.append((f"{prefix}{entry.name}/", path))
+            elif entry.is_file(follow_symlinks=False):
+                yield f"{prefix}{entry.name}", path
+            else:
+                left_out("neither file nor folder", path)
+        waiting += reversed(folders)
+
+
+def opened(path: Path) -> BinaryIO:
+    """Open a file for reading, unless it is a symbolic link. Raises OSError."""
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+
+
+def size_of(folder: Path) -> int:
+    """Return the bytes of all files in a folder."""
+    size = 0
+    for _, path in files_in(folder, lambda *_: None):
+        with suppress(OSError):
+            size += path.lstat().st_size
+    return size
+
+
+def digest_of(folder: Path, step: Step) -> str:
+    """Return a SHA-256 of all names and bytes in a folder; `step` gets the bytes read so far."""
+    whole, done = hashlib.sha256(), 0
+    for name, path in files_in(folder, lambda *_: None):
+        digest = hashlib.sha256()
+        with suppress(OSError), opened(path) as file:
+            while data := file.read(_CHUNK):
+                digest.update(data)
+                done += len(data)
+                step(done)
+        whole.update(os.fsencode(name) + b"\0" + digest.digest())
+    return whole.hexdigest()
+
+
+# == mirror ===========================================================================================================
+
+
+_LINK = re.compile(
+    rb"""<[a-z][^<>]{0,2000}?\b(?:href|src|action)\s{0,9}=\s{0,9}(?:"([^"<>]{1,2000})"|'([^'<>]{1,2000})'|([^\s"'<>]{1,2000}))""",
+    re.IGNORECASE,
+)
+#: Bytes of a page that are searched for links to names that may be adjusted.
+_SEARCHED = 1 << 22
+_PAGE = re.compile(r".*\.[xs]?html?", re.IGNORECASE | re.DOTALL)
+
+
+def check(folder: Path, name: str, stated: Stated) -> None:
+    """Check that a folder can be read as a mirror. Raises UsageError, which says what is missing."""
+    if not roots(folder, stated.base):
+        raise UsageError(f"{name}: no folder in it is named as a host is; --base URL says what it is the copy of")
+    if stated.captured is None:
+        raise UsageError(
+            f"{name}: a mirror does not say when it was made, and dates of files change when they are copied; "
+            "--captured TIME says it, as in --captured 2019-05-01T12:00 (with --warc-file, wget records it itself)"
+        )
+
+
+def parts(folder: Path, name: str, report: Report, step: Step, stated: Stated) -> Iterator[RecordRun]:
+    """Yield a mirror as a part. Raises UsageError."""
+    check(folder, name, stated)
+    mirror = _Mirror(folder, name, report, stated, step)
+    yield RecordRun(name, mirror.records(), lambda: mirror.taken)
+
+
+@dataclass
+class _Mirror:
+    """The mirror in a folder. `taken` counts the bytes of the files that were read."""
+
+    folder: Path
+    name: str
+    report: Report
+    stated: Stated
+    step: Step
+    taken: int = 0
+    seen: set[str] = field(default_factory=set)
+
+    def records(self) -> Iterator[CopyRecord]:
+        found = roots(self.folder, self.stated.base)
+        self._tell_beside(found)
+        if not self.stated.base and all(root.base.startswith("http:") for root in found):
+            what = (
+                "the URLs are taken as http, since a mirror does not say their scheme; --base URL says it for one host"
+            )
+            self.report.remarks.add(self.name, what, found[0].base)
+        for root in found:
+            yield from self._of_root(root)
+
+    def _tell_beside(self, found: list[MirrorRoot]) -> None:
+        """Say what lies beside the folders of hosts."""
+        if found[0].folder == self.folder:
+            return
+        tops = {root.folder.relative_to(self.folder).parts[0] for root in found}
+        for entry in sorted(path.name for path in self.folder.iterdir()):
+            if entry not in tops:
+                self.report.remarks.add(self.name, "left out, since it is in no folder of a host", shown(entry))
+
+    def _left_out(self, what: str, path: Path) -> None:
+        self.report.remarks.add(self.name, f"left out: {what}", shown(path))
+
+    def _of_root(self, root: MirrorRoot) -> Iterator[CopyRecord]:
+        names = _Names(root)
+        names.read(self.step)
+        for path, file_path in files_in(root.folder, self._left_out):
+            if names.is_backup(path):
+                continue
+            url, body_path = names.url_of(path), names.body_of(path) or file_path
+            try:
+                key = canonical(url)
+            except UrlRefused:
+                key = url
+            if key in self.seen:
+                self.report.remarks.add(self.name, "left out: another file is taken for its URL", shown(file_path))
+                continue
+            self.seen.add(key)
+            try:
+                body = opened(body_path)
+            except OSError as error:
+                self.report.losses.add(self.name, f"a file that cannot be read ({error.strerror})", shown(body_path))
+                continue
+            with body:
+                size = os.fstat(body.fileno()).st_size
+                yield copy_of(url, self.stated.date, declared_type(path), body, size)
+            self.taken += size
+
+
+def copy_of(url: str, date: str, kind: str, body: IO[bytes], size: int, *, source: str = SOURCE) -> CopyRecord:
+    """Return a file as the record of a copy."""
+    return CopyRecord({"warc-target-uri": url, "warc-date": date, "content-type": kind}, source, body, size)
+
+
+@dataclass
+class _Names:
+    """The names of a root's files, and what its links and backups say of them."""
+
+    root: MirrorRoot
+    _paths: set[str] = field(default_factory=set)
+    _links: Counter[str] = field(default_factory=Counter)
+
+    def read(self, step: Step) -> None:
+        """Read names, and the links to those that may be adjusted."""
+        self._paths = {path for path, _ in files_in(self.root.folder, lambda *_: None)}
+        wanted: set[str] = set()
+        for path in self._paths:
+            if (without := unadjusted(path)) and without not in self._paths:
+                wanted |= {self._key(path), self._key(without)}
+        if not wanted:
+            return
+        for path, file_path in files_in(self.root.folder, lambda *_: None):
+            if _PAGE.fullmatch(path):
+                self._read_links(path, file_path, wanted)
+                step(0)
+
+    def _key(self, path: str) -> str:
+        return _canonical(url_of(self.root.base, path))
+
+    def _read_links(self, path: str, file_path: Path, wanted: Collection[str]) -> None:
+        here = url_of(self.root.base, path)
+        with suppress(OSError), opened(file_path) as file:
+            for match in _LINK.finditer(file.read(_SEARCHED)):
+                raw = html.unescape(next(filter(None, match.groups())).decode("utf-8", "replace"))
+                with suppress(ValueError):
+                    url = _canonical(urljoin(here, raw))
+                    if url in wanted:
+                        self._links[url] += 1
+
+    def is_backup(self, path: str) -> bool:
+        """Return whether a file is what the server sent, which wget kept beside what it rewrote."""
+        return path.endswith(_ORIGINAL) and not self._paths.isdisjoint(
+            {(stem := path.removesuffix(_ORIGINAL)), f"{stem}.html"}
+        )
+
+    def body_of(self, path: str) -> Path | None:
+        """Return the file with what the server sent, where wget kept it."""
+        backup = next((name for name in (f"{path}{_ORIGINAL}", self._of_adjusted(path)) if name in self._paths), None)
+        return None if backup is None else self.root.folder / backup
+
+    def _of_adjusted(self, path: str) -> str:
+        without = unadjusted(path)
+        return f"{without}{_ORIGINAL}" if without else ""
+
+    def url_of(self, path: str) -> str:
+        """Return the URL of a file."""
+        without = unadjusted(path)
+        if not without or without in self._paths:
+            return url_of(self.root.base, path)
+        is_backed_up = self._of_adjusted(path) in self._paths
+        own, other = self._links[self._key(path)], self._links[self._key(without)]
+        has_query = "?" in without.rpartition("/")[2]
+        if is_backed_up or (other and not own) or (has_query and not own):
+            path = without
+        return url_of(self.root.base, path)
+
+
+def _canonical(url: str) -> str:
+    try:
+        return canonical(url)
+    except UrlRefused:
+        return ""
