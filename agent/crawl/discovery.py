@@ -13,18 +13,23 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from agent.crawl import scope
-from agent.crawl.frontier import BEGUN, HOSTS, FoundUrl, Frontier, FrontierUrl
+from agent.crawl import robots, scope
+from agent.crawl.frontier import BEGUN, HOSTS, LISTED, FoundUrl, Frontier, FrontierUrl
+from agent.crawl.robots import RobotsRules
 from agent.crawl.scope import ScopeVerdict, TypeRules
+from agent.crawl.sitemaps import MOST_NESTED, MOST_SITEMAPS, USUAL_PLACE
 from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState
 from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
 from webarcfs.archive.model.metadata import from_epoch, now
 from webarcfs.archive.model.url_lists import LONGEST_CHAIN
-from webarcfs.content.outlinks import Link, LinkPurpose
+from webarcfs.archive.model.urls import both_schemes
+from webarcfs.content.outlinks import Link, LinkPurpose, bare, resolver
 
 # == quotas ===========================================================================================================
 
 
+SITEMAP_FULL = ScopeVerdict(Status.QUOTA, Reason.SITEMAP_FULL)
+SITEMAP_NUMBER = ScopeVerdict(Status.QUOTA, Reason.SITEMAP_NUMBER)
 QUERIES = ScopeVerdict(Status.TRAP, scope.QUERIES)
 TOO_MANY_HOSTS = ScopeVerdict(Status.TRAP, scope.HOSTS)
 
@@ -85,6 +90,8 @@ _LETTERS: Mapping[str, str] = {
     LinkKind.REQUISITE: "E",
     LinkKind.REDIRECT: "R",
     LinkKind.ROBOTS: "P",
+    LinkKind.SITEMAP: "M",
+    LinkKind.LISTED: "M",
     LinkKind.SEED: "",
 }
 
@@ -93,6 +100,20 @@ def _bounds(frontier: Frontier, settings: CrawlSettings) -> scope.Bounds:
     begun = frontier.get(BEGUN)
     year = (from_epoch(begun) if begun is not None else now()).year
     return scope.Bounds(settings, latest_year=year + settings.max_years_ahead if settings.max_years_ahead else 0)
+
+
+def uses_sitemaps(publication: Publication) -> bool:
+    """Return whether a crawl looks for pages in sitemaps: not where it follows no links."""
+    return publication.crawl.sitemaps and publication.crawl.depth > 0
+
+
+def _origin(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}"
+
+
+def _refused(find: FoundUrl, verdict: ScopeVerdict) -> FoundUrl:
+    return dataclasses.replace(find, state=UrlState.REFUSED, status=int(verdict.status), note=verdict.reason)
 
 
 class Discovery:
@@ -117,6 +138,8 @@ class Discovery:
             servers=publication.server,
         )
         self._crowd = UrlQuotas(frontier, publication.crawl)
+        self._looks_for_sitemaps = uses_sitemaps(publication)
+        self._listed = {host: (pages, maps) for host, (pages, maps) in (frontier.get(LISTED) or {}).items()}
         # Recently added links → their depth: pages of a site share most of their links.
         self._offered: dict[tuple[str, str], int] = {}
         self._finds: list[FoundUrl] = []
@@ -128,11 +151,16 @@ class Discovery:
             FoundUrl(url=url, domain=scope.domain_in(url), kind=LinkKind.SEED, depth=0, hops="")
             for url in dict.fromkeys(urls)
         )
+        if self._looks_for_sitemaps and not self.publication.crawl.robots:
+            for origin in dict.fromkeys(map(_origin, urls)):
+                self._look_for_sitemap(origin)
 
     def links(self, page: FrontierUrl, links: Iterable[Link]) -> None:
         """Add the links of a page; `flush` writes them into the frontier."""
         depth = page.depth
         for link in links:
+            if link.kind is LinkPurpose.SITEMAP and self._is_feed(link.url, page):
+                continue
             requisite = link.kind is LinkPurpose.REQUISITE and self._scope.page_requisites
             at = depth if requisite else depth + 1
             key = (link.url, link.kind)
@@ -143,6 +171,107 @@ class Discovery:
                 self.flush()
             self._finds.append(self.judged(link.url, LinkKind.REQUISITE if requisite else LinkKind.LINK, at, page))
         self._expanded.append((page.id, depth))
+
+    # -- sitemaps ------------------------------------------------------------------------------------------------
+
+    def sitemaps_of(self, url: str, rules: RobotsRules) -> None:
+        """Add the sitemaps that a robots.txt names, if the crawl goes for pages to its host; else the usual one."""
+        origin = _origin(url)
+        domain = scope.domain_in(url)
+        if not self._looks_for_sitemaps or url != f"{origin}/robots.txt" or not rules.known:
+            return
+        if not scope.accepts_host(self._scope, domain) or not self._frontier.is_page_host(domain):
+            return
+        resolve = resolver(url, "utf-8")
+        named = [target for raw in robots.sitemaps(rules) if (target := resolve(bare(raw))) is not None]
+        self._add_sitemaps(named, None)
+        if not named:
+            self._look_for_sitemap(origin)
+
+    def page_after_all(self, row: FrontierUrl) -> None:
+        """Have a URL fetched as a page that was asked for as a sitemap, is none, and is linked by a page."""
+        if row.found_on is not None:
+            self._frontier.add([FoundUrl(url=row.url, domain=row.domain, kind=LinkKind.LINK, depth=1, hops="L")])
+
+    def _look_for_sitemap(self, origin: str) -> None:
+        usual = f"{origin}{USUAL_PLACE}"
+        others = [self._frontier.by_url(url) for url in both_schemes(usual) if url != usual]
+        if not any(row is not None and row.kind == LinkKind.SITEMAP for row in others):
+            self._add_sitemaps([usual], None)
+
+    def listed(self, sitemap: FrontierUrl, links: Iterable[Link]) -> None:
+        """Add what a sitemap or feed lists: pages, as if a start URL linked to them, and further sitemaps."""
+        most = self.publication.crawl.max_sitemap_urls
+        pages, maps = self._listed.get(sitemap.domain, (0, 0))
+        further = []
+        for link in links:
+            if link.kind is LinkPurpose.SITEMAP:
+                further.append(link.url)
+                continue
+            if most and pages >= most:
+                self._frontier.annotate(sitemap.id, Reason.SITEMAP_CUT)
+                break
+            pages += 1
+            if self._offered.get((link.url, LinkKind.LISTED), 2) <= 1:
+                continue
+            self._offered[link.url, LinkKind.LISTED] = 1
+            if self._crowd.is_uncertain(link.url):
+                self.flush()
+            self._finds.append(self.judged(link.url, LinkKind.LISTED, 1, sitemap))
+        self._listed[sitemap.domain] = (pages, maps)
+        self._expanded.append((sitemap.id, sitemap.depth))
+        self.flush()
+        self._add_sitemaps(further, sitemap)
+        if most and pages >= most:
+            self._frontier.refuse_sitemaps(sitemap.domain, Status.QUOTA, Reason.SITEMAP_FULL)
+
+    def _add_sitemaps(self, urls: Iterable[str], index: FrontierUrl | None) -> None:
+        finds = []
+        for url in urls:
+            domain = scope.domain_in(url)
+            pages, maps = self._listed.get(domain, (0, 0))
+            find = FoundUrl(
+                url=url,
+                domain=domain,
+                kind=LinkKind.SITEMAP,
+                depth=0 if index is None else index.depth,
+                hops=(index.hops if index is not None else "") + _LETTERS[LinkKind.SITEMAP],
+                found_on=None if index is None else index.id,
+            )
+            verdict = scope.judge(self._scope, url, 0, LinkKind.SITEMAP) or self._sitemap_bound(find, pages, maps)
+            if verdict is None:
+                self._listed[domain] = (pages, maps + 1)
+            else:
+                find = _refused(find, verdict)
+            finds.append(find)
+        self._frontier.add(finds)
+        self._frontier.set(LISTED, self._listed)
+
+    def _sitemap_bound(self, find: FoundUrl, pages: int, maps: int) -> ScopeVerdict | None:
+        most = self.publication.crawl.max_sitemap_urls
+        if most and pages >= most:
+            return SITEMAP_FULL
+        return SITEMAP_NUMBER if maps >= MOST_SITEMAPS or find.hops.count("M") > MOST_NESTED else None
+
+    def _is_feed(self, url: str, page: FrontierUrl) -> bool:
+        """Add a feed or sitemap that a page names; return False where it is no more than a link."""
+        domain = scope.domain_in(url)
+        pages, maps = self._listed.get(domain, (0, 0))
+        if not self._looks_for_sitemaps or maps >= MOST_SITEMAPS:
+            return False
+        key, at = (url, LinkKind.SITEMAP), page.depth + 1
+        if self._offered.get(key, at + 1) <= at:
+            return True
+        find = self.judged(url, LinkKind.LINK, at, page)
+        if find.state != UrlState.WAITING:
+            return False
+        self._offered[key] = at
+        self._finds.append(dataclasses.replace(find, kind=LinkKind.SITEMAP))
+        self._listed[domain] = (pages, maps + 1)
+        self._frontier.set(LISTED, self._listed)
+        return True
+
+    # -- the frontier --------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
         """Write the collected links into the frontier: in bulk, which costs a fraction of single statements."""
@@ -157,7 +286,10 @@ class Discovery:
         is_start = page.kind == LinkKind.SEED or (page.kind == LinkKind.REDIRECT and not page.hops.strip("R"))
         if is_start:
             self._accept(scope.domain_in(target))
-        find = self.judged(target, LinkKind.REDIRECT, page.depth, page, is_start=is_start)
+        is_sitemap = page.kind == LinkKind.SITEMAP
+        kind = LinkKind.SITEMAP if is_sitemap else LinkKind.REDIRECT
+        find = self.judged(target, kind, page.depth, page, is_start=is_start)
+        find = dataclasses.replace(find, hops=page.hops + _LETTERS[LinkKind.REDIRECT])
         trail = len(find.hops) - len(find.hops.rstrip("R"))
         if trail > LONGEST_CHAIN:
             find = dataclasses.replace(find, state=UrlState.REFUSED, status=int(Status.TRAP), note=scope.REDIRECTS)
@@ -191,7 +323,7 @@ class Discovery:
     def judged(self, url: str, kind: str, depth: int, page: FrontierUrl, *, is_start: bool = False) -> FoundUrl:
         """Return what a URL that a page leads to is to the crawl: it waits, or is refused for a reason."""
         domain = scope.domain_in(url)
-        inner = page.inner + (kind == LinkKind.LINK) if domain == page.domain else 0
+        inner = page.inner + (kind in (LinkKind.LINK, LinkKind.LISTED)) if domain == page.domain else 0
         verdict = scope.judge(self._scope, url, depth, kind, on_server=inner, is_start=is_start)
         if verdict is None:
             verdict = self._crowd.judge(url, domain, domain in self._scope.hosts)
@@ -204,9 +336,7 @@ class Discovery:
             found_on=page.id,
             inner=inner,
         )
-        if verdict is None:
-            return find
-        return dataclasses.replace(find, state=UrlState.REFUSED, status=int(verdict.status), note=verdict.reason)
+        return find if verdict is None else _refused(find, verdict)
 
     def _accept(self, domain: str) -> None:
         if domain in self._scope.hosts:

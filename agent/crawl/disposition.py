@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from agent.crawl import frontier, wget
+from agent.crawl import frontier, robots, wget
 from agent.crawl.discovery import Discovery
 from agent.crawl.frontier import FrontierUrl, UrlOutcome
 from agent.crawl.job_folder import Job
@@ -187,7 +187,7 @@ class Disposition:
 
     def _fail(self, settled: UrlOutcome, row: FrontierUrl) -> None:
         self._settled.append(settled)
-        if row.kind != LinkKind.ROBOTS:
+        if row.kind not in (LinkKind.ROBOTS, LinkKind.SITEMAP):  # leaving a sitemap removes nothing
             self._discovery.links(row, self._archived.links(row.url))
 
     def _flush(self) -> None:
@@ -232,6 +232,15 @@ class Disposition:
             status = settled.status if settled.state == UrlState.DONE else settled.status or Status.ROBOTS_UNREACHABLE
             body = answer.target.encode() or answer.robots
             self._frontier.set_robots(row.url, status, body, clocks.steady())
+            if not answer.target:
+                self._flush()  # `sitemaps_of` reads the frontier
+                self._discovery.sitemaps_of(row.url, robots.parse(status, body))
+        elif settled.note == Reason.NO_SITEMAP:
+            self._flush()
+            self._discovery.page_after_all(row)
+        elif answer.lists and row.kind == LinkKind.SITEMAP:
+            self._flush()  # `listed` annotates the sitemap
+            self._discovery.listed(row, answer.links)
         elif answer.target:
             self._flush()  # `redirect` reads the frontier
             self._discovery.redirect(row, answer.target)

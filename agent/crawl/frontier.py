@@ -336,6 +336,8 @@ HOSTS: Fact[list[str]] = Fact("hosts")
 SERVERS_DOWN: Fact[list[str]] = Fact("down")
 #: The last page whose links could not be read: crawl.disposition.
 LINKS_UNREAD: Fact[str] = Fact("links_unread")
+#: Host → how many pages and how many further sitemaps its sitemaps listed: crawl.discovery.
+LISTED: Fact[dict[str, tuple[int, int]]] = Fact("listed")
 #: Filter → its failures: jobs.stages.
 FILTER_ERRORS: Fact[dict[str, FilterFailure]] = Fact("filter_errors")
 #: Step → its seconds, over all processes of the job: reports.report.
@@ -503,6 +505,18 @@ class Frontier:
     def refuse_waiting(self, domain: str, status: int, note: str) -> None:
         """Refuse all waiting URLs of a domain, with the given reason; what is being fetched continues."""
         self._run("frontier/refuse_waiting", domain=domain, status=status, note=note)
+
+    def refuse_sitemaps(self, domain: str, status: int, note: str) -> None:
+        """Refuse all waiting sitemaps of a domain, with the given reason."""
+        self._run("frontier/refuse_sitemaps", domain=domain, status=status, note=note)
+
+    def is_page_host(self, domain: str) -> bool:
+        """Return whether a page of a domain waits: something else than a resource of a page elsewhere."""
+        return bool(self._scalar("frontier/is_page_host", domain=domain))
+
+    def listed_arcs(self, domain: str) -> list[str]:
+        """Return the ARCs of a domain's documents that the crawl knows by sitemaps alone."""
+        return [row["arc"] for row in self._query("frontier/listed_arcs", domain=domain)]
 
     def fail_domain(self, domain: str, status: int, note: str) -> None:
         """Fail all waiting URLs of a domain."""

@@ -275,7 +275,13 @@ class _Capture:
             self.lookups = Lookups(names=not scope.is_proxied(job.settings.wget_args, os.environ))
         public = self.lookups is not None
         self.reader = ResultReader(
-            Limits(job.settings.max_file_size, job.settings.keep_errors, public, self.is_conditional)
+            Limits(
+                job.settings.max_file_size,
+                job.settings.keep_errors,
+                public,
+                self.is_conditional,
+                job.settings.max_sitemap_urls,
+            )
         )
         # What the archive allows over all jobs, no job raises.
         most = job.instances or self.settings.max_instances

@@ -332,24 +332,29 @@ class CrawlScope:
     servers: tuple[ServerSettings, ...] = ()
 
 
+#: What costs depth; and what belongs to a crawl wherever it lies on its host.
+_CLICKED = frozenset({LinkKind.LINK, LinkKind.LISTED})
+_NAMED = frozenset({LinkKind.SEED, LinkKind.SITEMAP})
+
+
 def judge(
     scope: CrawlScope, url: str, depth: int, kind: str, *, on_server: int = 0, is_start: bool = False
 ) -> ScopeVerdict | None:
     """Return None if `url` (canonical) may enter the frontier at `depth`, else why not.
 
     `depth` is the depth of `url` itself: one more than its page's for a link, the same as its page's for a redirect or
-    a requisite. Requisites are limited by hosts, not by depth. If the publication does not want requisites, the caller
-    passes a link's depth, and they are judged as links. `on_server` is the depth counted from where the crawl came to
-    the server. `is_start`: it is what a start URL redirects to.
+    a requisite, and 1 for what a sitemap lists. Requisites are limited by hosts, not by depth. If the publication does
+    not want requisites, the caller passes a link's depth, and they are judged as links. `on_server` is the depth
+    counted from where the crawl came to the server. `is_start`: it is what a start URL redirects to.
     """
     domain = domain_in(url)
     if (foreign := _foreign(scope, url, domain, kind)) is not None:
         return foreign
     if not scope.private_addresses and is_private_domain(domain):
         return PRIVATE_ADDRESS
-    if depth > scope.depth and (kind == LinkKind.LINK or (kind == LinkKind.REQUISITE and not scope.page_requisites)):
+    if depth > scope.depth and (kind in _CLICKED or (kind == LinkKind.REQUISITE and not scope.page_requisites)):
         return TOO_DEEP
-    if kind != LinkKind.SEED and (unwanted := _unwanted(scope, url, kind, on_server, is_start)) is not None:
+    if kind not in _NAMED and (unwanted := _unwanted(scope, url, kind, on_server, is_start)) is not None:
         return unwanted
     # The user names start URLs explicitly: only the fixed limits apply to them.
     trap = beyond_all(url) if kind == LinkKind.SEED else trap_in(url, scope.traps)
@@ -374,7 +379,7 @@ def _unwanted(scope: CrawlScope, url: str, kind: str, on_server: int, is_start: 
         return EXTENSION
     if not is_start and scope.types.spares_url(url):
         return TYPE
-    if scope.servers and kind == LinkKind.LINK:
+    if scope.servers and kind in _CLICKED:
         own = server_of(scope.servers, domain_in(url))
         if own is not None and own.depth is not None and on_server > own.depth:
             return TOO_DEEP_ON_SERVER

@@ -49,6 +49,8 @@ class LinkKind(_Word):
     REDIRECT = "redirect", "A redirect leads to it."
     REQUISITE = "requisite", "A page needs it to be shown: an image, a style sheet, a script."
     ROBOTS = "robots", "It is the robots.txt of a server."
+    SITEMAP = "sitemap", "It is a sitemap, or a feed that a page names."
+    LISTED = "listed", "A sitemap or a feed lists it."
 
 
 class Result(_Word):
@@ -88,6 +90,11 @@ class Reason(_Word):
     CALENDAR = "trap:calendar", "It names a year that is further ahead than `max_years_ahead`."
     HOSTS = "trap:hosts", "Links led to more hosts than `max_hosts`."
     REDIRECTS = "trap:redirects", "It is one of too many redirects in a row."
+    LISTED_ALONE = "listed-alone", "A sitemap or feed lists it, and no page links to it; leaving that removes nothing."
+    NO_SITEMAP = "no-sitemap", "It was asked for as a sitemap, and is none; it is not archived."
+    SITEMAP_CUT = "sitemap-cut", "The sitemap lists more pages than were taken (`max_sitemap_urls`, 64 MiB unpacked)."
+    SITEMAP_FULL = "sitemap-full", "The sitemaps of its host had listed as many pages as `max_sitemap_urls` before it."
+    SITEMAP_NUMBER = "sitemap-number", "Its host has more sitemaps than 1,000, or more than five led to it."
     REDIRECT_LOOP = "redirect-loop", "Its redirects lead back to it."
     BAD_LOCATION = "bad-location", "It redirects to nothing that is a URL."
     REDIRECT_TOO_LONG = "redirect-too-long", "It redirects, and its URL or the target is too long to be kept."
@@ -172,7 +179,8 @@ DECISIONS = frozenset(
         Reason.EXCLUDED, Reason.EXCLUDED_HOST, Reason.PATHS, Reason.EXTENSION, Reason.TYPE, Reason.SERVER_DEPTH,
         Reason.HOST_FULL, Reason.PRIVATE_ADDRESS, Reason.TOO_DEEP, Reason.ROBOTS, Reason.URL_LENGTH, Reason.PATH_DEPTH,
         Reason.REPEATS, Reason.PARAMETERS, Reason.QUERIES, Reason.CALENDAR, Reason.HOSTS, Reason.TOO_BIG,
-        Reason.OVER_SIZE, Reason.OVER_TIME, Reason.STOPPED, Reason.DISCARDED, Reason.LEFT_OUT,
+        Reason.OVER_SIZE, Reason.OVER_TIME, Reason.STOPPED, Reason.DISCARDED, Reason.LEFT_OUT, Reason.SITEMAP_FULL,
+        Reason.SITEMAP_NUMBER,
     }
 )  # fmt: skip
 

@@ -139,10 +139,14 @@ LONGEST_LINK = 1 << 15
 
 
 class LinkPurpose(StrEnum):
-    """The purpose of a link: a click costs depth (/Cr-1.1/), a requisite belongs to the page."""
+    """The purpose of a link: a click costs depth (/Cr-1.1/), a requisite belongs to the page, a sitemap lists pages.
+
+    A feed that a page names is a sitemap as well.
+    """
 
     LINK = "link"
     REQUISITE = "requisite"
+    SITEMAP = "sitemap"
 
 
 #: A link as written in the document.
@@ -245,6 +249,8 @@ REQUISITE_RELS = frozenset(
         "apple-touch-startup-image", "manifest", "preload", "modulepreload",
     }
 )  # fmt: skip
+#: Types by which a page names its feeds (`<link rel=alternate type=…>`).
+FEED_TYPES = frozenset({"application/rss+xml", "application/atom+xml", "application/rdf+xml"})
 #: The content of a refresh; its target is one of the three groups.
 REFRESH = re.compile(r"\s*[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']*)|(.*))", re.IGNORECASE | re.DOTALL)
 
@@ -274,7 +280,9 @@ def _link(attributes: _Attributes) -> Iterator[Raw]:
     rels = set(attributes.get("rel", "").lower().split())
     href = attributes.get("href")
     if href and not rels & NO_LINKS:
-        yield href, LinkPurpose.REQUISITE if rels & REQUISITE_RELS else LinkPurpose.LINK
+        lists = "sitemap" in rels or ("alternate" in rels and attributes.get("type", "").strip().lower() in FEED_TYPES)
+        purpose = LinkPurpose.SITEMAP if lists else LinkPurpose.LINK
+        yield href, LinkPurpose.REQUISITE if rels & REQUISITE_RELS else purpose
     for name in SRCSETS["link"]:
         yield from _srcset(attributes.get(name, ""))
 

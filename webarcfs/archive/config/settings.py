@@ -124,6 +124,14 @@ class CrawlSettings:
     max_years_ahead: int = setting(
         validators.whole(0), 5, "How many years ahead of today a date in a URL may lie, as calendars have it; 0: any."
     )
+    sitemaps: bool = setting(
+        validators.boolean,
+        True,
+        "Look for pages in sitemaps, which robots.txt names or which lie at /sitemap.xml, and in feeds of pages.",
+    )
+    max_sitemap_urls: int = setting(
+        validators.whole(0), 50_000, "URLs that the sitemaps of one host may add to a crawl; 0 is no limit."
+    )
     private_addresses: bool = setting(
         validators.boolean,
         False,
