@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from urllib.parse import quote
 
 from agent.crawl import robots, scope
-from agent.crawl.frontier import BEGUN, HOSTS, LISTED, FoundUrl, Frontier, FrontierUrl
+from agent.crawl.frontier import BEGUN, HOSTS, LISTED, PATTERNS, FoundUrl, Frontier, FrontierUrl
 from agent.crawl.robots import RobotsRules
 from agent.crawl.scope import ScopeVerdict, TypeRules
 from agent.crawl.sitemaps import MOST_NESTED, MOST_SITEMAPS, USUAL_PLACE
 from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState
 from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
 from webarcfs.archive.model.metadata import from_epoch, now
+from webarcfs.archive.model.session_ids import session_ids
 from webarcfs.archive.model.url_lists import LONGEST_CHAIN
 from webarcfs.archive.model.urls import both_schemes
 from webarcfs.content.outlinks import Link, LinkPurpose, bare, resolver
@@ -81,6 +83,54 @@ class UrlQuotas:
         return True
 
 
+#: Patterns that are counted, and the least count that is kept over interruptions.
+_MOST_PATTERNS, _LEAST_KEPT = 1_000, 10
+
+
+class Patterns:
+    """Counts, for each pattern of URLs, the pages in a row that led to nothing new but more URLs of that pattern.
+
+    So do calendars and other pages that a server makes up. A page of real content mostly has something of its own: an
+    image, a link elsewhere.
+    """
+
+    def __init__(self, frontier: Frontier, most: int) -> None:
+        self._frontier = frontier
+        self._most = most
+        known = frontier.get(PATTERNS) if most else None
+        self._counts: dict[str, int] = {} if known is None else known
+        self._is_changed = False
+
+    def barren_after(self, page: FrontierUrl, links: Sequence[Link], is_new: Callable[[Link], bool]) -> str:
+        """Count a page; return its pattern if no more URLs of it shall enter, else an empty text."""
+        pattern = scope.pattern_of(page.url) if self._most else ""
+        if not ("#" in pattern or "*" in pattern):
+            return ""
+        own, others = False, False
+        place = page.url.partition("://")[2].partition("/")[2]
+        itself = (place, quote(place, safe=""))
+        for link in links:
+            if scope.pattern_of(link.url) == pattern:
+                own = own or is_new(link)
+            elif not any(name in link.url.partition("?")[2] for name in itself) and is_new(link):  # no button to share
+                others = True
+                break
+        if others:
+            self._is_changed = self._counts.pop(pattern, 0) >= _LEAST_KEPT or self._is_changed
+        elif own:
+            self._counts[pattern] = self._counts.pop(pattern, 0) + 1
+            if len(self._counts) > _MOST_PATTERNS:
+                del self._counts[next(iter(self._counts))]
+            self._is_changed = self._is_changed or self._counts[pattern] >= _LEAST_KEPT
+        return pattern if self._counts.get(pattern, 0) >= self._most else ""
+
+    def keep(self) -> None:
+        """Write the counts into the frontier."""
+        if self._is_changed:
+            self._is_changed = False
+            self._frontier.set(PATTERNS, {key: count for key, count in self._counts.items() if count >= _LEAST_KEPT})
+
+
 # == discovery ========================================================================================================
 
 
@@ -99,12 +149,13 @@ _LETTERS: Mapping[str, str] = {
 def _bounds(frontier: Frontier, settings: CrawlSettings) -> scope.Bounds:
     begun = frontier.get(BEGUN)
     year = (from_epoch(begun) if begun is not None else now()).year
-    return scope.Bounds(settings, latest_year=year + settings.max_years_ahead if settings.max_years_ahead else 0)
+    ahead, back = settings.max_years_ahead, settings.max_years_back
+    return scope.Bounds(settings, latest_year=year + ahead if ahead else 0, earliest_year=year - back if back else 0)
 
 
 def uses_sitemaps(publication: Publication) -> bool:
-    """Return whether a crawl looks for pages in sitemaps: not where it follows no links."""
-    return publication.crawl.sitemaps and publication.crawl.depth > 0
+    """Return whether a crawl looks for pages in sitemaps: not where it follows no links, or has a list of pages."""
+    return publication.crawl.sitemaps and publication.crawl.depth > 0 and not publication.list
 
 
 def _origin(url: str) -> str:
@@ -138,6 +189,8 @@ class Discovery:
             servers=publication.server,
         )
         self._crowd = UrlQuotas(frontier, publication.crawl)
+        self._sessions = session_ids(publication.crawl.session_parameters)
+        self._patterns = Patterns(frontier, publication.crawl.max_pattern)
         self._looks_for_sitemaps = uses_sitemaps(publication)
         self._listed = {host: (pages, maps) for host, (pages, maps) in (frontier.get(LISTED) or {}).items()}
         # Recently added links → their depth: pages of a site share most of their links.
@@ -145,11 +198,26 @@ class Discovery:
         self._finds: list[FoundUrl] = []
         self._expanded: list[tuple[int, int]] = []  # page and depth
 
+    def seeds_of_list(self, urls: Iterable[str]) -> None:
+        """Add the start URLs of a list, of which there may be a million; their hosts belong to the crawl."""
+        hosts = set(self._scope.hosts)
+
+        def found() -> Iterator[FoundUrl]:
+            for url in urls:
+                bare_url = self._sessions.without(url)
+                domain = scope.domain_in(bare_url)
+                hosts.add(domain)
+                yield FoundUrl(url=bare_url, domain=domain, kind=LinkKind.SEED, depth=0, hops="")
+
+        self._frontier.add(found())
+        self._scope = dataclasses.replace(self._scope, hosts=frozenset(hosts))
+        self._frontier.set(HOSTS, sorted(hosts))
+
     def seeds(self, urls: Iterable[str]) -> None:
         """Add the start URLs (/Cr-2.2/, /Cr-6/)."""
         self._frontier.add(
             FoundUrl(url=url, domain=scope.domain_in(url), kind=LinkKind.SEED, depth=0, hops="")
-            for url in dict.fromkeys(urls)
+            for url in dict.fromkeys(map(self._sessions.without, urls))
         )
         if self._looks_for_sitemaps and not self.publication.crawl.robots:
             for origin in dict.fromkeys(map(_origin, urls)):
@@ -158,6 +226,8 @@ class Discovery:
     def links(self, page: FrontierUrl, links: Iterable[Link]) -> None:
         """Add the links of a page; `flush` writes them into the frontier."""
         depth = page.depth
+        links = self._without_sessions(links)
+        barren = self._patterns.barren_after(page, links, self._is_new) if page.kind != LinkKind.SEED else ""
         for link in links:
             if link.kind is LinkPurpose.SITEMAP and self._is_feed(link.url, page):
                 continue
@@ -169,8 +239,21 @@ class Discovery:
             self._offered[key] = at
             if self._crowd.is_uncertain(link.url):
                 self.flush()
-            self._finds.append(self.judged(link.url, LinkKind.REQUISITE if requisite else LinkKind.LINK, at, page))
+            find = self.judged(link.url, LinkKind.REQUISITE if requisite else LinkKind.LINK, at, page)
+            if barren and not requisite and find.state == UrlState.WAITING and scope.pattern_of(link.url) == barren:
+                find = _refused(find, scope.trapped(scope.PATTERN, link.url))
+            self._finds.append(find)
         self._expanded.append((page.id, depth))
+
+    def _without_sessions(self, links: Iterable[Link]) -> tuple[Link, ...]:
+        without = self._sessions.without
+        return tuple([link if (url := without(link.url)) == link.url else Link(url, link.kind) for link in links])
+
+    def _is_new(self, link: Link) -> bool:
+        """Return whether the crawl did not know a link yet."""
+        if (link.url, LinkPurpose.LINK) in self._offered or (link.url, LinkPurpose.REQUISITE) in self._offered:
+            return False
+        return self._frontier.by_url(link.url) is None
 
     # -- sitemaps ------------------------------------------------------------------------------------------------
 
@@ -204,7 +287,7 @@ class Discovery:
         most = self.publication.crawl.max_sitemap_urls
         pages, maps = self._listed.get(sitemap.domain, (0, 0))
         further = []
-        for link in links:
+        for link in self._without_sessions(links):
             if link.kind is LinkPurpose.SITEMAP:
                 further.append(link.url)
                 continue
@@ -279,10 +362,13 @@ class Discovery:
         self._frontier.expanded(self._expanded)
         self._finds, self._expanded = [], []
         self._crowd.settle()
+        self._patterns.keep()
 
     def redirect(self, page: FrontierUrl, target: str) -> None:
-        """Add the target of a redirect."""
+        """Add the target of a redirect; with its session id only where nothing else tells it from the page."""
         self.flush()
+        bare_target = self._sessions.without(target)
+        target = bare_target if bare_target != page.url else target
         is_start = page.kind == LinkKind.SEED or (page.kind == LinkKind.REDIRECT and not page.hops.strip("R"))
         if is_start:
             self._accept(scope.domain_in(target))

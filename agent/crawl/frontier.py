@@ -338,6 +338,10 @@ SERVERS_DOWN: Fact[list[str]] = Fact("down")
 LINKS_UNREAD: Fact[str] = Fact("links_unread")
 #: Host → how many pages and how many further sitemaps its sitemaps listed: crawl.discovery.
 LISTED: Fact[dict[str, tuple[int, int]]] = Fact("listed")
+#: Pattern → how many pages of it in a row led to nothing new but each other: crawl.discovery.
+PATTERNS: Fact[dict[str, int]] = Fact("patterns")
+#: The lines of the list of URLs that are no URLs, and how many there are, once the list was read: jobs.crawljob.
+LIST_READ: Fact[tuple[list[str], int]] = Fact("list_read")
 #: Filter → its failures: jobs.stages.
 FILTER_ERRORS: Fact[dict[str, FilterFailure]] = Fact("filter_errors")
 #: Step → its seconds, over all processes of the job: reports.report.
@@ -538,9 +542,12 @@ class Frontier:
         """Return the accepted domains other than those of the start URLs."""
         return [row["domain"] for row in self._query("frontier/admitted_domains")]
 
-    def seeds(self) -> list[FrontierUrl]:
-        """Return the start URLs."""
-        return self._rows("frontier/seeds")
+    def seeds(self) -> Iterator[FrontierUrl]:
+        """Yield the start URLs in their order, read in portions: there may be a million."""
+        after = 0
+        while rows := self._rows("frontier/seeds", after=after, most=_AT_ONCE):
+            yield from rows
+            after = rows[-1].id
 
     def counts(self) -> dict[str, int]:
         """Return state → number of URLs; also `bytes` of all responses, and `documents` fetched without robots.txt."""

@@ -10,8 +10,8 @@ import pytest
 from tests.support import crawls
 from tests.support.crawls import through
 from tests.support.messy_sites import Case, MessyCrawl, check, crawl_cases
-from tests.support.site import Site
-from tests.support.wire import Answer, page, redirect
+from tests.support.site import Everywhere, Site
+from tests.support.wire import Answer, Exchange, page, redirect
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 
@@ -223,3 +223,91 @@ def test_the_number_of_urls_is_exact_over_sitemaps(archive: Archive, site: Site)
     notes = [line.notes for url, line in log.items() if url.endswith(".xml")]
     assert any("sitemap-cut" in words for words in notes)
     assert outcome.complete
+
+
+# -- traps -------------------------------------------------------------------------------------------------------------
+
+
+def _endless(path: str, step: str) -> Answer:
+    """Pages of numbers, each linking to the one before."""
+
+    def answer(exchange: Exchange) -> None:
+        number = int(exchange.request.path.rpartition(path)[2] or 0)
+        page(f"{H}<a href='{path}{number - 1}'>{step}</a><a href='/share?u={path}{number}'>s</a><a href=/>h</a>")(
+            exchange
+        )
+
+    return answer
+
+
+class _Calendar:
+    """Months, each with a link to the month before and to its weeks."""
+
+    def __call__(self, exchange: Exchange) -> None:
+        _, _, year, month, *_ = exchange.request.path.split("/")
+        before = int(year) * 12 + int(month) - 2
+        page(f"{H}<a href='/cal/{before // 12}/{before % 12 + 1:02}/'>before</a>")(exchange)
+
+
+def test_a_calendar_backwards_ends_and_its_pattern_is_named(archive: Archive, site: Site) -> None:
+    site.mount(Everywhere(_Calendar()), at="/cal")
+    site.add_html("/", "<a href='/cal/2026/11/'>calendar</a>")
+    outcome = crawls.crawl(archive, site.url(), depth="unlimited", max_years_back=3)
+    assert outcome.complete
+    left_out = [line.notes for line in crawls.log_lines(archive, outcome).values() if "trap:calendar" in line.notes]
+    assert left_out and all(f"pattern:{site.host}/cal/#" in notes for notes in left_out)
+
+
+def test_pages_of_one_pattern_that_bring_nothing_new_end(archive: Archive, site: Site) -> None:
+    for number in range(5, -400, -1):
+        site.add_nasty(f"/day?o={number}", _endless("/day?o=", "before"))
+    site.add_html("/", "<a href='/day?o=5'>days</a>")
+    outcome = crawls.crawl(archive, site.url(), depth="unlimited", max_pattern=50)
+    assert outcome.complete
+    asked = [request for request in site.requests if request.path.startswith("/day?")]
+    assert 50 <= len(asked) <= 60
+    notes = [line.notes for line in crawls.log_lines(archive, outcome).values() if "trap:pattern" in line.notes]
+    assert notes and f"pattern:{site.host}/day?o=#" in notes[0]
+
+
+def test_a_chain_of_pages_with_content_of_their_own_does_not_end(archive: Archive, site: Site) -> None:
+    """As drawn stories have them: each page links to the next alone, and shows an image of its own."""
+    for number in range(40):
+        site.add_html(f"/story/{number}", f"<a href='/story/{number + 1}'>next</a><img src='/i/{number}.png'>")
+    site.add_html("/", "<a href='/story/0'>begin</a>")
+    crawls.crawl(archive, site.url(), depth="unlimited", max_pattern=10)
+    assert site.count("/story/39") == 1
+
+
+# -- session ids -------------------------------------------------------------------------------------------------------
+
+
+class _Shop:
+    """Pages whose links have an id that is new with each visit, unless a cookie comes back."""
+
+    def __init__(self, link: str, *, cookies: bool) -> None:
+        self.link, self.cookies, self.visits = link, cookies, 0
+
+    def __call__(self, exchange: Exchange) -> None:
+        self.visits += 1
+        knows = self.cookies and "cookie" in {name.lower() for name in exchange.request.headers}
+        number = f"{self.visits:032x}"
+        links = [f"/p{n}.html" if knows else self.link.format(f"p{n}.html", number) for n in range(4)]
+        body = H + "".join(f"<a href='{place}'>x</a>" for place in links)
+        page(body, headers={"Set-Cookie": f"id={number}"} if self.cookies else {})(exchange)
+
+
+@pytest.mark.parametrize("link", ["/{};jsessionid={}", "/{}?PHPSESSID={}", "/{}?sid={}", "/(S({1}))/{0}"])
+@pytest.mark.parametrize("cookies", [True, False])
+def test_a_site_with_session_ids_does_not_change(archive: Archive, site: Site, link: str, *, cookies: bool) -> None:
+    """Reported for servlets and shops: each crawl kept all pages anew, and removed those before (finding N)."""
+    site.mount(Everywhere(_Shop(link, cookies=cookies)))
+    site.gone("/robots.txt")
+    for number in range(2):
+        outcome = crawls.crawl(archive, site.url(), name="shop", max_host_documents=60)
+        assert outcome.complete, outcome.warnings
+        assert len(crawls.arcs(archive, site.host)) == 5
+        changes = outcome.summary["arcs"]
+        assert isinstance(changes, dict)
+        assert number == 0 or (changes["added"], changes["removed"]) == (0, 0)
+    assert not any("sess" in arc.lower() or "S(" in arc for arc in crawls.arcs(archive, site.host))

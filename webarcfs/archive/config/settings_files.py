@@ -185,7 +185,9 @@ def _publications(tables: Any, above: Settings, faults: list[str]) -> tuple[Publ
         name = table.get("name", f"number {number}") if isinstance(table, dict) else f"number {number}"
         where = f"publication {name}"
         values = as_table(table, where, faults)
-        missing = [key for key in ("name", "urls") if not values.get(key)]
+        missing = [
+            key for key in ("name", "urls") if not values.get(key) and not (key == "urls" and values.get("list"))
+        ]
         faults += [f"{where}.{key}: is missing" for key in missing]
         mine = {key: value for key, value in values.items() if key in own}
         below = {key: value for key, value in values.items() if key not in own and key != "describe"}
@@ -194,6 +196,7 @@ def _publications(tables: Any, above: Settings, faults: list[str]) -> tuple[Publ
             DescribeSettings, values.get("describe", {}), f"{where}.describe", faults, above.describe
         )
         base = dataclasses.replace(above, crawl=its_crawl, describe=described).unlisted("unnamed")
+        mine.setdefault("urls", [])
         result.append(read_table(Publication, mine, where, faults, base))
     return tuple(result)
 
