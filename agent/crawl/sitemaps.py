@@ -78,7 +78,7 @@ class SitemapReader:
         self._kind = _Kind.UNKNOWN
         self._start = b""  # until the kind is known
         self._unpacking: _Unpacking | None = None
-        self._is_first = True
+        self._is_first, self._first = True, b""
         self._left = LONGEST_SITEMAP
         self._decoder: codecs.IncrementalDecoder | None = None
         self._xml: _XmlListing | None = None
@@ -89,8 +89,11 @@ class SitemapReader:
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes, as they are after the response's Content-Encoding was undone."""
-        if self._is_first and data:
-            self._is_first = False
+        if self._is_first:
+            self._first += data
+            if len(self._first) < len(_GZIP):
+                return
+            self._is_first, data = False, self._first
             if data.startswith(_GZIP):
                 self._unpacking = _Unpacking()
         if self._unpacking is None:
