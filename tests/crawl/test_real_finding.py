@@ -12,7 +12,7 @@ from tests.support.crawls import through
 from tests.support.messy_sites import Case, MessyCrawl, check, crawl_cases
 from tests.support.site import Everywhere, Site
 from tests.support.wire import Answer, Exchange, page, redirect
-from webarcfs.archive.config import directory
+from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 
 pytestmark = pytest.mark.crawl
@@ -47,8 +47,12 @@ SITEMAPS = (
     Case(
         name="robots-names",
         finding="P",
-        serves={"/": H, "/robots.txt": names("http://robots-names.test/sm.xml"), "/ok.html": H,
-                "/sm.xml": xml(urlset("http://robots-names.test/ok.html"))},
+        serves={
+            "/": H,
+            "/robots.txt": names("http://robots-names.test/sm.xml"),
+            "/ok.html": H,
+            "/sm.xml": xml(urlset("http://robots-names.test/ok.html")),
+        },
         never=["/sitemap.xml"],
         kept=["/ok.html", "/sm.xml"],
         words={"/ok.html": "listed-alone"},
@@ -63,29 +67,47 @@ SITEMAPS = (
     Case(
         name="redirected",
         finding="relative of P",
-        serves={"/": H, "/sitemap.xml": redirect("/sitemap_index.xml", 301), "/sitemap_index.xml": xml(index("/1.xml")),
-                "/1.xml": xml(urlset("/ok.html")), "/ok.html": H},
+        serves={
+            "/": H,
+            "/sitemap.xml": redirect("/sitemap_index.xml", 301),
+            "/sitemap_index.xml": xml(index("/1.xml")),
+            "/1.xml": xml(urlset("/ok.html")),
+            "/ok.html": H,
+        },
         kept=["/ok.html", "/sitemap_index.xml", "/1.xml"],
     ),
     Case(
         name="packed",
         finding="relative of P",
-        serves={"/": H, "/robots.txt": names("/sm.xml.gz"), "/sm.xml.gz": xml(gzip.compress(urlset("/ok.html").encode()),
-                "application/x-gzip"), "/ok.html": H},
+        serves={
+            "/": H,
+            "/robots.txt": names("/sm.xml.gz"),
+            "/sm.xml.gz": xml(gzip.compress(urlset("/ok.html").encode()), "application/x-gzip"),
+            "/ok.html": H,
+        },
         kept=["/ok.html", "/sm.xml.gz"],
     ),
     Case(
         name="lines",
         finding="relative of P",
-        serves={"/": H, "/robots.txt": names("/sm.txt"),
-                "/sm.txt": page("\ufeffhttp://lines.test/ok.html\r\nno URL\r\n", "text/plain"), "/ok.html": H},
+        serves={
+            "/": H,
+            "/robots.txt": names("/sm.txt"),
+            "/sm.txt": page("\ufeffhttp://lines.test/ok.html\r\nno URL\r\n", "text/plain"),
+            "/ok.html": H,
+        },
         kept=["/ok.html"],
     ),
     Case(
         name="circle",
         finding="relative of P",
-        serves={"/": H, "/sitemap.xml": xml(index("/a.xml", "/sitemap.xml")), "/a.xml": xml(index("/sitemap.xml", "/b.xml")),
-                "/b.xml": xml(urlset("/ok.html", "/a.xml")), "/ok.html": H},
+        serves={
+            "/": H,
+            "/sitemap.xml": xml(index("/a.xml", "/sitemap.xml")),
+            "/a.xml": xml(index("/sitemap.xml", "/b.xml")),
+            "/b.xml": xml(urlset("/ok.html", "/a.xml")),
+            "/ok.html": H,
+        },
         kept=["/ok.html"],
         at_most={"/sitemap.xml": 1, "/a.xml": 1, "/b.xml": 1},
     ),
@@ -106,8 +128,11 @@ SITEMAPS = (
     Case(
         name="other-hosts",
         finding="relative of P",
-        serves={"/": H, "/sitemap.xml": xml(urlset("http://elsewhere.test/a", "javascript:x", "ftp://e/", "", "/ok.html")),
-                "/ok.html": H},
+        serves={
+            "/": H,
+            "/sitemap.xml": xml(urlset("http://elsewhere.test/a", "javascript:x", "ftp://e/", "", "/ok.html")),
+            "/ok.html": H,
+        },
         kept=["/ok.html"],
         never=["http://elsewhere.test/a", "http://elsewhere.test/robots.txt"],
         words={"http://elsewhere.test/a": "host"},
@@ -122,30 +147,42 @@ SITEMAPS = (
     Case(
         name="feed",
         finding="P",
-        serves={"/": H + "<link rel=alternate type='application/rss+xml' href=/f>",
-                "/f": xml("<rss><channel><item><link>http://feed.test/ok.html</link></item></channel></rss>")
-                , "/ok.html": H},
+        serves={
+            "/": H + "<link rel=alternate type='application/rss+xml' href=/f>",
+            "/f": xml("<rss><channel><item><link>http://feed.test/ok.html</link></item></channel></rss>"),
+            "/ok.html": H,
+        },
         kept=["/f", "/ok.html"],
         words={"/ok.html": "listed-alone"},
     ),
     Case(
         name="atom",
         finding="P",
-        serves={"/": H + "<link rel='alternate' type='application/atom+xml' href=/f>",
-                "/f": xml("<feed xmlns='http://www.w3.org/2005/Atom'><link rel=\"self\" href='/f'/><entry>"
-                          "<link href='/ok.html'/></entry></feed>"), "/ok.html": H},
+        serves={
+            "/": H + "<link rel='alternate' type='application/atom+xml' href=/f>",
+            "/f": xml(
+                "<feed xmlns='http://www.w3.org/2005/Atom'><link rel=\"self\" href='/f'/><entry>"
+                "<link href='/ok.html'/></entry></feed>"
+            ),
+            "/ok.html": H,
+        },
         kept=["/f", "/ok.html"],
     ),
     Case(
         name="forbidden",
         finding="relative of P",
-        serves={"/": H, "/robots.txt": page("User-agent: *\nDisallow: /no\nSitemap: /no/sm.xml\nSitemap: /sm.xml", "text/plain"),
-                "/sm.xml": xml(urlset("/no/a", "/ok.html")), "/no/sm.xml": xml(urlset("/x")), "/ok.html": H},
+        serves={
+            "/": H,
+            "/robots.txt": page("User-agent: *\nDisallow: /no\nSitemap: /no/sm.xml\nSitemap: /sm.xml", "text/plain"),
+            "/sm.xml": xml(urlset("/no/a", "/ok.html")),
+            "/no/sm.xml": xml(urlset("/x")),
+            "/ok.html": H,
+        },
         kept=["/ok.html"],
         never=["/no/sm.xml", "/no/a"],
         words={"/no/a": "robots", "/no/sm.xml": "robots"},
     ),
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")
@@ -203,9 +240,7 @@ def test_paths_excludes_and_traps_hold_for_what_a_sitemap_lists(archive: Archive
     site.add_html("/press/", "x")
     site.add_html("/press/a", "x")
     site.add_nasty("/sitemap.xml", xml(urlset("/press/a", "/b", "/press/2150/01/", "/press/x.exe")))
-    outcome = crawls.crawl(
-        archive, site.url("/press/"), paths=["/press/*"], exclude_extensions=["exe"], sitemaps=True
-    )  # fmt: skip
+    outcome = crawls.crawl(archive, site.url("/press/"), paths=["/press/*"], exclude_extensions=["exe"], sitemaps=True)
     log = crawls.log_lines(archive, outcome)
     assert crawls.arcs(archive, site.host) == {"press/index.html", "press/a", "sitemap.xml"}
     words = {"/b": "paths", "/press/2150/01/": "trap:calendar", "/press/x.exe": "extension"}
@@ -311,3 +346,27 @@ def test_a_site_with_session_ids_does_not_change(archive: Archive, site: Site, l
         assert isinstance(changes, dict)
         assert number == 0 or (changes["added"], changes["removed"]) == (0, 0)
     assert not any("sess" in arc.lower() or "S(" in arc for arc in crawls.arcs(archive, site.host))
+
+
+# -- upgrades ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_upgrade_leaves_publications_as_they_were(archive: Archive) -> None:
+    """New ones look for sitemaps; those that exist say otherwise, with their comments, also in files of their own."""
+    archive.settings.write_text(
+        '# mine\n[[publication]]\nname = "a"\nurls = ["http://e.org/"]\n\n[mount]\nsettle = 1\n'
+    )
+    archive.publications.mkdir(exist_ok=True)
+    (archive.publications / "b.toml").write_text(
+        '[[publication]]\nname = "b"\nurls = ["http://e.org/"]\nsitemaps = true\n'
+    )
+    archive.format.write_text("2\n")
+    done = crawls.run_command("upgrade", "--archive", archive.root)
+    assert done.code == 0 and "a: crawled as before" in done.out, done
+    settings, _ = settings_files.load(archive.settings)
+    assert {publication.name: publication.crawl.sitemaps for publication in settings.publications} == {
+        "a": False,
+        "b": True,
+    }
+    assert archive.settings.read_text().startswith("# mine\n") and settings.crawl.sitemaps
+    assert "crawled as before" not in crawls.run_command("upgrade", "--archive", archive.root).out

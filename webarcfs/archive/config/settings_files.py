@@ -241,6 +241,38 @@ def _one_file(
     return publications, wrong
 
 
+#: Settings whose defaults are for new publications, and what holds for those of archives before layout 3.
+OLD_DEFAULTS: Mapping[str, Any] = {"sitemaps": False}
+_OLD = "as before the upgrade"
+
+
+def keep_old_defaults(archive: Archive) -> list[str]:
+    """Write the old values of changed defaults beside the publications that do not say them; return their names.
+
+    A value of [crawl] in webarc.toml holds for its publications. Raises SettingsError for a file that is no TOML.
+    """
+    top = _tables(archive.settings).get("crawl", {})
+    from tomlkit import item  # noqa: PLC0415 # slow to load
+
+    names: list[str] = []
+    for path in (archive.settings, *sorted(archive.publications.glob("*.toml"))):
+        if not any(_lacks(table, top) for table in _tables(path).get("publication", ())):
+            continue
+        with changing(path, archive.settings_lock) as document:
+            for table in document["publication"]:
+                lacking = _lacks(table, top)
+                for key in lacking:
+                    line = item(OLD_DEFAULTS[key])
+                    line.comment(_OLD)
+                    table.append(key, line)  # before the tables of the publication, as tomlkit does
+                names += [str(table.get("name", ""))] if lacking else []
+    return names
+
+
+def _lacks(table: Mapping[str, Any], top: Mapping[str, Any]) -> list[str]:
+    return [key for key in OLD_DEFAULTS if key not in table and key not in top]
+
+
 def _cross_check(settings: Settings) -> list[str]:
     faults = []
     names = [publication.name for publication in settings.publications]
