@@ -69,7 +69,8 @@ def test_a_publication_with_a_list_removes_what_leaves_the_list(archive: Archive
     _pages(site, "/a", "/b")
     (archive.root / "mine.txt").write_text(f"{site.url('/a')}\n{site.url('/b')}\n")
     archive.settings.write_text(
-        '[[publication]]\nname = "mine"\nlist = "mine.txt"\ndepth = 0\nwait = 0\nmin_share = 0\nprivate_addresses = true\n'
+        '[[publication]]\nname = "mine"\nlist = "mine.txt"\ndepth = 0\nwait = 0\n'
+        "min_share = 0\nprivate_addresses = true\n"
     )
     for left in ({"a", "b"}, {"b"}):
         done = run_command("crawl", "--archive", archive.root, "--publication", "mine")
