@@ -22,7 +22,7 @@ from agent.crawl.sitemaps import MOST_NESTED, MOST_SITEMAPS, USUAL_PLACE
 from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState
 from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
 from webarcfs.archive.model.metadata import from_epoch, now
-from webarcfs.archive.model.session_ids import session_ids
+from webarcfs.archive.model.session_ids import SessionIds
 from webarcfs.archive.model.url_lists import LONGEST_CHAIN
 from webarcfs.archive.model.urls import both_schemes
 from webarcfs.content.outlinks import Link, LinkPurpose, bare, resolver
@@ -189,7 +189,7 @@ class Discovery:
             servers=publication.server,
         )
         self._crowd = UrlQuotas(frontier, publication.crawl)
-        self._sessions = session_ids(publication.crawl.session_parameters)
+        self._sessions = SessionIds(publication.crawl.session_parameters)
         self._patterns = Patterns(frontier, publication.crawl.max_pattern)
         self._looks_for_sitemaps = uses_sitemaps(publication)
         self._listed = {host: (pages, maps) for host, (pages, maps) in (frontier.get(LISTED) or {}).items()}

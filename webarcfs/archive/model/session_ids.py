@@ -8,7 +8,6 @@ of canonical URLs. Names that other things have as well, such as `sid`, count on
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 #: What the setting `session_parameters` has by default; `*` stands for any letters, `(s)` for the segments of ASP.NET.
 DEFAULT = (
@@ -67,9 +66,3 @@ class SessionIds:
         if lower in _PAIR:
             return set(names) >= _PAIR
         return lower not in _COMMON or _ID.fullmatch(value) is not None
-
-
-@lru_cache(maxsize=16)
-def session_ids(names: tuple[str, ...]) -> SessionIds:
-    """Return what takes the parameters of these names out of URLs."""
-    return SessionIds(names)
