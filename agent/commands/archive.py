@@ -32,7 +32,7 @@ from agent.maintenance import backups, maintenance, verification
 from agent.maintenance.backups import is_backup
 from webarcfs.access import access_rules
 from webarcfs.archive.additions.waiting_additions import count_waiting, say_waiting
-from webarcfs.archive.config import directory
+from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.history import sequence
 from webarcfs.archive.model.errors import Exit, UsageError, WebarcError
 from webarcfs.archive.system.processes import Signals
@@ -56,7 +56,8 @@ def upgrade(archive: str | None) -> None:
     """Bring an archive of an older webarcfs to this one's layout.
 
     The next crawl does it, too. The archived documents stay as they are. webarc.db is rebuilt if it is of an older
-    webarcfs. It names imports of older versions that made one snapshot of captures of several days. Older programs
+    webarcfs. Settings whose defaults changed are written beside the publications that exist, so that these are crawled
+    as before. It names imports of older versions that made one snapshot of captures of several days. Older programs
     refuse the archive from then on, so stop theirs before.
     """
     opened_archive = opened(archive)
@@ -69,6 +70,10 @@ def upgrade(archive: str | None) -> None:
     click.echo(f"{opened_archive.root} {message}")
     for earlier in flattened_imports(opened_archive):
         click.echo(earlier.line())
+    kept = settings_files.keep_old_defaults(opened_archive) if raised else []
+    if kept:
+        what = ", ".join(f"{key} = {str(value).lower()}" for key, value in settings_files.OLD_DEFAULTS.items())
+        click.echo(f"{', '.join(kept)}: crawled as before; {what} is written in their settings now")
     count = access_rules.load(opened_archive).count_without_public_text()
     if count:
         click.echo(

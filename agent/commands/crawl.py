@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import dataclasses
+import hashlib
 import logging
+import os
+import shutil
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -20,8 +25,8 @@ from agent.commands.common import (
     stop_on_signals,
     tell,
 )
-from agent.crawl import job_folder
-from agent.crawl.job_folder import Definition, command_line_name, is_step
+from agent.crawl import job_folder, url_files
+from agent.crawl.job_folder import Definition, command_line_name, is_step, list_name
 from agent.indexing import recovery
 from agent.jobs import crawljob
 from webarcfs.archive.catalogue.record import Occasion
@@ -38,6 +43,14 @@ _log = logging.getLogger("webarc")
 @click.command()
 @click.argument("urls", nargs=-1, metavar="[URL...]")
 @archive_option
+@click.option(
+    "--list",
+    "url_list",
+    metavar="FILE",
+    help="Crawl the URLs of a file (- is standard input): text, bookmarks, OPML, a feed or a sitemap. "
+    "Their pages alone, unless --depth says more.",
+)
+@click.option("--page", is_flag=True, help="Crawl the URLs alone, each with all that it needs to be shown.")
 @click.option("--publication", metavar="NAME", help="Crawl a publication of webarc.toml instead of URLs.")
 @click.option("--resume", metavar="JOB", help="Resume an interrupted job, with its settings.")
 @click.option("--accept-shrink", is_flag=True, help="Believe a crawl that finds much less than the last one did.")
@@ -52,6 +65,8 @@ def crawl(
     resume: str | None,
     accept_shrink: bool,
     *,
+    url_list: str | None,
+    page: bool,
     occasion: str,
     reason: str,
     shift: bool,
@@ -62,6 +77,8 @@ def crawl(
     The options override webarc.toml. The same command resumes a crawl that was interrupted; no document is fetched
     twice.
 
+    With --page and --list a crawl only adds pages: it removes none.
+
     A crawl on an occasion comes beside the regular ones: the publication is due as before, unless the crawl shifts it.
 
     \b
@@ -71,16 +88,20 @@ def crawl(
     place = opened(archive)
     settings = settings_of(place)
     values = {key: value for key, value in given.items() if value is not None and value != ()}
-    if [bool(urls), publication is not None, resume is not None].count(True) != 1:
-        raise UsageError("give either URLs, or --publication NAME, or --resume JOB")
+    if [bool(urls), url_list is not None, publication is not None, resume is not None].count(True) != 1:
+        raise UsageError("give either URLs, or --list FILE, or --publication NAME, or --resume JOB")
+    if page and (not urls or "depth" in values):
+        raise UsageError("--page goes with URLs, and without --depth")
     if (occasion == Occasion.OCCASION) != bool(reason.strip()) or (reason and publication is None):
         raise UsageError("--type occasion, --reason and --publication go together")
     if resume is not None:
         asked = _resumed(place, resume, values)
     elif publication is not None:
         asked = _configured(settings, publication, values)
+    elif url_list is not None:
+        asked = _of_list(place, settings, url_list, values)
     else:
-        asked = _of_urls(settings, urls, values)
+        asked = _of_urls(settings, urls, values | ({"depth": 0} if page else {}), only_adds=page)
     if asked.publication.crawl.max_instances > settings.crawl.max_instances:
         most = settings.crawl.max_instances
         _log.warning("max_instances is %d in [crawl] of webarc.toml, for all crawls; so many hold", most)
@@ -95,6 +116,7 @@ def crawl(
             instances=settings.crawl.max_instances,
             folder=place.jobs / resume if resume is not None else None,
             occasion=reason.strip(),
+            only_adds=asked.only_adds,
             shifts=shift,
             stop=stop_on_signals(),
             progress=display,
@@ -107,10 +129,36 @@ def crawl(
         sys.exit(Exit.INCOMPLETE)
 
 
-def _of_urls(settings: Settings, urls: tuple[str, ...], values: dict[str, Any]) -> Definition:
+def _of_urls(settings: Settings, urls: tuple[str, ...], values: dict[str, Any], *, only_adds: bool) -> Definition:
     crawl_settings = config.override(settings.crawl, values, "command line")
+    for url in urls:
+        if url.startswith("@"):
+            raise UsageError(f"{url} is no URL; `--list {url[1:]}` crawls the URLs of a file")
     start = tuple(dict.fromkeys(start_url(url) for url in urls))
-    return Definition(publication=settings.unlisted(command_line_name(start), start, crawl=crawl_settings))
+    publication = settings.unlisted(command_line_name(start), start, crawl=crawl_settings)
+    return Definition(publication=publication, only_adds=only_adds)
+
+
+def _of_list(place: Archive, settings: Settings, url_list: str, values: dict[str, Any]) -> Definition:
+    """Return the crawl of a list. Standard input is kept beside the jobs until the list is in the frontier."""
+    crawl_settings = config.override(settings.crawl, {"depth": 0} | values, "command line")
+    if url_list == "-":
+        file = place.root / "lists" / f"stdin-{os.getpid()}"
+        file.parent.mkdir(exist_ok=True)
+        with file.open("wb") as kept:
+            shutil.copyfileobj(sys.stdin.buffer, kept)
+        atexit.register(file.unlink, missing_ok=True)
+        stem = "stdin"
+    else:
+        file = Path(url_list).absolute()
+        stem = file.stem
+    good = sum(bool(listed.url) for listed in url_files.read_urls(file))
+    if not good:
+        raise UsageError(f"{url_list} has no URL")
+    with file.open("rb") as content:
+        digest = hashlib.file_digest(content, "sha256").hexdigest()[:8]
+    publication = settings.unlisted(list_name(stem, digest), (), list=str(file), crawl=crawl_settings)
+    return Definition(publication=publication, only_adds=True)
 
 
 def _configured(settings: Settings, name: str, values: dict[str, Any]) -> Definition:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TextIO
 
 from agent.crawl.frontier import Frontier, FrontierUrl
-from agent.crawl.vocabulary import Figure, LinkKind, UrlState, seed3_state
+from agent.crawl.vocabulary import Figure, LinkKind, Reason, UrlState, seed3_state
 from webarcfs.archive.model.errors import Damaged, NotFound
 from webarcfs.archive.model.metadata import parse_time, utc
 
@@ -56,6 +56,7 @@ def line(row: FrontierUrl, referrer: str) -> str:
 def _annotations(row: FrontierUrl) -> list[str]:
     """Return Tarântula's state, the reasons and the result, then the figures."""
     annotations = [f"{Figure.SEED3}{seed3_state(row.status, row.note, row.result)}", row.note, row.result]
+    annotations.append(Reason.LISTED_ALONE if row.kind == LinkKind.LISTED else "")
     annotations.append(f"{Figure.TRIES}{row.tries}" if row.tries > 1 else "")
     annotations.append(f"{Figure.LINKS}{row.links}" if row.links >= 0 else "")
     annotations.append(f"{Figure.DEPTH}{row.depth}" if row.kind != LinkKind.ROBOTS else "")

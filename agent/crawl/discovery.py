@@ -15,21 +15,28 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from urllib.parse import quote
 
-from agent.crawl import scope
+from agent.crawl import robots, scope
 from agent.crawl.cookie_jars import CookieJars
-from agent.crawl.frontier import BEGUN, COOKIES, HOSTS, FoundUrl, Frontier, FrontierUrl
+from agent.crawl.frontier import BEGUN, COOKIES, HOSTS, LISTED, PATTERNS, FoundUrl, Frontier, FrontierUrl
+from agent.crawl.robots import RobotsRules
 from agent.crawl.scope import ScopeVerdict, TypeRules
+from agent.crawl.sitemaps import MOST_NESTED, MOST_SITEMAPS, USUAL_PLACE
 from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState
 from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
 from webarcfs.archive.model.metadata import from_epoch, now
+from webarcfs.archive.model.session_ids import SessionIds
 from webarcfs.archive.model.url_lists import LONGEST_CHAIN
-from webarcfs.content.outlinks import Link, LinkPurpose
+from webarcfs.archive.model.urls import both_schemes
+from webarcfs.content.outlinks import Link, LinkPurpose, bare, resolver
 
 # == quotas ===========================================================================================================
 
 
+SITEMAP_FULL = ScopeVerdict(Status.QUOTA, Reason.SITEMAP_FULL)
+SITEMAP_NUMBER = ScopeVerdict(Status.QUOTA, Reason.SITEMAP_NUMBER)
 QUERIES = ScopeVerdict(Status.TRAP, scope.QUERIES)
 TOO_MANY_HOSTS = ScopeVerdict(Status.TRAP, scope.HOSTS)
 
@@ -81,6 +88,54 @@ class UrlQuotas:
         return True
 
 
+#: Patterns that are counted, and the least count that is kept over interruptions.
+_MOST_PATTERNS, _LEAST_KEPT = 1_000, 10
+
+
+class Patterns:
+    """Counts, for each pattern of URLs, the pages in a row that led to nothing new but more URLs of that pattern.
+
+    So do calendars and other pages that a server makes up. A page of real content mostly has something of its own: an
+    image, a link elsewhere.
+    """
+
+    def __init__(self, frontier: Frontier, most: int) -> None:
+        self._frontier = frontier
+        self._most = most
+        known = frontier.get(PATTERNS) if most else None
+        self._counts: dict[str, int] = {} if known is None else known
+        self._is_changed = False
+
+    def barren_after(self, page: FrontierUrl, links: Sequence[Link], is_new: Callable[[Link], bool]) -> str:
+        """Count a page; return its pattern if no more URLs of it shall enter, else an empty text."""
+        pattern = scope.pattern_of(page.url) if self._most else ""
+        if not ("#" in pattern or "*" in pattern):
+            return ""
+        own, others = False, False
+        place = page.url.partition("://")[2].partition("/")[2]
+        itself = (place, quote(place, safe=""))
+        for link in links:
+            if scope.pattern_of(link.url) == pattern:
+                own = own or is_new(link)
+            elif not any(name in link.url.partition("?")[2] for name in itself) and is_new(link):  # no button to share
+                others = True
+                break
+        if others:
+            self._is_changed = self._counts.pop(pattern, 0) >= _LEAST_KEPT or self._is_changed
+        elif own:
+            self._counts[pattern] = self._counts.pop(pattern, 0) + 1
+            if len(self._counts) > _MOST_PATTERNS:
+                del self._counts[next(iter(self._counts))]
+            self._is_changed = self._is_changed or self._counts[pattern] >= _LEAST_KEPT
+        return pattern if self._counts.get(pattern, 0) >= self._most else ""
+
+    def keep(self) -> None:
+        """Write the counts into the frontier."""
+        if self._is_changed:
+            self._is_changed = False
+            self._frontier.set(PATTERNS, {key: count for key, count in self._counts.items() if count >= _LEAST_KEPT})
+
+
 # == discovery ========================================================================================================
 
 
@@ -93,6 +148,8 @@ _LETTERS: Mapping[str, str] = {
     LinkKind.REQUISITE: "E",
     LinkKind.REDIRECT: "R",
     LinkKind.ROBOTS: "P",
+    LinkKind.SITEMAP: "M",
+    LinkKind.LISTED: "M",
     LinkKind.SEED: "",
 }
 
@@ -100,7 +157,22 @@ _LETTERS: Mapping[str, str] = {
 def _bounds(frontier: Frontier, settings: CrawlSettings) -> scope.Bounds:
     begun = frontier.get(BEGUN)
     year = (from_epoch(begun) if begun is not None else now()).year
-    return scope.Bounds(settings, latest_year=year + settings.max_years_ahead if settings.max_years_ahead else 0)
+    ahead, back = settings.max_years_ahead, settings.max_years_back
+    return scope.Bounds(settings, latest_year=year + ahead if ahead else 0, earliest_year=year - back if back else 0)
+
+
+def uses_sitemaps(publication: Publication) -> bool:
+    """Return whether a crawl looks for pages in sitemaps: not where it follows no links, or has a list of pages."""
+    return publication.crawl.sitemaps and publication.crawl.depth > 0 and not publication.list
+
+
+def _origin(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}"
+
+
+def _refused(find: FoundUrl, verdict: ScopeVerdict) -> FoundUrl:
+    return dataclasses.replace(find, state=UrlState.REFUSED, status=int(verdict.status), note=verdict.reason)
 
 
 class Discovery:
@@ -133,22 +205,48 @@ class Discovery:
             servers=publication.server,
         )
         self._crowd = UrlQuotas(frontier, publication.crawl)
+        self._sessions = SessionIds(publication.crawl.session_parameters)
+        self._patterns = Patterns(frontier, publication.crawl.max_pattern)
+        self._looks_for_sitemaps = uses_sitemaps(publication)
+        self._listed = {host: (pages, maps) for host, (pages, maps) in (frontier.get(LISTED) or {}).items()}
         # Recently added links → their depth: pages of a site share most of their links.
         self._offered: dict[tuple[str, str], int] = {}
         self._finds: list[FoundUrl] = []
         self._expanded: list[tuple[int, int]] = []  # page and depth
 
+    def seeds_of_list(self, urls: Iterable[str]) -> None:
+        """Add the start URLs of a list, of which there may be a million; their hosts belong to the crawl."""
+        hosts = set(self._scope.hosts)
+
+        def found() -> Iterator[FoundUrl]:
+            for url in urls:
+                bare_url = self._sessions.without(url)
+                domain = scope.domain_in(bare_url)
+                hosts.add(domain)
+                yield FoundUrl(url=bare_url, domain=domain, kind=LinkKind.SEED, depth=0, hops="")
+
+        self._frontier.add(found())
+        self._scope = dataclasses.replace(self._scope, hosts=frozenset(hosts))
+        self._frontier.set(HOSTS, sorted(hosts))
+
     def seeds(self, urls: Iterable[str]) -> None:
         """Add the start URLs (/Cr-2.2/, /Cr-6/)."""
         self._frontier.add(
             FoundUrl(url=url, domain=scope.domain_in(url), kind=LinkKind.SEED, depth=0, hops="")
-            for url in dict.fromkeys(urls)
+            for url in dict.fromkeys(map(self._sessions.without, urls))
         )
+        if self._looks_for_sitemaps and not self.publication.crawl.robots:
+            for origin in dict.fromkeys(map(_origin, urls)):
+                self._look_for_sitemap(origin)
 
     def links(self, page: FrontierUrl, links: Iterable[Link]) -> None:
         """Add the links of a page; `flush` writes them into the frontier."""
         depth = page.depth
+        links = self._without_sessions(links)
+        barren = self._patterns.barren_after(page, links, self._is_new) if page.kind != LinkKind.SEED else ""
         for link in links:
+            if link.kind is LinkPurpose.SITEMAP and self._is_feed(link.url, page):
+                continue
             requisite = link.kind is LinkPurpose.REQUISITE and self._scope.page_requisites
             at = depth if requisite else depth + 1
             key = (link.url, f"{link.kind} {link.named}")
@@ -158,8 +256,121 @@ class Discovery:
             if self._crowd.is_uncertain(link.url):
                 self.flush()
             find = self.judged(link.url, LinkKind.REQUISITE if requisite else LinkKind.LINK, at, page)
+            if barren and not requisite and find.state == UrlState.WAITING and scope.pattern_of(link.url) == barren:
+                find = _refused(find, scope.trapped(scope.PATTERN, link.url))
             self._finds.append(dataclasses.replace(find, named=link.named) if link.named else find)
         self._expanded.append((page.id, depth))
+
+    def _without_sessions(self, links: Iterable[Link]) -> tuple[Link, ...]:
+        without = self._sessions.without
+        return tuple([link if (url := without(link.url)) == link.url else link._replace(url=url) for link in links])
+
+    def _is_new(self, link: Link) -> bool:
+        """Return whether the crawl did not know a link yet."""
+        if (link.url, LinkPurpose.LINK) in self._offered or (link.url, LinkPurpose.REQUISITE) in self._offered:
+            return False
+        return self._frontier.by_url(link.url) is None
+
+    # -- sitemaps ------------------------------------------------------------------------------------------------
+
+    def sitemaps_of(self, url: str, rules: RobotsRules) -> None:
+        """Add the sitemaps that a robots.txt names, if the crawl goes for pages to its host; else the usual one."""
+        origin = _origin(url)
+        domain = scope.domain_in(url)
+        if not self._looks_for_sitemaps or url != f"{origin}/robots.txt" or not rules.known:
+            return
+        if not scope.accepts_host(self._scope, domain) or not self._frontier.is_page_host(domain):
+            return
+        resolve = resolver(url, "utf-8")
+        named = [target for raw in robots.sitemaps(rules) if (target := resolve(bare(raw))) is not None]
+        self._add_sitemaps(named, None)
+        if not named:
+            self._look_for_sitemap(origin)
+
+    def page_after_all(self, row: FrontierUrl) -> None:
+        """Have a URL fetched as a page that was asked for as a sitemap, is none, and is linked by a page."""
+        if row.found_on is not None:
+            self._frontier.add([FoundUrl(url=row.url, domain=row.domain, kind=LinkKind.LINK, depth=1, hops="L")])
+
+    def _look_for_sitemap(self, origin: str) -> None:
+        usual = f"{origin}{USUAL_PLACE}"
+        others = [self._frontier.by_url(url) for url in both_schemes(usual) if url != usual]
+        if not any(row is not None and row.kind == LinkKind.SITEMAP for row in others):
+            self._add_sitemaps([usual], None)
+
+    def listed(self, sitemap: FrontierUrl, links: Iterable[Link]) -> None:
+        """Add what a sitemap or feed lists: pages, as if a start URL linked to them, and further sitemaps."""
+        most = self.publication.crawl.max_sitemap_urls
+        pages, maps = self._listed.get(sitemap.domain, (0, 0))
+        further = []
+        for link in self._without_sessions(links):
+            if link.kind is LinkPurpose.SITEMAP:
+                further.append(link.url)
+                continue
+            if most and pages >= most:
+                self._frontier.annotate(sitemap.id, Reason.SITEMAP_CUT)
+                break
+            pages += 1
+            if self._offered.get((link.url, LinkKind.LISTED), 2) <= 1:
+                continue
+            self._offered[link.url, LinkKind.LISTED] = 1
+            if self._crowd.is_uncertain(link.url):
+                self.flush()
+            self._finds.append(self.judged(link.url, LinkKind.LISTED, 1, sitemap))
+        self._listed[sitemap.domain] = (pages, maps)
+        self._expanded.append((sitemap.id, sitemap.depth))
+        self.flush()
+        self._add_sitemaps(further, sitemap)
+        if most and pages >= most:
+            self._frontier.refuse_sitemaps(sitemap.domain, Status.QUOTA, Reason.SITEMAP_FULL)
+
+    def _add_sitemaps(self, urls: Iterable[str], index: FrontierUrl | None) -> None:
+        finds = []
+        for url in urls:
+            domain = scope.domain_in(url)
+            pages, maps = self._listed.get(domain, (0, 0))
+            find = FoundUrl(
+                url=url,
+                domain=domain,
+                kind=LinkKind.SITEMAP,
+                depth=0 if index is None else index.depth,
+                hops=(index.hops if index is not None else "") + _LETTERS[LinkKind.SITEMAP],
+                found_on=None if index is None else index.id,
+            )
+            verdict = scope.judge(self._scope, url, 0, LinkKind.SITEMAP) or self._sitemap_bound(find, pages, maps)
+            if verdict is None:
+                self._listed[domain] = (pages, maps + 1)
+            else:
+                find = _refused(find, verdict)
+            finds.append(find)
+        self._frontier.add(finds)
+        self._frontier.set(LISTED, self._listed)
+
+    def _sitemap_bound(self, find: FoundUrl, pages: int, maps: int) -> ScopeVerdict | None:
+        most = self.publication.crawl.max_sitemap_urls
+        if most and pages >= most:
+            return SITEMAP_FULL
+        return SITEMAP_NUMBER if maps >= MOST_SITEMAPS or find.hops.count("M") > MOST_NESTED else None
+
+    def _is_feed(self, url: str, page: FrontierUrl) -> bool:
+        """Add a feed or sitemap that a page names; return False where it is no more than a link."""
+        domain = scope.domain_in(url)
+        pages, maps = self._listed.get(domain, (0, 0))
+        if not self._looks_for_sitemaps or maps >= MOST_SITEMAPS:
+            return False
+        key, at = (url, LinkKind.SITEMAP), page.depth + 1
+        if self._offered.get(key, at + 1) <= at:
+            return True
+        find = self.judged(url, LinkKind.LINK, at, page)
+        if find.state != UrlState.WAITING:
+            return False
+        self._offered[key] = at
+        self._finds.append(dataclasses.replace(find, kind=LinkKind.SITEMAP))
+        self._listed[domain] = (pages, maps + 1)
+        self._frontier.set(LISTED, self._listed)
+        return True
+
+    # -- the frontier --------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
         """Write the collected links into the frontier: in bulk, which costs a fraction of single statements."""
@@ -167,13 +378,19 @@ class Discovery:
         self._frontier.expanded(self._expanded)
         self._finds, self._expanded = [], []
         self._crowd.settle()
+        self._patterns.keep()
 
     def redirect(self, page: FrontierUrl, target: str) -> None:
-        """Add the target of a redirect."""
+        """Add the target of a redirect; with its session id only where nothing else tells it from the page."""
         self.flush()
+        bare_target = self._sessions.without(target)
+        target = bare_target if bare_target != page.url else target
         if page.is_start:
             self._accept(scope.domain_in(target))
-        find = self.judged(target, LinkKind.REDIRECT, page.depth, page, is_start=page.is_start)
+        is_sitemap = page.kind == LinkKind.SITEMAP
+        kind = LinkKind.SITEMAP if is_sitemap else LinkKind.REDIRECT
+        find = self.judged(target, kind, page.depth, page, is_start=page.is_start)
+        find = dataclasses.replace(find, hops=page.hops + _LETTERS[LinkKind.REDIRECT])
         trail = len(find.hops) - len(find.hops.rstrip("R"))
         if trail > LONGEST_CHAIN:
             find = dataclasses.replace(find, state=UrlState.REFUSED, status=int(Status.TRAP), note=scope.REDIRECTS)
@@ -249,7 +466,7 @@ class Discovery:
     def judged(self, url: str, kind: str, depth: int, page: FrontierUrl, *, is_start: bool = False) -> FoundUrl:
         """Return what a URL that a page leads to is to the crawl: it waits, or is refused for a reason."""
         domain = scope.domain_in(url)
-        inner = page.inner + (kind == LinkKind.LINK) if domain == page.domain else 0
+        inner = page.inner + (kind in (LinkKind.LINK, LinkKind.LISTED)) if domain == page.domain else 0
         verdict = scope.judge(self._scope, url, depth, kind, on_server=inner, is_start=is_start)
         if verdict is None:
             verdict = self._crowd.judge(url, domain, domain in self._scope.hosts)
@@ -262,9 +479,7 @@ class Discovery:
             found_on=page.id,
             inner=inner,
         )
-        if verdict is None:
-            return find
-        return dataclasses.replace(find, state=UrlState.REFUSED, status=int(verdict.status), note=verdict.reason)
+        return find if verdict is None else _refused(find, verdict)
 
     def _accept(self, domain: str) -> None:
         if domain in self._scope.hosts:

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from agent.crawl import frontier, wget
+from agent.crawl import frontier, robots, wget
 from agent.crawl.cookie_jars import CookieJars
 from agent.crawl.discovery import Discovery
 from agent.crawl.frontier import FrontierUrl, UrlOutcome
@@ -215,7 +215,7 @@ class Disposition:
 
     def _fail(self, settled: UrlOutcome, row: FrontierUrl) -> None:
         self._settled.append(settled)
-        if row.kind != LinkKind.ROBOTS:
+        if row.kind not in (LinkKind.ROBOTS, LinkKind.SITEMAP):  # leaving a sitemap removes nothing
             self._discovery.links(row, self._archived.links(row.url, row.named))
 
     def _flush(self) -> None:
@@ -259,16 +259,34 @@ class Disposition:
         if settled.state == UrlState.WAITING:
             return settled
         if row.kind == LinkKind.ROBOTS:
-            status = settled.status if settled.state == UrlState.DONE else settled.status or Status.ROBOTS_UNREACHABLE
-            body = answer.target.encode() or answer.robots
-            self._frontier.set_robots(row.url, status, body, clocks.steady())
-            if answer.target:
-                self._flush()
-                self._discovery.return_to_robots(row)
+            self._take_robots(answer, settled)
+        elif settled.note == Reason.NO_SITEMAP:
+            self._flush()
+            self._discovery.page_after_all(row)
+        elif answer.lists and row.kind == LinkKind.SITEMAP:
+            self._flush()  # `listed` annotates the sitemap
+            self._discovery.listed(row, answer.links)
         elif answer.target:
             self._flush()  # `redirect` reads the frontier
             self._discovery.redirect(row, answer.target)
-        elif settled.note == Reason.NOT_MODIFIED:
+        else:
+            self._take_page(answer, settled)
+        return settled
+
+    def _take_robots(self, answer: FetchResult, settled: UrlOutcome) -> None:
+        status = settled.status if settled.state == UrlState.DONE else settled.status or Status.ROBOTS_UNREACHABLE
+        body = answer.target.encode() or answer.robots
+        self._frontier.set_robots(answer.row.url, status, body, clocks.steady())
+        self._flush()  # both read the frontier
+        if answer.target:
+            self._discovery.return_to_robots(answer.row)
+        else:
+            self._discovery.sitemaps_of(answer.row.url, robots.parse(status, body))
+
+    def _take_page(self, answer: FetchResult, settled: UrlOutcome) -> None:
+        """Add the links of a page; those of the archived one if it did not change."""
+        row = answer.row
+        if settled.note == Reason.NOT_MODIFIED:
             self._discovery.links(row, self._archived.links(row.url, row.named))
         else:
             if wget.LINKS_UNREAD in settled.note.split(","):
@@ -278,7 +296,6 @@ class Disposition:
             if answer.forward:
                 self._flush()
                 self._discovery.redirect(row, answer.forward)
-        return settled
 
     def _held(self, answer: FetchResult) -> UrlOutcome:
         """Return the outcome; for a page that did not change and that the archive no longer has, it waits once more."""

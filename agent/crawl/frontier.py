@@ -348,6 +348,12 @@ COOKIES: FactAbout[tuple[str, int]] = FactAbout("cookies")
 HSTS: FactAbout[bool | None] = FactAbout("hsts")
 #: The last page whose links could not be read: crawl.disposition.
 LINKS_UNREAD: Fact[str] = Fact("links_unread")
+#: Host → how many pages and how many further sitemaps its sitemaps listed: crawl.discovery.
+LISTED: Fact[dict[str, tuple[int, int]]] = Fact("listed")
+#: Pattern → how many pages of it in a row led to nothing new but each other: crawl.discovery.
+PATTERNS: Fact[dict[str, int]] = Fact("patterns")
+#: The lines of the list of URLs that are no URLs, and how many there are, once the list was read: jobs.crawljob.
+LIST_READ: Fact[tuple[list[str], int]] = Fact("list_read")
 #: Filter → its failures: jobs.stages.
 FILTER_ERRORS: Fact[dict[str, FilterFailure]] = Fact("filter_errors")
 #: Step → its seconds, over all processes of the job: reports.report.
@@ -522,6 +528,18 @@ class Frontier:
         """Refuse all waiting URLs of a domain, with the given reason; what is being fetched continues."""
         self._run("frontier/refuse_waiting", domain=domain, status=status, note=note)
 
+    def refuse_sitemaps(self, domain: str, status: int, note: str) -> None:
+        """Refuse all waiting sitemaps of a domain, with the given reason."""
+        self._run("frontier/refuse_sitemaps", domain=domain, status=status, note=note)
+
+    def is_page_host(self, domain: str) -> bool:
+        """Return whether a page of a domain waits: something else than a resource of a page elsewhere."""
+        return bool(self._scalar("frontier/is_page_host", domain=domain))
+
+    def listed_arcs(self, domain: str) -> list[str]:
+        """Return the ARCs of a domain's documents that the crawl knows by sitemaps alone."""
+        return [row["arc"] for row in self._query("frontier/listed_arcs", domain=domain)]
+
     def fail_domain(self, domain: str, status: int, note: str) -> None:
         """Fail all waiting URLs of a domain."""
         self._run("frontier/fail_domain", domain=domain, status=status, note=note)
@@ -555,9 +573,12 @@ class Frontier:
         """Return the accepted domains other than those of the start URLs."""
         return [row["domain"] for row in self._query("frontier/admitted_domains")]
 
-    def seeds(self) -> list[FrontierUrl]:
-        """Return the start URLs."""
-        return self._rows("frontier/seeds")
+    def seeds(self) -> Iterator[FrontierUrl]:
+        """Yield the start URLs in their order, read in portions: there may be a million."""
+        after = 0
+        while rows := self._rows("frontier/seeds", after=after, most=_AT_ONCE):
+            yield from rows
+            after = rows[-1].id
 
     def counts(self) -> dict[str, int]:
         """Return state → number of URLs; also `bytes` of all responses, and `documents` fetched without robots.txt."""

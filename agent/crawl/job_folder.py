@@ -109,6 +109,11 @@ def command_line_name(urls: Sequence[str]) -> str:
     return named_after(urls[0].partition("://")[2], digest, "crawl")
 
 
+def list_name(stem: str, digest: str) -> str:
+    """Return the publication name of a crawl of a list given on the command line."""
+    return named_after(stem, digest, "list")
+
+
 def named_after(text: str, digest: str, otherwise: str) -> str:
     """Return a publication name made from `text` (else `otherwise`) and `digest`, which makes it unique."""
     slug = _NOT_IN_A_NAME.sub("-", text).strip("-.")[:_LONGEST_SLUG].rstrip("-.")
@@ -126,6 +131,7 @@ class Definition:
     """The publication as of the job's start. `instances` is the number of wgets that the archive allows (/Cr-1.3/).
 
     `record` is the record that was there before the job, `occasion` why it was begun; empty for a regular job.
+    `only_adds`: the job removes nothing, since its URLs are no more than a part of their sites.
     """
 
     publication: Publication
@@ -134,6 +140,7 @@ class Definition:
     instances: int = 0
     record: str = ""
     occasion: str = ""
+    only_adds: bool = False
 
 
 def save(folder: Path, definition: Definition) -> None:
@@ -151,6 +158,7 @@ def save(folder: Path, definition: Definition) -> None:
         "instances": definition.instances,
         "record": (begun or definition).record,
         "occasion": (begun or definition).occasion,
+        "only_adds": (begun or definition).only_adds,
     }
     files.write_json(folder / FILE, content)
 
@@ -194,6 +202,7 @@ def _definition(content: dict[str, Any], where: str) -> Definition:
             instances=int(content["instances"]),
             record=str(content.get("record", "")),
             occasion=str(content.get("occasion", "")),
+            only_adds=bool(content.get("only_adds", False)),
         )
     except (KeyError, TypeError, ValueError, WebarcError) as error:
         raise Damaged(f"{where} is no definition of a job: {error}; it is left alone") from None
@@ -288,6 +297,7 @@ class Job:
     begun: datetime
     accept_shrink: bool = False
     instances: int = 0  # number of wgets that the archive allows over all jobs; 0: as many as this job
+    only_adds: bool = False
     cut: ImportedCut | None = None
     stop: threading.Event = field(default_factory=threading.Event)
     progress: Progress = lambda *_: None

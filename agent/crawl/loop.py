@@ -285,7 +285,14 @@ class _Capture:
             self.lookups = Lookups(names=not proxied)
         public = self.lookups is not None
         self.reader = ResultReader(
-            Limits(job.settings.max_file_size, job.settings.keep_errors, public, self.is_conditional, proxied)
+            Limits(
+                job.settings.max_file_size,
+                job.settings.keep_errors,
+                public,
+                self.is_conditional,
+                proxied,
+                job.settings.max_sitemap_urls,
+            )
         )
         # What the archive allows over all jobs, no job raises.
         most = job.instances or self.settings.max_instances

@@ -283,10 +283,10 @@ class ResultReader:
 
 
 def _answer(row: FrontierUrl, record: tuple[Any, ...]) -> FetchResult:
-    settled, target, found, forward, robots, hsts = record
+    settled, target, found, forward, robots, hsts, lists = record
     links = tuple([Link(url, _KINDS[kind], _NAMES[named]) for url, kind, named in found])
     outcome = UrlOutcome(**dict(zip(_SETTLED, settled, strict=True)))
-    return FetchResult(row, outcome, target, links, forward, robots, hsts)
+    return FetchResult(row, outcome, target, links, forward, robots, hsts, lists)
 
 
 def _started() -> subprocess.Popen[bytes]:
@@ -373,7 +373,8 @@ def _read_all(batch: EndedBatch, limits: Limits, offset: float, out: IO[bytes]) 
             links += len(answer.links)
             found = [(link.url, link.kind.value, link.named.value) for link in answer.links]
             settled = tuple(map(_plain, _values_of_settled(answer.settled)))
-            answers.append((settled, answer.target, found, answer.forward, answer.robots, answer.hsts))
+            answer_facts = (answer.forward, answer.robots, answer.hsts, answer.lists)
+            answers.append((settled, answer.target, found, *answer_facts))
             if links > _MOST_LINKS:
                 _write(out, (False, answers))
                 answers, links = [], 0

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import islice
 
 from protego import Protego
 
@@ -30,6 +31,9 @@ from webarcfs.archive.system.cache import Cache
 LONGEST_BODY = 512 << 10
 #: The longest Crawl-delay in seconds; a longer one would amount to a refusal.
 LONGEST_DELAY = 60.0
+
+#: Sitemaps that one robots.txt may name.
+MOST_NAMED = 1_000
 
 # protego stores each rule of a group once per agent of the group. Without a bound, one group of 512 KiB, half of it
 # agents and half of it rules, would become hundreds of millions of rules.
@@ -81,6 +85,13 @@ def crawl_delay(rules: RobotsRules, user_agent: str) -> float | None:
         return None
     delay = rules.parser.crawl_delay(product_token(user_agent))
     return None if delay is None else min(float(delay), LONGEST_DELAY)
+
+
+def sitemaps(rules: RobotsRules) -> list[str]:
+    """Return the sitemaps that a robots.txt names, as written, each once and at most MOST_NAMED of them."""
+    if rules.parser is None:
+        return []
+    return list(islice(dict.fromkeys(map(str, rules.parser.sitemaps)), MOST_NAMED))
 
 
 def robots_url(url: str) -> str:

@@ -29,7 +29,7 @@ from urllib.parse import unquote
 
 import idna
 
-from agent.crawl.vocabulary import LinkKind, Reason, Status
+from agent.crawl.vocabulary import Figure, LinkKind, Reason, Status
 from webarcfs.archive.config.settings import CrawlSettings, Profile, ServerSettings
 from webarcfs.archive.model.urls import domain_of
 from webarcfs.content.outlinks import may_have_links
@@ -192,11 +192,13 @@ REPEATS = Reason.REPEATS
 PARAMETERS = Reason.PARAMETERS
 QUERIES = Reason.QUERIES
 CALENDAR = Reason.CALENDAR
+PATTERN = Reason.PATTERN
 HOSTS = Reason.HOSTS
 REDIRECTS = Reason.REDIRECTS
 
-# Years 2000 to 2199: an earlier date is not in a calendar's future, and other four-digit numbers are mostly not years.
-_YEAR = r"(2[01]\d\d)"
+# Years 1900 to 2199 with a month, 1000 to 2199 in a whole date or a parameter: other four-digit numbers are mostly not
+# years.
+_YEAR, _ANY_AGE = r"(19\d\d|2[01]\d\d)", r"(1\d\d\d|2[01]\d\d)"
 _MONTH = r"(?:0?[1-9]|1[0-2])"
 _DAY = r"(?:0?[1-9]|[12]\d|3[01])"
 _DATES = tuple(
@@ -204,15 +206,25 @@ _DATES = tuple(
     for pattern in (
         # /2031/05/, /2031/05/17.html
         rf"/{_YEAR}/{_MONTH}(?:/{_DAY})?(?=[/?.]|$)",
+        rf"/{_ANY_AGE}/{_MONTH}/{_DAY}(?=[/?.]|$)",
         # 2031-05, 2031-05-17 as a segment or value of their own
-        rf"(?<![^/?&;=_]){_YEAR}-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))?(?![\d-])",
+        rf"(?<![^/?&;=_]){_ANY_AGE}-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))?(?![\d-])",
+        # weeks: 2031-W05, /2031/week/5
+        rf"(?<![^/?&;=_]){_ANY_AGE}[-/_]?(?:w|week|kw)[-/_]?(?:0?[1-9]|[1-4]\d|5[0-3])(?!\d)",
         # ?year=2031&month=5, in any order; ?date=20310517. Names are bounded, so that a hostile query costs little.
-        rf"[?&;][\w.\[-]{{0,30}}(?:year|jahr|yr)\]?={_YEAR}(?!\d)",
-        rf"[?&;][\w.\[-]{{0,30}}(?:date|datum|day|month|week|cal)[\w.\]-]{{0,30}}={_YEAR}"
+        rf"[?&;][\w.\[-]{{0,30}}(?:year|jahr|yr)\]?={_ANY_AGE}(?!\d)",
+        rf"[?&;][\w.\[-]{{0,30}}(?:date|datum|day|month|week|cal)[\w.\]-]{{0,30}}={_ANY_AGE}"
         r"(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])?(?!\d)",
     )
 )
-_ANY_YEAR = re.compile("2[01][0-9][0-9]")
+# ?start=1764288000: a time in seconds, or in thousandths, since 1970. Fewer digits are mostly not times.
+_SECONDS = re.compile(
+    r"[?&;][\w.\[-]{0,30}(?:time|stamp|ts|epoch|start|from|date|datum|day|month|week|cal)[\w.\]-]{0,30}="
+    r"(\d{9,10})(?:\d{3})?(?!\d)",
+    re.IGNORECASE | re.ASCII,
+)
+_YEAR_OF_SECONDS = 31_556_952
+_ANY_YEAR = re.compile("1[0-9][0-9][0-9]|2[01][0-9][0-9]|[0-9]{9}")
 _SEPARATOR = re.compile("[&;]")
 
 
@@ -221,10 +233,12 @@ class Bounds:
     """The bounds of a URL, in settings of `[crawl]`; 0 is no bound.
 
     `latest_year` is the last year to which a calendar is followed: the year of the crawl plus `max_years_ahead`.
+    `earliest_year` is the first one, the year of the crawl less `max_years_back`.
     """
 
     settings: CrawlSettings = CrawlSettings()
     latest_year: int = 0
+    earliest_year: int = 0
 
 
 def trap_in(url: str, bounds: Bounds) -> str | None:
@@ -240,9 +254,17 @@ def trap_in(url: str, bounds: Bounds) -> str | None:
         return REPEATS
     if mark and _explodes(query, settings):
         return PARAMETERS
-    if bounds.latest_year and _ANY_YEAR.search(url) and (latest_year_in(url) or 0) > bounds.latest_year:
+    if (bounds.latest_year or bounds.earliest_year) and _ANY_YEAR.search(url) and _is_far(url, bounds):
         return CALENDAR
     return None
+
+
+def _is_far(url: str, bounds: Bounds) -> bool:
+    """Return whether the dates in a URL lie too far ahead or back."""
+    years = years_in(url)
+    if not years:
+        return False
+    return bool(bounds.latest_year and max(years) > bounds.latest_year) or max(years) < bounds.earliest_year
 
 
 def beyond_all(url: str) -> str | None:
@@ -262,13 +284,39 @@ def repeats(path: str) -> int:
 
 
 def latest_year_in(url: str) -> int | None:
-    """Return the latest year of the calendar dates in a URL; None without a date.
+    """Return the latest year of the calendar dates in a URL; None without a date."""
+    return max(years_in(url), default=None)
 
-    A date is a year with a month, or a parameter whose name denotes a date. A number alone is none.
+
+def years_in(url: str) -> list[int]:
+    """Return the years of the calendar dates in a URL.
+
+    A date is a year with a month or week, or a parameter whose name denotes a date or a time. A number alone is none.
     """
-    rest = unquote(url.partition("://")[2].partition("/")[2])
-    years = [int(year) for pattern in _DATES for year in pattern.findall(f"/{rest}")]
-    return max(years, default=None)
+    rest = f"/{unquote(url.partition('://')[2].partition('/')[2])}"
+    years = [int(year) for pattern in _DATES for year in pattern.findall(rest)]
+    return years + [1970 + int(seconds) // _YEAR_OF_SECONDS for seconds in _SECONDS.findall(rest)]
+
+
+_DIGITS = re.compile(r"-?[0-9]+")
+_TOKEN = re.compile(r"(?=[^/?&=;]*[0-9])(?=[^/?&=;]*[A-Za-z])[A-Za-z0-9_-]{20,}")
+_NUMBERS = re.compile("(?:/#)+")
+#: Characters of a pattern that reports show.
+_LONGEST_PATTERN = 200
+
+
+def pattern_of(url: str) -> str:
+    """Return the pattern of a canonical URL: `www.e.org/calendar/#?view=week&from=#`.
+
+    `#` stands for digits, also in several segments in a row, and `*` for a long value of letters and digits.
+    """
+    domain, slash, rest = url.partition("://")[2].partition("/")
+    path, mark, query = rest.partition("?")
+    path = _NUMBERS.sub("/#", _DIGITS.sub("#", _TOKEN.sub("*", slash + path)).rstrip("/"))
+    if mark:
+        values = sorted(set(_SEPARATOR.split(_DIGITS.sub("#", _TOKEN.sub("*", query)))))
+        query = "?" + "&".join(values)
+    return (domain + path + query).replace(",", "%2C")[:_LONGEST_PATTERN]
 
 
 def _explodes(query: str, settings: CrawlSettings) -> bool:
@@ -332,28 +380,40 @@ class CrawlScope:
     servers: tuple[ServerSettings, ...] = ()
 
 
+#: What costs depth; and what belongs to a crawl wherever it lies on its host.
+_CLICKED = frozenset({LinkKind.LINK, LinkKind.LISTED})
+_NAMED = frozenset({LinkKind.SEED, LinkKind.SITEMAP})
+
+
 def judge(
     scope: CrawlScope, url: str, depth: int, kind: str, *, on_server: int = 0, is_start: bool = False
 ) -> ScopeVerdict | None:
     """Return None if `url` (canonical) may enter the frontier at `depth`, else why not.
 
     `depth` is the depth of `url` itself: one more than its page's for a link, the same as its page's for a redirect or
-    a requisite. Requisites are limited by hosts, not by depth. If the publication does not want requisites, the caller
-    passes a link's depth, and they are judged as links. `on_server` is the depth counted from where the crawl came to
-    the server. `is_start`: it is what a start URL redirects to.
+    a requisite, and 1 for what a sitemap lists. Requisites are limited by hosts, not by depth. If the publication does
+    not want requisites, the caller passes a link's depth, and they are judged as links. `on_server` is the depth
+    counted from where the crawl came to the server. `is_start`: it is what a start URL redirects to.
     """
     domain = domain_in(url)
     if (foreign := _foreign(scope, url, domain, kind)) is not None:
         return foreign
     if not scope.private_addresses and is_private_domain(domain):
         return PRIVATE_ADDRESS
-    if depth > scope.depth and (kind == LinkKind.LINK or (kind == LinkKind.REQUISITE and not scope.page_requisites)):
+    if depth > scope.depth and (kind in _CLICKED or (kind == LinkKind.REQUISITE and not scope.page_requisites)):
         return TOO_DEEP
-    if kind != LinkKind.SEED and (unwanted := _unwanted(scope, url, kind, on_server, is_start)) is not None:
+    if kind not in _NAMED and (unwanted := _unwanted(scope, url, kind, on_server, is_start)) is not None:
         return unwanted
     # The user names start URLs explicitly: only the fixed limits apply to them.
     trap = beyond_all(url) if kind == LinkKind.SEED else trap_in(url, scope.traps)
+    if trap == CALENDAR:
+        return trapped(CALENDAR, url)
     return ScopeVerdict(Status.TRAP, trap) if trap is not None else None
+
+
+def trapped(word: str, url: str) -> ScopeVerdict:
+    """Return the refusal of a URL that is one of many of a pattern, which it names."""
+    return ScopeVerdict(Status.TRAP, f"{word},{Figure.PATTERN}{pattern_of(url)}")
 
 
 def _foreign(scope: CrawlScope, url: str, domain: str, kind: str) -> ScopeVerdict | None:
@@ -374,7 +434,7 @@ def _unwanted(scope: CrawlScope, url: str, kind: str, on_server: int, is_start: 
         return EXTENSION
     if not is_start and scope.types.spares_url(url):
         return TYPE
-    if scope.servers and kind == LinkKind.LINK:
+    if scope.servers and kind in _CLICKED:
         own = server_of(scope.servers, domain_in(url))
         if own is not None and own.depth is not None and on_server > own.depth:
             return TOO_DEEP_ON_SERVER

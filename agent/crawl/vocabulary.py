@@ -50,6 +50,8 @@ class LinkKind(_Word):
     REDIRECT = "redirect", "A redirect leads to it."
     REQUISITE = "requisite", "A page needs it to be shown: an image, a style sheet, a script."
     ROBOTS = "robots", "It is the robots.txt of a server."
+    SITEMAP = "sitemap", "It is a sitemap, or a feed that a page names."
+    LISTED = "listed", "A sitemap or a feed lists it."
 
 
 class Result(_Word):
@@ -86,9 +88,18 @@ class Reason(_Word):
     REPEATS = "trap:repeats", "A segment of its path comes more often than `max_repeats`."
     PARAMETERS = "trap:parameters", "Its query has more parameters than `max_parameters`."
     QUERIES = "trap:queries", "More URLs than `max_queries` differ in their query alone."
-    CALENDAR = "trap:calendar", "It names a year that is further ahead than `max_years_ahead`."
+    CALENDAR = (
+        "trap:calendar",
+        "It names a year further ahead than `max_years_ahead`, or further back than `max_years_back`.",
+    )
+    PATTERN = "trap:pattern", "As many pages of its pattern as `max_pattern` led to nothing new but each other."
     HOSTS = "trap:hosts", "Links led to more hosts than `max_hosts`."
     REDIRECTS = "trap:redirects", "It is one of too many redirects in a row."
+    LISTED_ALONE = "listed-alone", "A sitemap or feed lists it, and no page links to it; leaving that removes nothing."
+    NO_SITEMAP = "no-sitemap", "It was asked for as a sitemap, and is none; it is not archived."
+    SITEMAP_CUT = "sitemap-cut", "The sitemap lists more pages than were taken (`max_sitemap_urls`, 64 MiB unpacked)."
+    SITEMAP_FULL = "sitemap-full", "The sitemaps of its host had listed as many pages as `max_sitemap_urls` before it."
+    SITEMAP_NUMBER = "sitemap-number", "Its host has more sitemaps than 1,000, or more than five led to it."
     REDIRECT_LOOP = "redirect-loop", "Its redirects lead back to it."
     HSTS = "hsts", "Its host had asked for https, so the crawl redirected the request there itself (status 307)."
     BAD_LOCATION = "bad-location", "It redirects to nothing that is a URL."
@@ -202,8 +213,9 @@ DECISIONS = frozenset(
     {
         Reason.EXCLUDED, Reason.EXCLUDED_HOST, Reason.PATHS, Reason.EXTENSION, Reason.TYPE, Reason.SERVER_DEPTH,
         Reason.HOST_FULL, Reason.PRIVATE_ADDRESS, Reason.TOO_DEEP, Reason.ROBOTS, Reason.URL_LENGTH, Reason.PATH_DEPTH,
-        Reason.REPEATS, Reason.PARAMETERS, Reason.QUERIES, Reason.CALENDAR, Reason.HOSTS, Reason.TOO_BIG,
-        Reason.OVER_SIZE, Reason.OVER_TIME, Reason.STOPPED, Reason.DISCARDED, Reason.LEFT_OUT,
+        Reason.REPEATS, Reason.PARAMETERS, Reason.QUERIES, Reason.CALENDAR, Reason.PATTERN, Reason.HOSTS,
+        Reason.TOO_BIG, Reason.OVER_SIZE, Reason.OVER_TIME, Reason.STOPPED, Reason.DISCARDED, Reason.LEFT_OUT,
+        Reason.SITEMAP_FULL, Reason.SITEMAP_NUMBER,
     }
 )  # fmt: skip
 
@@ -215,6 +227,7 @@ class Figure(_Word):
     DEPTH = "depth:", "So many links lie between a start URL and it."
     LINKS = "links:", "So many links were found in it."
     TRIES = "tries:", "It was requested so often."
+    PATTERN = "pattern:", "The pattern of a trap's URLs: `#` stands for digits, `*` for a long value."
 
 
 #: All words of the annotations of crawl.log.

@@ -28,6 +28,7 @@ from agent.crawl.frontier import FrontierUrl, UrlOutcome
 from agent.crawl.hsts import may_have_policy
 from agent.crawl.politeness import again, asks_for_pause, failed, in_a_row, passing, pause, paused
 from agent.crawl.scope import PRIVATE_ADDRESS, is_private
+from agent.crawl.sitemaps import MOST_LISTED, Listing, SitemapReader
 from agent.crawl.vocabulary import (
     NOT_MODIFIED,
     PARTIAL_CONTENT,
@@ -459,6 +460,8 @@ def _read(log: Path, start: int, most: int = -1) -> str | None:
 LINKS_CUT = Reason.LINKS_CUT
 LINKS_UNREAD = Reason.LINKS_UNREAD
 _LINKING = ("text/", "application/", "image/svg")
+#: Ending of the URLs of sitemaps that are packed, whatever their types.
+_PACKED = ".xml.gz"
 _NO_BODY = frozenset({204, 205, 304})
 #: Bytes of a robots.txt that are kept (RFC 9309 section 2.5 requires at least 500 KiB).
 _LARGEST_ROBOTS = robots.LONGEST_BODY + 1024
@@ -475,6 +478,7 @@ class FetchResult:
     forward: str = ""  # where the page of a start URL goes on by itself
     robots: bytes = b""  # the body of a robots.txt
     hsts: str = ""  # the field Strict-Transport-Security, if it counts
+    lists: bool = False  # whether it is a sitemap or feed, whose links are what it lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -500,6 +504,7 @@ class Limits:
     """The limits of a response. With `public`, a response from a private address is dropped unread.
 
     With `conditional`, a 304 says that the archived page is unchanged. `proxied`: addresses are those of a proxy.
+    `sitemap_urls` is how many URLs of a sitemap are taken; 0 is no limit.
     """
 
     max_file_size: int
@@ -507,6 +512,7 @@ class Limits:
     public: bool = False
     conditional: bool = False
     proxied: bool = False
+    sitemap_urls: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -633,12 +639,14 @@ def _of_response(
     stream = http_response.Hashed(response.stream)
     forgiven = BodyNotes()
     try:
-        wanted = 0 if deadly else _wanted(row, head)
-        body = _read_body(stream, response, wanted, limits.max_file_size, named=row.named, forgiven=forgiven)
+        wanted, reader = (0, None) if deadly else (_wanted(row, head), _sitemap_reader(row, head, limits))
+        body = _read_body(
+            stream, response, wanted, limits.max_file_size, named=row.named, forgiven=forgiven, reader=reader
+        )
     except BadBody as error:
         if head.status not in url_lists.STATUSES:  # the body of a redirect is not used
             return FetchResult(row, _of_bad_body(row, error, now))
-        body = b""
+        body, reader = b"", None
     settled = UrlOutcome(
         id=row.id,
         state=UrlState.DONE,
@@ -657,9 +665,47 @@ def _of_response(
         return FetchResult(row, settled)
     if head.status in url_lists.STATUSES:
         return _of_redirect(row, settled, head)
+    whole = None if deadly else body
+    return _of_whole(row, settled, head, whole, limits, reader=reader, notes=_notes(row, head, forgiven))
+
+
+def _of_whole(
+    row: FrontierUrl,
+    settled: UrlOutcome,
+    head: http_response.Head,
+    body: bytes | None,
+    limits: Limits,
+    *,
+    reader: SitemapReader | None,
+    notes: str,
+) -> FetchResult:
+    """Return the result of a whole response that is no redirect. No `body`, no links."""
     if row.kind == LinkKind.ROBOTS:
-        return FetchResult(row, settled, robots=body)
-    return _of_document(row, settled, head, None if deadly else body, limits, notes=_notes(row, head, forgiven))
+        return FetchResult(row, settled, robots=body or b"")
+    if reader is not None:
+        result = _of_sitemap(row, settled, reader.close(), notes)
+        if result is not None:
+            return result
+    return _of_document(row, settled, head, body, limits, notes=notes)
+
+
+def _sitemap_reader(row: FrontierUrl, head: http_response.Head, limits: Limits) -> SitemapReader | None:
+    """Return a reader for what may list pages: a sitemap, a feed that a page names, any packed XML."""
+    if head.status not in WHOLE or (row.kind != LinkKind.SITEMAP and not row.url.endswith(_PACKED)):
+        return None
+    return SitemapReader(row.url, head.content_type, limits.sitemap_urls or MOST_LISTED)
+
+
+def _of_sitemap(row: FrontierUrl, settled: UrlOutcome, listing: Listing, notes: str) -> FetchResult | None:
+    """Return the result of what was read as a sitemap; None if it is none, and a document like others."""
+    if not listing.is_sitemap:
+        is_guess = row.kind == LinkKind.SITEMAP and row.hops == "M"
+        return FetchResult(row, replace(settled, note=Reason.NO_SITEMAP)) if is_guess else None
+    archived = _archived(row, settled)
+    note = ",".join(filter(None, (notes, Reason.SITEMAP_CUT if listing.is_cut else "")))
+    links = [outlinks.Link(url, outlinks.LinkPurpose.SITEMAP) for url in listing.maps]
+    links += [outlinks.Link(url, outlinks.LinkPurpose.LINK) for url in listing.pages]
+    return FetchResult(row, replace(archived, note=note, links=len(links)), links=tuple(links), lists=True)
 
 
 def _of_bad_body(row: FrontierUrl, error: BadBody, now: float) -> UrlOutcome:
@@ -762,11 +808,17 @@ def _read_body(
     *,
     named: str,
     forgiven: BodyNotes,
+    reader: SitemapReader | None = None,
 ) -> bytes:
-    """Read and decode a body to its end; return its first `wanted` bytes if they may contain links, else fewer."""
+    """Read and decode a body to its end; return its first `wanted` bytes if they may contain links, else fewer.
+
+    A `reader` gets all of it.
+    """
     kept: list[bytes] = []
     size = 0
     for part in decoded(stream, response.head, response.size, url=response.url, notes=forgiven, most=most):
+        if reader is not None:
+            reader.feed(part)
         if size < wanted:
             kept.append(part[: wanted - size])
             size += len(part)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agent.crawl import job_folder
+from agent.crawl import job_folder, url_files
 from agent.crawl.discovery import Discovery
 from agent.crawl.disposition import OVER_TIME, ArchivedPages, Captured
-from agent.crawl.frontier import BEGUN, CAPTURED, ORDERS, CaptureEnd, Frontier
+from agent.crawl.frontier import BEGUN, CAPTURED, LIST_READ, ORDERS, CaptureEnd, Frontier
 from agent.crawl.job_folder import OCCASION, Definition, Job, Progress, StateKeeper
 from agent.crawl.job_orders import OrderBook, stop_on_discard
 from agent.crawl.job_state import Phase
@@ -28,6 +29,8 @@ from webarcfs.archive.model.metadata import from_epoch
 _log = logging.getLogger(__name__)
 #: Start URLs of a crawl that is looked at for lonely ones, as each look reads the frontier; hosts that a message names.
 _MOST_STARTS, _MOST_HOSTS = 20, 5
+#: Lines on start URLs, and on what is no URL in a list, that a crawl ends with.
+_MOST_LINES = 50
 _STOPPED = "stopped; the next crawl of it resumes from here"
 
 
@@ -41,6 +44,7 @@ def run(
     folder: Path | None = None,
     by_agent: bool = False,
     occasion: str = "",
+    only_adds: bool = False,
     shifts: bool = False,
     stop: threading.Event | None = None,
     progress: Progress = lambda *_: None,
@@ -55,7 +59,12 @@ def run(
     """
     chain(publication.crawl.filters, archive.filters, profile)  # fails before anything is fetched
     asked = Definition(
-        publication=publication, profile=profile, accept_shrink=accept_shrink, instances=instances, occasion=occasion
+        publication=publication,
+        profile=profile,
+        accept_shrink=accept_shrink,
+        instances=instances,
+        occasion=occasion,
+        only_adds=only_adds,
     )
     kind = publication.name + (OCCASION if occasion and not shifts else "")
     with job_folder.alone(archive, publication.name):
@@ -66,9 +75,10 @@ def run(
         keeper = StateKeeper(folder, publication.name, progress, by_agent=by_agent)
         with job_folder.opened(folder) as frontier, failures_noted(keeper):
             job_folder.save(folder, asked)
+            begun = job_folder.load(folder) or asked
             keeper.begin(frontier)
             how = {"progress": keeper.progress, "note": keeper.note, "stop": stop or threading.Event()}
-            job = _job(archive, folder, frontier, asked, by_agent=by_agent, **how)
+            job = _job(archive, folder, frontier, begun, by_agent=by_agent, **how)
             return _run(job, keeper)
 
 
@@ -97,19 +107,24 @@ def _job(archive: Archive, folder: Path, frontier: Frontier, asked: Definition, 
         begun=from_epoch(frontier.get(BEGUN) or 0),
         accept_shrink=asked.accept_shrink,
         instances=asked.instances,
+        only_adds=asked.only_adds,
         **how,
     )
 
 
 def _work(job: Job, keeper: StateKeeper, book: OrderBook) -> JobOutcome:
     with job.frontier.changes():
-        Discovery(job.frontier, job.publication, job.profile).seeds(job.publication.urls)
+        discovery = Discovery(job.frontier, job.publication, job.profile)
+        discovery.seeds(job.publication.urls)
+        if job.publication.list and job.frontier.get(LIST_READ) is None:
+            _read_list(job, discovery)
     seconds = report.Seconds(job.frontier)
     captured = _captured(job, seconds, book)
     keeper.to(Phase.CONVERTING)
     warnings = [captured.reason] if captured.reason else []
-    withheld = publish(job, captured.complete, seconds)
-    warnings += withheld if captured.complete else []
+    withheld = publish(job, captured.complete and not job.only_adds, seconds)
+    warnings += withheld if captured.complete and not job.only_adds else []
+    warnings += _not_urls(job)
     warnings += _fruitless(job)
     _tell_of_lonely(job)
     state = Phase.INTERRUPTED if captured.reason in (OVER_TIME, Reason.STOPPED) else Phase.ARCHIVED
@@ -170,14 +185,49 @@ def _tell_of_lonely(job: Job) -> None:
             )
 
 
+def _read_list(job: Job, discovery: Discovery) -> None:
+    """Add the URLs of the publication's list; note the lines that are none. Raises UsageError if it cannot be read."""
+    faults: list[str] = []
+    number = 0
+
+    def urls() -> Iterator[str]:
+        nonlocal number
+        for listed in url_files.read_urls(list_of(job.archive, job.publication)):
+            if listed.url:
+                yield listed.url
+                continue
+            number += 1
+            if len(faults) < _MOST_LINES:
+                faults.append(f"{job.publication.list}:{listed.line}: {listed.fault}")
+
+    discovery.seeds_of_list(urls())
+    job.frontier.set(LIST_READ, (faults, number))
+
+
+def list_of(archive: Archive, publication: Publication) -> Path:
+    """Return the list of a publication; a name without `/` at its beginning lies in the archive's folder."""
+    return archive.root / publication.list
+
+
+def _not_urls(job: Job) -> list[str]:
+    """Return lines on what is no URL in the list."""
+    faults, number = job.frontier.get(LIST_READ) or ([], 0)
+    more = number - len(faults)
+    return [*faults, *([f"{job.publication.list}: {more} further lines are no URLs"] if more else [])]
+
+
 def _fruitless(job: Job) -> list[str]:
-    """Return a line for each start URL without an archived document."""
+    """Return a line for each start URL without an archived document; of many, only their number."""
     discovery = Discovery(job.frontier, job.publication, job.profile)
-    lines = []
+    lines: list[str] = []
+    more = 0
     for seed in job.frontier.seeds():
         end = discovery.end_of(seed)
         if end.result not in ("added", "changed", "unchanged", "duplicate"):
+            if len(lines) >= _MOST_LINES:
+                more += 1
+                continue
             why = ", ".join(part for part in (str(end.status), end.note, end.result) if part)
             where = "" if end.id == seed.id else f" (by way of {end.url})"
             lines.append(f"{seed.url} gave nothing{where}: {why}")
-    return lines
+    return [*lines, *([f"{more} further start URLs gave nothing; `webarc-agent report` lists them"] if more else [])]

@@ -296,7 +296,7 @@ def reported(
     It is `complete` if the last part of each domain is. `parts` are in order of their domains and times.
     """
     last = {CommitTag.parse(part["commit_tag"]).domain: part["complete"] for part in parts}
-    whole = complete and all(last.values())
+    whole = complete and (job.only_adds or all(last.values()))
     summary = report.summary(job, account, whole, parts, seconds)
     tags = tuple(part["commit_tag"] for part in parts)
     item = dataclasses.replace(item, complete=whole, tags=tags, pid=0, ticks=0)

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agent.crawl.vocabulary import Reason, Result, is_error_page, source_in
+from agent.crawl.vocabulary import GONE, Reason, Result, is_error_page, source_in
 from agent.pipeline.domain_run import Document, DomainRun, TreeReader
 from agent.pipeline.removal import SeenTree, crawl_before, own_files, own_paths, removed_arcs, seen_part, without
 from agent.pipeline.url_lists import merge_redirects, met_list_of
@@ -55,6 +55,10 @@ class Publisher:
         #: Copies that were stored.
         self._copies = 0
         self._roomy: set[str] = set()
+        #: ARCs that stay although the crawl did not see them: the one before knew them by sitemaps alone.
+        self._held_listed: list[str] = []
+        #: Those of them of which the server says that they are gone.
+        self._gone_listed: list[str] = []
 
     def __enter__(self) -> Publisher:
         # The lock protects unfinished packs of mounts that commit additions.
@@ -104,6 +108,8 @@ class Publisher:
             seen = self._seen_part(tree, seen_before)
             verdict, seen_tree = removed_arcs(run, seen_before, seen, count), seen.tree
             complete, reason, removed = verdict.complete, verdict.reason, verdict.removed
+            if complete:
+                removed = list(dict.fromkeys([*removed, *self._gone_listed]))
         if not complete:
             tree = self._with_pages_for_errors(tree)
             removed = [] if run.job.cut is None else list(self._redirected(tree))
@@ -220,10 +226,41 @@ class Publisher:
         held = list(self._earlier())
         if last is not None:
             shelf = TreeReader(run.store, last)
+            self._take_listed(last)
+            held += self._held_listed
             unanswered = (arc for url in run.job.frontier.unanswered(run.domain) for arc in places(url))
             held += [arc for arc in unanswered if shelf.find(f"{arc}/{DATA_XML}") is not None]
         with run.job.frontier.changes():
             run.job.frontier.hold(run.domain, held)
+
+    def _take_listed(self, last: str) -> None:
+        """Find the ARCs that the publication's crawl before saw and knew by sitemaps alone: they stay unless gone.
+
+        The tree behind refs/publications, `last`, is without them (`_without_listed`).
+        """
+        run = self._run
+        before = crawl_before(run.store, run.base, run.job.publication.name).tree
+        if not run.job.settings.sitemaps or before is None or before == last or run.base is None:
+            return
+        for difference in run.store.differences(before, last):
+            arc, _, name = difference.path.rpartition("/")
+            if name != DATA_XML or difference.new is not None:
+                continue
+            entry = run.shelf.find(difference.path)
+            if entry is None:
+                continue
+            row = run.job.frontier.by_url(data_xml.metadata(run.store.read(entry.oid)).url)
+            (self._gone_listed if row is not None and row.status in GONE else self._held_listed).append(arc)
+
+    def _without_listed(self, seen_tree: str) -> str:
+        """Return what the publication saw without the ARCs that it knows by sitemaps alone.
+
+        A later crawl removes what is in the tree behind refs/publications and was not seen again.
+        """
+        run = self._run
+        listed = [*self._held_listed, *run.job.frontier.listed_arcs(run.domain)]
+        shelf = TreeReader(run.store, seen_tree)
+        return without(run.store, seen_tree, [arc for arc in listed if shelf.find(f"{arc}/{DATA_XML}") is not None])
 
     def _redirected(self, tree: str) -> Iterator[str]:
         """Yield the ARCs of URLs that redirect in this import. In a crawl only a complete one ends them."""
@@ -320,7 +357,7 @@ class Publisher:
             )
             seconds = int((run.job.begun if cut is None else run.tag.crawl_time).timestamp())
             commit = store.write_commit(tree, [parent] if parent else [], str(message), COMMITTER, seconds)
-            updates = self._ref_updates(commit, main, seen, seen_tree if complete else None)
+            updates = self._ref_updates(commit, main, seen, self._without_listed(seen_tree) if complete else None)
             store.update_refs([*updates, RefUpdate(run.tag.met_ref, met, store.ref(run.tag.met_ref))])
             turn.publish()
         return commit

@@ -11,9 +11,10 @@ CREATE TABLE url (
     id         INTEGER PRIMARY KEY,
     url        TEXT NOT NULL UNIQUE,        -- canonical
     domain     TEXT NOT NULL,               -- host[:port]
-    kind       TEXT NOT NULL,               -- seed, link, redirect, requisite, robots
+    kind       TEXT NOT NULL,               -- seed, link, redirect, requisite, robots, sitemap, listed
     depth      INTEGER NOT NULL,            -- links from a start URL, by the shortest path known (/Cr-1.1/)
-    hops       TEXT NOT NULL,               -- that path in Heritrix letters: L link, E requisite, R redirect, P robots
+    hops       TEXT NOT NULL,               -- that path in Heritrix letters: L link, E requisite, R redirect, P robots,
+                                            -- M sitemap
     found_on   INTEGER REFERENCES url,
     state      TEXT NOT NULL,               -- waiting, fetching, done (whole), failed, refused (scope, robots, limits)
     tries      INTEGER NOT NULL DEFAULT 0,

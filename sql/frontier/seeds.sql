@@ -1,1 +1,1 @@
-SELECT * FROM url WHERE kind = 'seed' ORDER BY id;
+SELECT * FROM url WHERE kind = 'seed' AND id > :after ORDER BY id LIMIT :most;

@@ -39,6 +39,7 @@ max_path_depth = 4
 max_repeats = 3
 max_parameters = 20
 max_years_ahead = 2
+sitemaps = false
 filters = ["mime", "adverts"]
 user_agent = "webarcfs-test/1 (+mailto:tester@example.org)"
 

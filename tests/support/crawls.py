@@ -34,8 +34,8 @@ from webarcfs.archive.git.repository import CRAWLS, Repository, TreeEntry
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.metadata import MetaData
 
-#: How every crawl of a test goes unless it says otherwise: no pause, and nothing waits for minutes.
-DEFAULTS: Mapping[str, Any] = {"wait": 0.0, "timeout": 20.0}
+#: How every crawl of a test goes unless it says otherwise: no pause, nothing waits for minutes, no look for sitemaps.
+DEFAULTS: Mapping[str, Any] = {"wait": 0.0, "timeout": 20.0, "sitemaps": False}
 #: Columns of crawl.log.
 COLUMNS = (
     "timestamp", "status", "size", "url", "path", "referrer", "mime", "worker", "fetched", "digest", "source",

@@ -145,6 +145,10 @@ def references(sheet: str) -> Iterator[str]:
     return (reference for _, reference in css_references.written(sheet))
 
 
+#: Types by which a page names its feeds (`<link rel=alternate type=…>`).
+FEED_TYPES = frozenset({"application/rss+xml", "application/atom+xml", "application/rdf+xml"})
+
+
 def styles(sheet: str) -> Iterator[Raw]:
     """Yield the references of a style sheet, or of a part of one."""
     for use, reference in css_references.written(sheet):
@@ -174,7 +178,9 @@ def _link(attributes: _Attributes) -> Iterator[Raw]:
     rels = set(attributes.get("rel", "").lower().split())
     href = attributes.get("href")
     if href and not rels & NO_LINKS:
-        yield href, LinkPurpose.REQUISITE if rels & REQUISITE_RELS else LinkPurpose.LINK, _named(rels, attributes)
+        lists = "sitemap" in rels or ("alternate" in rels and attributes.get("type", "").strip().lower() in FEED_TYPES)
+        purpose = LinkPurpose.SITEMAP if lists else LinkPurpose.LINK
+        yield href, LinkPurpose.REQUISITE if rels & REQUISITE_RELS else purpose, _named(rels, attributes)
     for name in SRCSETS["link"]:
         yield from map(_loaded, candidates(attributes.get(name, "")))
 

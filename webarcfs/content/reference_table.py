@@ -15,10 +15,14 @@ from webarcfs.archive.index.links import AskedKind
 
 
 class LinkPurpose(StrEnum):
-    """The purpose of a link: a click costs depth (/Cr-1.1/), a requisite belongs to the page."""
+    """The purpose of a link: a click costs depth (/Cr-1.1/), a requisite belongs to the page, a sitemap lists pages.
+
+    A feed that a page names is a sitemap as well.
+    """
 
     LINK = "link"
     REQUISITE = "requisite"
+    SITEMAP = "sitemap"
 
 
 class NamedAs(StrEnum):

@@ -16,6 +16,7 @@ from typing import Any
 from webarcfs import __version__
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.validators import Interval, read_table, required, setting, tables
+from webarcfs.archive.model import session_ids
 from webarcfs.archive.model.errors import SettingsError
 
 #: The depth of a crawl without a bound: more links than any site has in a row.
@@ -137,6 +138,27 @@ class CrawlSettings:
     )
     max_years_ahead: int = setting(
         validators.whole(0), 5, "How many years ahead of today a date in a URL may lie, as calendars have it; 0: any."
+    )
+    max_years_back: int = setting(
+        validators.whole(0), 50, "How many years back from today a date in a URL may lie, as calendars have it; 0: any."
+    )
+    max_pattern: int = setting(
+        validators.whole(0),
+        1_000,
+        "Pages in a row of one pattern, such as /day/17, that lead to nothing new but each other; 0 is no limit.",
+    )
+    session_parameters: tuple[str, ...] = setting(
+        validators.list_of(validators.session_parameter),
+        session_ids.DEFAULT,
+        "Parameters with session ids: URLs with and without them are one page. (s): segments such as (S(…)).",
+    )
+    sitemaps: bool = setting(
+        validators.boolean,
+        True,
+        "Look for pages in sitemaps, which robots.txt names or which lie at /sitemap.xml, and in feeds of pages.",
+    )
+    max_sitemap_urls: int = setting(
+        validators.whole(0), 50_000, "URLs that the sitemaps of one host may add to a crawl; 0 is no limit."
     )
     private_addresses: bool = setting(
         validators.boolean,
@@ -319,6 +341,9 @@ class Publication:
 
     name: str = required(validators.name)
     urls: tuple[str, ...] = required(validators.list_of(validators.url))
+    list: str = setting(
+        validators.text, "", "A file with further start URLs: text, bookmarks, OPML, a feed or a sitemap."
+    )
     start: datetime | None = setting(validators.time, None, "When its first crawl is due.")
     hosts: tuple[str, ...] = setting(
         validators.list_of(validators.text), (), "Hosts accepted beside those of the start URLs."

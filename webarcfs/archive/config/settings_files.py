@@ -187,7 +187,9 @@ def _publications(tables: Any, above: Settings, faults: list[str]) -> tuple[Publ
         name = table.get("name", f"number {number}") if isinstance(table, dict) else f"number {number}"
         where = f"publication {name}"
         values = as_table(table, where, faults)
-        missing = [key for key in ("name", "urls") if not values.get(key)]
+        missing = [
+            key for key in ("name", "urls") if not values.get(key) and not (key == "urls" and values.get("list"))
+        ]
         faults += [f"{where}.{key}: is missing" for key in missing]
         mine = {key: value for key, value in values.items() if key in own}
         below = {key: value for key, value in values.items() if key not in own and key != "describe"}
@@ -198,6 +200,7 @@ def _publications(tables: Any, above: Settings, faults: list[str]) -> tuple[Publ
         base = dataclasses.replace(above, crawl=its_crawl, describe=described).unlisted("unnamed")
         if "release" not in mine and any(mine.get(kind) for kind in SECRETS):
             mine["release"] = Release.BY_HAND  # what a login shows may be for few
+        mine.setdefault("urls", [])
         result.append(read_table(Publication, mine, where, faults, base))
     return tuple(result)
 
@@ -240,6 +243,38 @@ def _one_file(
     elif publications[0].profile is not None and publications[0].profile not in profiles:
         wrong.append(f"publication {name}.profile: there is no [profile.{publications[0].profile}]")
     return publications, wrong
+
+
+#: Settings whose defaults are for new publications, and what holds for those of archives before layout 3.
+OLD_DEFAULTS: Mapping[str, Any] = {"sitemaps": False}
+_OLD = "as before the upgrade"
+
+
+def keep_old_defaults(archive: Archive) -> list[str]:
+    """Write the old values of changed defaults beside the publications that do not say them; return their names.
+
+    A value of [crawl] in webarc.toml holds for its publications. Raises SettingsError for a file that is no TOML.
+    """
+    top = _tables(archive.settings).get("crawl", {})
+    from tomlkit import item  # noqa: PLC0415 # slow to load
+
+    names: list[str] = []
+    for path in (archive.settings, *sorted(archive.publications.glob("*.toml"))):
+        if not any(_lacks(table, top) for table in _tables(path).get("publication", ())):
+            continue
+        with changing(path, archive.settings_lock) as document:
+            for table in document["publication"]:
+                lacking = _lacks(table, top)
+                for key in lacking:
+                    line = item(OLD_DEFAULTS[key])
+                    line.comment(_OLD)
+                    table.append(key, line)  # before the tables of the publication, as tomlkit does
+                names += [str(table.get("name", ""))] if lacking else []
+    return names
+
+
+def _lacks(table: Mapping[str, Any], top: Mapping[str, Any]) -> list[str]:
+    return [key for key in OLD_DEFAULTS if key not in table and key not in top]
 
 
 def _cross_check(settings: Settings) -> list[str]:

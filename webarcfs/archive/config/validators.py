@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
+from webarcfs.archive.model import session_ids
 from webarcfs.archive.model.errors import UrlRefused, UsageError
 from webarcfs.archive.model.metadata import CET
 from webarcfs.archive.model.urls import canonical, domain_of
@@ -287,6 +288,13 @@ def url_pattern(value: Any) -> str:
     if not isinstance(value, str) or not _URL_PATTERN.fullmatch(value):
         raise ValueError(f"{value!r} is no host or part of one, such as dip.example.org or www.example.org/old/*")
     return value
+
+
+def session_parameter(value: Any) -> str:
+    """Check for the name of a parameter with a session id, which may end in `*`, or `(s)` for segments `(S(…))`."""
+    if not isinstance(value, str) or not session_ids.NAME.fullmatch(value):
+        raise ValueError(f"{value!r} is no name of a parameter, such as jsessionid or aspsessionid*")
+    return value.lower()
 
 
 def mime_pattern(value: Any) -> str:

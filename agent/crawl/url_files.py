@@ -1,0 +1,169 @@
+"""Reads lists of URLs as people have them: plain text, bookmarks of browsers, OPML, RSS and Atom, sitemaps.
+
+A file is read a piece at a time, so that a list of a million URLs needs no memory. What is no URL is told with the
+number of its line; the rest is taken. Lines of plain text may have comments: from `#` at the beginning, or behind white
+space. A file that is packed by gzip is unpacked.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import IO, cast
+
+from agent.crawl.sitemaps import MOST_LISTED, SitemapReader
+from webarcfs.archive.config.validators import start_url
+from webarcfs.archive.model.errors import UsageError
+
+_GZIP = b"\x1f\x8b"
+_SAMPLE, _PIECE = 1 << 12, 1 << 16
+#: The longest line of plain text, and how much of what is no URL is shown.
+_LONGEST_LINE, _SHOWN = 1 << 14, 60
+#: Elements and their attributes with URLs: bookmarks, and OPML.
+_LINKS = {"a": ("href",), "outline": ("xmlurl", "htmlurl", "url")}
+#: Bookmarks that are no pages: what a browser computes or runs.
+_NO_PAGES = ("javascript:", "place:", "about:", "chrome:", "data:", "file:", "mailto:", "feed:")
+
+
+@dataclass(frozen=True, slots=True)
+class ListedUrl:
+    """A line of a list: its number, and the canonical URL; or why it has none. Sitemaps and feeds have no lines: 0."""
+
+    line: int
+    url: str = ""
+    fault: str = ""
+
+
+def read_urls(path: Path) -> Iterator[ListedUrl]:
+    """Yield the URLs of a file in their order, and what is no URL. Raises UsageError if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            packed = file.read(2) == _GZIP
+            file.seek(0)
+            yield from _read(cast(IO[bytes], gzip.GzipFile(fileobj=file)) if packed else file)
+    except (OSError, EOFError, zlib.error) as error:
+        raise UsageError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _read(file: IO[bytes]) -> Iterator[ListedUrl]:
+    start = file.read(_SAMPLE)
+    charset = next((name for mark, name in _MARKS if start.startswith(mark)), "utf-8-sig")
+    begin = start.decode(charset, "replace").lstrip().lower()
+    if not begin.startswith("<"):
+        yield from _lines(_text(start, file, charset))
+    elif "<opml" in begin or not any(
+        root in begin for root in ("<urlset", "<sitemapindex", "<rss", "<feed", "<rdf:rdf")
+    ):
+        yield from _elements(_text(start, file, charset))
+    else:
+        yield from _listing(start, file)
+
+
+_MARKS = ((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+
+
+def _text(start: bytes, file: IO[bytes], charset: str) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder(charset)("replace")
+    yield decoder.decode(start)
+    while piece := file.read(_PIECE):
+        yield decoder.decode(piece)
+    yield decoder.decode(b"", final=True)
+
+
+def _lines(pieces: Iterator[str]) -> Iterator[ListedUrl]:
+    number, rest = 0, ""
+    for piece in pieces:
+        *lines, rest = (rest + piece).replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        for line in lines:
+            number += 1
+            yield from _of_line(number, line)
+        rest = rest[: 2 * _LONGEST_LINE]  # of a line that never ends, so much is enough to reject it
+    yield from _of_line(number + 1, rest)
+
+
+def _of_line(number: int, line: str) -> Iterator[ListedUrl]:
+    words = line.split()
+    if not words or words[0].startswith("#"):
+        return
+    if len(words) > 1 and not words[1].startswith("#"):
+        yield ListedUrl(number, fault=f"{_short(line)} is no URL: it has white space")
+    elif not any(mark in words[0] for mark in ".:["):
+        yield ListedUrl(number, fault=f"{_short(line)} is no URL")
+    else:
+        yield _checked(number, words[0])
+
+
+def _checked(number: int, text: str) -> ListedUrl:
+    if len(text) > _LONGEST_LINE:
+        return ListedUrl(number, fault=f"{_short(text)} is too long")
+    try:
+        return ListedUrl(number, start_url(text))
+    except UsageError as error:
+        return ListedUrl(number, fault=_short(str(error), 3 * _SHOWN))
+
+
+def _short(text: str, most: int = _SHOWN) -> str:
+    text = " ".join(text[: 2 * most].split())
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+class _Anchors(HTMLParser):
+    """Finds the URLs of bookmarks and outlines, with the numbers of their lines."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.found: list[ListedUrl] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Take the URLs of an element."""
+        wanted = _LINKS.get(tag, ())
+        for name, value in attrs:
+            text = (value or "").strip()
+            if name in wanted and text and not text.lower().startswith(_NO_PAGES):
+                self.found.append(_checked(self.getpos()[0], text))
+
+    handle_startendtag = handle_starttag
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether it waits for the end of something that is too long to be a tag."""
+        return len(self.rawdata) > 4 * _PIECE
+
+
+def _elements(pieces: Iterator[str]) -> Iterator[ListedUrl]:
+    parser = _Anchors()
+    for piece in pieces:
+        parser.feed(piece)
+        yield from parser.found
+        parser.found = []
+        if parser.is_stuck:
+            yield ListedUrl(parser.getpos()[0], fault="what begins here never ends; the rest is not read")
+            return
+    parser.close()
+    yield from parser.found
+
+
+def _listing(start: bytes, file: IO[bytes]) -> Iterator[ListedUrl]:
+    reader = SitemapReader("http://list.invalid/", "", MOST_LISTED)
+    reader.feed(start)
+    while piece := file.read(_PIECE):
+        reader.feed(piece)
+    listing = reader.close()
+    yield from (ListedUrl(0, url) if not _is_relative(url) else _relative(url) for url in listing.pages)
+    if listing.maps:
+        yield ListedUrl(0, fault=f"it is an index of {len(listing.maps)} sitemaps; give the sitemaps themselves")
+    if listing.is_cut or not listing.is_sitemap:
+        yield ListedUrl(0, fault="not all of it could be read")
+
+
+def _is_relative(url: str) -> bool:
+    return url.partition("://")[2].partition("/")[0].endswith(".invalid")
+
+
+def _relative(url: str) -> ListedUrl:
+    return ListedUrl(0, fault=f"{_short(url.partition('.invalid')[2])} is no whole URL")

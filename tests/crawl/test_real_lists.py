@@ -1,0 +1,96 @@
+"""Lists of URLs as people have them: each is one crawl, and what is wrong in one is said and harms nothing else."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import crawls
+from tests.support.crawls import run_command
+from tests.support.site import Site
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import Exit
+
+pytestmark = pytest.mark.crawl
+
+_OPTIONS = ("--wait", "0", "--private-addresses")
+
+
+def _pages(site: Site, *places: str) -> None:
+    for place in places:
+        site.add_html(place, f"{place}<a href='/linked{place}'>x</a><img src='/i{place}.png'>")
+        site.add_html(f"/i{place}.png", "x")
+
+
+def test_a_list_is_one_crawl_of_its_pages_and_adds_alone(archive: Archive, site: Site, tmp_path: Path) -> None:
+    """Reported as missing (finding of lists): comments, blank lines, a dead page, a line that is no URL."""
+    _pages(site, "/a", "/b", "/old")
+    site.gone("/dead")
+    assert run_command("crawl", "--archive", archive.root, *_OPTIONS, "--page", site.url("/old")).code == 0
+    file = tmp_path / "urls.txt"
+    file.write_text(f"# mine\n\n{site.url('/a')}  # a comment\nno url at all\n{site.url('/b')}\n{site.url('/dead')}\n")
+    done = run_command("crawl", "--archive", archive.root, *_OPTIONS, "--list", file)
+    assert done.code == Exit.INCOMPLETE
+    assert f"{file}:4: no url at all is no URL" in done.err
+    assert f"{site.url('/dead')} gave nothing: 404" in done.err
+    arcs = crawls.arcs(archive, site.host)
+    assert {"a", "b", "old", "i/a.png", "i/b.png"} <= arcs and not any("linked" in arc for arc in arcs)
+    assert site.count("/sitemap.xml") == 0
+
+
+def test_a_list_from_standard_input(archive: Archive, site: Site) -> None:
+    _pages(site, "/a")
+    command = [*crawls.COMMAND, "crawl", "--archive", str(archive.root), *_OPTIONS, "--list", "-"]
+    done = subprocess.run(command, input=site.url("/a"), capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "a" in crawls.arcs(archive, site.host)
+    assert not list((archive.root / "lists").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("@urls.txt",), "--list urls.txt"),
+        (("--list", "/nowhere/urls.txt"), "/nowhere/urls.txt: No such file"),
+        (("--list", "/dev/null"), "/dev/null has no URL"),
+        (("--page",), "give either URLs"),
+    ],
+)
+def test_what_cannot_be_meant_is_told(archive: Archive, arguments: tuple[str, ...], says: str) -> None:
+    done = run_command("crawl", "--archive", archive.root, *arguments)
+    assert done.code and says in done.err, done.err
+
+
+def test_a_publication_with_a_list_removes_what_leaves_the_list(archive: Archive, site: Site) -> None:
+    _pages(site, "/a", "/b")
+    (archive.root / "mine.txt").write_text(f"{site.url('/a')}\n{site.url('/b')}\n")
+    archive.settings.write_text(
+        '[[publication]]\nname = "mine"\nlist = "mine.txt"\ndepth = 0\nwait = 0\n'
+        "min_share = 0\nprivate_addresses = true\n"
+    )
+    for left in ({"a", "b"}, {"b"}):
+        done = run_command("crawl", "--archive", archive.root, "--publication", "mine")
+        assert done.code == 0, done.err
+        assert {arc for arc in crawls.arcs(archive, site.host) if "/" not in arc} == left
+        (archive.root / "mine.txt").write_text(f"{site.url('/b')}\n")
+
+
+_MILLION = """
+import resource, sys, pathlib
+from agent.crawl.url_files import read_urls
+path = pathlib.Path(sys.argv[1])
+print(sum(bool(listed.url) for listed in read_urls(path)), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def test_a_long_list_takes_no_memory(tmp_path: Path) -> None:
+    file = tmp_path / "many.txt"
+    with file.open("w") as out:
+        out.writelines(f"http://h{number % 1000}.example/{number}\n" for number in range(300_000))
+    done = subprocess.run([sys.executable, "-c", _MILLION, str(file)], capture_output=True, text=True, check=True)
+    number, kilobytes = map(int, done.stdout.split())
+    assert number == 300_000 and kilobytes < resource.getpagesize() * 40
