@@ -59,6 +59,16 @@ class ArchivedPage:
     status: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What of an archived page leads on: its body, and its field Refresh."""
+
+    body: bytes
+    mime_type: str
+    charset: str
+    refresh: str
+
+
 class ArchivedPages:
     """Reads pages from the newest states of an archive's domains. For one thread."""
 
@@ -67,21 +77,34 @@ class ArchivedPages:
 
     def links(self, url: str, named: str = "") -> list[outlinks.Link]:
         """Return the links of the page at `url`, which another one named so; none if it is missing or unreadable."""
+        content = self._content(url, named)
+        if content is None:
+            return []
+        links = outlinks.links_of(content.body, url, content.mime_type, content.charset)
+        return [*links, *forwarding.field_link(url, content.refresh)]
+
+    def forward(self, url: str) -> str:
+        """Return where the page at `url` goes on by itself within seconds; empty if it does not, or cannot be read."""
+        content = self._content(url)
+        if content is None:
+            return ""
+        return forwarding.forward_of(url, content.refresh, content.body, content.mime_type, content.charset)
+
+    def _content(self, url: str, named: str = "") -> _Content | None:
         try:
             page = self._page(url)
             store = self._store(url)
             if page is None or store.size(page.body) > outlinks.LONGEST_BODY:
-                return []
+                return None
             body = store.read(page.body)
             head = http_response.parse_head(store.read(page.head)) if store.size(page.head) <= _LARGEST_HEAD else None
         except WebarcError:
-            return []  # not archived yet, or damaged: `verify` reports damage, a crawl continues
+            return None  # not archived yet, or damaged: `verify` reports damage, a crawl continues
         sent = "" if head is None else head.content_type
         charset = text.decode_charset(body[: mimetype.SAMPLE], sent)
         nosniff = head is not None and head.forbids_sniffing
         kind = outlinks.read_as(page.mime_type, mimetype.declared_type(sent), NamedAs(named), nosniff=nosniff)
-        refresh = forwarding.field_link(url, "" if head is None else head.get("refresh"))
-        return [*outlinks.links_of(body, url, kind, charset), *refresh]
+        return _Content(body, kind, charset, "" if head is None else head.get("refresh"))
 
     def mime_type(self, url: str) -> str | None:
         """Return the MIME type of the page that was stored for this very URL; None if there is none."""
@@ -217,6 +240,7 @@ class Disposition:
         self._settled.append(settled)
         if row.kind not in (LinkKind.ROBOTS, LinkKind.SITEMAP):  # leaving a sitemap removes nothing
             self._discovery.links(row, self._archived.links(row.url, row.named))
+            self._go_on(row, self._archived.forward(row.url) if row.is_start else "")
 
     def _flush(self) -> None:
         self._frontier.settle(self._settled)
@@ -288,14 +312,19 @@ class Disposition:
         row = answer.row
         if settled.note == Reason.NOT_MODIFIED:
             self._discovery.links(row, self._archived.links(row.url, row.named))
+            self._go_on(row, self._archived.forward(row.url) if row.is_start else "")
         else:
             if wget.LINKS_UNREAD in settled.note.split(","):
                 # Pages that only this page links to must not count as no longer linked: the crawl is incomplete.
                 self._frontier.set(frontier.LINKS_UNREAD, row.url)
             self._discovery.links(row, answer.links)
-            if answer.forward:
-                self._flush()
-                self._discovery.redirect(row, answer.forward)
+            self._go_on(row, answer.forward)
+
+    def _go_on(self, row: FrontierUrl, target: str) -> None:
+        """Add the target of a page that goes on by itself, as that of a redirect; nothing without a target."""
+        if target:
+            self._flush()
+            self._discovery.redirect(row, target)
 
     def _held(self, answer: FetchResult) -> UrlOutcome:
         """Return the outcome; for a page that did not change and that the archive no longer has, it waits once more."""

@@ -489,3 +489,28 @@ def test_a_file_that_is_packed_leaves_as_it_was_sent(archive: Archive, tmp_path:
     assert webarc("export", "--archive", str(archive.root), str(tmp_path / "out")).returncode == 0
     raw_warc = b"".join(gzip.decompress(file.read_bytes()) for file in tmp_path.rglob("*.warc.gz"))
     assert raw_warc.count(TGZ) == 1
+
+
+def test_an_unchanged_page_goes_on_as_before(archive: Archive) -> None:
+    """S-http-3: the server says 304 for the page of the start URL, and the host that it leads to is crawled again."""
+
+    def start(exchange: Exchange) -> None:
+        if exchange.request.headers.get("if-none-match") == '"1"':
+            page("", status=304, headers={"ETag": '"1"'})(exchange)
+        else:
+            page("<meta http-equiv=refresh content='0;url=http://home.test/'>", HTML, headers={"ETag": '"1"'})(exchange)
+
+    with Site() as site:
+        site.add_nasty("/", start, "start.test")
+        site.add_nasty("/", page(PAGE, HTML), "home.test")
+        site.add_nasty("/ok.html", page(FINE, HTML), "home.test")
+        for _ in range(2):
+            how = {"wget_args": crawls.through(site.proxy), "conditional": True}
+            outcome = crawls.crawl(archive, "http://start.test/", **how)
+            assert outcome.complete and outcome.warnings == ()
+            log = crawls.log_lines(archive, outcome)
+            assert {url for url, line in log.items() if line.status in (200, 304)} == {
+                "http://start.test/", "http://home.test/", "http://home.test/ok.html"
+            }  # fmt: skip
+    assert log["http://start.test/"].status == 304
+    assert crawls.count(outcome) == (0, 0, 0, 3)

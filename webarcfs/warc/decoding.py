@@ -298,6 +298,8 @@ class _Gzip:
     _HEAD = re.compile(rb"\x1f\x8b\x08([\0-\x1f]).{6}", re.DOTALL)
     _LONGEST_HEAD = 1 << 17
     _TRAILER = 8
+    #: Each member copies what is left of a step: a body may be nothing but members.
+    _STEP = 1 << 12
 
     def __init__(self, notes: BodyNotes) -> None:
         self._notes = notes
@@ -309,6 +311,10 @@ class _Gzip:
         self._is_over = False
 
     def decode(self, data: bytes) -> Iterator[bytes]:
+        for start in range(0, len(data), self._STEP):
+            yield from self._decode(data[start : start + self._STEP])
+
+    def _decode(self, data: bytes) -> Iterator[bytes]:
         while data and not self._is_over:
             if self._in_trailer:
                 data = self._end_member(data)
