@@ -1,4 +1,7 @@
-"""Reports of what crawls of real sites miss: parts that browsers load (finding Q), and their relatives."""
+"""Reports of what crawls of real sites miss: parts that browsers load (finding Q), and their relatives.
+
+S-page-1, S-page-2: what is a part of a page, and as what a document is read.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the crawl finds in a document is what the room rewrites in it: both read one table."""
+"""What the crawl finds in a document is what the room rewrites in it: both read one table (S-page-1)."""
 
 from __future__ import annotations
 

@@ -274,7 +274,7 @@ def test_inner_pages_end_somewhere() -> None:
     ],
 )  # fmt: skip
 def test_lazy_elements_get_what_a_script_would_give_them(page: str, after: str) -> None:
-    """(/S-replay-lazy/)"""
+    """S-page-3"""
     assert new(page)[1].decode() == after
 
 

@@ -1,8 +1,8 @@
 """The URLs that a document refers to: to follow (links), and to be shown with (requisites). Pure.
 
 References are first collected as written, each spelling once, and only then resolved, since resolving is expensive. No
-content raises, and URLs other than http(s) are left out. In HTML and SVG a table of attributes says where URLs are;
-elements that need more than that have readers. In a style sheet they are in `url()` and `@import`.
+content raises, and URLs other than http(s) are left out. In HTML and SVG reference_table.py says where URLs are;
+elements that need more than that have readers. Style sheets are read by the tokens that replay rewrites.
 
 References become canonical URLs as browsers resolve them (url.spec.whatwg.org). urljoin followed by canonicalisation is
 two thirds of the cost of extracting links, so the two are one step here: `canonical` resolves dot segments by itself,

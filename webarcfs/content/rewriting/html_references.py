@@ -8,7 +8,7 @@ both readings see the same tokens.
 In XML no element's content is text by its name; prefixes of names may be any; what is declared in the document's type
 may bring in markup, and is put out of force then. What is not well-formed ends the page, as in browsers.
 
-What each attribute means is in the one table in outlinks.py; only what replay needs is added here. HTML and XML share
+What each attribute means is in reference_table.py; only what replay needs is added here. HTML and XML share
 the rows of a start tag, and of a style sheet in a page.
 """
 
