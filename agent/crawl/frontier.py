@@ -64,6 +64,8 @@ class FrontierUrl:
     links: int
     inner: int
     result: str
+    embedded: int
+    page: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,8 @@ class FoundUrl:
     status: int = 0
     note: str = ""
     inner: int = 0
+    embedded: int = 0
+    page: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +104,22 @@ class UrlOutcome:
     arc: str = ""
     target: str = ""
     links: int = -1
+
+
+class CrawledHost(NamedTuple):
+    """A host that the crawl was to ask: whether it has pages of the crawl, and how many of its URLs failed."""
+
+    domain: str
+    has_pages: int
+    failed: int
+
+
+class HostFault(NamedTuple):
+    """Why a host is not whole: the word, and the first URL with it."""
+
+    domain: str
+    word: str
+    url: str
 
 
 class MetAnswer(NamedTuple):
@@ -249,10 +269,11 @@ class FactAbout(Generic[Value]):
 
 
 class CaptureEnd(TypedDict):
-    """The end of fetching: whether all was fetched, and otherwise the reason."""
+    """The end of fetching: whether it came to its end, and otherwise the reason; and the hosts that are not whole."""
 
     complete: bool
     reason: str
+    hosts: NotRequired[dict[str, str]]  # absent where an older version fetched
 
 
 class JobHold(TypedDict):
@@ -270,6 +291,7 @@ class PublishedDomain(TypedDict):
     reason: str
     arcs: dict[str, int]
     redirects: NotRequired[dict[str, int]]  # absent where an older version began the job
+    shared: NotRequired[bool]  # nothing changed: the commitTag is that of an earlier crawl
 
 
 class FilterFailure(TypedDict):
@@ -332,10 +354,10 @@ COUNTER: Fact[int] = Fact("counter")
 WAITED: Fact[bool] = Fact("waited")
 #: The hosts that redirects of start URLs led to: crawl.discovery.
 HOSTS: Fact[list[str]] = Fact("hosts")
-#: The domains whose servers were given up: crawl.disposition.
+#: The domains whose servers were given up, as older versions noted them: crawl.disposition.
 SERVERS_DOWN: Fact[list[str]] = Fact("down")
-#: The last page whose links could not be read: crawl.disposition.
-LINKS_UNREAD: Fact[str] = Fact("links_unread")
+#: Domain → the words for why its server was given up: crawl.disposition.
+GIVEN_UP: Fact[dict[str, str]] = Fact("given_up")
 #: Filter → its failures: jobs.stages.
 FILTER_ERRORS: Fact[dict[str, FilterFailure]] = Fact("filter_errors")
 #: Step → its seconds, over all processes of the job: reports.report.
@@ -365,8 +387,8 @@ FILLED: Fact[list[str]] = Fact("filled")
 # == store ============================================================================================================
 
 
-#: The version whose jobs are finished as they are: columns are added.
-_UPGRADED = 2
+#: Version → the statements that add what the next one has: jobs of older versions are finished as they are.
+_UPGRADES = {2: "frontier/upgrade_2", 3: "frontier/upgrade_3"}
 #: Keys of `Frontier.counts` that are not states.
 NO_STATES = ("bytes", "documents")
 _AT_ONCE = 1000
@@ -385,9 +407,11 @@ class Frontier:
             version = self._scalar("schema_version")
             if version == 0 and not self._db.table_names():
                 self._db.executescript(sql("frontier/tune") + sql("frontier/schema"))
-            elif version == _UPGRADED:
-                self._db.executescript(sql("frontier/upgrade"))
-            elif version != (newest := version_of("frontier/schema")):
+                version = self._scalar("schema_version")
+            while version in _UPGRADES:
+                self._db.executescript(sql(_UPGRADES[version]))
+                version = self._scalar("schema_version")
+            if version != (newest := version_of("frontier/schema")):
                 raise Damaged(f"{path} is of version {version}, not {newest}; remove its job folder")
             self._db.executescript(sql("frontier/tune"))
         except sqlite3.OperationalError as error:
@@ -500,14 +524,6 @@ class Frontier:
         """Refuse all URLs still to be fetched (of one domain), with the given reason."""
         self._run("frontier/give_up", status=status, note=note, domain=domain)
 
-    def refuse_waiting(self, domain: str, status: int, note: str) -> None:
-        """Refuse all waiting URLs of a domain, with the given reason; what is being fetched continues."""
-        self._run("frontier/refuse_waiting", domain=domain, status=status, note=note)
-
-    def fail_domain(self, domain: str, status: int, note: str) -> None:
-        """Fail all waiting URLs of a domain."""
-        self._run("frontier/fail_domain", domain=domain, status=status, note=note)
-
     def by_url(self, url: str) -> FrontierUrl | None:
         """Return the row of a URL; None if it is unknown."""
         return next(iter(self._rows("frontier/by_url", url=url)), None)
@@ -520,9 +536,31 @@ class Frontier:
         """Return the number of accepted URLs that consist of `path` and a query."""
         return int(self._scalar("frontier/queries", path=path))
 
-    def admitted_domains(self) -> list[str]:
-        """Return the accepted domains other than those of the start URLs."""
-        return [row["domain"] for row in self._query("frontier/admitted_domains")]
+    def page_domains(self) -> list[str]:
+        """Return the domains with accepted pages other than those of the start URLs."""
+        return [row["domain"] for row in self._query("frontier/page_domains")]
+
+    def resource_domains(self) -> list[str]:
+        """Return the domains with accepted resources of pages other than those of the start URLs."""
+        return [row["domain"] for row in self._query("frontier/resource_domains")]
+
+    def resources_of(self, page: int) -> int:
+        """Return the number of accepted resources that a page was the first to need."""
+        return int(self._scalar("frontier/resources_of", page=page))
+
+    def crawled_hosts(self) -> list[CrawledHost]:
+        """Return the hosts from which the crawl fetched, or would have."""
+        return list(map(CrawledHost._make, self._connection.execute(sql("frontier/crawled_hosts"))))
+
+    def host_faults(self) -> list[HostFault]:
+        """Return why hosts are not whole, as far as their URLs say it."""
+        words = {
+            "left_out": Reason.LEFT_OUT,
+            "full": Reason.HOST_FULL,
+            "robots_unavailable": Reason.ROBOTS_UNAVAILABLE,
+            "links_unread": Reason.LINKS_UNREAD,
+        }
+        return list(map(HostFault._make, self._connection.execute(sql("frontier/host_faults"), words)))
 
     def seeds(self) -> list[FrontierUrl]:
         """Return the start URLs."""

@@ -35,7 +35,7 @@ from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import PUBLICATIONS, TreeEntry, is_arc
 from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.model.arc_paths import DATA_XML, data_name, second_name
-from webarcfs.archive.model.metadata import CET, RESOURCE, MetaData, parse_time
+from webarcfs.archive.model.metadata import CET, RESOURCE, RESOURCE_ROLE, MetaData, parse_time
 from webarcfs.archive.model.url_lists import STATUSES, place_of
 from webarcfs.content import mimetype, text
 from webarcfs.warc import decoding, http_response, job_warc
@@ -341,4 +341,5 @@ def _metadata(document: Document, run: DomainRun) -> MetaData:
         captured=None if at_crawl_time else document.captured,
         status=document.status,
         source=document.source,
+        role=RESOURCE_ROLE if run.is_resource else "",
     )

@@ -2,6 +2,8 @@
 
 An ARC is removed if the publication's last complete crawl saw it, this crawl did not see it, and no other publication
 on the domain contains it. A crawl that found much less than the last one removes nothing; nor does an incomplete one.
+Each domain is judged for itself. One that only has resources of pages may lose most of them: pages change what they
+need.
 
 The part of a domain's tree that a publication saw, the tree behind refs/publications, is made here, too. Folders that
 the publication saw completely are the tree objects of main. So the only publication of a host costs no object, and one
@@ -222,7 +224,8 @@ def removed_arcs(run: DomainRun, last: str | None, seen: SeenTree, fetched: int)
     gone, new = _compare(store, last, seen.tree)
     # The number of ARCs in the last complete crawl: this crawl's, minus the new, plus the gone. No tree is walked.
     before = seen.arcs - new + len(gone)
-    if fetched < run.job.settings.min_share * before and not run.job.accept_shrink:
+    is_too_few = fetched < run.job.settings.min_share * before and not run.is_resource
+    if is_too_few and not run.job.accept_shrink:
         reason = (
             f"found {fetched} of the {before} ARCs that the last complete crawl saw; nothing was removed "
             f"(--accept-shrink accepts it)"

@@ -15,19 +15,20 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from agent.crawl import crawl_log, job_orders
 from agent.crawl.crawl_log import line
+from agent.crawl.disposition import Captured
 from agent.crawl.frontier import FILTER_ERRORS, PUBLISHED, SECONDS, FilterFailure, Frontier, PublishedDomain
 from agent.crawl.job_folder import Job
 from agent.crawl.job_state import JobState, save
 from agent.pipeline.domain_run import ARC_COUNTS, REDIRECT_COUNTS, DomainRun
 from agent.pipeline.publish import Published
 from webarcfs.archive.model.errors import Damaged
-from webarcfs.archive.model.metadata import format_time, now
+from webarcfs.archive.model.metadata import RESOURCE_ROLE, CommitTag, format_time, now
 from webarcfs.archive.system import files
 from webarcfs.archive.system.files import sync_folder, sync_tree
 
@@ -115,12 +116,14 @@ def keep_domain(frontier: Frontier, run: DomainRun, published: Published) -> Non
     fact = PUBLISHED.of(run.domain)
     earlier = frontier.get(fact)
     part: PublishedDomain = {
-        "commit_tag": str(run.tag),
+        "commit_tag": published.shared or str(run.tag),
         "complete": published.complete,
         "reason": published.reason,
         "arcs": run.arcs if earlier is None else earlier["arcs"],
         "redirects": run.redirects if earlier is None else earlier.get("redirects", {}),
     }
+    if published.shared:
+        part["shared"] = True
     frontier.set(fact, part)
 
 
@@ -159,8 +162,44 @@ def domains(frontier: Frontier) -> list[PublishedDomain]:
     return [part for part in parts if part is not None]
 
 
-def summary(
-    job: Job, account: Account, complete: bool, parts: Sequence[PublishedDomain], seconds: Mapping[str, float]
+@dataclass(frozen=True, slots=True)
+class HostEnd:
+    """What became of a host of a crawl: whether it is complete, and otherwise why not.
+
+    `role` is `page` or `resource`: one that only has what pages of others need is complete whatever failed. `failed` is
+    the number of its URLs that did not come. `commit_tag` is empty where nothing was published.
+    """
+
+    host: str
+    role: str
+    complete: bool
+    reason: str
+    failed: int
+    commit_tag: str
+
+
+def host_ends(frontier: Frontier, parts: Sequence[PublishedDomain], captured: Captured) -> list[HostEnd]:
+    """Return what became of each host of a crawl, those with pages first, of these the incomplete ones."""
+    by_domain = {CommitTag.parse(part["commit_tag"]).domain: part for part in parts}
+    ends = []
+    for host in frontier.crawled_hosts():
+        part = by_domain.get(host.domain)
+        reason = captured.reason or captured.hosts.get(host.domain, "")
+        if not reason and part is not None and host.has_pages:
+            reason = part["reason"]
+        role = "page" if host.has_pages else RESOURCE_ROLE
+        tag = part["commit_tag"] if part is not None else ""
+        ends.append(HostEnd(host.domain, role, not reason, reason, host.failed, tag))
+    return sorted(ends, key=lambda end: (end.role != "page", end.complete, end.host))
+
+
+def summary(  # noqa: PLR0917 # what a report is made of
+    job: Job,
+    account: Account,
+    complete: bool,
+    parts: Sequence[PublishedDomain],
+    seconds: Mapping[str, float],
+    hosts: Sequence[HostEnd] = (),
 ) -> dict[str, Any]:
     """Return the content of summary.json."""
     return {
@@ -168,6 +207,7 @@ def summary(
         "publication": job.publication.name,
         "commit_tags": [part["commit_tag"] for part in parts],
         "complete": complete,
+        "hosts": [asdict(host) for host in hosts],
         "started": format_time(job.begun),
         "finished": format_time(now()),
         "seconds": {stage: round(value, 3) for stage, value in seconds.items()},

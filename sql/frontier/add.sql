@@ -1,13 +1,19 @@
--- Adds a found URL. A known URL changes only if the new path to it is shorter, or accepts it after a refusal; or if it
--- was fetched only because a robots.txt redirects to it (the robots.txt itself is no page).
-INSERT INTO url (url, domain, kind, depth, hops, inner, found_on, state, status, note)
-VALUES (:url, :domain, :kind, :depth, :hops, :inner, :found_on, :state, :status, :note)
+-- Adds a found URL. A known URL changes only if the new path to it is shorter, has fewer resources in a row, or accepts it
+-- after a refusal; or if it was fetched only because a robots.txt redirects to it (the robots.txt itself is no page).
+-- A path that is longer and has fewer resources in a row, such as a link to what was known as a frame, gives its right
+-- alone, and the links of the page are added again.
+INSERT INTO url (url, domain, kind, depth, hops, inner, embedded, page, found_on, state, status, note)
+VALUES (:url, :domain, :kind, :depth, :hops, :inner, :embedded, :page, :found_on, :state, :status, :note)
 ON CONFLICT (url) DO UPDATE
    SET depth    = CASE WHEN kind = 'robots' THEN excluded.depth ELSE min(depth, excluded.depth) END,
-       kind     = excluded.kind,
-       hops     = excluded.hops,
-       inner    = excluded.inner,
-       found_on = excluded.found_on,
+       kind     = CASE WHEN kind = 'robots' OR state = 'refused' OR excluded.depth < depth THEN excluded.kind ELSE kind END,
+       hops     = CASE WHEN kind = 'robots' OR state = 'refused' OR excluded.depth < depth THEN excluded.hops ELSE hops END,
+       inner    = CASE WHEN kind = 'robots' OR state = 'refused' OR excluded.depth < depth THEN excluded.inner ELSE inner END,
+       found_on = CASE WHEN kind = 'robots' OR state = 'refused' OR excluded.depth < depth THEN excluded.found_on ELSE found_on END,
+       embedded = CASE WHEN kind = 'robots' OR state = 'refused' THEN excluded.embedded ELSE min(embedded, excluded.embedded) END,
+       page     = CASE WHEN kind = 'robots' OR state = 'refused' OR excluded.embedded < embedded THEN excluded.page ELSE page END,
+       expanded = CASE WHEN expanded >= 0 AND excluded.embedded < embedded THEN max(expanded, min(depth, excluded.depth) + 1)
+                       ELSE expanded END,
        tries    = CASE WHEN kind = 'robots' THEN 0 ELSE tries END,
        status   = CASE WHEN kind = 'robots' OR state = 'refused' THEN excluded.status ELSE status END,
        note     = CASE WHEN kind = 'robots' OR state = 'refused' THEN excluded.note ELSE note END,
@@ -15,4 +21,5 @@ ON CONFLICT (url) DO UPDATE
  WHERE CASE kind
        WHEN 'seed' THEN 0
        WHEN 'robots' THEN excluded.state = 'waiting' AND state IN ('done', 'failed') AND url NOT LIKE '%/robots.txt'
-       ELSE excluded.depth < depth OR (state = 'refused' AND excluded.state = 'waiting') END;
+       ELSE excluded.depth < depth AND (excluded.state = 'waiting' OR state = 'refused' OR excluded.embedded <= embedded)
+         OR excluded.state = 'waiting' AND (state = 'refused' OR excluded.embedded < embedded) END;

@@ -21,7 +21,8 @@ def test_a_frontier_of_version_2_gets_its_columns_and_goes_on(tmp_path: Path) ->
         made.add([FoundUrl(url="http://e.org/", domain="e.org", kind="seed", depth=0, hops="")])
     made.close()
     with sqlite3.connect(path) as old:
-        for column in ("links", "inner"):
+        old.execute("DROP INDEX url_of_page")
+        for column in ("links", "inner", "embedded", "page"):
             old.execute(f"ALTER TABLE url DROP COLUMN {column}")
         old.execute("PRAGMA user_version = 2")
     old.close()

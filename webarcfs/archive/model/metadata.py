@@ -226,6 +226,8 @@ FIELDS = ("url", "mimeType", "title", "path", "domain", "crawlTime", "createTime
 CAPTURE_FIELDS = ("captureTime", "status")
 #: `source` of a document that a WARC has as a record of that kind, without the head of an answer.
 RESOURCE = "resource"
+#: `role` of a document whose host has no page of the crawl, only what pages of others need.
+RESOURCE_ROLE = "resource"
 #: The fields of layout 3; a data.xml has only those that say something. They are kept, and not yet shown.
 EVIDENCE_FIELDS = ("role", "source", "certificate", "method", "rendered")
 
