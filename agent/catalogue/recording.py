@@ -607,6 +607,20 @@ def settings_as_they_were(job: Job) -> dict[str, bytes]:
     return {f"publications/{job.publication.name}.json": f"{content}\n".encode()}
 
 
+def keep_resources(archive: Archive) -> list[str]:
+    """Write `page_resources` into publications whose last crawl was made without that setting; return their names."""
+    catalogue = Catalogue(archive)
+    return settings_files.keep_page_resources(
+        archive,
+        [
+            publication.name
+            for publication in settings_now(archive).publications
+            if (content := catalogue.file(f"publications/{publication.name}.json")) is not None
+            and b'"page_resources"' not in content
+        ],
+    )
+
+
 def _host(publication: Publication) -> str:
     return split(arc_path(publication.urls[0]))[0] if publication.urls else ""
 

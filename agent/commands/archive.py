@@ -24,7 +24,7 @@ from typing import TextIO
 
 import click
 
-from agent.catalogue.recording import catch_up_records
+from agent.catalogue.recording import catch_up_records, keep_resources
 from agent.commands.common import archive_option, console, opened
 from agent.importing.planning import flattened_imports
 from agent.indexing import fulltext, recovery
@@ -56,8 +56,9 @@ def upgrade(archive: str | None) -> None:
     """Bring an archive of an older webarcfs to this one's layout.
 
     The next crawl does it, too. The archived documents stay as they are. webarc.db is rebuilt if it is of an older
-    webarcfs. It names imports of older versions that made one snapshot of captures of several days. Older programs
-    refuse the archive from then on, so stop theirs before.
+    webarcfs. Publications that were crawled before there was `page_resources` keep what they did: it writes "hosts"
+    into their settings. It names imports of older versions that made one snapshot of captures of several days. Older
+    programs refuse the archive from then on, so stop theirs before.
     """
     opened_archive = opened(archive)
     before = directory.layout_of(opened_archive.root)
@@ -67,6 +68,8 @@ def upgrade(archive: str | None) -> None:
     catch_up_records(opened_archive)
     message = f"had layout {before} and has layout {directory.LAYOUT} now" if raised else f"has layout {before} already"
     click.echo(f"{opened_archive.root} {message}")
+    for name in keep_resources(opened_archive):
+        click.echo(f'{name}: `page_resources = "hosts"` was written beside it, so that its crawls stay as they are')
     for earlier in flattened_imports(opened_archive):
         click.echo(earlier.line())
     count = access_rules.load(opened_archive).count_without_public_text()

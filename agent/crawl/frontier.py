@@ -122,6 +122,22 @@ class HostFault(NamedTuple):
     url: str
 
 
+class MissingUrls(NamedTuple):
+    """URLs of a host that are not in the archive, with what became of them; of resources, and of pages."""
+
+    domain: str
+    is_resource: int
+    has_failed: int
+    status: int
+    note: str
+    urls: int
+
+    @property
+    def word(self) -> str:
+        """The first word of crawl.log for why; the status where it has none."""
+        return self.note.partition(",")[0] or f"status {self.status}"
+
+
 class MetAnswer(NamedTuple):
     """An answer that said what the archive had: of a URL at a place. A duplicate is not the one that was compared."""
 
@@ -561,6 +577,14 @@ class Frontier:
             "links_unread": Reason.LINKS_UNREAD,
         }
         return list(map(HostFault._make, self._connection.execute(sql("frontier/host_faults"), words)))
+
+    def missing(self) -> Iterator[MissingUrls]:
+        """Yield what pages need and the archive does not have, and pages that did not come."""
+        return map(MissingUrls._make, self._connection.execute(sql("frontier/missing")))
+
+    def failed_resources(self) -> Iterator[tuple[str, str]]:
+        """Yield (domain, URL) of the resources of pages that did not come."""
+        return iter(self._connection.execute(sql("frontier/failed_resources")))
 
     def seeds(self) -> list[FrontierUrl]:
         """Return the start URLs."""

@@ -43,7 +43,7 @@ from agent.crawl.scope import is_private, is_private_host
 from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState
 from agent.crawl.wget import DRAINED, Limits
 from agent.crawl.wgetpool import Running, Slots, Wgets
-from webarcfs.archive.config.settings import AtDeadline
+from webarcfs.archive.config.settings import AtDeadline, RobotsFor
 from webarcfs.archive.system import clocks, locks
 
 # == lookups ==========================================================================================================
@@ -471,6 +471,8 @@ class _Capture:
 
     def _ask(self, row: FrontierUrl, now: float) -> Permission:
         """Return the robots.txt permission for a URL; settle the URL if it may not be fetched."""
+        if row.embedded and self.settings.robots_for == RobotsFor.PAGES:
+            return Permission.YES
         say = self.robots.say(row.url, now)
         if say is Permission.NO:
             self.intake.fail(

@@ -31,6 +31,7 @@ from agent.jobs.stages import compare, describe, extract, filter_, normalise, un
 from agent.pipeline.domain_run import Document, DomainRun, LaterCrawls, TreeReader, later_crawls
 from agent.pipeline.publish import Published, Publisher
 from agent.reports import report
+from agent.reports.report import Missing
 from webarcfs.archive.git.repository import CRAWLS, PUBLICATIONS, Commit, Repository
 from webarcfs.archive.history import redirect_lists, sequence
 from webarcfs.archive.history.versions import arcs, described
@@ -225,7 +226,10 @@ _Outcome = TypeVar("_Outcome")
 
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
-    """The end of a job. An `interrupted` job stays in `jobs/` for the next run; `warnings` say what is missing, why."""
+    """The end of a job. An `interrupted` job stays in `jobs/` for the next run; `warnings` say what is missing, why.
+
+    `lacks` is what a crawl did not bring of pages and their resources.
+    """
 
     job: str
     interrupted: bool
@@ -234,6 +238,12 @@ class JobOutcome:
     tags: tuple[str, ...]
     summary: dict[str, object]
     report: Path | None
+    lacks: Missing = Missing()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it brought all that servers had (exit code 3 where not)."""
+        return not self.interrupted and self.complete and not self.warnings and not self.lacks.lost
 
 
 def until_stopped(job: Job, keeper: StateKeeper, work: Callable[[], _Outcome], how: str) -> _Outcome | JobOutcome:
@@ -313,7 +323,10 @@ def finish(
     parts, account = report.domains(job.frontier), report.account_of(job)
     item = keeper.ended(state, warnings=tuple(warnings))
     hosts = report.host_ends(job.frontier, parts, captured)
-    outcome = reported(job, account, parts, item, seconds=seconds.values, complete=captured.complete, hosts=hosts)
+    lacks = report.missing(job.archive, job.frontier)
+    outcome = reported(
+        job, account, parts, item, seconds=seconds.values, complete=captured.complete, hosts=hosts, lacks=lacks
+    )
     report.remove_job(job.folder)
     return outcome
 
@@ -327,6 +340,7 @@ def reported(
     seconds: Mapping[str, float],
     complete: bool,
     hosts: Sequence[report.HostEnd] = (),
+    lacks: Missing | None = None,
 ) -> JobOutcome:
     """Write the report of a published job, with its item as it ended, and the record of its capture.
 
@@ -335,9 +349,10 @@ def reported(
     """
     last = {CommitTag.parse(part["commit_tag"]).domain: part["complete"] for part in parts}
     whole = complete and all(last.values()) and all(host.complete for host in hosts)
-    summary = report.summary(job, account, whole, parts, seconds, hosts)
+    lacks = lacks or Missing()
+    summary = report.summary(job, account, whole, parts, seconds, hosts, lacks)
     tags = tuple(part["commit_tag"] for part in parts if not part.get("shared"))
     item = dataclasses.replace(item, complete=whole, tags=tags, pid=0, ticks=0)
     path = report.write(job, account, summary, item)
     keep_capture(job, tags, hosts)
-    return JobOutcome(job.name, False, whole, item.warnings, tags, summary, path)
+    return JobOutcome(job.name, False, whole, item.warnings, tags, summary, path, lacks)

@@ -13,9 +13,12 @@ import os
 import shutil
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +28,13 @@ from agent.crawl.disposition import Captured
 from agent.crawl.frontier import FILTER_ERRORS, PUBLISHED, SECONDS, FilterFailure, Frontier, PublishedDomain
 from agent.crawl.job_folder import Job
 from agent.crawl.job_state import JobState, save
-from agent.pipeline.domain_run import ARC_COUNTS, REDIRECT_COUNTS, DomainRun
+from agent.crawl.vocabulary import DECISIONS
+from agent.pipeline.domain_run import ARC_COUNTS, REDIRECT_COUNTS, DomainRun, TreeReader
 from agent.pipeline.publish import Published
-from webarcfs.archive.model.errors import Damaged
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.model.arc_paths import DATA_XML, places
+from webarcfs.archive.model.errors import Damaged, NotFound
 from webarcfs.archive.model.metadata import RESOURCE_ROLE, CommitTag, format_time, now
 from webarcfs.archive.system import files
 from webarcfs.archive.system.files import sync_folder, sync_tree
@@ -193,6 +200,67 @@ def host_ends(frontier: Frontier, parts: Sequence[PublishedDomain], captured: Ca
     return sorted(ends, key=lambda end: (end.role != "page", end.complete, end.host))
 
 
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What a crawl did not bring: resources of pages by host, URLs by the word for why.
+
+    `lost` counts what a server has, as far as is known, and failed to come: pages, resources on hosts of pages, and
+    resources on other hosts that were archived before.
+    """
+
+    resources: Mapping[str, int] = field(default_factory=dict)
+    words: Mapping[str, int] = field(default_factory=dict)
+    lost: int = 0
+
+    def lines(self) -> list[str]:
+        """Return the lines with which a crawl ends."""
+        texts = []
+        if self.resources:
+            texts.append(f"missing from pages: {sum(self.resources.values())} resources: {_most(self.resources)}")
+        if self.words:
+            texts.append(f"not archived: {sum(self.words.values())}: {_most(self.words)}")
+        return texts
+
+
+#: What a line names of hosts or words; the report has all.
+_MOST_NAMED = 8
+
+
+def _most(counts: Mapping[str, int]) -> str:
+    ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    more = len(ranked) - _MOST_NAMED
+    return ", ".join(f"{name} {count}" for name, count in ranked[:_MOST_NAMED]) + (f", {more} more" * (more > 0))
+
+
+def missing(archive: Archive, frontier: Frontier) -> Missing:
+    """Return what a crawl did not bring, once it is published."""
+    with_pages = {host.domain for host in frontier.crawled_hosts() if host.has_pages}
+    resources, words = Counter[str](), Counter[str]()
+    lost = 0
+    for some in frontier.missing():
+        words[some.word] += some.urls
+        if some.is_resource:
+            resources[some.domain] += some.urls
+        if some.has_failed and some.word not in DECISIONS and (not some.is_resource or some.domain in with_pages):
+            lost += some.urls
+    lost += _lost_elsewhere(archive, frontier, with_pages)
+    return Missing(dict(resources), dict(words), lost)
+
+
+def _lost_elsewhere(archive: Archive, frontier: Frontier, with_pages: Set[str]) -> int:
+    """Count the resources that failed on hosts without pages, and that the archive has from before."""
+    lost = 0
+    for domain, rows in groupby(frontier.failed_resources(), key=itemgetter(0)):
+        if domain in with_pages or not archive.repository(domain).exists():
+            continue
+        with suppress(NotFound, Damaged):
+            store = Repository(archive.repository(domain))
+            head = store.head()
+            shelf = TreeReader(store, head.tree if head is not None else None)
+            lost += sum(any(shelf.find(f"{arc}/{DATA_XML}") for arc in places(url)) for _, url in rows)
+    return lost
+
+
 def summary(  # noqa: PLR0917 # what a report is made of
     job: Job,
     account: Account,
@@ -200,14 +268,17 @@ def summary(  # noqa: PLR0917 # what a report is made of
     parts: Sequence[PublishedDomain],
     seconds: Mapping[str, float],
     hosts: Sequence[HostEnd] = (),
+    lacks: Missing | None = None,
 ) -> dict[str, Any]:
     """Return the content of summary.json."""
+    lacks = lacks or Missing()
     return {
         "job": job.name,
         "publication": job.publication.name,
         "commit_tags": [part["commit_tag"] for part in parts],
         "complete": complete,
         "hosts": [asdict(host) for host in hosts],
+        "missing": {"resources": lacks.resources, "words": lacks.words, "lost": lacks.lost},
         "started": format_time(job.begun),
         "finished": format_time(now()),
         "seconds": {stage: round(value, 3) for stage, value in seconds.items()},

@@ -74,12 +74,14 @@ def publish_as(*urls: str, **settings: Any) -> Publication:
     name = settings.pop("name", None) or command_line_name(urls)
     left_out, servers = tuple(settings.pop("exclude", ())), tuple(settings.pop("server", ()))
     release, closed_for = settings.pop("release", "automatic"), settings.pop("closed_for", None)
+    required = tuple(settings.pop("required_hosts", ()))
     how = config.override(CrawlSettings(), {**DEFAULTS, **settings}, "test")
     return Publication(
         name=name,
         urls=urls,
         hosts=hosts,
         exclude_hosts=exclude,
+        required_hosts=required,
         exclude=left_out,
         server=servers,
         release=release,

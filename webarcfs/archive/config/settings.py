@@ -22,6 +22,13 @@ from webarcfs.archive.model.errors import SettingsError
 UNLIMITED = 1_000_000_000
 
 
+class RobotsFor(StrEnum):
+    """What robots.txt holds for (`robots_for`)."""
+
+    ALL = "all"
+    PAGES = "pages"
+
+
 class Release(StrEnum):
     """When readers may see the captures of a publication (`release`)."""
 
@@ -75,6 +82,11 @@ class CrawlSettings:
     )
     filters: tuple[str, ...] = setting(validators.list_of(validators.text), ("mime",), "Filter modules, in order.")
     robots: bool = setting(validators.boolean, True, "Obey robots.txt.")
+    robots_for: str = setting(
+        validators.one_of(*RobotsFor),
+        RobotsFor.ALL,
+        "Whether robots.txt holds for all, or for pages alone and not for the images, styles and scripts they need.",
+    )
     user_agent: str = setting(
         validators.text,
         f"webarcfs/{__version__} (web archive)",
