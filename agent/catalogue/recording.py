@@ -308,7 +308,8 @@ def describe_capture(
         parts=capture.parts,
     )
     status: dict[int, str] = {FieldNumber.STATUS: status_of(about, is_complete=is_complete)}
-    texts = {**_from_git(archive, capture), **status, **_from_report(archive, capture), **about.texts}
+    resources = {end.host for end in about.hosts if end.role != "page"}
+    texts = {**_from_git(archive, capture, resources), **status, **_from_report(archive, capture), **about.texts}
     counted = counted_fields(archive, record, before) if state is not RecordState.CAPTURED else {}
     record = record.with_values({**texts, **counted}, SYSTEM, now())
     record = replace(record, title=Value(title_of(record), SYSTEM, now()))
@@ -358,8 +359,12 @@ def _state(release: Release, is_complete: bool, way: Way | None) -> RecordState:
     return RecordState.CAPTURED if way is not None and way.step_by_step else RecordState.COUNTED
 
 
-def _from_git(archive: Archive, capture: PublishedCrawl) -> dict[int, str]:
-    domains = list(dict.fromkeys(part.tag.domain for part in capture.parts))
+def _from_git(archive: Archive, capture: PublishedCrawl, resources: Set[str]) -> dict[int, str]:
+    """Return what git knows; the hosts in `resources`, which only have what pages of others need, are counted alone."""
+    every = list(dict.fromkeys(part.tag.domain for part in capture.parts))
+    domains = [domain for domain in every if domain not in resources] or every
+    others = len(every) - len(domains)
+    more = f" and {others} host{'s' * (others > 1)} of their resources" if others else ""
     date = min(part.tag.crawl_time for part in capture.parts)
     last = max(part.tag.crawl_time for part in capture.parts)
     span = format_time(date) if (last - date).total_seconds() <= _DAY else f"{format_time(date)} to {format_time(last)}"
@@ -371,7 +376,7 @@ def _from_git(archive: Archive, capture: PublishedCrawl) -> dict[int, str]:
         FieldNumber.DATE: span,
         FieldNumber.OPERATING_SYSTEM: _server(archive, capture.parts[0]),
         FieldNumber.PATH: places,
-        FieldNumber.DOMAIN: ", ".join(domains),
+        FieldNumber.DOMAIN: ", ".join(domains) + more,
         FieldNumber.COPY_PATH: ", ".join(
             f"{archive.content.name}/{part.tag.domain}.git {part.tag.ref}" for part in capture.parts
         ),

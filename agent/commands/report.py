@@ -22,7 +22,7 @@ from agent.crawl.vocabulary import IN_CRAWL_LOG
 from agent.indexing import fulltext
 from agent.operations.records import catalogue_of
 from agent.reports import tables
-from agent.reports.report import Missing, read_waiting
+from agent.reports.report import missing_in, read_waiting
 from agent.reports.storage import bar, show
 from agent.reports.storage import storage as storage_of
 from agent.reports.tables import Tables
@@ -290,8 +290,7 @@ def _show(summary: dict[str, Any], job_tables: Tables, top: int) -> None:
         what = f"{order['order']} {order['value']}".strip()
         why = f": {order['reason']}" if order.get("reason") else ""
         console.print(f"  {what}, {order['at']} by {order['by'] or 'somebody'}{why}", markup=False)
-    lacks = summary.get("missing") or {}
-    for line in Missing(lacks.get("resources") or {}, lacks.get("words") or {}).lines():
+    for line in missing_in(summary).lines():
         console.print(f"  {line}", markup=False)
     if ends := summary.get("hosts"):
         console.print()

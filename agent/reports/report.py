@@ -232,6 +232,12 @@ def _most(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in ranked[:_MOST_NAMED]) + (f", {more} more" * (more > 0))
 
 
+def missing_in(summary: Mapping[str, Any]) -> Missing:
+    """Return what a crawl did not bring, as its summary.json has it; nothing where an older version wrote that."""
+    known = summary.get("missing") or {}
+    return Missing(known.get("resources") or {}, known.get("words") or {}, int(known.get("lost") or 0))
+
+
 def missing(archive: Archive, frontier: Frontier) -> Missing:
     """Return what a crawl did not bring, once it is published."""
     with_pages = {host.domain for host in frontier.crawled_hosts() if host.has_pages}

@@ -272,9 +272,9 @@ def spellings(url: str) -> tuple[str, ...]:
     """Return a canonical URL, and those with which people confuse it: of the other scheme, with or without a slash."""
     scheme, _, rest = url.partition("://")
     path, mark, query = rest.partition("?")
-    slashed = path.removesuffix("/") if path.count("/") > 1 and path.endswith("/") else f"{path}/"
+    slashed = path.removesuffix("/") if path.endswith("/") else f"{path}/"
     other = {"http": "https", "https": "http"}.get(scheme, scheme)
-    ways = (path, path if path.endswith("//") else slashed)
+    ways = (path, slashed) if "/" in path.removesuffix("/") else (path,)
     return tuple(dict.fromkeys(f"{way}://{where}{mark}{query}" for way in (scheme, other) for where in ways))
 
 

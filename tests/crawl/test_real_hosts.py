@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from agent.catalogue import recording
+from agent.crawl import job_folder
 from agent.jobs.publishing import JobOutcome
 from tests.support import crawls
 from tests.support.crawls import arcs, crawl, run_command
@@ -20,7 +22,7 @@ from tests.support.site import Site, redirect
 from tests.support.wire import page
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import FieldNumber, RecordState
-from webarcfs.archive.config import directory
+from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS, Repository
 
@@ -85,6 +87,7 @@ def test_of_a_hundred_hosts_the_eighty_that_answer_are_complete(archive: Archive
 
 
 def test_a_dead_host_keeps_what_it_had_and_what_its_pages_link_to(archive: Archive, site: Site) -> None:
+    """S-hosts-1."""
     with Site() as dying:
         dying.add_html("/", f'<a href="/deep.html">d</a><a href="{site.url("/only.html")}">o</a>')
         dying.add_html("/deep.html", f'<a href="{site.url("/deeper.html")}">o</a>')
@@ -391,3 +394,29 @@ def test_a_dead_counter_is_listed_and_no_failure(archive: Archive, site: Site) -
         done = run_command("crawl", *arguments, site.url(), timeout=120)
     assert done.code == 0, done.err
     assert f"missing from pages: 1 resources: {counter} 1" in done.err
+
+
+# -- publications that were there before -------------------------------------------------------------------------------
+
+
+def test_upgrade_keeps_what_publications_did(archive: Archive, site: Site) -> None:
+    site.add_html("/", "a page")
+    archive.settings.write_text(
+        f'# ours\n[[publication]]\nname = "old"\nurls = ["{site.url()}"]\n\n[[publication.exclude]]\nmatch = "x.org"\n'
+        f'\n[[publication]]\nname = "new"\nurls = ["{site.url()}"]\n'
+    )
+    crawl(archive, site.url(), name="old")
+    text = json.loads(Catalogue(archive).file("publications/old.json") or b"")
+    for key in ("page_resources", "max_page_resources", "max_resource_hosts", "robots_for"):
+        del text["crawl"][key]  # as a version without them wrote it
+    assert job_folder.parsed(json.dumps(text).encode()).publication.crawl.resources == "hosts"
+    Catalogue(archive).save([], "test", "older", files={"publications/old.json": json.dumps(text).encode()})
+    before = archive.settings.read_text()
+    assert recording.keep_resources(archive) == ["old"]
+    assert recording.keep_resources(archive) == []
+    after = archive.settings.read_text()
+    assert [line for line in after.splitlines() if line not in before.splitlines()] == [
+        'page_resources = "hosts"  # as before; "any" also takes what its pages need of other hosts'
+    ]
+    settings, _ = settings_files.load(archive.settings)
+    assert {each.name: str(each.crawl.resources) for each in settings.publications} == {"old": "hosts", "new": "any"}
