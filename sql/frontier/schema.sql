@@ -32,9 +32,9 @@ CREATE TABLE url (
     nested     INTEGER NOT NULL DEFAULT 0,  -- 1: the ARC's folder contained folders, so that other ARCs may be inside
     links      INTEGER NOT NULL DEFAULT -1, -- number of links found in it; -1: it was not read for links
     inner      INTEGER NOT NULL DEFAULT 0,  -- links from where the crawl came to its server, on the path of `hops`
-    result     TEXT NOT NULL DEFAULT '',    -- added, changed, unchanged, filtered, duplicate, undecodable
     embedded   INTEGER NOT NULL DEFAULT 0,  -- resources in a row since the last link, by the path with the fewest; 0: a page
-    page       INTEGER NOT NULL DEFAULT 0   -- the page that needed it first, of a resource
+    page       INTEGER NOT NULL DEFAULT 0,  -- the page that needed it first, of a resource
+    result     TEXT NOT NULL DEFAULT ''     -- added, changed, unchanged, filtered, duplicate, undecodable
 );
 
 CREATE INDEX url_waiting ON url (domain, depth, id) WHERE state = 'waiting';
