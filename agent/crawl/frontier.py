@@ -378,6 +378,8 @@ GIVEN_UP: Fact[dict[str, str]] = Fact("given_up")
 FILTER_ERRORS: Fact[dict[str, FilterFailure]] = Fact("filter_errors")
 #: Step → its seconds, over all processes of the job: reports.report.
 SECONDS: Fact[dict[str, float]] = Fact("seconds")
+#: Domains that only have resources, and of which the crawl needed none: jobs.publishing.
+IDLE: Fact[list[str]] = Fact("idle")
 #: The publication of a domain: reports.report.
 PUBLISHED: FactAbout[PublishedDomain] = FactAbout("published")
 #: The commitTag of the job on a domain: jobs.publishing.

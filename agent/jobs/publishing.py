@@ -30,14 +30,14 @@ from agent.indexing.recovery import catch_up_domain, catch_up_links
 from agent.jobs.stages import compare, describe, extract, filter_, normalise, unpack
 from agent.pipeline.domain_run import Document, DomainRun, LaterCrawls, TreeReader, later_crawls
 from agent.pipeline.publish import Published, Publisher
+from agent.pipeline.removal import only_resources
 from agent.reports import report
 from agent.reports.report import Missing
 from webarcfs.archive.git.repository import CRAWLS, PUBLICATIONS, Commit, Repository
 from webarcfs.archive.history import redirect_lists, sequence
-from webarcfs.archive.history.versions import arcs, described
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Damaged, Interrupted, NotFound, WebarcError
-from webarcfs.archive.model.metadata import RESOURCE_ROLE, CommitTag, parse_compact_time
+from webarcfs.archive.model.metadata import CommitTag, parse_compact_time
 from webarcfs.archive.system import locks
 
 # == publishing =======================================================================================================
@@ -280,14 +280,16 @@ def publish(job: Job, captured: Captured, seconds: report.Seconds, *, only_begun
     for domain in (domain for domain in domains if domain not in resources):
         _publish_and_keep(job, domain, seconds, complete=captured.is_complete(domain))
     every = captured.complete and not captured.hosts and all(part["complete"] for part in report.domains(job.frontier))
-    idle = _idle_resource_domains(job, set(domains) | captured.hosts.keys()) if every else ()
+    idle = list(_idle_resource_domains(job, set(domains) | captured.hosts.keys())) if every else []
+    with job.frontier.changes():
+        job.frontier.set(frontier.IDLE, idle)
     for domain in (*(domain for domain in domains if domain in resources), *idle):
         _publish_and_keep(job, domain, seconds, complete=every, is_resource=True)
-    parts = report.domains(job.frontier)
     return [
         f"{part['commit_tag']}: {part['reason']}"
-        for part in parts
-        if part["reason"] and CommitTag.parse(part["commit_tag"]).domain not in captured.hosts.keys() | resources
+        for part in report.domains(job.frontier)
+        if part["reason"]
+        and (every or CommitTag.parse(part["commit_tag"]).domain not in captured.hosts.keys() | resources)
     ]
 
 
@@ -308,12 +310,24 @@ def _idle_resource_domains(job: Job, known: Set[str]) -> Iterator[str]:
     for domain in job.archive.domains():
         if domain in known:
             continue
+        path = job.archive.repository(domain)
+        if not _may_have(path, PUBLICATIONS + job.publication.name):
+            continue  # so that the other domains of an archive cost next to nothing
         with contextlib.suppress(NotFound, Damaged):
-            store = Repository(job.archive.repository(domain))
+            store = Repository(path)
             seen = store.ref(PUBLICATIONS + job.publication.name)
-            first = next(arcs(store, seen), None) if seen is not None else None
-            if first is not None and described(store, first).role == RESOURCE_ROLE:
+            if seen is not None and only_resources(store, seen):
                 yield domain
+
+
+def _may_have(repository: Path, ref: str) -> bool:
+    """Return whether a repository may have a ref, by its files alone."""
+    if (repository / ref).exists():
+        return True
+    try:
+        return f" {ref}\n".encode() in (repository / "packed-refs").read_bytes()
+    except OSError:
+        return False
 
 
 def finish(

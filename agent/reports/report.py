@@ -25,12 +25,13 @@ from typing import Any
 from agent.crawl import crawl_log, job_orders
 from agent.crawl.crawl_log import line
 from agent.crawl.disposition import Captured
-from agent.crawl.frontier import FILTER_ERRORS, PUBLISHED, SECONDS, FilterFailure, Frontier, PublishedDomain
+from agent.crawl.frontier import FILTER_ERRORS, IDLE, PUBLISHED, SECONDS, FilterFailure, Frontier, PublishedDomain
 from agent.crawl.job_folder import Job
 from agent.crawl.job_state import JobState, save
 from agent.crawl.vocabulary import DECISIONS
 from agent.pipeline.domain_run import ARC_COUNTS, REDIRECT_COUNTS, DomainRun, TreeReader
 from agent.pipeline.publish import Published
+from agent.pipeline.removal import TOO_FEW
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.arc_paths import DATA_XML, places
@@ -165,7 +166,8 @@ def account_of(job: Job) -> Account:
 
 def domains(frontier: Frontier) -> list[PublishedDomain]:
     """Return the recorded publications, in order of domain."""
-    parts = (frontier.get(PUBLISHED.of(domain)) for domain in frontier.domains())
+    known = sorted({*frontier.domains(), *(frontier.get(IDLE) or ())})
+    parts = (frontier.get(PUBLISHED.of(domain)) for domain in known)
     return [part for part in parts if part is not None]
 
 
@@ -192,9 +194,10 @@ def host_ends(frontier: Frontier, parts: Sequence[PublishedDomain], captured: Ca
     for host in frontier.crawled_hosts():
         part = by_domain.get(host.domain)
         reason = captured.reason or captured.hosts.get(host.domain, "")
-        if not reason and part is not None and host.has_pages:
-            reason = part["reason"]
-        role = "page" if host.has_pages else RESOURCE_ROLE
+        is_whole = captured.complete and not captured.hosts
+        if not reason and part is not None and (host.has_pages or is_whole):
+            reason = part["reason"]  # of a host of resources also, where it had pages before
+        role = "page" if host.has_pages or reason.startswith(TOO_FEW) else RESOURCE_ROLE
         tag = part["commit_tag"] if part is not None else ""
         ends.append(HostEnd(host.domain, role, not reason, reason, host.failed, tag))
     return sorted(ends, key=lambda end: (end.role != "page", end.complete, end.host))

@@ -354,7 +354,24 @@ def test_what_no_page_needs_any_more_goes_and_nothing_changed_is_no_commit(archi
     outcome = again()
     assert outcome.complete and outcome.lacks.lost == 1  # it was there before
     assert (arcs(archive, "ad2.test"), arcs(archive, "cdn.test")) == (set(), {"x.png"})
+    assert [tag.partition("@")[2] for tag in outcome.tags] == ["ad2.test", "me.test"]
+    assert {part.tag.domain for part in Catalogue(archive).read(outcome.job)[0].parts} == {"ad2.test", "me.test"}
     assert [commits(host) for host in ("ad1.test", "ad2.test", "cdn.test")] == [1, 2, 1]
+
+
+def test_a_host_whose_links_broke_is_no_host_of_resources(archive: Archive, site: Site) -> None:
+    links = "".join(f'<a href="http://docs.test/{number}">d</a>' for number in range(5))
+    site.add_html("/", f'<img src="http://docs.test/x.png">{links}', host="me.test")
+    site.add("/x.png", PIXEL, "image/png", host="docs.test")
+    for number in range(5):
+        site.add_html(f"/{number}", "d", host="docs.test")
+    how: dict[str, Any] = {"name": "me", "hosts": ["docs.test"], "wget_args": _through(site)}
+    assert crawl(archive, "http://me.test/", **how).complete
+    site.add_html("/", '<img src="http://docs.test/x.png">', host="me.test")
+    outcome = crawl(archive, "http://me.test/", **how)
+    assert not outcome.complete and len(arcs(archive, "docs.test")) == 6
+    assert _hosts(archive, outcome)["docs.test"]["reason"].startswith("found 1 of the 6 ARCs")
+    assert any("found 1 of the 6" in line for line in outcome.warnings)
 
 
 # -- what is missing is said -------------------------------------------------------------------------------------------
