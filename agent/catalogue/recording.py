@@ -19,7 +19,7 @@ import logging
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,15 +27,25 @@ from pathlib import Path
 from agent.catalogue import stepfolders
 from agent.crawl import job_folder
 from agent.crawl.job_folder import Definition, Job, folder_of, is_import
+from agent.crawl.scope import matches_host
 from agent.crawl.wget import BatchFiles, command
 from agent.indexing import fulltext
+from agent.reports.report import HostEnd
 from webarcfs.archive.catalogue import formats
 from webarcfs.archive.catalogue.catalogue import Catalogue, PublishedCrawl, captures
 from webarcfs.archive.catalogue.record import OWN, CrawlPart, FieldNumber, Occasion, Record, RecordState, Value
-from webarcfs.archive.catalogue.workflow import HELD, ORDER, Way, WorkflowStep, next_by_itself, progress_of
+from webarcfs.archive.catalogue.workflow import BUT_FOR, HELD, ORDER, Way, WorkflowStep, next_by_itself, progress_of
 from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.settings import UNLIMITED, DescribeSettings, Exclusion, Publication, Release, Settings
+from webarcfs.archive.config.settings import (
+    UNLIMITED,
+    DescribeSettings,
+    Exclusion,
+    PageResources,
+    Publication,
+    Release,
+    Settings,
+)
 from webarcfs.archive.config.validators import UNLIMITED_WORD
 from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.history import sequence
@@ -197,6 +207,8 @@ _log = logging.getLogger(__name__)
 #: The setter of fields that nobody typed.
 SYSTEM = "webarcfs"
 _DAY = 86_400
+#: Incomplete hosts that field 21 names; the report has all.
+_MOST_NAMED = 20
 #: The event of a record that was there before its job: the job has begun, for the person who asked for it.
 BEGUN = "begun"
 #: Fields that are set before the download, by people and for the person who entered the record.
@@ -228,30 +240,76 @@ class Circumstances:
     way: Way | None = None
     occasion: Occasion = Occasion.REGULAR
     record: str = ""
+    hosts: tuple[HostEnd, ...] = ()
+    required: tuple[str, ...] = ()
+
+
+def is_whole(about: Circumstances, parts: Iterable[CrawlPart], released: Record | None) -> bool:
+    """Return whether a crawl counts as complete, given the publication's last released crawl. Pure.
+
+    It does if each host that was complete in that is complete again, and each that is required. Other hosts may be
+    incomplete: the table of the crawl names them. A crawl that was cut short is incomplete.
+    """
+    ends = {end.host: end.complete for end in about.hosts if end.role == "page"}
+    if not ends:
+        return all({part.tag.domain: part.complete for part in parts}.values())
+    if not any(ends.values()):
+        return False
+    before = {part.tag.domain: part.complete for part in (released.parts if released is not None else ())}
+    again = all(ends.get(domain, True) for domain, was_complete in before.items() if was_complete)
+    return again and all(ends.get(domain, False) for domain in _required(about.required, ends))
+
+
+def _required(patterns: tuple[str, ...], ends: Mapping[str, bool]) -> Iterator[str]:
+    """Yield the hosts that are required; a pattern that no host matches is yielded as it is."""
+    for pattern in patterns:
+        matching = [domain for domain in ends if matches_host((pattern,), domain)]
+        yield from matching or (pattern,)
+
+
+def status_of(about: Circumstances, *, is_complete: bool) -> str:
+    """Return the text of field 21 as the crawl ended: `complete but for 1 host: a.org (server down: dns)`."""
+    missing = [end for end in about.hosts if end.role == "page" and not end.complete]
+    if not is_complete:
+        return "incomplete"
+    if not missing:
+        return "complete"
+    texts = [f"{end.host} ({end.reason.partition(': http')[0]})" for end in missing[:_MOST_NAMED]]
+    more = len(missing) - len(texts)
+    texts += [f"{more} more"] if more else []
+    return f"{BUT_FOR}{len(missing)} host{'s' * (len(missing) > 1)}: {', '.join(texts)}"
 
 
 def describe_capture(
-    archive: Archive, capture: PublishedCrawl, before: Record | None = None, about: Circumstances | None = None
+    archive: Archive,
+    capture: PublishedCrawl,
+    before: Record | None = None,
+    about: Circumstances | None = None,
+    released: Record | None = None,
 ) -> Record:
     """Return the record of a capture, without a number; the circumstances `about` it are known when its job ends.
 
-    `before` is a record of the same publication that is counted already: the cost follows the change since.
+    `before` is a record of the same publication that is counted already: the cost follows the change since. `released`
+    is the publication's last one that was released.
     """
     about = about or Circumstances()
+    is_complete = is_whole(about, capture.parts, released)
     release = about.release or (Release.BY_HAND if capture.is_held else Release.AUTOMATIC)
-    state = _state(release, capture.is_complete, about.way)
+    state = _state(release, is_complete, about.way)
     record = Record(
         id=capture.job,
         number=0,
         publication=capture.publication,
         state=state,
         occasion=about.occasion,
-        complete=capture.is_complete,
+        complete=is_complete,
         release=release,
         closed_for=about.closed_for,
         parts=capture.parts,
     )
-    texts = {**_from_git(archive, capture), **_from_report(archive, capture), **about.texts}
+    status: dict[int, str] = {FieldNumber.STATUS: status_of(about, is_complete=is_complete)}
+    resources = {end.host for end in about.hosts if end.role != "page"}
+    texts = {**_from_git(archive, capture, resources), **status, **_from_report(archive, capture), **about.texts}
     counted = counted_fields(archive, record, before) if state is not RecordState.CAPTURED else {}
     record = record.with_values({**texts, **counted}, SYSTEM, now())
     record = replace(record, title=Value(title_of(record), SYSTEM, now()))
@@ -301,8 +359,12 @@ def _state(release: Release, is_complete: bool, way: Way | None) -> RecordState:
     return RecordState.CAPTURED if way is not None and way.step_by_step else RecordState.COUNTED
 
 
-def _from_git(archive: Archive, capture: PublishedCrawl) -> dict[int, str]:
-    domains = list(dict.fromkeys(part.tag.domain for part in capture.parts))
+def _from_git(archive: Archive, capture: PublishedCrawl, resources: Set[str]) -> dict[int, str]:
+    """Return what git knows; the hosts in `resources`, which only have what pages of others need, are counted alone."""
+    every = list(dict.fromkeys(part.tag.domain for part in capture.parts))
+    domains = [domain for domain in every if domain not in resources] or every
+    others = len(every) - len(domains)
+    more = f" and {others} host{'s' * (others > 1)} of their resources" if others else ""
     date = min(part.tag.crawl_time for part in capture.parts)
     last = max(part.tag.crawl_time for part in capture.parts)
     span = format_time(date) if (last - date).total_seconds() <= _DAY else f"{format_time(date)} to {format_time(last)}"
@@ -314,8 +376,7 @@ def _from_git(archive: Archive, capture: PublishedCrawl) -> dict[int, str]:
         FieldNumber.DATE: span,
         FieldNumber.OPERATING_SYSTEM: _server(archive, capture.parts[0]),
         FieldNumber.PATH: places,
-        FieldNumber.DOMAIN: ", ".join(domains),
-        FieldNumber.STATUS: "complete" if capture.is_complete else "incomplete",
+        FieldNumber.DOMAIN: ", ".join(domains) + more,
         FieldNumber.COPY_PATH: ", ".join(
             f"{archive.content.name}/{part.tag.domain}.git {part.tag.ref}" for part in capture.parts
         ),
@@ -424,6 +485,11 @@ def _server(archive: Archive, part: CrawlPart) -> str:
 _SOFTWARE = re.compile(rb"^software: *([^\r\n]{1,200})", re.MULTILINE)
 _HEAD = 4096
 _HIDDEN = "***"
+_EXTERNAL = {
+    PageResources.ANY: "embedded resources of pages, on any host",
+    PageResources.HOSTS: "embedded resources of pages, on accepted hosts",
+    PageResources.NONE: "0",
+}
 _HARMLESS = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,3})?[kmgKMGsmhd]?|on|off|yes|no", re.ASCII)
 # Options, whole or shortened, whose values are secrets or hold some, also where they look like numbers.
 _OF_SECRETS = re.compile(r"--?(?:h|us|p|f|b|co|ce|l|e|no-|i)|-[eU]", re.ASCII)
@@ -482,7 +548,7 @@ def how(publication: Publication, instances: int) -> dict[int, str]:
         FieldNumber.EXCLUDED_DOMAIN: ", ".join((*publication.exclude_hosts, *map(_left_out, publication.exclude)))
         or "none",
         FieldNumber.INTERNAL_DEPTH: UNLIMITED_WORD if crawl.depth == UNLIMITED else str(crawl.depth),
-        FieldNumber.EXTERNAL_DEPTH: "embedded resources of pages, on accepted hosts" if crawl.page_requisites else "0",
+        FieldNumber.EXTERNAL_DEPTH: _EXTERNAL[crawl.resources],
         FieldNumber.EXCLUDED_EXTENSIONS: ", ".join(crawl.exclude_extensions) or "none",
         FieldNumber.RATE_LIMIT: f"{crawl.rate_limit} bytes a second" if crawl.rate_limit else "none",
         FieldNumber.PARALLEL_DOWNLOADS: str(instances),
@@ -546,6 +612,20 @@ def settings_as_they_were(job: Job) -> dict[str, bytes]:
     return {f"publications/{job.publication.name}.json": f"{content}\n".encode()}
 
 
+def keep_resources(archive: Archive) -> list[str]:
+    """Write `page_resources` into publications whose last crawl was made without that setting; return their names."""
+    catalogue = Catalogue(archive)
+    return settings_files.keep_page_resources(
+        archive,
+        [
+            publication.name
+            for publication in settings_now(archive).publications
+            if (content := catalogue.file(f"publications/{publication.name}.json")) is not None
+            and b'"page_resources"' not in content
+        ],
+    )
+
+
 def _host(publication: Publication) -> str:
     return split(arc_path(publication.urls[0]))[0] if publication.urls else ""
 
@@ -566,14 +646,15 @@ def _software(folder: Path) -> str:
 _AT_ONCE = 100
 
 
-def keep_capture(job: Job, tags: Iterable[str]) -> None:
+def keep_capture(job: Job, tags: Iterable[str], hosts: Sequence[HostEnd] = ()) -> None:
     """Write the record of a job that has ended and has its report, and its publication's settings.
 
-    A record that is there stays. Then the first step that comes by itself is asked for.
+    `hosts` is what became of the hosts of a crawl. A record that is there stays. Then the first step that comes by
+    itself is asked for.
     """
     try:
         catalogue = Catalogue(job.archive)
-        about = of_job(job)
+        about = replace(of_job(job), hosts=tuple(hosts), required=job.publication.required_hosts)
         name = about.record if about.record and catalogue.has(about.record) else job.name
         if about.record or not catalogue.has(name):  # a record that was entered may have the job's name
             _keep(catalogue, job, about, tags)
@@ -589,7 +670,8 @@ def _keep(catalogue: Catalogue, job: Job, about: Circumstances, tags: Iterable[s
     if capture is None:
         record = empty(job.name, job.publication.name, about)
     else:
-        record = describe_capture(job.archive, capture, catalogue.newest(job.publication.name, job.name), about)
+        newest = catalogue.newest(job.publication.name, job.name)
+        record = describe_capture(job.archive, capture, newest, about, _last_released(catalogue, job))
         mark = capture.last if catalogue.described() == capture.last - len(capture.parts) else None
     outcome = "captured" if capture is not None else "nothing"
     expected: dict[str, str | None] = {job.name: None}
@@ -602,6 +684,14 @@ def _keep(catalogue: Catalogue, job: Job, about: Circumstances, tags: Iterable[s
     catalogue.save(
         [record], SYSTEM, f"{record.id}: {outcome}", expected=expected, described=mark, files=publication_files
     )
+
+
+def _last_released(catalogue: Catalogue, job: Job) -> Record | None:
+    """Return the newest released record of a job's publication; None where it has none."""
+    if job.publication.release != Release.WHEN_CHECKED:
+        return None
+    records = (record for record in catalogue.records(job.publication.name) if record.id != job.name)
+    return next((record for record in records if record.state is RecordState.RELEASED), None)
 
 
 def ask_next(archive: Archive, record: Record, way: Way | None = None) -> WorkflowStep | None:

@@ -125,7 +125,7 @@ def crawl(
     tell(outcome)
     if not steps_are_done:
         sys.exit(Exit.FAILED)
-    if outcome.interrupted or not outcome.complete or outcome.warnings:
+    if not outcome.is_whole:
         sys.exit(Exit.INCOMPLETE)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -21,13 +22,14 @@ from agent.crawl.vocabulary import IN_CRAWL_LOG
 from agent.indexing import fulltext
 from agent.operations.records import catalogue_of
 from agent.reports import tables
-from agent.reports.report import read_waiting
+from agent.reports.report import missing_in, read_waiting
 from agent.reports.storage import bar, show
 from agent.reports.storage import storage as storage_of
 from agent.reports.tables import Tables
 from agent.reports.tables import shares as site_shares
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import Damaged, NotFound, UsageError
+from webarcfs.archive.config.validators import start_url
+from webarcfs.archive.model.errors import Damaged, Exit, NotFound, UsageError
 from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch
 from webarcfs.commands.listing import LIST, OBJECT, Form, Row, format_option, print_object, print_rows, table_console
 from webarcfs.content.extractors.extracted import SENTENCES, Fault
@@ -65,18 +67,20 @@ def _words(context: click.Context, _parameter: click.Parameter, is_wanted: bool)
     callback=_words,
     help="Explain the words of crawl.log, and end.",
 )
+@click.option("--url", metavar="URL", help="Why this URL is not archived, or what became of it.")
 @click.option("--text", is_flag=True, help="List the documents that have no text for `webarc search`, and why.")
 @click.option("--shares", is_flag=True, help="What part of the site is archived, excluded, not to be had; a chart.")
 @click.option("--on-server", type=click.IntRange(0), help="With --shares: as many documents as the site's server has.")
 @click.option("--unlinked", type=click.IntRange(0), help="With --shares: as many of these as no link leads to.")
 @click.option("--storage", is_flag=True, help="What the archive takes by publication, year and part, and a year will.")
 @click.option("--top", default=20, show_default=True, help="Rows of a table; 0 for all (JSON and CSV have all).")
-def report(
+def report(  # each option is a branch
     job: str | None,
     *,
     archive: str | None,
     form: Form,
     as_csv: bool,
+    url: str | None,
     text: bool,
     shares: bool,
     on_server: int | None,
@@ -96,6 +100,9 @@ def report(
     until now; it is what is shown for a publication that has no report yet.
 
     Of an import it names the revisits that found nothing. They wait, until a later import has what they repeat.
+
+    With --url it shows what became of one URL: the words of crawl.log for it with what they mean, and the page that led
+    to it. Where the crawl never saw it, it says so.
 
     With --shares it shows what part of the site is archived, excluded by a decision, or was requested in vain. A crawl
     cannot know what else the server has: give the figures of the site's owner. They are not kept; the table can
@@ -122,6 +129,11 @@ def report(
     folder, host = find(place, job)
     live = folder.parent == place.jobs
     summary = _summary_so_far(folder) if live else _summary(folder)
+    if url is not None:
+        if form not in OBJECT or text or shares:
+            raise UsageError("--url goes with --json, or is text")
+        _tell_url(folder, summary, start_url(url), live=live, form=form)
+        return
     if text:
         tags = [CommitTag.parse(tag) for tag in summary["commit_tags"]]
         _textless(place, [tag for tag in tags if host in (None, tag.domain)], form)
@@ -147,6 +159,28 @@ def report(
 
 
 _print_array = partial(print_object, indent=1)
+
+
+def _tell_url(folder: Path, summary: dict[str, Any], url: str, *, live: bool, form: Form) -> None:
+    """Say what became of a URL; exit with 1 where the crawl did not see it."""
+    ways = tables.spellings(url)
+    with crawl_log.reading(folder) as log:
+        lines = {line.url: line for line in tables.parsed(log, live=live) if line.url in ways}
+    ends = {end["host"]: end for end in summary.get("hosts", [])}
+    end = ends.get(url.partition("://")[2].partition("/")[0])
+    if form is Form.JSON:
+        known = [asdict(line) | {"archived": line.archived} for line in lines.values()]
+        _print_array({"url": url, "known": url in lines, "lines": known, "host": end})
+    else:
+        if url not in lines:
+            click.echo(f"{url} was not seen: no page that the crawl read has a link to it")
+        for way in (way for way in ways if way in lines):
+            for text in tables.fate(lines[way]):
+                click.echo(text)
+        if end is not None and not end["complete"]:
+            click.echo(f"  its host is incomplete: {end['reason']}")
+    if not lines:
+        sys.exit(Exit.USAGE)
 
 
 def _show_shares(rows: list[tuple[str, int, float]]) -> None:
@@ -249,10 +283,29 @@ def _show(summary: dict[str, Any], job_tables: Tables, top: int) -> None:
         what = f"{order['order']} {order['value']}".strip()
         why = f": {order['reason']}" if order.get("reason") else ""
         console.print(f"  {what}, {order['at']} by {order['by'] or 'somebody'}{why}", markup=False)
+    for line in missing_in(summary).lines():
+        console.print(f"  {line}", markup=False)
+    if ends := summary.get("hosts"):
+        console.print()
+        console.print(_table_of_hosts(ends, top))
     for name, rows in job_tables.sorted():
         if rows:
             console.print()
             console.print(_table(name, rows, top))
+
+
+def _table_of_hosts(ends: list[dict[str, Any]], top: int) -> Table:
+    """Return the table of what became of the hosts; as the summary has them, those with pages first."""
+    table = Table(title="Completeness of hosts", title_justify="left", box=None, pad_edge=False)
+    for column in ("", "gave", "complete", "failed", "why not"):
+        table.add_column(column, no_wrap=True, justify="right" if column == "failed" else "left")
+    for end in ends[:top] if top else ends:
+        gave = "pages" if end["role"] == "page" else "resources"
+        table.add_row(end["host"], gave, "yes" if end["complete"] else "no", str(end["failed"]), end["reason"])
+    if top and len(ends) > top:
+        rest = ends[top:]
+        table.add_row(f"{len(rest)} more", "", "", str(sum(end["failed"] for end in rest)), "")
+    return table
 
 
 def _show_waiting(waits: list[tuple[str, str]], top: int) -> None:

@@ -1,8 +1,9 @@
 """Adds URLs to the frontier: the links and redirects of fetched pages, judged by the scope (/Cr-1.1/).
 
-Depth is the number of links from a start URL; redirects and requisites do not add to it. A shorter path found later
-counts. If a start URL redirects to another host, that host is accepted too. A page of a start URL that goes on by
-itself within seconds (Refresh) redirects in that sense.
+Depth is the number of links from a start URL; redirects and resources of pages do not add to it. A redirect keeps the
+right of what it is for: where an image redirects, its target is one. A shorter path found later counts. If a start URL
+redirects to another host, that host is accepted too. A page of a start URL that goes on by itself within seconds
+(Refresh) redirects in that sense.
 
 A redirect that leads back to a URL that was asked for ends there, as in a browser without cookies. But if the cookies
 changed since, the URL is asked for once more: sites set a cookie so, also by way of another host (consent, login).
@@ -25,7 +26,7 @@ from agent.crawl.robots import RobotsRules
 from agent.crawl.scope import ScopeVerdict, TypeRules
 from agent.crawl.sitemaps import MOST_NESTED, MOST_SITEMAPS, USUAL_PLACE
 from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState
-from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
+from webarcfs.archive.config.settings import CrawlSettings, PageResources, Profile, Publication
 from webarcfs.archive.model.metadata import from_epoch, now
 from webarcfs.archive.model.session_ids import SessionIds
 from webarcfs.archive.model.url_lists import LONGEST_CHAIN
@@ -39,32 +40,47 @@ SITEMAP_FULL = ScopeVerdict(Status.QUOTA, Reason.SITEMAP_FULL)
 SITEMAP_NUMBER = ScopeVerdict(Status.QUOTA, Reason.SITEMAP_NUMBER)
 QUERIES = ScopeVerdict(Status.TRAP, scope.QUERIES)
 TOO_MANY_HOSTS = ScopeVerdict(Status.TRAP, scope.HOSTS)
+TOO_MANY_RESOURCE_HOSTS = ScopeVerdict(Status.TRAP, Reason.RESOURCE_HOSTS)
+TOO_MANY_RESOURCES = ScopeVerdict(Status.TRAP, Reason.RESOURCE_NUMBER)
 
 
 class UrlQuotas:
-    """Counts the accepted URLs of each path and the hosts of the crawl, and enforces their limits."""
+    """Counts the accepted URLs of each path, the hosts of the crawl and the resources of pages; enforces the limits."""
 
     def __init__(self, frontier: Frontier, settings: CrawlSettings) -> None:
         self._frontier = frontier
         self._most_queries = settings.max_queries
-        self._most_hosts = settings.max_hosts
+        self._most_resources = settings.max_page_resources
         self._in_frontier: dict[str, int] = {}
         self._let_in: Counter[str] = Counter()
-        self._hosts: set[str] | None = None
+        self._of_page: dict[int, int] = {}
+        self._new_of_page: Counter[int] = Counter()
+        self._pages = _HostQuota(settings.max_hosts, frontier.page_domains)
+        self._resources = _HostQuota(settings.max_resource_hosts, frontier.resource_domains)
 
-    def judge(self, url: str, domain: str, own: bool) -> ScopeVerdict | None:
-        """Return None and count the URL if it may enter, else why not. `own`: its host is a start URL's host."""
-        if not own and self._most_hosts and not self._has_room_for(domain):
+    def judge(self, url: str, domain: str, own: bool, page: int = 0) -> ScopeVerdict | None:
+        """Return None and count the URL if it may enter, else why not.
+
+        `own`: its host is a start URL's host. `page` is the page that needs a resource; 0: it is no resource.
+        """
+        if page and self._most_resources and self._count_of(page) >= self._most_resources:
+            return TOO_MANY_RESOURCES
+        if not own and page and not self._pages.has(domain) and not self._resources.takes(domain):
+            return TOO_MANY_RESOURCE_HOSTS
+        if not own and not page and not self._pages.takes(domain):
             return TOO_MANY_HOSTS
         path, mark, _ = url.partition("?")
         if mark and self._most_queries:
             if self._count(path) >= self._most_queries:
                 return QUERIES
             self._let_in[path] += 1
+        self._new_of_page[page] += bool(page)
         return None
 
-    def is_uncertain(self, url: str) -> bool:
+    def is_uncertain(self, url: str, page: int = 0) -> bool:
         """Return whether pending URLs must be written before `url` is judged: some may be in the frontier already."""
+        if page and self._new_of_page[page] and self._count_of(page) >= self._most_resources > 0:
+            return True
         path, mark, _ = url.partition("?")
         return bool(mark and self._most_queries and self._let_in[path] and self._count(path) >= self._most_queries)
 
@@ -72,20 +88,45 @@ class UrlQuotas:
         """Reset the pending counts: all accepted URLs are in the frontier now."""
         self._let_in.clear()
         self._in_frontier.clear()
+        self._new_of_page.clear()
+        self._of_page.clear()
 
     def _count(self, path: str) -> int:
         if path not in self._in_frontier:
             self._in_frontier[path] = self._frontier.queries(path)
         return self._in_frontier[path] + self._let_in[path]
 
-    def _has_room_for(self, domain: str) -> bool:
-        if self._hosts is None:
-            self._hosts = set(self._frontier.admitted_domains())
-        if domain not in self._hosts:
-            if len(self._hosts) >= self._most_hosts:
+    def _count_of(self, page: int) -> int:
+        if page not in self._of_page:
+            self._of_page[page] = self._frontier.resources_of(page)
+        return self._of_page[page] + self._new_of_page[page]
+
+
+class _HostQuota:
+    """The hosts beside those of start URLs, up to a number; 0 is no limit."""
+
+    def __init__(self, most: int, known: Callable[[], list[str]]) -> None:
+        self._most = most
+        self._known = known
+        self._hosts: set[str] | None = None
+
+    def has(self, domain: str) -> bool:
+        """Return whether a host was taken before."""
+        return domain in self._all()
+
+    def takes(self, domain: str) -> bool:
+        """Return whether a host is one of them, or may become one."""
+        hosts = self._all()
+        if domain not in hosts:
+            if self._most and len(hosts) >= self._most:
                 return False
-            self._hosts.add(domain)
+            hosts.add(domain)
         return True
+
+    def _all(self) -> set[str]:
+        if self._hosts is None:
+            self._hosts = set(self._known())
+        return self._hosts
 
 
 #: Patterns that are counted, and the least count that is kept over interruptions.
@@ -196,9 +237,10 @@ class Discovery:
             exclude=publication.exclude_hosts,
             left_out=tuple(exclusion.match for exclusion in publication.exclude),
             depth=publication.crawl.depth,
-            page_requisites=publication.crawl.page_requisites,
+            resources=publication.crawl.resources,
             traps=_bounds(frontier, publication.crawl),
             private_addresses=scope.may_be_private(publication.crawl, publication.urls),
+            private_resources=publication.crawl.private_addresses,
             paths=publication.crawl.paths,
             extensions=publication.crawl.exclude_extensions,
             types=TypeRules.of(publication.crawl, profile),
@@ -210,7 +252,7 @@ class Discovery:
         self._looks_for_sitemaps = uses_sitemaps(publication)
         self._listed = {host: (pages, maps) for host, (pages, maps) in (frontier.get(LISTED) or {}).items()}
         # Recently added links → their depth: pages of a site share most of their links.
-        self._offered: dict[tuple[str, str], int] = {}
+        self._offered: dict[tuple[str, str, int], int] = {}
         self._finds: list[FoundUrl] = []
         self._expanded: list[tuple[int, int]] = []  # page and depth
 
@@ -247,17 +289,19 @@ class Discovery:
         for link in links:
             if link.kind is LinkPurpose.SITEMAP and self._is_feed(link.url, page):
                 continue
-            requisite = link.kind is LinkPurpose.REQUISITE and self._scope.page_requisites
+            requisite = link.kind is LinkPurpose.REQUISITE and self._scope.resources is not PageResources.NONE
             at = depth if requisite else depth + 1
-            key = (link.url, f"{link.kind} {link.named}")
+            key = (link.url, f"{link.kind} {link.named}", page.embedded + 1 if requisite else 0)
             if self._offered.get(key, at + 1) <= at:
                 continue
             self._offered[key] = at
-            if self._crowd.is_uncertain(link.url):
+            if self._crowd.is_uncertain(link.url, _page_of(page) if requisite else 0):
                 self.flush()
             find = self.judged(link.url, LinkKind.REQUISITE if requisite else LinkKind.LINK, at, page)
             if barren and not requisite and find.state == UrlState.WAITING and scope.pattern_of(link.url) == barren:
                 find = _refused(find, scope.trapped(scope.PATTERN, link.url))
+            if find.note == Reason.RESOURCE_NUMBER:
+                del self._offered[key]  # the next page may have fewer
             self._finds.append(dataclasses.replace(find, named=link.named) if link.named else find)
         self._expanded.append((page.id, depth))
 
@@ -267,9 +311,8 @@ class Discovery:
 
     def _is_new(self, link: Link) -> bool:
         """Return whether the crawl did not know a link yet."""
-        if (link.url, LinkPurpose.LINK) in self._offered or (link.url, LinkPurpose.REQUISITE) in self._offered:
-            return False
-        return self._frontier.by_url(link.url) is None
+        key = (link.url, f"{link.kind} {link.named}", int(link.kind is LinkPurpose.REQUISITE))
+        return key not in self._offered and self._frontier.by_url(link.url) is None
 
     # -- sitemaps ------------------------------------------------------------------------------------------------
 
@@ -311,9 +354,9 @@ class Discovery:
                 self._frontier.annotate(sitemap.id, Reason.SITEMAP_CUT)
                 break
             pages += 1
-            if self._offered.get((link.url, LinkKind.LISTED), 2) <= 1:
+            if self._offered.get((link.url, LinkKind.LISTED, 0), 2) <= 1:
                 continue
-            self._offered[link.url, LinkKind.LISTED] = 1
+            self._offered[link.url, LinkKind.LISTED, 0] = 1
             if self._crowd.is_uncertain(link.url):
                 self.flush()
             self._finds.append(self.judged(link.url, LinkKind.LISTED, 1, sitemap))
@@ -358,7 +401,7 @@ class Discovery:
         pages, maps = self._listed.get(domain, (0, 0))
         if not self._looks_for_sitemaps or maps >= MOST_SITEMAPS:
             return False
-        key, at = (url, LinkKind.SITEMAP), page.depth + 1
+        key, at = (url, str(LinkKind.SITEMAP), 0), page.depth + 1
         if self._offered.get(key, at + 1) <= at:
             return True
         find = self.judged(url, LinkKind.LINK, at, page)
@@ -467,9 +510,12 @@ class Discovery:
         """Return what a URL that a page leads to is to the crawl: it waits, or is refused for a reason."""
         domain = scope.domain_in(url)
         inner = page.inner + (kind in (LinkKind.LINK, LinkKind.LISTED)) if domain == page.domain else 0
-        verdict = scope.judge(self._scope, url, depth, kind, on_server=inner, is_start=is_start)
+        is_embedded = kind in (LinkKind.REQUISITE, LinkKind.REDIRECT)
+        embedded = page.embedded + (kind == LinkKind.REQUISITE) if is_embedded else 0
+        needed_by = _page_of(page) if embedded else 0
+        verdict = scope.judge(self._scope, url, depth, kind, on_server=inner, is_start=is_start, embedded=embedded)
         if verdict is None:
-            verdict = self._crowd.judge(url, domain, domain in self._scope.hosts)
+            verdict = self._crowd.judge(url, domain, domain in self._scope.hosts, needed_by)
         find = FoundUrl(
             url=url,
             domain=domain,
@@ -478,6 +524,8 @@ class Discovery:
             hops=page.hops + _LETTERS[kind],
             found_on=page.id,
             inner=inner,
+            embedded=embedded,
+            page=needed_by,
         )
         return find if verdict is None else _refused(find, verdict)
 
@@ -488,5 +536,15 @@ class Discovery:
         self._offered.clear()
         self._frontier.set(HOSTS, sorted(self._scope.hosts))
         for row in self._frontier.refused_by_host(domain):
-            if scope.judge(self._scope, row.url, row.depth, row.kind, on_server=row.inner) is None:
+            verdict = scope.judge(self._scope, row.url, row.depth, row.kind, on_server=row.inner, embedded=row.embedded)
+            if verdict is None:
                 self._frontier.admit(row.id)
+
+    def is_host_of_job(self, domain: str) -> bool:
+        """Return whether pages of a host belong to the job, not only what other pages need of it."""
+        return scope.accepts_host(self._scope, domain)
+
+
+def _page_of(row: FrontierUrl) -> int:
+    """Return the page for which something on `row` is needed: itself, or the page that needs it."""
+    return row.page if row.embedded and row.page else row.id

@@ -1,8 +1,10 @@
 """Applies the results of batches to the frontier, and adds the URLs found in them (/Cr-1.1/).
 
 A failed page contributes the links of its archived version: without them, pages that only this page links to would
-count as no longer linked, and their ARCs would be removed. A server that is never reached is given up. Both make the
-crawl incomplete. The scope decides which URLs enter.
+count as no longer linked, and their ARCs would be removed. A server that is never reached is given up.
+
+Each host is judged for itself (`host_ends`): a server that is down, refuses or forbids its start URL makes its own host
+incomplete, and nothing of the others. Hosts that only gave resources of pages are not judged.
 
 The archived pages also give the conditions under which a server need not send them again.
 """
@@ -11,19 +13,19 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from agent.crawl import frontier, robots, wget
 from agent.crawl.cookie_jars import CookieJars
 from agent.crawl.discovery import Discovery
-from agent.crawl.frontier import FrontierUrl, UrlOutcome
+from agent.crawl.frontier import Frontier, FrontierUrl, UrlOutcome
 from agent.crawl.hsts import SecureOnly
 from agent.crawl.job_folder import Job
 from agent.crawl.politeness import BUSY, SERVER_BUSY, TRIES, in_a_row, is_given_up
 from agent.crawl.scope import PRIVATE_ADDRESS
-from agent.crawl.vocabulary import TEMPORARY_REDIRECT, LinkKind, Reason, Status, UrlState
+from agent.crawl.vocabulary import GONE, TEMPORARY_REDIRECT, LinkKind, Reason, Status, UrlState
 from agent.crawl.wget import FetchResult
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
@@ -156,6 +158,8 @@ class ArchivedPages:
 
 #: URLs of a server that are settled in one statement.
 _AT_ONCE = 1000
+#: Statuses from here on are no page: redirects that end nowhere, errors.
+_NO_PAGE = 300
 _UNREACHED = frozenset({Status.DNS, Status.CONNECT_FAILED})
 #: Reason of a capture that ended early because the crawl took longer than `max_duration`.
 OVER_TIME = Reason.OVER_TIME
@@ -165,10 +169,81 @@ OVER_SIZE = Reason.OVER_SIZE
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """The end of a capture: whether it fetched all URLs in scope, and otherwise the reason."""
+    """The end of a capture: whether it came to its end, and otherwise the reason, which holds for all hosts.
+
+    `hosts` has the hosts that are incomplete though it did, each with its reason.
+    """
 
     complete: bool
     reason: str = ""
+    hosts: Mapping[str, str] = field(default_factory=dict)
+
+    def is_complete(self, domain: str) -> bool:
+        """Return whether all URLs in scope of a host were fetched."""
+        return self.complete and domain not in self.hosts
+
+
+#: Why a host is incomplete, as people read it, by the word of its URLs.
+_HOST_REASONS: Mapping[str, str] = {
+    Reason.LEFT_OUT: "left out",
+    Reason.HOST_FULL: Reason.HOST_FULL,
+    Reason.ROBOTS_UNAVAILABLE: "robots.txt not available",
+    Reason.LINKS_UNREAD: "links not read",
+}
+#: Hosts that a line names; the report has them all.
+_MOST_NAMED = 10
+
+
+def host_ends(job_frontier: Frontier, ends: Iterable[tuple[FrontierUrl, FrontierUrl]]) -> dict[str, str]:
+    """Return host → why it is incomplete, once nothing is left to fetch.
+
+    `ends` has the start URLs with the last URL of their redirects. Resources of pages make no host incomplete.
+    """
+    hosts: dict[str, str] = {}
+    for domain, why in (job_frontier.get(frontier.GIVEN_UP) or {}).items():
+        hosts[domain] = f"server down: {why}" if why else "server down"
+    for domain in job_frontier.get(frontier.SERVERS_DOWN) or ():
+        hosts.setdefault(domain, "server down")
+    for fault in job_frontier.host_faults():
+        text = _HOST_REASONS[fault.word]
+        hosts.setdefault(fault.domain, f"{text}: {fault.url}" if fault.word == Reason.LINKS_UNREAD else text)
+    for seed, end in ends:
+        if why := _fault_of_start(job_frontier, seed, end):
+            hosts.setdefault(seed.domain, why)
+            hosts.setdefault(end.domain, why)
+    with_pages = {host.domain for host in job_frontier.crawled_hosts() if host.has_pages}
+    return {domain: hosts[domain] for domain in sorted(hosts.keys() & with_pages)}
+
+
+def lines_on_hosts(hosts: Mapping[str, str]) -> list[str]:
+    """Return a line for each reason why hosts are incomplete, with the hosts."""
+    by_reason: dict[str, list[str]] = {}
+    for domain, why in hosts.items():
+        by_reason.setdefault(why.partition(": ")[0], []).append(domain)
+    return [f"{why}: {named(domains)}" for why, domains in by_reason.items()]
+
+
+def named(domains: Sequence[str]) -> str:
+    """Return the first of these hosts, and how many more there are."""
+    more = len(domains) - _MOST_NAMED
+    return ", ".join(domains[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _fault_of_start(job_frontier: Frontier, seed: FrontierUrl, end: FrontierUrl) -> str:
+    """Return why a start URL makes its host incomplete; empty if it does not.
+
+    A start URL that is gone (404, 410) is one page less, as any page; it counts only where the host gave nothing else.
+    One that a setting refuses was not wanted.
+    """
+    if end.state == UrlState.FAILED or PRIVATE_ADDRESS.reason in end.note.split(","):
+        return f"start URL failed: {seed.url}"
+    if end.status == Status.ROBOTS:
+        return f"start URL forbidden by robots.txt: {seed.url}"
+    if end.state != UrlState.DONE or end.arc or end.status < _NO_PAGE:
+        return ""
+    if end.status in GONE and job_frontier.has_captures(end.domain):
+        return ""
+    return f"start URL gave {end.status}: {seed.url}"
 
 
 class Disposition:
@@ -186,7 +261,7 @@ class Disposition:
         self._most = job.settings.max_total_size
         self._bytes = job.frontier.bytes_done() if self._most else 0
         self.is_full = False
-        self._down: set[str] = set(job.frontier.get(frontier.SERVERS_DOWN) or ())
+        self._given_up: dict[str, str] = job.frontier.get(frontier.GIVEN_UP) or {}
 
     @property
     def room(self) -> int | None:
@@ -251,23 +326,14 @@ class Disposition:
         """Return whether the last batch could not reach the server."""
         return domain in self._unreached
 
-    def verdict(self, left_out: tuple[str, ...], full: set[str]) -> Captured:
-        """Return the end of the capture once nothing is left to fetch.
+    def verdict(self) -> Captured:
+        """Return the end of the capture once nothing is left to fetch."""
+        ends = ((seed, self._discovery.end_of(seed)) for seed in self._frontier.seeds())
+        return Captured(True, hosts=host_ends(self._frontier, ends))
 
-        `left_out` are hosts that a person dropped while it ran, `full` ones that had all documents that they may have.
-        """
-        if left_out:
-            return Captured(False, f"left out: {', '.join(left_out)}")
-        if full:
-            return Captured(False, f"{Reason.HOST_FULL}: {', '.join(sorted(full))}")
-        if self._down:
-            return Captured(False, f"server down: {', '.join(sorted(self._down))}")
-        if unread := self._frontier.get(frontier.LINKS_UNREAD):
-            return Captured(False, f"links not read: {unread}")
-        failed = [row.url for row in self._frontier.seeds() if _has_failed(self._discovery.end_of(row))]
-        if failed:
-            return Captured(False, f"start URL failed: {failed[0]}")
-        return Captured(True)
+    def is_host_of_job(self, domain: str) -> bool:
+        """Return whether pages of a host belong to the job, not only what other pages need of it."""
+        return self._discovery.is_host_of_job(domain)
 
     def _one(self, answer: FetchResult) -> UrlOutcome:
         row, settled = answer.row, self._fitting(self._held(answer))
@@ -314,9 +380,6 @@ class Disposition:
             self._discovery.links(row, self._archived.links(row.url, row.named))
             self._go_on(row, self._archived.forward(row.url) if row.is_start else "")
         else:
-            if wget.LINKS_UNREAD in settled.note.split(","):
-                # Pages that only this page links to must not count as no longer linked: the crawl is incomplete.
-                self._frontier.set(frontier.LINKS_UNREAD, row.url)
             self._discovery.links(row, answer.links)
             self._go_on(row, answer.forward)
 
@@ -369,19 +432,23 @@ class Disposition:
                 self._give_up(domain, tried[-1].status, SERVER_BUSY)
 
     def _give_up(self, domain: str, status: int, note: str) -> None:
-        self._down.add(domain)
-        self._frontier.set(frontier.SERVERS_DOWN, sorted(self._down))
-        self._frontier.fail_domain(domain, status, note)
+        self._given_up[domain] = note.removeprefix(f"{Reason.SERVER_DOWN},")
+        self._frontier.set(frontier.GIVEN_UP, self._given_up)
+        self.drop(domain, UrlState.FAILED, status, note)
 
     def keep_out(self, domain: str) -> None:
-        """Fail all waiting URLs of a domain that is at a private address.
+        """Fail all waiting URLs of a domain that is at a private address."""
+        self.drop(domain, UrlState.FAILED, int(PRIVATE_ADDRESS.status), PRIVATE_ADDRESS.reason)
 
-        The links of their archived versions are added. A robots.txt of another server that redirects there is unknown.
+    def drop(self, domain: str, state: UrlState, status: int, note: str) -> None:
+        """Settle all waiting URLs of a domain, which are not fetched any more.
+
+        The links of their archived versions are added: other hosts are judged for themselves, and lose nothing by what
+        this one did not say. A robots.txt of another server that redirects there is unknown.
         """
-        status, note = int(PRIVATE_ADDRESS.status), PRIVATE_ADDRESS.reason
         while rows := self._frontier.next(domain, math.inf, _AT_ONCE):
             for row in rows:
-                self._fail(UrlOutcome(id=row.id, state=UrlState.FAILED, status=status, tried=0, note=note), row)
+                self._fail(UrlOutcome(id=row.id, state=state, status=status, tried=0, note=note), row)
                 if row.kind == LinkKind.ROBOTS:
                     self._frontier.set_robots(row.url, status, b"", clocks.steady())
             self._flush()
@@ -393,8 +460,3 @@ class Disposition:
                 warc = wget.BatchFiles(self._folder, row.batch).warc
                 self._discovery.links(row, wget.links_at(warc, row.position, row) if row.position else ())
             self._discovery.flush()
-
-
-def _has_failed(row: FrontierUrl) -> bool:
-    """Return whether `row`, the end of a start URL's redirects, failed or is at a private address."""
-    return row.state == UrlState.FAILED or PRIVATE_ADDRESS.reason in row.note.split(",")

@@ -64,6 +64,8 @@ class FrontierUrl:
     links: int
     inner: int
     result: str
+    embedded: int
+    page: int
     named: str = ""
 
     @property
@@ -86,6 +88,8 @@ class FoundUrl:
     status: int = 0
     note: str = ""
     inner: int = 0
+    embedded: int = 0
+    page: int = 0
     named: str = ""
 
 
@@ -107,6 +111,38 @@ class UrlOutcome:
     arc: str = ""
     target: str = ""
     links: int = -1
+
+
+class CrawledHost(NamedTuple):
+    """A host that the crawl was to ask: whether it has pages of the crawl, and how many of its URLs failed."""
+
+    domain: str
+    has_pages: int
+    failed: int
+
+
+class HostFault(NamedTuple):
+    """Why a host is not whole: the word, and the first URL with it."""
+
+    domain: str
+    word: str
+    url: str
+
+
+class MissingUrls(NamedTuple):
+    """URLs of a host that are not in the archive, with what became of them; of resources, and of pages."""
+
+    domain: str
+    is_resource: int
+    has_failed: int
+    status: int
+    note: str
+    urls: int
+
+    @property
+    def word(self) -> str:
+        """The first word of crawl.log for why; the status where it has none."""
+        return self.note.partition(",")[0] or f"status {self.status}"
 
 
 class MetAnswer(NamedTuple):
@@ -256,10 +292,11 @@ class FactAbout(Generic[Value]):
 
 
 class CaptureEnd(TypedDict):
-    """The end of fetching: whether all was fetched, and otherwise the reason."""
+    """The end of fetching: whether it came to its end, and otherwise the reason; and the hosts that are not whole."""
 
     complete: bool
     reason: str
+    hosts: NotRequired[dict[str, str]]  # absent where an older version fetched
 
 
 class JobHold(TypedDict):
@@ -277,6 +314,7 @@ class PublishedDomain(TypedDict):
     reason: str
     arcs: dict[str, int]
     redirects: NotRequired[dict[str, int]]  # absent where an older version began the job
+    shared: NotRequired[bool]  # nothing changed: the commitTag is that of an earlier crawl
 
 
 class FilterFailure(TypedDict):
@@ -339,15 +377,15 @@ COUNTER: Fact[int] = Fact("counter")
 WAITED: Fact[bool] = Fact("waited")
 #: The hosts that redirects of start URLs led to: crawl.discovery.
 HOSTS: Fact[list[str]] = Fact("hosts")
-#: The domains whose servers were given up: crawl.disposition.
+#: The domains whose servers were given up, as older versions noted them: crawl.disposition.
 SERVERS_DOWN: Fact[list[str]] = Fact("down")
+#: Domain → the words for why its server was given up: crawl.disposition.
+GIVEN_UP: Fact[dict[str, str]] = Fact("given_up")
 #: What stands for the cookies with which a redirect was asked for, by its id, and how often it was asked for again
 #: because they had changed: crawl.discovery.
 COOKIES: FactAbout[tuple[str, int]] = FactAbout("cookies")
 #: Whether the policy of a host that asked for https is for its subdomains as well; None if it ended it: crawl.hsts.
 HSTS: FactAbout[bool | None] = FactAbout("hsts")
-#: The last page whose links could not be read: crawl.disposition.
-LINKS_UNREAD: Fact[str] = Fact("links_unread")
 #: Host → how many pages and how many further sitemaps its sitemaps listed: crawl.discovery.
 LISTED: Fact[dict[str, tuple[int, int]]] = Fact("listed")
 #: Pattern → how many pages of it in a row led to nothing new but each other: crawl.discovery.
@@ -358,6 +396,8 @@ LIST_READ: Fact[tuple[list[str], int]] = Fact("list_read")
 FILTER_ERRORS: Fact[dict[str, FilterFailure]] = Fact("filter_errors")
 #: Step → its seconds, over all processes of the job: reports.report.
 SECONDS: Fact[dict[str, float]] = Fact("seconds")
+#: Domains that only have resources, and of which the crawl needed none: jobs.publishing.
+IDLE: Fact[list[str]] = Fact("idle")
 #: The publication of a domain: reports.report.
 PUBLISHED: FactAbout[PublishedDomain] = FactAbout("published")
 #: The commitTag of the job on a domain: jobs.publishing.
@@ -383,8 +423,8 @@ FILLED: Fact[list[str]] = Fact("filled")
 # == store ============================================================================================================
 
 
-#: The version whose jobs are finished as they are: columns are added.
-_UPGRADED = 2
+#: Version → the statements that add what the next one has: jobs of older versions are finished as they are.
+_UPGRADES = {2: "frontier/upgrade_2", 3: "frontier/upgrade_3"}
 #: Keys of `Frontier.counts` that are not states.
 NO_STATES = ("bytes", "documents")
 _AT_ONCE = 1000
@@ -403,9 +443,11 @@ class Frontier:
             version = self._scalar("schema_version")
             if version == 0 and not self._db.table_names():
                 self._db.executescript(sql("frontier/tune") + sql("frontier/schema"))
-            elif version == _UPGRADED:
-                self._db.executescript(sql("frontier/upgrade"))
-            elif version != (newest := version_of("frontier/schema")):
+                version = self._scalar("schema_version")
+            while version in _UPGRADES:
+                self._db.executescript(sql(_UPGRADES[version]))
+                version = self._scalar("schema_version")
+            if version != (newest := version_of("frontier/schema")):
                 raise Damaged(f"{path} is of version {version}, not {newest}; remove its job folder")
             self._db.executescript(sql("frontier/tune") + sql("frontier/named"))
         except sqlite3.OperationalError as error:
@@ -524,10 +566,6 @@ class Frontier:
         """Refuse all URLs still to be fetched (of one domain), with the given reason."""
         self._run("frontier/give_up", status=status, note=note, domain=domain)
 
-    def refuse_waiting(self, domain: str, status: int, note: str) -> None:
-        """Refuse all waiting URLs of a domain, with the given reason; what is being fetched continues."""
-        self._run("frontier/refuse_waiting", domain=domain, status=status, note=note)
-
     def refuse_sitemaps(self, domain: str, status: int, note: str) -> None:
         """Refuse all waiting sitemaps of a domain, with the given reason."""
         self._run("frontier/refuse_sitemaps", domain=domain, status=status, note=note)
@@ -539,10 +577,6 @@ class Frontier:
     def listed_arcs(self, domain: str) -> list[str]:
         """Return the ARCs of a domain's documents that the crawl knows by sitemaps alone."""
         return [row["arc"] for row in self._query("frontier/listed_arcs", domain=domain)]
-
-    def fail_domain(self, domain: str, status: int, note: str) -> None:
-        """Fail all waiting URLs of a domain."""
-        self._run("frontier/fail_domain", domain=domain, status=status, note=note)
 
     def by_url(self, url: str) -> FrontierUrl | None:
         """Return the row of a URL; None if it is unknown."""
@@ -569,9 +603,39 @@ class Frontier:
         """Return the number of accepted URLs that consist of `path` and a query."""
         return int(self._scalar("frontier/queries", path=path))
 
-    def admitted_domains(self) -> list[str]:
-        """Return the accepted domains other than those of the start URLs."""
-        return [row["domain"] for row in self._query("frontier/admitted_domains")]
+    def page_domains(self) -> list[str]:
+        """Return the domains with accepted pages other than those of the start URLs."""
+        return [row["domain"] for row in self._query("frontier/page_domains")]
+
+    def resource_domains(self) -> list[str]:
+        """Return the domains with accepted resources of pages other than those of the start URLs."""
+        return [row["domain"] for row in self._query("frontier/resource_domains")]
+
+    def resources_of(self, page: int) -> int:
+        """Return the number of accepted resources that a page was the first to need."""
+        return int(self._scalar("frontier/resources_of", page=page))
+
+    def crawled_hosts(self) -> list[CrawledHost]:
+        """Return the hosts from which the crawl fetched, or would have."""
+        return list(map(CrawledHost._make, self._connection.execute(sql("frontier/crawled_hosts"))))
+
+    def host_faults(self) -> list[HostFault]:
+        """Return why hosts are not whole, as far as their URLs say it."""
+        words = {
+            "left_out": Reason.LEFT_OUT,
+            "full": Reason.HOST_FULL,
+            "robots_unavailable": Reason.ROBOTS_UNAVAILABLE,
+            "links_unread": Reason.LINKS_UNREAD,
+        }
+        return list(map(HostFault._make, self._connection.execute(sql("frontier/host_faults"), words)))
+
+    def missing(self) -> Iterator[MissingUrls]:
+        """Yield what pages need and the archive does not have, and pages that did not come."""
+        return map(MissingUrls._make, self._connection.execute(sql("frontier/missing")))
+
+    def failed_resources(self) -> Iterator[tuple[str, str]]:
+        """Yield (domain, URL) of the resources of pages that did not come."""
+        return iter(self._connection.execute(sql("frontier/failed_resources")))
 
     def seeds(self) -> Iterator[FrontierUrl]:
         """Yield the start URLs in their order, read in portions: there may be a million."""

@@ -35,7 +35,7 @@ from agent.crawl.scope import TypeRules
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
+from webarcfs.archive.config.settings import CrawlSettings, PageResources, Profile, Publication
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.errors import Damaged, WebarcError
 from webarcfs.archive.model.metadata import compact_time, format_time, from_epoch, now, parse_compact_time
@@ -193,7 +193,7 @@ def parsed(text: bytes) -> Definition:
 
 def _definition(content: dict[str, Any], where: str) -> Definition:
     try:
-        crawl = config.override(CrawlSettings(), content["crawl"], where)
+        crawl = config.override(CrawlSettings(), _as_it_was(content["crawl"]), where)
         profile = content["profile"]
         return Definition(
             publication=Publication(**_checked(Publication, content["publication"]), crawl=crawl),
@@ -206,6 +206,11 @@ def _definition(content: dict[str, Any], where: str) -> Definition:
         )
     except (KeyError, TypeError, ValueError, WebarcError) as error:
         raise Damaged(f"{where} is no definition of a job: {error}; it is left alone") from None
+
+
+def _as_it_was(crawl: dict[str, Any]) -> dict[str, Any]:
+    """Return crawl settings with what a version without `page_resources` did."""
+    return crawl if "page_resources" in crawl or not crawl else {**crawl, "page_resources": PageResources.HOSTS}
 
 
 def _plain(settings: Publication | CrawlSettings | Profile) -> dict[str, Any]:

@@ -25,7 +25,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from enum import Enum, auto
 
@@ -45,7 +45,7 @@ from agent.crawl.secrets import Secrets, blank_requests
 from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState
 from agent.crawl.wget import DRAINED, Limits
 from agent.crawl.wgetpool import Running, Slots, Wgets
-from webarcfs.archive.config.settings import AtDeadline, Certificates
+from webarcfs.archive.config.settings import AtDeadline, Certificates, RobotsFor
 from webarcfs.archive.system import clocks, locks
 
 # == lookups ==========================================================================================================
@@ -120,10 +120,14 @@ _SPARE = 0.5
 
 
 class Turns:
-    """The servers of one crawl. `places` is the number of wgets that it may have at a time."""
+    """The servers of one crawl. `places` is the number of wgets that it may have at a time.
 
-    def __init__(self, job: Job, book: OrderBook, places: int) -> None:
+    `drop` settles the waiting URLs of a server that is not asked any more.
+    """
+
+    def __init__(self, job: Job, book: OrderBook, places: int, drop: Callable[[str, UrlState, int, str], None]) -> None:
         self._job = job
+        self._drop = drop
         self._book = book
         self._frontier = job.frontier
         self._settings = job.settings
@@ -137,8 +141,6 @@ class Turns:
         self.waiting: dict[str, float] | None = None
         #: Server that is not due yet → when to look again (monotonic).
         self.held: dict[str, float] = {}
-        #: Servers that had as many documents as they may have.
-        self.full: set[str] = set()
 
     def look(self, busy: set[str], backlog: int) -> None:
         """Find out which servers have URLs that wait; `busy` ones have a wget, `backlog` counts results to be read."""
@@ -149,7 +151,8 @@ class Turns:
         if dropped:
             with self._frontier.changes():
                 for domain, (status, note) in dropped.items():
-                    self._frontier.refuse_waiting(domain, status, note)
+                    self._drop(domain, UrlState.REFUSED, status, note)
+            waiting = self._frontier.waiting()  # archived versions of what was dropped may link to others
         self.waiting = {domain: ready for domain, ready in waiting.items() if domain not in dropped}
         self._sharing = max(1, len(self.waiting.keys() | busy) + backlog)
 
@@ -211,7 +214,6 @@ class Turns:
         if scope.matches_host(self._book.left_out, domain):
             return Status.LEFT_OUT, Reason.LEFT_OUT
         if self._room(domain) == 0:
-            self.full.add(domain)
             return Status.CUT, Reason.HOST_FULL
         return None
 
@@ -281,9 +283,11 @@ class _Capture:
         self.wgets = Wgets(job.folder, job.settings, job.types, self.jars, self.secrets)
         self.lookups: Lookups | None = None  # None: the crawl may request from any address
         proxied = scope.is_proxied(job.settings.wget_args, os.environ)
-        if not scope.may_be_private(job.settings, job.publication.urls):
+        if not job.settings.private_addresses:
             self.lookups = Lookups(names=not proxied)
-        public = self.lookups is not None
+        # A start URL at a private address opens the hosts of the job, not those that only have resources of its pages.
+        self.is_inside = scope.may_be_private(job.settings, job.publication.urls)
+        public = not self.is_inside
         self.reader = ResultReader(
             Limits(
                 job.settings.max_file_size,
@@ -299,7 +303,7 @@ class _Capture:
         self.most = min(most, self.settings.max_instances)
         self.slots = Slots(job.archive.root / "lock", most)
         self.wants_place = False
-        self.turns = Turns(job, book, self.most)
+        self.turns = Turns(job, book, self.most, self.intake.drop)
         self.log = LiveLog(job.folder, job.frontier)
         self.done = self.known = 0  # URLs, when they were counted last
         self.unread: dict[int, int] = {}  # batches that wget has finished → number of their URLs
@@ -320,7 +324,7 @@ class _Capture:
                 return limit
             waiting = self.start_batches()
             if not self.wgets and not waiting and not self.reader.backlog:
-                return self.intake.verdict(self.book.left_out, self.turns.full)
+                return self.intake.verdict()
             self._collect()
             self._tell()
             batch = self.reader.next(self.wgets.descriptors, self._patience())
@@ -439,7 +443,8 @@ class _Capture:
 
     def _may_ask(self, domain: str) -> bool:
         """Return whether the server is known to be at an address that the crawl may request from."""
-        reach = Reach.PUBLIC if self.lookups is None else self.lookups.reach(scope.host_of(domain))
+        is_free = self.lookups is None or (self.is_inside and self.intake.is_host_of_job(domain))
+        reach = Reach.PUBLIC if is_free or self.lookups is None else self.lookups.reach(scope.host_of(domain))
         if reach is Reach.PENDING:
             self.turns.held[domain] = time.monotonic() + _POLL
         elif reach is Reach.PRIVATE:
@@ -490,6 +495,8 @@ class _Capture:
 
     def _ask(self, row: FrontierUrl, now: float) -> Permission:
         """Return the robots.txt permission for a URL; settle the URL if it may not be fetched."""
+        if row.embedded and self.settings.robots_for == RobotsFor.PAGES:
+            return Permission.YES
         say = self.robots.say(row.url, now)
         if say is Permission.NO:
             self.intake.fail(

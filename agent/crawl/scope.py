@@ -30,7 +30,7 @@ from urllib.parse import unquote
 import idna
 
 from agent.crawl.vocabulary import Figure, LinkKind, Reason, Status
-from webarcfs.archive.config.settings import CrawlSettings, Profile, ServerSettings
+from webarcfs.archive.config.settings import CrawlSettings, PageResources, Profile, ServerSettings
 from webarcfs.archive.model.urls import domain_of
 from webarcfs.content.outlinks import may_have_links
 
@@ -352,6 +352,9 @@ EXTENSION = ScopeVerdict(Status.OUT_OF_SCOPE, Reason.EXTENSION)
 TYPE = ScopeVerdict(Status.TYPE, Reason.TYPE)
 TOO_DEEP_ON_SERVER = ScopeVerdict(Status.TOO_MANY_HOPS, Reason.SERVER_DEPTH)
 TOO_DEEP = ScopeVerdict(Status.TOO_MANY_HOPS, Reason.TOO_DEEP)
+RESOURCE_DEPTH = ScopeVerdict(Status.TOO_MANY_HOPS, Reason.RESOURCE_DEPTH)
+#: Resources in a row without a link: a frame in a frame, a style that imports a style. Browsers have no such bound.
+MOST_EMBEDDED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,7 +364,8 @@ class CrawlScope:
     `hosts` are the archive domains (`urls.domain_of`) of start URLs and of their redirect targets. `patterns` and
     `exclude` are host names in which `*` matches any characters and `?` matches one. A pattern with a port
     (`*.e.org:8080`) is compared with host and port, any other with the host alone. `exclude` precedes all other rules.
-    `private_addresses` allows hosts at private addresses. `left_out` are hosts, or hosts and paths (`e.org/old/*`),
+    `private_addresses` allows hosts at private addresses, `private_resources` also those that are no hosts of the job,
+    and only have what its pages need. `left_out` are hosts, or hosts and paths (`e.org/old/*`),
     that the publication leaves out; they precede the rest, too. `paths` are the parts that belong to the job, with or
     without a host before them; none means all. `extensions` and `types` say what is not fetched.
     """
@@ -370,9 +374,10 @@ class CrawlScope:
     patterns: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     depth: int = 5
-    page_requisites: bool = True
+    resources: PageResources = PageResources.HOSTS
     traps: Bounds = field(default_factory=Bounds)
     private_addresses: bool = False
+    private_resources: bool = False
     left_out: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     extensions: tuple[str, ...] = ()
@@ -385,30 +390,48 @@ _CLICKED = frozenset({LinkKind.LINK, LinkKind.LISTED})
 _NAMED = frozenset({LinkKind.SEED, LinkKind.SITEMAP})
 
 
-def judge(
-    scope: CrawlScope, url: str, depth: int, kind: str, *, on_server: int = 0, is_start: bool = False
+def judge(  # each bound is a line
+    scope: CrawlScope,
+    url: str,
+    depth: int,
+    kind: str,
+    *,
+    on_server: int = 0,
+    is_start: bool = False,
+    embedded: int = 0,
 ) -> ScopeVerdict | None:
     """Return None if `url` (canonical) may enter the frontier at `depth`, else why not.
 
     `depth` is the depth of `url` itself: one more than its page's for a link, the same as its page's for a redirect or
-    a requisite, and 1 for what a sitemap lists. Requisites are limited by hosts, not by depth. If the publication does
-    not want requisites, the caller passes a link's depth, and they are judged as links. `on_server` is the depth
-    counted from where the crawl came to the server. `is_start`: it is what a start URL redirects to.
+    a resource, and 1 for what a sitemap lists. `embedded` counts the resources in a row that led to it, over redirects:
+    0 for a page. Resources are limited by that, and by hosts unless any host may have them, not by depth or paths. If
+    the publication wants no resources, the caller passes a link's depth, and they are judged as links. `on_server` is
+    the depth counted from where the crawl came to the server. `is_start`: it is what a start URL redirects to.
     """
     domain = domain_in(url)
-    if (foreign := _foreign(scope, url, domain, kind)) is not None:
+    is_resource = (embedded > 0 or kind == LinkKind.REQUISITE) and scope.resources is not PageResources.NONE
+    if (foreign := _foreign(scope, url, domain, kind, is_resource=is_resource)) is not None:
         return foreign
-    if not scope.private_addresses and is_private_domain(domain):
+    if _is_private(scope, domain, is_resource=is_resource):
         return PRIVATE_ADDRESS
-    if depth > scope.depth and (kind in _CLICKED or (kind == LinkKind.REQUISITE and not scope.page_requisites)):
+    if depth > scope.depth and not is_resource and kind in {*_CLICKED, LinkKind.REQUISITE}:
         return TOO_DEEP
-    if kind not in _NAMED and (unwanted := _unwanted(scope, url, kind, on_server, is_start)) is not None:
-        return unwanted
+    if is_resource and embedded > MOST_EMBEDDED:
+        return RESOURCE_DEPTH
+    if kind not in _NAMED:
+        unwanted = _unwanted(scope, url, kind, on_server, is_free=is_start, is_resource=is_resource)
+        if unwanted is not None:
+            return unwanted
+    return _trap(scope, url, kind)
+
+
+def _trap(scope: CrawlScope, url: str, kind: str) -> ScopeVerdict | None:
+    """Return which trap a URL is; None if it is none."""
     # The user names start URLs explicitly: only the fixed limits apply to them.
     trap = beyond_all(url) if kind == LinkKind.SEED else trap_in(url, scope.traps)
-    if trap == CALENDAR:
-        return trapped(CALENDAR, url)
-    return ScopeVerdict(Status.TRAP, trap) if trap is not None else None
+    if trap is None:
+        return None
+    return trapped(CALENDAR, url) if trap == CALENDAR else ScopeVerdict(Status.TRAP, trap)
 
 
 def trapped(word: str, url: str) -> ScopeVerdict:
@@ -416,23 +439,36 @@ def trapped(word: str, url: str) -> ScopeVerdict:
     return ScopeVerdict(Status.TRAP, f"{word},{Figure.PATTERN}{pattern_of(url)}")
 
 
-def _foreign(scope: CrawlScope, url: str, domain: str, kind: str) -> ScopeVerdict | None:
+def _foreign(scope: CrawlScope, url: str, domain: str, kind: str, *, is_resource: bool) -> ScopeVerdict | None:
     """Return why the host of a URL, or the part of it, does not belong to the job; None if it does."""
     if matches_host(scope.exclude, domain):
         return EXCLUDED_HOST
     if scope.left_out and any(_covers(pattern, domain, url) for pattern in scope.left_out):
         return EXCLUDED
-    return FOREIGN_HOST if kind != LinkKind.SEED and not accepts_host(scope, domain) else None
+    if kind == LinkKind.SEED or (is_resource and scope.resources is PageResources.ANY):
+        return None
+    return None if accepts_host(scope, domain) else FOREIGN_HOST
 
 
-def _unwanted(scope: CrawlScope, url: str, kind: str, on_server: int, is_start: bool) -> ScopeVerdict | None:
-    """Return why a URL of an accepted host is no part of the publication; None if it is one."""
-    is_requisite = kind == LinkKind.REQUISITE and scope.page_requisites
-    if scope.paths and not is_requisite and not is_start and not _on_paths(scope.paths, url):
+def _is_private(scope: CrawlScope, domain: str, *, is_resource: bool) -> bool:
+    """Return whether a host may not be asked since it is at a private address.
+
+    A start URL at such an address opens the hosts of the job, not those that any page may name as its resources'.
+    """
+    if scope.private_addresses and (scope.private_resources or not is_resource or accepts_host(scope, domain)):
+        return False
+    return bool(is_private_domain(domain))
+
+
+def _unwanted(  # what it is, and from where
+    scope: CrawlScope, url: str, kind: str, on_server: int, *, is_free: bool, is_resource: bool
+) -> ScopeVerdict | None:
+    """Return why a URL of an accepted host is no part of the publication; None if it is one. `is_free`: of a start."""
+    if scope.paths and not is_resource and not is_free and not _on_paths(scope.paths, url):
         return OUTSIDE_PATHS
     if scope.extensions and has_extension(url, scope.extensions):
         return EXTENSION
-    if not is_start and scope.types.spares_url(url):
+    if not is_free and scope.types.spares_url(url):
         return TYPE
     if scope.servers and kind in _CLICKED:
         own = server_of(scope.servers, domain_in(url))

@@ -81,6 +81,12 @@ class Reason(_Word):
     HOST_FULL = "max-documents", "Its host had as many documents as `max_host_documents` or a server's own bound."
     PRIVATE_ADDRESS = "private-address", "Its host is at an address of one's own machine or network."
     TOO_DEEP = "depth", "It is more links away from a start URL than `depth`."
+    RESOURCE_DEPTH = (
+        "resource-depth",
+        "It is embedded in what is embedded, more than five times in a row: a frame in a frame.",
+    )
+    RESOURCE_HOSTS = "resource-hosts", "Pages need resources of more hosts than `max_resource_hosts`."
+    RESOURCE_NUMBER = "resource-number", "Its page needs more resources than `max_page_resources`."
     ROBOTS = "robots", "The server's robots.txt forbids it."
     ROBOTS_UNAVAILABLE = "robots-unavailable", "The server's robots.txt could not be fetched, so nothing else may be."
     URL_LENGTH = "trap:url-length", "The URL is too long."
@@ -212,10 +218,10 @@ class Reason(_Word):
 DECISIONS = frozenset(
     {
         Reason.EXCLUDED, Reason.EXCLUDED_HOST, Reason.PATHS, Reason.EXTENSION, Reason.TYPE, Reason.SERVER_DEPTH,
-        Reason.HOST_FULL, Reason.PRIVATE_ADDRESS, Reason.TOO_DEEP, Reason.ROBOTS, Reason.URL_LENGTH, Reason.PATH_DEPTH,
-        Reason.REPEATS, Reason.PARAMETERS, Reason.QUERIES, Reason.CALENDAR, Reason.PATTERN, Reason.HOSTS,
-        Reason.TOO_BIG, Reason.OVER_SIZE, Reason.OVER_TIME, Reason.STOPPED, Reason.DISCARDED, Reason.LEFT_OUT,
-        Reason.SITEMAP_FULL, Reason.SITEMAP_NUMBER,
+        Reason.HOST_FULL, Reason.PRIVATE_ADDRESS, Reason.TOO_DEEP, Reason.RESOURCE_DEPTH, Reason.RESOURCE_HOSTS,
+        Reason.RESOURCE_NUMBER, Reason.ROBOTS, Reason.URL_LENGTH, Reason.PATH_DEPTH, Reason.REPEATS, Reason.PARAMETERS,
+        Reason.QUERIES, Reason.CALENDAR, Reason.PATTERN, Reason.HOSTS, Reason.TOO_BIG, Reason.OVER_SIZE,
+        Reason.OVER_TIME, Reason.STOPPED, Reason.DISCARDED, Reason.LEFT_OUT, Reason.SITEMAP_FULL, Reason.SITEMAP_NUMBER,
     }
 )  # fmt: skip
 

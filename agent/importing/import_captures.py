@@ -118,6 +118,8 @@ def log_row(capture: StoredCapture) -> FrontierUrl:
         links=-1,
         inner=0,
         result=capture.result,
+        embedded=0,
+        page=0,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import threading
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from typing import Any
 
 from agent.crawl import job_folder, url_files
 from agent.crawl.discovery import Discovery
-from agent.crawl.disposition import OVER_TIME, ArchivedPages, Captured
+from agent.crawl.disposition import OVER_TIME, ArchivedPages, Captured, lines_on_hosts
 from agent.crawl.frontier import BEGUN, CAPTURED, LIST_READ, ORDERS, CaptureEnd, Frontier
 from agent.crawl.job_folder import OCCASION, Definition, Job, Progress, StateKeeper
 from agent.crawl.job_orders import OrderBook, stop_on_discard
@@ -121,14 +122,15 @@ def _work(job: Job, keeper: StateKeeper, book: OrderBook) -> JobOutcome:
     seconds = report.Seconds(job.frontier)
     captured = _captured(job, seconds, book)
     keeper.to(Phase.CONVERTING)
-    warnings = [captured.reason] if captured.reason else []
-    withheld = publish(job, captured.complete and not job.only_adds, seconds)
-    warnings += withheld if captured.complete and not job.only_adds else []
+    warnings = [captured.reason] if captured.reason else lines_on_hosts(captured.hosts)
+    removes = captured.complete and not job.only_adds
+    withheld = publish(job, dataclasses.replace(captured, complete=removes), seconds)
+    warnings += withheld if removes else []
     warnings += _not_urls(job)
     warnings += _fruitless(job)
     _tell_of_lonely(job)
     state = Phase.INTERRUPTED if captured.reason in (OVER_TIME, Reason.STOPPED) else Phase.ARCHIVED
-    return finish(job, keeper, seconds, complete=captured.complete, warnings=warnings, state=state)
+    return finish(job, keeper, seconds, captured=captured, warnings=warnings, state=state)
 
 
 def _discarded(job: Job, keeper: StateKeeper) -> JobOutcome:
@@ -137,10 +139,11 @@ def _discarded(job: Job, keeper: StateKeeper) -> JobOutcome:
     seconds = report.Seconds(job.frontier)
     with job.frontier.changes():
         job.frontier.give_up(Status.CUT, Reason.DISCARDED)
-    publish(job, False, seconds, only_begun=True)
     reason = str(Reason.DISCARDED)
+    end = Captured(False, reason)
+    publish(job, end, seconds, only_begun=True)
     keeper.note(held="", reason=reason)
-    return finish(job, keeper, seconds, complete=False, warnings=[reason], state=Phase.INTERRUPTED)
+    return finish(job, keeper, seconds, captured=end, warnings=[reason], state=Phase.INTERRUPTED)
 
 
 def _captured(job: Job, seconds: report.Seconds, book: OrderBook) -> Captured:
@@ -155,7 +158,7 @@ def _captured(job: Job, seconds: report.Seconds, book: OrderBook) -> Captured:
     if (book.held and captured.reason == book.held) or (job.stop.is_set() and not captured.complete):
         raise Interrupted("stopped while it was fetching")
     book.let_go()  # an order to pause came too late
-    end: CaptureEnd = {"complete": captured.complete, "reason": captured.reason}
+    end: CaptureEnd = {"complete": captured.complete, "reason": captured.reason, "hosts": dict(captured.hosts)}
     with job.frontier.changes():
         job.frontier.set(CAPTURED, end)
         seconds.keep()

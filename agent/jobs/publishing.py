@@ -13,7 +13,7 @@ import contextlib
 import dataclasses
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -22,6 +22,7 @@ from typing import TypeVar
 
 from agent.catalogue.recording import keep_capture
 from agent.crawl import frontier
+from agent.crawl.disposition import Captured
 from agent.crawl.frontier import PublishedDomain
 from agent.crawl.job_folder import Job, StateKeeper
 from agent.crawl.job_state import JobState, Phase, reason_of
@@ -29,11 +30,13 @@ from agent.indexing.recovery import catch_up_domain, catch_up_links
 from agent.jobs.stages import compare, describe, extract, filter_, normalise, unpack
 from agent.pipeline.domain_run import Document, DomainRun, LaterCrawls, TreeReader, later_crawls
 from agent.pipeline.publish import Published, Publisher
+from agent.pipeline.removal import only_resources
 from agent.reports import report
+from agent.reports.report import Missing
 from webarcfs.archive.git.repository import CRAWLS, PUBLICATIONS, Commit, Repository
 from webarcfs.archive.history import redirect_lists, sequence
 from webarcfs.archive.model.arc_paths import DATA_XML
-from webarcfs.archive.model.errors import Interrupted, NotFound, WebarcError
+from webarcfs.archive.model.errors import Damaged, Interrupted, NotFound, WebarcError
 from webarcfs.archive.model.metadata import CommitTag, parse_compact_time
 from webarcfs.archive.system import locks
 
@@ -54,16 +57,18 @@ STAGES: tuple[tuple[str, Stage], ...] = (
 
 
 def publish_domain(
-    job: Job, domain: str, complete: bool, seconds: dict[str, float]
+    job: Job, domain: str, complete: bool, seconds: dict[str, float], *, is_resource: bool = False
 ) -> tuple[DomainRun, Published] | None:
     """Publish the job's documents of a domain; return None if the job has none and may remove none.
+
+    `is_resource`: the crawl has no page of the domain, only what pages of others need.
 
     Safe to call again after a crash at any point: nothing is published twice. The time of each stage is added to
     `seconds`. Raises Interrupted if the job must stop; then nothing was published.
     """
     archive = job.archive
     with locks.exclusive_until(archive.publishing_lock(domain), job.stop):
-        run = _begin(job, domain, complete)
+        run = _begin(job, domain, complete, is_resource=is_resource)
         if run is None:
             return None
         published = _published_before(run)
@@ -87,7 +92,7 @@ def was_published(job: Job, domain: str) -> bool:
     return commit is not None and commit.message.job == job.name
 
 
-def _begin(job: Job, domain: str, complete: bool) -> DomainRun | None:
+def _begin(job: Job, domain: str, complete: bool, *, is_resource: bool) -> DomainRun | None:
     path = job.archive.repository(domain)
     has_captures = job.frontier.has_captures(domain)
     try:
@@ -116,6 +121,7 @@ def _begin(job: Job, domain: str, complete: bool) -> DomainRun | None:
         later=later,
         errors=last is not None and last.message.has_errors,
         copies=last is not None and last.message.has_copies,
+        is_resource=is_resource,
     )
 
 
@@ -221,7 +227,10 @@ _Outcome = TypeVar("_Outcome")
 
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
-    """The end of a job. An `interrupted` job stays in `jobs/` for the next run; `warnings` say what is missing, why."""
+    """The end of a job. An `interrupted` job stays in `jobs/` for the next run; `warnings` say what is missing, why.
+
+    `lacks` is what a crawl did not bring of pages and their resources.
+    """
 
     job: str
     interrupted: bool
@@ -230,6 +239,12 @@ class JobOutcome:
     tags: tuple[str, ...]
     summary: dict[str, object]
     report: Path | None
+    lacks: Missing = Missing()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it brought all that servers had (exit code 3 where not)."""
+        return not self.interrupted and self.complete and not self.warnings and not self.lacks.lost
 
 
 def until_stopped(job: Job, keeper: StateKeeper, work: Callable[[], _Outcome], how: str) -> _Outcome | JobOutcome:
@@ -253,31 +268,80 @@ def failures_noted(keeper: StateKeeper) -> Iterator[None]:
         raise
 
 
-def publish(job: Job, complete: bool, seconds: report.Seconds, *, only_begun: bool = False) -> list[str]:
+def publish(job: Job, captured: Captured, seconds: report.Seconds, *, only_begun: bool = False) -> list[str]:
     """Publish the job domain by domain; return a line for each incomplete publication. Raises Interrupted.
+
+    Each domain with pages is as complete as its own capture was. Those that only have resources of pages follow: what
+    no page needs any more is removed there if all pages are known, also where nothing was asked for.
 
     `only_begun`: nothing is published; what a killed process of the job had published is put into the index.
     """
-    for domain in job.frontier.domains():
-        if only_begun and not was_published(job, domain):
+    resources = {host.domain for host in job.frontier.crawled_hosts() if not host.has_pages}
+    domains = [domain for domain in job.frontier.domains() if not only_begun or was_published(job, domain)]
+    for domain in (domain for domain in domains if domain not in resources):
+        _publish_and_keep(job, domain, seconds, complete=captured.is_complete(domain))
+    every = captured.complete and not captured.hosts and all(part["complete"] for part in report.domains(job.frontier))
+    idle = list(_idle_resource_domains(job, set(domains) | captured.hosts.keys())) if every else []
+    with job.frontier.changes():
+        job.frontier.set(frontier.IDLE, idle)
+    for domain in (*(domain for domain in domains if domain in resources), *idle):
+        _publish_and_keep(job, domain, seconds, complete=every, is_resource=True)
+    return [
+        f"{part['commit_tag']}: {part['reason']}"
+        for part in report.domains(job.frontier)
+        if part["reason"]
+        and (every or CommitTag.parse(part["commit_tag"]).domain not in captured.hosts.keys() | resources)
+    ]
+
+
+def _publish_and_keep(
+    job: Job, domain: str, seconds: report.Seconds, *, complete: bool, is_resource: bool = False
+) -> None:
+    if job.stop.is_set():
+        raise Interrupted(f"stopped before {domain} was published")
+    done = publish_domain(job, domain, complete, seconds.values, is_resource=is_resource)
+    if done is not None:
+        with job.frontier.changes():
+            report.keep_domain(job.frontier, *done)
+            seconds.keep()
+
+
+def _idle_resource_domains(job: Job, known: Set[str]) -> Iterator[str]:
+    """Yield the domains from which the crawl needed nothing, and of which its publication has resources alone."""
+    for domain in job.archive.domains():
+        if domain in known:
             continue
-        if job.stop.is_set():
-            raise Interrupted(f"stopped before {domain} was published")
-        done = publish_domain(job, domain, complete, seconds.values)
-        if done is not None:
-            with job.frontier.changes():
-                report.keep_domain(job.frontier, *done)
-                seconds.keep()
-    return [f"{part['commit_tag']}: {part['reason']}" for part in report.domains(job.frontier) if part["reason"]]
+        path = job.archive.repository(domain)
+        if not _may_have(path, PUBLICATIONS + job.publication.name):
+            continue  # so that the other domains of an archive cost next to nothing
+        with contextlib.suppress(NotFound, Damaged):
+            store = Repository(path)
+            seen = store.ref(PUBLICATIONS + job.publication.name)
+            if seen is not None and only_resources(store, seen):
+                yield domain
+
+
+def _may_have(repository: Path, ref: str) -> bool:
+    """Return whether a repository may have a ref, by its files alone."""
+    if (repository / ref).exists():
+        return True
+    try:
+        return f" {ref}\n".encode() in (repository / "packed-refs").read_bytes()
+    except OSError:
+        return False
 
 
 def finish(
-    job: Job, keeper: StateKeeper, seconds: report.Seconds, *, complete: bool, warnings: Sequence[str], state: Phase
+    job: Job, keeper: StateKeeper, seconds: report.Seconds, *, captured: Captured, warnings: Sequence[str], state: Phase
 ) -> JobOutcome:
     """Write the report of a published job and the record of its capture, and remove its folder."""
     parts, account = report.domains(job.frontier), report.account_of(job)
     item = keeper.ended(state, warnings=tuple(warnings))
-    outcome = reported(job, account, parts, item, seconds=seconds.values, complete=complete)
+    hosts = report.host_ends(job.frontier, parts, captured)
+    lacks = report.missing(job.archive, job.frontier)
+    outcome = reported(
+        job, account, parts, item, seconds=seconds.values, complete=captured.complete, hosts=hosts, lacks=lacks
+    )
     report.remove_job(job.folder)
     return outcome
 
@@ -290,16 +354,20 @@ def reported(
     *,
     seconds: Mapping[str, float],
     complete: bool,
+    hosts: Sequence[report.HostEnd] = (),
+    lacks: Missing | None = None,
 ) -> JobOutcome:
     """Write the report of a published job, with its item as it ended, and the record of its capture.
 
-    It is `complete` if the last part of each domain is. `parts` are in order of their domains and times.
+    It is `complete` if each of its `hosts` is, and the last part of each domain. `parts` are in order of their domains
+    and times.
     """
     last = {CommitTag.parse(part["commit_tag"]).domain: part["complete"] for part in parts}
-    whole = complete and (job.only_adds or all(last.values()))
-    summary = report.summary(job, account, whole, parts, seconds)
-    tags = tuple(part["commit_tag"] for part in parts)
+    whole = complete and all(host.complete for host in hosts) and (job.only_adds or all(last.values()))
+    lacks = lacks or Missing()
+    summary = report.summary(job, account, whole, parts, seconds, hosts, lacks)
+    tags = tuple(part["commit_tag"] for part in parts if not part.get("shared"))
     item = dataclasses.replace(item, complete=whole, tags=tags, pid=0, ticks=0)
     path = report.write(job, account, summary, item)
-    keep_capture(job, tags)
-    return JobOutcome(job.name, False, whole, item.warnings, tags, summary, path)
+    keep_capture(job, tags, hosts)
+    return JobOutcome(job.name, False, whole, item.warnings, tags, summary, path, lacks)

@@ -35,7 +35,7 @@ from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import PUBLICATIONS, TreeEntry, is_arc
 from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.model.arc_paths import DATA_XML, data_name, second_name
-from webarcfs.archive.model.metadata import CET, COPIES, HAR, MetaData, parse_time
+from webarcfs.archive.model.metadata import CET, COPIES, HAR, RESOURCE_ROLE, MetaData, parse_time
 from webarcfs.archive.model.url_lists import STATUSES, place_of
 from webarcfs.content import mimetype, text
 from webarcfs.warc import decoding, http_response, job_warc
@@ -371,4 +371,5 @@ def _metadata(document: Document, run: DomainRun) -> MetaData:
         status=document.status,
         source=document.source,
         certificate=document.certificate,
+        role=RESOURCE_ROLE if run.is_resource else "",
     )

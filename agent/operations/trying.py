@@ -26,7 +26,7 @@ from agent.crawl.wget import BatchFiles
 from agent.reports import tables
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.settings import AtDeadline, Profile, Publication
+from webarcfs.archive.config.settings import AtDeadline, PageResources, Profile, Publication
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.system import clocks
@@ -78,7 +78,7 @@ def attempt(
     bare = dataclasses.replace(
         publication.crawl,
         depth=0,
-        page_requisites=False,
+        page_resources=PageResources.NONE,
         max_duration=_LONGEST,
         at_deadline=AtDeadline.PUBLISH,
         conditional=False,
@@ -141,7 +141,7 @@ def _follow(
         if link.url in known_urls:
             continue
         known_urls.add(link.url)
-        requisite = link.kind is LinkPurpose.REQUISITE and settings.page_requisites
+        requisite = link.kind is LinkPurpose.REQUISITE and settings.resources is not PageResources.NONE
         kind = LinkKind.REQUISITE if requisite else LinkKind.LINK
         target = discovery.judged(link.url, kind, page.depth + (not requisite), page)
         with job.frontier.changes():  # another host's robots.txt may be noted as one to ask for

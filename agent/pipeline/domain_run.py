@@ -258,7 +258,8 @@ class DomainRun:
 
     `base` is the commit that the work is based on: main at the start of the work. With `older`, for an import of an
     older crawl or a crawl that was overtaken, it is the snapshot before this one in time. `later` are the crawls
-    published since the job began to fetch.
+    published since the job began to fetch. `is_resource`: the crawl has no page of the domain, only what pages of
+    others need.
     """
 
     job: Job
@@ -270,6 +271,7 @@ class DomainRun:
     shelf: TreeReader
     older: bool = False
     later: LaterCrawls = LaterCrawls()
+    is_resource: bool = False
     errors: bool = False  # whether `base` may have error pages among its documents
     copies: bool = False  # whether `base` may have copies among its documents
     results: list[dict[str, Any]] = field(default_factory=list)

@@ -19,7 +19,7 @@ from webarcfs.archive.additions.commit_additions import commit_additions, fold_i
 from webarcfs.archive.additions.placement import additions_since
 from webarcfs.archive.config import directory
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.repository import MAIN, PUBLICATIONS, RefUpdate, TreeEntry, is_arc
+from webarcfs.archive.git.repository import MAIN, PUBLICATIONS, Commit, RefUpdate, TreeEntry, is_arc
 from webarcfs.archive.git.writing import FastImport
 from webarcfs.archive.history import redirect_lists, sequence
 from webarcfs.archive.history.versions import arcs, leads_to_arcs
@@ -37,11 +37,15 @@ _INCOMPLETE = {False: "crawl incomplete", True: "older than what is there, which
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The result of publishing one domain: the crawl's commit, and whether it was complete and could remove ARCs."""
+    """The result of publishing one domain: the crawl's commit, and whether it was complete and could remove ARCs.
+
+    `shared` is the commitTag of an earlier crawl whose commit it is, where nothing changed; else empty.
+    """
 
     commit: str
     complete: bool
     reason: str = ""
+    shared: str = ""
 
 
 class Publisher:
@@ -119,8 +123,25 @@ class Publisher:
             tree = without(run.store, tree, removed)
         run.arcs["removed"] = len(removed)
         merged = merge_redirects(run, tree, seen_tree, seen_before, complete=complete)
+        if (earlier := self._unchanged(merged.tree, merged.seen)) is not None:
+            return Published(earlier.oid, complete, reason, shared=str(earlier.message.tag))
         met = run.store.write_blob(met_list_of(run, merged.seen, merged.met))
         return Published(self._swap(merged.tree, merged.seen, met, complete), complete, reason)
+
+    def _unchanged(self, tree: str, seen: str) -> Commit | None:
+        """Return the publication's last crawl of a domain of resources if this one changed nothing; else None.
+
+        Pages of thousands of hosts need something of as many others, which seldom changes.
+        """
+        run, store = self._run, self._run.store
+        if not run.is_resource or run.older or run.base is None or tree != run.base.tree:
+            return None
+        if store.ref(MAIN) != run.base.oid or store.ref(PUBLICATIONS + run.job.publication.name) != seen:
+            return None
+        last = sequence.crawl_commit(store, run.base.oid)
+        if last is None or last.message.publication != run.job.publication.name:
+            return None
+        return last if last.message.is_held == run.job.publication.is_held else None
 
     def _count_not_modified(self) -> None:
         """Count the documents that a server did not send again. If one is gone meanwhile, the crawl is not complete."""

@@ -2,6 +2,8 @@
 
 An ARC is removed if the publication's last complete crawl saw it, this crawl did not see it, and no other publication
 on the domain contains it. A crawl that found much less than the last one removes nothing; nor does an incomplete one.
+Each domain is judged for itself. One that only has resources of pages may lose most of them: pages change what they
+need.
 
 The part of a domain's tree that a publication saw, the tree behind refs/publications, is made here, too. Folders that
 the publication saw completely are the tree objects of main. So the only publication of a host costs no object, and one
@@ -21,9 +23,10 @@ from typing import Any
 from agent.pipeline.domain_run import DomainRun, TreeReader
 from webarcfs.archive.git.repository import PUBLICATIONS, Commit, Repository, TreeEntry
 from webarcfs.archive.git.tree_stream import FILE, FOLDER
-from webarcfs.archive.history.versions import leads_to_arcs
+from webarcfs.archive.history.versions import arcs, described, leads_to_arcs
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Damaged
+from webarcfs.archive.model.metadata import RESOURCE_ROLE
 from webarcfs.archive.model.url_lists import REDIRECTS
 from webarcfs.archive.system import files
 
@@ -31,6 +34,8 @@ from webarcfs.archive.system import files
 
 
 _NOTES = "webarc-seen.json"
+#: Documents by which it is told whether a publication has pages on a domain.
+_LOOKED_AT = 20
 _AT_ONCE = 1000
 
 
@@ -205,6 +210,10 @@ def _child(store: Repository, entry: TreeEntry | None, path: str, cursor: _Curso
 # == removal ==========================================================================================================
 
 
+#: How the reason begins where a crawl found too little of a domain to be believed.
+TOO_FEW = "found"
+
+
 @dataclass(frozen=True, slots=True)
 class RemovalVerdict:
     """The ARCs that a complete crawl may remove. `complete` is false if too little was found, with the `reason`."""
@@ -222,15 +231,23 @@ def removed_arcs(run: DomainRun, last: str | None, seen: SeenTree, fetched: int)
     gone, new = _compare(store, last, seen.tree)
     # The number of ARCs in the last complete crawl: this crawl's, minus the new, plus the gone. No tree is walked.
     before = seen.arcs - new + len(gone)
-    if fetched < run.job.settings.min_share * before and not run.job.accept_shrink:
+    is_too_few = fetched < run.job.settings.min_share * before and not run.job.accept_shrink
+    # A domain that had pages, and of which only an image is needed now, is one whose links broke.
+    if is_too_few and not (run.is_resource and only_resources(store, last)):
         reason = (
-            f"found {fetched} of the {before} ARCs that the last complete crawl saw; nothing was removed "
+            f"{TOO_FEW} {fetched} of the {before} ARCs that the last complete crawl saw; nothing was removed "
             f"(--accept-shrink accepts it)"
         )
         return RemovalVerdict(False, reason=reason)
     held = store.refs(PUBLICATIONS).items()
     others = [TreeReader(store, oid) for name, oid in held if name != run.job.publication.name]
     return RemovalVerdict(True, [arc for arc in gone if not any(_holds(other, arc) for other in others)])
+
+
+def only_resources(store: Repository, tree: str) -> bool:
+    """Return whether a publication saw no page in `tree`, by the first of its documents, only resources of pages."""
+    first = list(islice(arcs(store, tree), _LOOKED_AT))
+    return bool(first) and all(described(store, arc).role == RESOURCE_ROLE for arc in first)
 
 
 def without(store: Repository, tree: str, arcs: list[str]) -> str:

@@ -13,21 +13,30 @@ import os
 import shutil
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from agent.crawl import crawl_log, job_orders
 from agent.crawl.crawl_log import line
-from agent.crawl.frontier import FILTER_ERRORS, PUBLISHED, SECONDS, FilterFailure, Frontier, PublishedDomain
+from agent.crawl.disposition import Captured
+from agent.crawl.frontier import FILTER_ERRORS, IDLE, PUBLISHED, SECONDS, FilterFailure, Frontier, PublishedDomain
 from agent.crawl.job_folder import Job
 from agent.crawl.job_state import JobState, save
-from agent.pipeline.domain_run import ARC_COUNTS, REDIRECT_COUNTS, DomainRun
+from agent.crawl.vocabulary import DECISIONS
+from agent.pipeline.domain_run import ARC_COUNTS, REDIRECT_COUNTS, DomainRun, TreeReader
 from agent.pipeline.publish import Published
-from webarcfs.archive.model.errors import Damaged
-from webarcfs.archive.model.metadata import format_time, now
+from agent.pipeline.removal import TOO_FEW
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.model.arc_paths import DATA_XML, places
+from webarcfs.archive.model.errors import Damaged, NotFound
+from webarcfs.archive.model.metadata import RESOURCE_ROLE, CommitTag, format_time, now
 from webarcfs.archive.system import files
 from webarcfs.archive.system.files import sync_folder, sync_tree
 
@@ -115,12 +124,14 @@ def keep_domain(frontier: Frontier, run: DomainRun, published: Published) -> Non
     fact = PUBLISHED.of(run.domain)
     earlier = frontier.get(fact)
     part: PublishedDomain = {
-        "commit_tag": str(run.tag),
+        "commit_tag": published.shared or str(run.tag),
         "complete": published.complete,
         "reason": published.reason,
         "arcs": run.arcs if earlier is None else earlier["arcs"],
         "redirects": run.redirects if earlier is None else earlier.get("redirects", {}),
     }
+    if published.shared:
+        part["shared"] = True
     frontier.set(fact, part)
 
 
@@ -155,19 +166,128 @@ def account_of(job: Job) -> Account:
 
 def domains(frontier: Frontier) -> list[PublishedDomain]:
     """Return the recorded publications, in order of domain."""
-    parts = (frontier.get(PUBLISHED.of(domain)) for domain in frontier.domains())
+    known = sorted({*frontier.domains(), *(frontier.get(IDLE) or ())})
+    parts = (frontier.get(PUBLISHED.of(domain)) for domain in known)
     return [part for part in parts if part is not None]
 
 
-def summary(
-    job: Job, account: Account, complete: bool, parts: Sequence[PublishedDomain], seconds: Mapping[str, float]
+@dataclass(frozen=True, slots=True)
+class HostEnd:
+    """What became of a host of a crawl: whether it is complete, and otherwise why not.
+
+    `role` is `page` or `resource`: one that only has what pages of others need is complete whatever failed. `failed` is
+    the number of its URLs that did not come. `commit_tag` is empty where nothing was published.
+    """
+
+    host: str
+    role: str
+    complete: bool
+    reason: str
+    failed: int
+    commit_tag: str
+
+
+def host_ends(frontier: Frontier, parts: Sequence[PublishedDomain], captured: Captured) -> list[HostEnd]:
+    """Return what became of each host of a crawl, those with pages first, of these the incomplete ones."""
+    by_domain = {CommitTag.parse(part["commit_tag"]).domain: part for part in parts}
+    ends = []
+    for host in frontier.crawled_hosts():
+        part = by_domain.get(host.domain)
+        reason = captured.reason or captured.hosts.get(host.domain, "")
+        is_whole = captured.complete and not captured.hosts
+        if not reason and part is not None and (host.has_pages or is_whole):
+            reason = part["reason"]  # of a host of resources also, where it had pages before
+        role = "page" if host.has_pages or reason.startswith(TOO_FEW) else RESOURCE_ROLE
+        tag = part["commit_tag"] if part is not None else ""
+        ends.append(HostEnd(host.domain, role, not reason, reason, host.failed, tag))
+    return sorted(ends, key=lambda end: (end.role != "page", end.complete, end.host))
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What a crawl did not bring: resources of pages by host, URLs by the word for why.
+
+    `lost` counts what a server has, as far as is known, and failed to come: pages, resources on hosts of pages, and
+    resources on other hosts that were archived before.
+    """
+
+    resources: Mapping[str, int] = field(default_factory=dict)
+    words: Mapping[str, int] = field(default_factory=dict)
+    lost: int = 0
+
+    def lines(self) -> list[str]:
+        """Return the lines with which a crawl ends."""
+        texts = []
+        if self.resources:
+            texts.append(f"missing from pages: {sum(self.resources.values())} resources: {_most(self.resources)}")
+        if self.words:
+            texts.append(f"not archived: {sum(self.words.values())}: {_most(self.words)}")
+        return texts
+
+
+#: What a line names of hosts or words; the report has all.
+_MOST_NAMED = 8
+
+
+def _most(counts: Mapping[str, int]) -> str:
+    ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    more = len(ranked) - _MOST_NAMED
+    return ", ".join(f"{name} {count}" for name, count in ranked[:_MOST_NAMED]) + (f", {more} more" * (more > 0))
+
+
+def missing_in(summary: Mapping[str, Any]) -> Missing:
+    """Return what a crawl did not bring, as its summary.json has it; nothing where an older version wrote that."""
+    known = summary.get("missing") or {}
+    return Missing(known.get("resources") or {}, known.get("words") or {}, int(known.get("lost") or 0))
+
+
+def missing(archive: Archive, frontier: Frontier) -> Missing:
+    """Return what a crawl did not bring, once it is published."""
+    with_pages = {host.domain for host in frontier.crawled_hosts() if host.has_pages}
+    resources, words = Counter[str](), Counter[str]()
+    lost = 0
+    for some in frontier.missing():
+        words[some.word] += some.urls
+        if some.is_resource:
+            resources[some.domain] += some.urls
+        if some.has_failed and some.word not in DECISIONS and (not some.is_resource or some.domain in with_pages):
+            lost += some.urls
+    lost += _lost_elsewhere(archive, frontier, with_pages)
+    return Missing(dict(resources), dict(words), lost)
+
+
+def _lost_elsewhere(archive: Archive, frontier: Frontier, with_pages: Set[str]) -> int:
+    """Count the resources that failed on hosts without pages, and that the archive has from before."""
+    lost = 0
+    for domain, rows in groupby(frontier.failed_resources(), key=itemgetter(0)):
+        if domain in with_pages or not archive.repository(domain).exists():
+            continue
+        with suppress(NotFound, Damaged):
+            store = Repository(archive.repository(domain))
+            head = store.head()
+            shelf = TreeReader(store, head.tree if head is not None else None)
+            lost += sum(any(shelf.find(f"{arc}/{DATA_XML}") for arc in places(url)) for _, url in rows)
+    return lost
+
+
+def summary(  # noqa: PLR0917 # what a report is made of
+    job: Job,
+    account: Account,
+    complete: bool,
+    parts: Sequence[PublishedDomain],
+    seconds: Mapping[str, float],
+    hosts: Sequence[HostEnd] = (),
+    lacks: Missing | None = None,
 ) -> dict[str, Any]:
     """Return the content of summary.json."""
+    lacks = lacks or Missing()
     return {
         "job": job.name,
         "publication": job.publication.name,
         "commit_tags": [part["commit_tag"] for part in parts],
         "complete": complete,
+        "hosts": [asdict(host) for host in hosts],
+        "missing": {"resources": lacks.resources, "words": lacks.words, "lost": lacks.lost},
         "started": format_time(job.begun),
         "finished": format_time(now()),
         "seconds": {stage: round(value, 3) for stage, value in seconds.items()},

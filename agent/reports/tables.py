@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from agent.crawl.vocabulary import DECISIONS, WHOLE, Figure, Reason, Result, Status, seed3_code
+from agent.crawl.vocabulary import DECISIONS, IN_CRAWL_LOG, WHOLE, Figure, Reason, Result, Status, seed3_code
 from webarcfs.archive.model.errors import Damaged, UsageError
 
 # == tables, pure =====================================================================================================
@@ -71,6 +71,7 @@ class LogLine:
     path: str
     mime: str
     notes: tuple[str, ...]
+    referrer: str = ""
 
     @property
     def host(self) -> str:
@@ -198,7 +199,9 @@ def parse(text: str, number: int) -> LogLine:
         if len(columns) != _COLUMNS:
             raise ValueError
         size = 0 if columns[2] == "-" else int(columns[2])
-        return LogLine(columns[3], int(columns[1]), size, columns[4], columns[6], tuple(columns[11].split(",")))
+        return LogLine(
+            columns[3], int(columns[1]), size, columns[4], columns[6], tuple(columns[11].split(",")), columns[5]
+        )
     except ValueError:
         raise Damaged(f"line {number} of crawl.log is not one: {text.strip()[:200]!r}") from None
 
@@ -234,6 +237,45 @@ def as_rows(tables: Tables) -> Iterator[dict[str, object]]:
             elif name == "states":
                 record["meaning"] = state_meaning(key)
             yield record | {"urls": row.urls, "archived": row.archived, "bytes": row.bytes, "share": share(row, counts)}
+
+
+# == one URL, pure ====================================================================================================
+
+
+_HOPS = {
+    "L": "by a link",
+    "E": "as a resource that a page needs",
+    "R": "by a redirect",
+    "P": "as a robots.txt",
+}
+_SENTENCES = {str(word): word.sentence for word in IN_CRAWL_LOG if not isinstance(word, Figure)}
+
+
+def fate(line: LogLine) -> Iterator[str]:
+    """Yield what became of a URL, in sentences: whether it is archived, why or why not, how the crawl came to it."""
+    yield f"{line.url} is {'archived' if line.archived else 'not archived'}"
+    yield f"  status {line.status}: {meaning(line.status)}" if meaning(line.status) else f"  status {line.status}"
+    for note in line.notes:
+        if (sentence := sentence_of(note)) is not None:
+            yield f"  {note}: {sentence}"
+    came = _HOPS.get(line.path[-1:], "as a start URL")
+    yield f"  found {came}" + (f" of {line.referrer}" if line.referrer.startswith("http") else "")
+
+
+def sentence_of(note: str) -> str | None:
+    """Return the sentence for an annotation of crawl.log; None for a figure, or a word of another version."""
+    word, colon, _ = note.partition(":")
+    return _SENTENCES.get(note) or _SENTENCES.get(word + colon)
+
+
+def spellings(url: str) -> tuple[str, ...]:
+    """Return a canonical URL, and those with which people confuse it: of the other scheme, with or without a slash."""
+    scheme, _, rest = url.partition("://")
+    path, mark, query = rest.partition("?")
+    slashed = path.removesuffix("/") if path.endswith("/") else f"{path}/"
+    other = {"http": "https", "https": "http"}.get(scheme, scheme)
+    ways = (path, slashed) if "/" in path.removesuffix("/") else (path,)
+    return tuple(dict.fromkeys(f"{way}://{where}{mark}{query}" for way in (scheme, other) for where in ways))
 
 
 # == shares, pure =====================================================================================================

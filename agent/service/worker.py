@@ -101,7 +101,7 @@ def _run(root: str, job: str, stop: threading.Event) -> End:
         _log.warning("%s", warning)
     if outcome.interrupted:
         return End.STOPPED
-    return End.DONE if outcome.complete and not outcome.warnings else End.INCOMPLETE
+    return End.DONE if outcome.is_whole else End.INCOMPLETE
 
 
 def _watch_agent(stop: threading.Event) -> None:

@@ -33,6 +33,8 @@ CREATE TABLE url (
     nested     INTEGER NOT NULL DEFAULT 0,  -- 1: the ARC's folder contained folders, so that other ARCs may be inside
     links      INTEGER NOT NULL DEFAULT -1, -- number of links found in it; -1: it was not read for links
     inner      INTEGER NOT NULL DEFAULT 0,  -- links from where the crawl came to its server, on the path of `hops`
+    embedded   INTEGER NOT NULL DEFAULT 0,  -- resources in a row since the last link, by the path with the fewest; 0: a page
+    page       INTEGER NOT NULL DEFAULT 0,  -- the page that needed it first, of a resource
     result     TEXT NOT NULL DEFAULT ''     -- added, changed, unchanged, filtered, duplicate, undecodable
 );
 
@@ -43,6 +45,7 @@ CREATE INDEX url_fetching ON url (batch) WHERE state = 'fetching';
 CREATE INDEX url_of_arc ON url (domain, arc) WHERE arc <> '';
 CREATE INDEX url_redirect ON url (domain) WHERE target <> '';
 CREATE INDEX url_of_batch ON url (batch, position);
+CREATE INDEX url_of_page ON url (page) WHERE page > 0;
 
 CREATE TABLE robots (                       -- responses to requests for robots.txt, each valid for a day
     url     TEXT PRIMARY KEY,
@@ -80,6 +83,6 @@ WHEN old.state = 'refused' AND new.state <> 'refused' AND instr(new.url, '?') BE
     ON CONFLICT (path) DO UPDATE SET urls = urls + 1;
 END;
 
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 
 COMMIT;

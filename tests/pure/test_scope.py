@@ -17,6 +17,7 @@ from agent.crawl.scope import (
     judge,
 )
 from agent.crawl.vocabulary import SYSTEM_ERROR, LinkKind, Status, seed3_code
+from webarcfs.archive.config.settings import PageResources
 
 pytestmark = pytest.mark.pure
 
@@ -118,7 +119,7 @@ def test_private_addresses_enter_where_the_job_may_ask_them() -> None:
 
 @pytest.mark.parametrize(("depth", "verdict"), [(2, None), (3, TOO_DEEP)])
 def test_requisites_are_links_where_the_publication_wants_none(depth: int, verdict: ScopeVerdict | None) -> None:
-    bare = CrawlScope(hosts=frozenset({"e.org"}), depth=2, page_requisites=False)
+    bare = CrawlScope(hosts=frozenset({"e.org"}), depth=2, resources=PageResources.NONE)
     assert judge(bare, "http://e.org/a.png", depth, "requisite") == verdict
 
 

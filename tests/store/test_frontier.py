@@ -21,7 +21,8 @@ def test_a_frontier_of_version_2_gets_its_columns_and_goes_on(tmp_path: Path) ->
         made.add([FoundUrl(url="http://e.org/", domain="e.org", kind="seed", depth=0, hops="")])
     made.close()
     with sqlite3.connect(path) as old:
-        for column in ("links", "inner"):
+        old.execute("DROP INDEX url_of_page")
+        for column in ("links", "inner", "embedded", "page"):
             old.execute(f"ALTER TABLE url DROP COLUMN {column}")
         old.execute("PRAGMA user_version = 2")
     old.close()
@@ -39,3 +40,44 @@ def test_a_frontier_of_version_2_gets_its_columns_and_goes_on(tmp_path: Path) ->
     later.close()
     with pytest.raises(Damaged, match="is of version"):
         Frontier(path)
+
+
+def test_a_frontier_of_version_3_reads_what_is_a_resource_off_its_paths(tmp_path: Path) -> None:
+    paths = {"": 0, "LE": 1, "LEER": 2, "ER": 1, "LEL": 0, "R": 0, "ELRE": 1}
+    path = tmp_path / "frontier.db"
+    made = Frontier(path)
+    with made.changes():
+        made.add(
+            FoundUrl(url=f"http://e.org/{hops}", domain="e.org", kind="link", depth=0, hops=hops) for hops in paths
+        )
+    made.close()
+    with sqlite3.connect(path) as old:
+        old.execute("DROP INDEX url_of_page")
+        for column in ("embedded", "page"):
+            old.execute(f"ALTER TABLE url DROP COLUMN {column}")
+        old.execute("PRAGMA user_version = 3")
+    old.close()
+    frontier = Frontier(path)
+    assert {row.hops: row.embedded for row, _ in frontier.all()} == paths
+    frontier.close()
+
+
+def test_a_link_makes_a_page_of_a_resource_and_nothing_makes_it_one_again(tmp_path: Path) -> None:
+    frontier = Frontier(tmp_path / "frontier.db")
+    found = {"url": "http://e.org/f", "domain": "e.org"}
+
+    def offer(kind: str, depth: int, hops: str, embedded: int, state: str = "waiting") -> tuple[str, int, int, str]:
+        with frontier.changes():
+            frontier.add(
+                [FoundUrl(**found, kind=kind, depth=depth, hops=hops, embedded=embedded, page=embedded, state=state)]
+            )
+        ((row, _),) = frontier.all()
+        return row.hops, row.depth, row.embedded, row.state
+
+    assert offer("requisite", 1, "LEE", 2) == ("LEE", 1, 2, "waiting")
+    assert offer("link", 2, "LL", 0, "refused") == ("LEE", 1, 2, "waiting")
+    assert offer("requisite", 1, "LE", 1) == ("LEE", 1, 1, "waiting")
+    assert offer("link", 2, "LL", 0) == ("LEE", 1, 0, "waiting")
+    assert offer("requisite", 1, "LE", 1) == ("LEE", 1, 0, "waiting")
+    assert offer("requisite", 0, "E", 1) == ("E", 0, 0, "waiting")
+    frontier.close()

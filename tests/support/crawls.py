@@ -75,12 +75,14 @@ def publish_as(*urls: str, **settings: Any) -> Publication:
     left_out, servers = tuple(settings.pop("exclude", ())), tuple(settings.pop("server", ()))
     secrets = {kind: tuple(settings.pop(kind, ())) for kind in config.SECRETS}
     release, closed_for = settings.pop("release", "automatic"), settings.pop("closed_for", None)
+    required = tuple(settings.pop("required_hosts", ()))
     how = config.override(CrawlSettings(), {**DEFAULTS, **settings}, "test")
     return Publication(
         name=name,
         urls=urls,
         hosts=hosts,
         exclude_hosts=exclude,
+        required_hosts=required,
         exclude=left_out,
         server=servers,
         release=release,

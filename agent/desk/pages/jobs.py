@@ -6,7 +6,7 @@ open job is on the disk before the page answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -24,6 +24,7 @@ from agent.desk.views import JobCard, OrderRow, ReportPage, ReportTable, Running
 from agent.desk.visit import DeskVisit
 from agent.operations import ordering
 from agent.reports import tables
+from agent.reports.report import missing_in
 from agent.service import agent_status, scheduler
 from agent.service.agent_status import shown_state
 from webarcfs.archive.catalogue.catalogue import Catalogue, opened
@@ -272,7 +273,7 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     summary = files.read_json(folder / "summary.json") or {}
 
     def counted() -> tuple[ReportTable, ...]:
-        return tuple(_tables(archive, job))
+        return tuple(_tables(archive, job, summary.get("hosts") or ()))
 
     begun = _begun(job)
     when = f", {languages.moment(begun, visit.language)}" if begun is not None else ""
@@ -286,7 +287,7 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         name=f"{publication_of(job)}{when}",
         snapshot=f"/snapshot/{quote(job, safe='')}" if has_record else "",
         facts=tuple(_facts(summary)),
-        warnings=known.warnings if known is not None else (),
+        warnings=(*(known.warnings if known is not None else ()), *missing_in(summary).lines()),
         orders=of_report(summary, visit.language),
         tables=visit.desk.kept(("report", job, (folder / "summary.json").stat().st_mtime_ns), counted),
         log=f"/snapshot/{quote(job, safe='')}/log/{crawl_log.COMPRESSED}"
@@ -304,8 +305,11 @@ def _facts(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield name, str(count)
 
 
-def _tables(archive: Archive, job: str) -> Iterator[ReportTable]:
-    """Yield the tables of a job: by status, type, size, server, and what was left out."""
+def _tables(archive: Archive, job: str, ends: Iterable[Mapping[str, Any]]) -> Iterator[ReportTable]:
+    """Yield the tables of a job: by status, type, size, server, and what was left out.
+
+    `ends` is what became of the hosts, as summary.json has it: those with pages come first, with why one is incomplete.
+    """
     sizes: dict[int, list[int]] = {bound: [0, 0] for bound in _BINS}
     log_tables = tables.Tables()
     try:
@@ -323,8 +327,11 @@ def _tables(archive: Archive, job: str) -> Iterator[ReportTable]:
     for name in ("statuses", "types"):
         yield _table(name, [(key, _meaning(name, key), row.urls, row.bytes) for key, row in by_name[name]])
     yield _table("sizes", [(_size(bound), "", count, size) for bound, (count, size) in sizes.items() if count])
-    for name in ("hosts", "left_out"):
-        yield _table(name, [(key, "", row.urls, row.bytes) for key, row in by_name[name]])
+    reasons = {end["host"]: end["reason"] for end in ends}
+    ranks = {host: rank for rank, host in enumerate(reasons)}
+    hosts = sorted(by_name["hosts"], key=lambda pair: ranks.get(pair[0], len(ranks)))
+    yield _table("hosts", [(key, reasons.get(key, ""), row.urls, row.bytes) for key, row in hosts])
+    yield _table("left_out", [(key, "", row.urls, row.bytes) for key, row in by_name["left_out"]])
 
 
 def _meaning(name: str, key: str) -> str:

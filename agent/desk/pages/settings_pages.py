@@ -212,7 +212,8 @@ TRIALS = Trials()
 #: Keys of a publication by the parts of its form; what is not here is in the last part.
 _FIRST = ("urls", "description", "note", "start", "interval", "release", "closed_for", "retired")
 _EXTENT = ("depth", "hosts", "exclude_hosts", "exclude", "paths", "exclude_extensions", "profile", "types",
-           "exclude_types", "max_path_depth", "max_file_size", "max_total_size", "page_requisites")  # fmt: skip
+           "exclude_types", "max_path_depth", "max_file_size", "max_total_size", "page_resources",
+           "page_requisites", "max_resource_hosts", "max_page_resources")  # fmt: skip
 _CHECKS = ("check", "checks", "check_search", "check_bounds", "error_page", "rule", "step_by_step", "two_persons")
 _OWN = {
     setting.metadata.get("key", setting.name): setting

@@ -297,7 +297,11 @@ def of_about(name: str, text: Callable[[str], str]) -> tuple[str, str]:
 
 
 #: Keys of settings that people do not read as they are → what they are called.
-_LABELS = {"closed_for": msgid("Embargo"), "page_requisites": msgid("Embedded resources")}
+_LABELS = {
+    "closed_for": msgid("Embargo"),
+    "page_resources": msgid("Embedded resources"),
+    "page_requisites": msgid("Embedded resources (older setting)"),
+}
 
 
 def label_of_setting(key: str, text: Callable[[str], str]) -> str:

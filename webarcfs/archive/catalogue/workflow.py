@@ -407,11 +407,17 @@ def next_of_person(at: Progress, way: Way) -> WorkflowStep | None:
     return WorkflowStep.BACKUP if way.backs_up and WorkflowStep.BACKUP not in at.done else None
 
 
+#: How field 21 begins where some hosts of a crawl are incomplete that are not needed for its release.
+BUT_FOR = "complete but for "
+
+
 def with_status(record: Record, by: str, at: datetime) -> Record:
     """Return a record whose field 21 names its last step."""
     words = [*(rule.event for rule in TABLE.values()), CHECKING]
     last = next((event.what for event in reversed(record.events) if event.what in words), "")
     whole = "complete" if record.complete else "incomplete" if record.parts else str(record.state)
+    told = record.text(FieldNumber.STATUS).partition("; last step: ")[0]
+    whole = told if record.complete and told.startswith(BUT_FOR) else whole
     return record.with_values({FieldNumber.STATUS: f"{whole}; last step: {last}" if last else whole}, by, at)
 
 

@@ -23,6 +23,13 @@ from webarcfs.archive.model.errors import SettingsError
 UNLIMITED = 1_000_000_000
 
 
+class RobotsFor(StrEnum):
+    """What robots.txt holds for (`robots_for`)."""
+
+    ALL = "all"
+    PAGES = "pages"
+
+
 class Release(StrEnum):
     """When readers may see the captures of a publication (`release`)."""
 
@@ -36,6 +43,14 @@ class Certificates(StrEnum):
 
     CHECK = "check"
     ANY = "any"
+
+
+class PageResources(StrEnum):
+    """From where a crawl fetches what pages need to be shown (`page_resources`)."""
+
+    ANY = "any"
+    HOSTS = "hosts"
+    NONE = "none"
 
 
 class AtDeadline(StrEnum):
@@ -77,6 +92,11 @@ class CrawlSettings:
     )
     filters: tuple[str, ...] = setting(validators.list_of(validators.text), ("mime",), "Filter modules, in order.")
     robots: bool = setting(validators.boolean, True, "Obey robots.txt.")
+    robots_for: str = setting(
+        validators.one_of(*RobotsFor),
+        RobotsFor.ALL,
+        "Whether robots.txt holds for all, or for pages alone and not for the images, styles and scripts they need.",
+    )
     user_agent: str = setting(
         validators.text,
         f"webarcfs/{__version__} (web archive)",
@@ -178,8 +198,19 @@ class CrawlSettings:
         False,
         "Request archived pages only if they changed: fewer bytes, a process and a connection for each.",
     )
+    page_resources: str = setting(
+        validators.one_of(*PageResources),
+        PageResources.ANY,
+        "Where images, styles, scripts and frames of pages may lie: on any host, on accepted hosts, or none of them.",
+    )
     page_requisites: bool = setting(
-        validators.boolean, True, "Also fetch images, styles and scripts of a page, beyond depth, on accepted hosts."
+        validators.boolean, True, "Older setting: false is the same as `page_resources` none."
+    )
+    max_resource_hosts: int = setting(
+        validators.whole(0), 1000, "Hosts that only give resources of pages; 0 is no limit."
+    )
+    max_page_resources: int = setting(
+        validators.whole(0), 1000, "Resources that a page is the first to need; 0 is no limit."
     )
     keep_errors: bool = setting(
         validators.boolean, False, "Archive the bodies of 404 and other error pages of the 400s too."
@@ -192,6 +223,11 @@ class CrawlSettings:
         validators.one_of("keep", "replace"), "keep", "Whether a page that did not change keeps its ARC and additions."
     )
     wget_args: tuple[str, ...] = setting(validators.list_of(validators.text), (), "Further arguments for wget.")
+
+    @property
+    def resources(self) -> PageResources:
+        """From where it fetches what pages need to be shown."""
+        return PageResources(self.page_resources) if self.page_requisites else PageResources.NONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -349,6 +385,9 @@ class Publication:
         validators.list_of(validators.text), (), "Hosts accepted beside those of the start URLs."
     )
     exclude_hosts: tuple[str, ...] = setting(validators.list_of(validators.text), (), "Hosts that are never requested.")
+    required_hosts: tuple[str, ...] = setting(
+        validators.list_of(validators.text), (), "Hosts that must be complete before `when-checked` releases a crawl."
+    )
     profile: str | None = setting(validators.text, None, "The profile of MIME types that its documents must fit.")
     release: str = setting(_RELEASE, Release.AUTOMATIC, f"{_RELEASE_HELP} The archive's own value holds else.")
     closed_for: Interval | None = setting(
@@ -442,6 +481,8 @@ class Settings:
 def override(crawl: CrawlSettings, values: Mapping[str, Any], source: str) -> CrawlSettings:
     """Return `crawl` with some settings replaced (/Cr-2.1/). Raises SettingsError with all faults."""
     faults: list[str] = []
+    if "page_resources" in values and "page_requisites" not in values:
+        values = {**values, "page_requisites": True}  # what is said with the newer word holds
     result = read_table(CrawlSettings, dict(values), "", faults, crawl)
     if faults:
         raise SettingsError(source, faults)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import codecs
 import dataclasses
+import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -487,6 +488,52 @@ def write_publication(archive: Archive, name: str, make: Callable[[], str]) -> P
             sync_folder(path.parent.parent)
         replace_file(path, text.encode())
     return path
+
+
+#: What is written beside publications that were crawled before there was the setting.
+_OLDER_RESOURCES = 'page_resources = "hosts"  # as before; "any" also takes what its pages need of other hosts\n'
+_PUBLICATION = re.compile(r"\s*\[\[\s*publication\s*\]\]")
+
+
+def keep_page_resources(archive: Archive, names: Iterable[str]) -> list[str]:
+    """Write what crawls did before there was `page_resources` into publications without it; return their names.
+
+    Publications of webarc.toml change there. Where `[crawl]` says it, nothing changes. All else stays as it is; a file
+    in which the place cannot be told from its text is left alone.
+    """
+    if _says_resources(_tables(archive.settings).get("crawl", {})):
+        return []
+    wanted, changed = set(names), []
+    paths = [archive.settings, *(file_of(archive, name) for name in sorted(wanted))]
+    for path in (path for path in paths if path.exists()):
+        with locks.exclusive(archive.settings_lock):
+            text = path.read_text("utf-8-sig")
+            new, own = _with_older_resources(text, wanted)
+            if own:
+                replace_file(path, new.encode(), path.stat().st_mode & 0o777)
+                changed += own
+    return changed
+
+
+def _says_resources(table: Mapping[str, Any]) -> bool:
+    return "page_resources" in table or "page_requisites" in table
+
+
+def _with_older_resources(text: str, wanted: Set[str]) -> tuple[str, list[str]]:
+    """Return a file of settings with the line behind the heads of these publications, and their names. Pure."""
+    tables = (_parsed(text) or {}).get("publication", [])
+    lines = text.splitlines(keepends=True)
+    heads = [number for number, line in enumerate(lines) if _PUBLICATION.match(line)]
+    own = [number for number, table in enumerate(tables) if table.get("name") in wanted and not _says_resources(table)]
+    if len(heads) != len(tables) or not own:
+        return text, []
+    for number in reversed(own):
+        lines[heads[number]] = lines[heads[number]].rstrip("\n") + "\n"
+        lines.insert(heads[number] + 1, _OLDER_RESOURCES)
+    new = "".join(lines)
+    says = (_parsed(new) or {}).get("publication", [])
+    is_sound = len(says) == len(tables) and all(says[number].get("page_resources") == "hosts" for number in own)
+    return (new, [str(tables[number]["name"]) for number in own]) if is_sound else (text, [])
 
 
 def own_file(archive: Archive, name: str) -> Path:

@@ -230,6 +230,8 @@ RESOURCE = "resource"
 COPIES = frozenset({"mirror", "SingleFile", "HAR", "MHTML"})
 #: `source` of a copy that has the status and the head of a response, as a browser recorded them.
 HAR = "HAR"
+#: `role` of a document whose host has no page of the crawl, only what pages of others need.
+RESOURCE_ROLE = "resource"
 #: The fields of layout 3; a data.xml has only those that say something. They are kept, and not yet shown.
 EVIDENCE_FIELDS = ("role", "source", "certificate", "method", "rendered")
 

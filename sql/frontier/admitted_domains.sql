@@ -1,3 +1,0 @@
--- Domains with accepted URLs, whatever the outcome, except the domains of the start URLs.
-SELECT DISTINCT domain FROM url
- WHERE state <> 'refused' AND kind <> 'robots' AND domain NOT IN (SELECT domain FROM url WHERE kind = 'seed');

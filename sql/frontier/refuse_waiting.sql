@@ -1,2 +1,0 @@
-UPDATE url SET state = 'refused', status = :status, note = :note
- WHERE state = 'waiting' AND domain = :domain;

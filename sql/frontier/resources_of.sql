@@ -1,0 +1,1 @@
+SELECT count(*) FROM url WHERE page = :page AND page > 0 AND state <> 'refused';
