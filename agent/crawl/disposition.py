@@ -146,7 +146,7 @@ class Captured:
 class Disposition:
     """Writes the results of a job into its frontier, and tracks which servers fail."""
 
-    def __init__(self, job: Job, archived: ArchivedPages, jars: CookieJars) -> None:
+    def __init__(self, job: Job, archived: ArchivedPages, jars: CookieJars | None = None) -> None:
         self._folder = job.folder
         self._frontier = job.frontier
         self._discovery = Discovery(job.frontier, job.publication, job.profile, jars)
@@ -259,10 +259,10 @@ class Disposition:
             self._frontier.set_robots(row.url, status, body, clocks.steady())
             if answer.target:
                 self._flush()
-                self._discovery.return_to_robots(row)
+                self._discovery.return_to_robots(row, sets_cookie=answer.sets_cookie)
         elif answer.target:
             self._flush()  # `redirect` reads the frontier
-            self._discovery.redirect(row, answer.target)
+            self._discovery.redirect(row, answer.target, sets_cookie=answer.sets_cookie)
         elif settled.note == Reason.NOT_MODIFIED:
             self._discovery.links(row, self._archived.links(row.url))
         else:

@@ -281,9 +281,9 @@ class ResultReader:
 
 
 def _answer(row: FrontierUrl, record: tuple[Any, ...]) -> FetchResult:
-    settled, target, pairs, robots, hsts = record
+    settled, target, pairs, *rest = record
     links = tuple([Link(url, _KINDS[kind]) for url, kind in pairs])
-    return FetchResult(row, UrlOutcome(**dict(zip(_SETTLED, settled, strict=True))), target, links, robots, hsts)
+    return FetchResult(row, UrlOutcome(**dict(zip(_SETTLED, settled, strict=True))), target, links, *rest)
 
 
 def _started() -> subprocess.Popen[bytes]:
@@ -370,7 +370,7 @@ def _read_all(batch: EndedBatch, limits: Limits, offset: float, out: IO[bytes]) 
             links += len(answer.links)
             pairs = [(link.url, link.kind.value) for link in answer.links]
             settled = tuple(map(_plain, _values_of_settled(answer.settled)))
-            answers.append((settled, answer.target, pairs, answer.robots, answer.hsts))
+            answers.append((settled, answer.target, pairs, answer.robots, answer.hsts, answer.sets_cookie))
             if links > _MOST_LINKS:
                 _write(out, (False, answers))
                 answers, links = [], 0
