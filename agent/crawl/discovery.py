@@ -21,7 +21,17 @@ from urllib.parse import quote
 
 from agent.crawl import robots, scope
 from agent.crawl.cookie_jars import CookieJars
-from agent.crawl.frontier import BEGUN, COOKIES, HOSTS, LISTED, PATTERNS, FoundUrl, Frontier, FrontierUrl
+from agent.crawl.frontier import (
+    BEGUN,
+    COOKIES,
+    HOSTS,
+    LISTED,
+    PATTERNS,
+    FoundUrl,
+    Frontier,
+    FrontierUrl,
+    RedirectCookies,
+)  # fmt: skip
 from agent.crawl.robots import RobotsRules
 from agent.crawl.scope import ScopeVerdict, TypeRules
 from agent.crawl.sitemaps import MOST_NESTED, MOST_SITEMAPS, USUAL_PLACE
@@ -423,7 +433,7 @@ class Discovery:
         self._crowd.settle()
         self._patterns.keep()
 
-    def redirect(self, page: FrontierUrl, target: str) -> None:
+    def redirect(self, page: FrontierUrl, target: str, *, sets_cookie: bool = False) -> None:
         """Add the target of a redirect; with its session id only where nothing else tells it from the page."""
         self.flush()
         bare_target = self._sessions.without(target)
@@ -439,14 +449,14 @@ class Discovery:
             find = dataclasses.replace(find, state=UrlState.REFUSED, status=int(Status.TRAP), note=scope.REDIRECTS)
         self._frontier.add([dataclasses.replace(find, named=page.named)])
         self._crowd.settle()
-        self._note_cookies(page)
+        self._note_cookies(page, sets_cookie)
         if (circle := self._circle(page)) and self._return_to(circle) is None:
             for row in circle:
                 self._frontier.annotate(row.id, Reason.REDIRECT_LOOP)
 
-    def return_to_robots(self, page: FrontierUrl) -> None:
+    def return_to_robots(self, page: FrontierUrl, *, sets_cookie: bool) -> None:
         """Ask again for a robots.txt whose redirects lead back to it, if cookies have changed meanwhile."""
-        self._note_cookies(page)
+        self._note_cookies(page, sets_cookie)
         row = self._return_to(self._circle(page))
         if row is not None:
             self._frontier.set_robots(row.url, 0, b"", 0.0)  # long ago: it is to be fetched
@@ -459,13 +469,19 @@ class Discovery:
             row = target
         return row
 
-    def _note_cookies(self, page: FrontierUrl) -> None:
-        """Keep what stands for the cookies with which a redirect was asked for."""
-        if self._jars is not None and (sent := self._jars.sent(page.batch, page.url)) != self._asked(page)[0]:
-            self._frontier.set(COOKIES.of(page.id), (sent, self._asked(page)[1]))
+    def _note_cookies(self, page: FrontierUrl, sets_cookie: bool) -> None:
+        """Keep what is to be known of the cookies of a redirect."""
+        if self._jars is None:
+            return
+        before = self._cookies(page)
+        after = RedirectCookies(
+            sent=self._jars.sent(page.batch, page.url), sets=sets_cookie or before["sets"], again=before["again"]
+        )
+        if after != before:
+            self._frontier.set(COOKIES.of(page.id), after)
 
-    def _asked(self, row: FrontierUrl) -> tuple[str, int]:
-        return self._frontier.get(COOKIES.of(row.id)) or ("", 0)
+    def _cookies(self, row: FrontierUrl) -> RedirectCookies:
+        return self._frontier.get(COOKIES.of(row.id)) or RedirectCookies(sent="", sets=False, again=0)
 
     def _circle(self, page: FrontierUrl) -> list[FrontierUrl]:
         """Return the redirects that lead from the target of `page` back to it; none if they lead elsewhere.
@@ -489,14 +505,16 @@ class Discovery:
         Return it, or one that still waits; None if there is none. A site may change a cookie with each response, so
         there is a bound.
         """
-        if self._jars is None:
-            return None
-        for row in circle:
-            sent, times = self._asked(row)
-            if row.state in _OPEN:
-                return row
-            if times < MOST_RETURNS and sent != self._jars.now(row.url):
-                self._frontier.set(COOKIES.of(row.id), (sent, times + 1))
+        waiting = next((row for row in circle if row.state in _OPEN), None)
+        if waiting is not None or self._jars is None:
+            return waiting
+        cookies = [(row, self._cookies(row)) for row in circle]
+        if not any(kept["sets"] for _, kept in cookies):
+            return None  # others of the site changed them
+        for row, kept in cookies:
+            if kept["again"] < MOST_RETURNS and kept["sent"] != self._jars.now(row.url):
+                kept["again"] += 1
+                self._frontier.set(COOKIES.of(row.id), kept)
                 self._frontier.again(row.id)
                 return row
         return None

@@ -249,7 +249,7 @@ def _fault_of_start(job_frontier: Frontier, seed: FrontierUrl, end: FrontierUrl)
 class Disposition:
     """Writes the results of a job into its frontier, and tracks which servers fail."""
 
-    def __init__(self, job: Job, archived: ArchivedPages, jars: CookieJars) -> None:
+    def __init__(self, job: Job, archived: ArchivedPages, jars: CookieJars | None = None) -> None:
         self._folder = job.folder
         self._frontier = job.frontier
         self._discovery = Discovery(job.frontier, job.publication, job.profile, jars)
@@ -358,7 +358,7 @@ class Disposition:
             self._discovery.listed(row, answer.links)
         elif answer.target:
             self._flush()  # `redirect` reads the frontier
-            self._discovery.redirect(row, answer.target)
+            self._discovery.redirect(row, answer.target, sets_cookie=answer.sets_cookie)
         else:
             self._take_page(answer, settled)
         return settled
@@ -369,7 +369,7 @@ class Disposition:
         self._frontier.set_robots(answer.row.url, status, body, clocks.steady())
         self._flush()  # both read the frontier
         if answer.target:
-            self._discovery.return_to_robots(answer.row)
+            self._discovery.return_to_robots(answer.row, sets_cookie=answer.sets_cookie)
         else:
             self._discovery.sitemaps_of(answer.row.url, robots.parse(status, body))
 

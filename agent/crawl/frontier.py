@@ -381,9 +381,21 @@ HOSTS: Fact[list[str]] = Fact("hosts")
 SERVERS_DOWN: Fact[list[str]] = Fact("down")
 #: Domain → the words for why its server was given up: crawl.disposition.
 GIVEN_UP: Fact[dict[str, str]] = Fact("given_up")
-#: What stands for the cookies with which a redirect was asked for, by its id, and how often it was asked for again
-#: because they had changed: crawl.discovery.
-COOKIES: FactAbout[tuple[str, int]] = FactAbout("cookies")
+
+
+class RedirectCookies(TypedDict):
+    """What stands for the cookies with which a redirect was requested; whether it came with others.
+
+    `again`: how often it was requested again because they had changed.
+    """
+
+    sent: str
+    sets: bool
+    again: int
+
+
+#: The cookies of a redirect, by its id: crawl.discovery.
+COOKIES: FactAbout[RedirectCookies] = FactAbout("cookies")
 #: Whether the policy of a host that asked for https is for its subdomains as well; None if it ended it: crawl.hsts.
 HSTS: FactAbout[bool | None] = FactAbout("hsts")
 #: Host → how many pages and how many further sitemaps its sitemaps listed: crawl.discovery.

@@ -283,10 +283,9 @@ class ResultReader:
 
 
 def _answer(row: FrontierUrl, record: tuple[Any, ...]) -> FetchResult:
-    settled, target, found, forward, robots, hsts, lists = record
+    settled, target, found, *rest = record
     links = tuple([Link(url, _KINDS[kind], _NAMES[named]) for url, kind, named in found])
-    outcome = UrlOutcome(**dict(zip(_SETTLED, settled, strict=True)))
-    return FetchResult(row, outcome, target, links, forward, robots, hsts, lists)
+    return FetchResult(row, UrlOutcome(**dict(zip(_SETTLED, settled, strict=True))), target, links, *rest)
 
 
 def _started() -> subprocess.Popen[bytes]:
@@ -373,8 +372,8 @@ def _read_all(batch: EndedBatch, limits: Limits, offset: float, out: IO[bytes]) 
             links += len(answer.links)
             found = [(link.url, link.kind.value, link.named.value) for link in answer.links]
             settled = tuple(map(_plain, _values_of_settled(answer.settled)))
-            answer_facts = (answer.forward, answer.robots, answer.hsts, answer.lists)
-            answers.append((settled, answer.target, found, *answer_facts))
+            rest = (answer.forward, answer.robots, answer.hsts, answer.sets_cookie, answer.lists)
+            answers.append((settled, answer.target, found, *rest))
             if links > _MOST_LINKS:
                 _write(out, (False, answers))
                 answers, links = [], 0

@@ -478,6 +478,7 @@ class FetchResult:
     forward: str = ""  # where the page of a start URL goes on by itself
     robots: bytes = b""  # the body of a robots.txt
     hsts: str = ""  # the field Strict-Transport-Security, if it counts
+    sets_cookie: bool = False  # a redirect that comes with a cookie
     lists: bool = False  # whether it is a sitemap or feed, whose links are what it lists
 
 
@@ -716,7 +717,8 @@ def _of_bad_body(row: FrontierUrl, error: BadBody, now: float) -> UrlOutcome:
 
 def _of_redirect(row: FrontierUrl, settled: UrlOutcome, head: http_response.Head) -> FetchResult:
     target, note = redirect_of(row.url, head.get("location"))
-    return FetchResult(row, replace(settled, target=target, note=note), url_lists.without_fragment(target))
+    target_url, sets_cookie = url_lists.without_fragment(target), bool(head.get("set-cookie"))
+    return FetchResult(row, replace(settled, target=target, note=note), target_url, sets_cookie=sets_cookie)
 
 
 def _of_document(
