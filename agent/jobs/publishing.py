@@ -337,7 +337,7 @@ def finish(
     """Write the report of a published job and the record of its capture, and remove its folder."""
     parts, account = report.domains(job.frontier), report.account_of(job)
     item = keeper.ended(state, warnings=tuple(warnings))
-    hosts = report.host_ends(job.frontier, parts, captured)
+    hosts = report.host_ends(job.frontier, parts, captured, only_adds=job.only_adds)
     lacks = report.missing(job.archive, job.frontier)
     outcome = reported(
         job, account, parts, item, seconds=seconds.values, complete=captured.complete, hosts=hosts, lacks=lacks

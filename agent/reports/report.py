@@ -187,15 +187,20 @@ class HostEnd:
     commit_tag: str
 
 
-def host_ends(frontier: Frontier, parts: Sequence[PublishedDomain], captured: Captured) -> list[HostEnd]:
-    """Return what became of each host of a crawl, those with pages first, of these the incomplete ones."""
+def host_ends(
+    frontier: Frontier, parts: Sequence[PublishedDomain], captured: Captured, *, only_adds: bool = False
+) -> list[HostEnd]:
+    """Return what became of each host of a crawl, those with pages first, of these the incomplete ones.
+
+    A crawl that only adds is published as if it were incomplete; that makes no host incomplete.
+    """
     by_domain = {CommitTag.parse(part["commit_tag"]).domain: part for part in parts}
     ends = []
     for host in frontier.crawled_hosts():
         part = by_domain.get(host.domain)
         reason = captured.reason or captured.hosts.get(host.domain, "")
         is_whole = captured.complete and not captured.hosts
-        if not reason and part is not None and (host.has_pages or is_whole):
+        if not reason and part is not None and not only_adds and (host.has_pages or is_whole):
             reason = part["reason"]  # of a host of resources also, where it had pages before
         role = "page" if host.has_pages or reason.startswith(TOO_FEW) else RESOURCE_ROLE
         tag = part["commit_tag"] if part is not None else ""

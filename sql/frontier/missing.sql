@@ -2,7 +2,7 @@
 -- A resource that a setting refuses is missing from its page; a page that one refuses was not wanted.
 SELECT domain, embedded > 0 AS is_resource, state = 'failed' AS has_failed, status, note, count(*) AS urls
   FROM url
- WHERE kind <> 'robots'
+ WHERE kind NOT IN ('robots', 'sitemap')
    AND (state = 'failed' OR state = 'done' AND status >= 400 AND arc = '' OR state = 'refused' AND embedded > 0
         OR result = 'undecodable')
  GROUP BY domain, is_resource, has_failed, status, note;
