@@ -63,7 +63,8 @@ def test_every_command_is_run_here() -> None:
     run_here = (
         commands("heritrix/", "collections/", "example.wacz", "archivebox/")
         + commands("--warc-file", "example.warc.gz")
-        + commands("httrack ", " mirror")
+        + commands("httrack ", "webarc mirror")
+        + commands("--captured", " downloads")
         + commands("find ", "--list", "-qO-")
         + commands("--pause")
     )
@@ -99,10 +100,29 @@ def test_wget(home: Path, pages: Site) -> None:
 
 
 def test_httrack(home: Path, pages: Site) -> None:
-    fetch, take = commands("httrack ", " mirror")
+    fetch, take = commands("httrack ", "webarc mirror")
     assert run(home, f"{fetch} < /dev/null", pages).code == 0
     assert run(home, take).code == 0
     assert arcs(Archive(home / "webarc"), pages.host) == {"index.html", "a.html", "i.png"}
+
+
+def test_copies(home: Path, pages: Site) -> None:
+    """Mirrors and saved pages, as their programs leave them."""
+    done = run(home, "wget -q -r -P mirror https://www.example.org/", pages)
+    assert done.code == 8, "wget tells that one page is missing"
+    (home / "folder").mkdir()
+    (home / "folder" / "index.html").write_text("<title>a page of a folder</title>")
+    (home / "downloads").mkdir()
+    comment = "<!-- Page saved with SingleFile \n url: https://saved.example/a \n saved date: Sat May 02 2020 -->"
+    single = comment.replace("Sat May 02 2020", "Sat May 02 2020 10:00:00 GMT+0200 (CEST)")
+    (home / "downloads" / "a.html").write_text(f"<!DOCTYPE html> <html>{single}<title>a</title>saved")
+    (home / "page.html").write_text("<title>saved by a browser</title>")
+    for command in commands("--captured", " downloads"):
+        assert run(home, command).code == 0, command
+    archive = Archive(home / "webarc")
+    assert arcs(archive, pages.host) == {"index.html", "a.html", "i.png"}
+    assert arcs(archive, "www.example.org") == {"docs/index.html", "page"}
+    assert arcs(archive, "saved.example") == {"a"}
 
 
 def test_lists_and_standard_input(home: Path, site: Site) -> None:
