@@ -612,18 +612,19 @@ def settings_as_they_were(job: Job) -> dict[str, bytes]:
     return {f"publications/{job.publication.name}.json": f"{content}\n".encode()}
 
 
-def keep_resources(archive: Archive) -> list[str]:
-    """Write `page_resources` into publications whose last crawl was made without that setting; return their names."""
+def keep_old_defaults(archive: Archive, *, also_new: bool = False) -> list[str]:
+    """Write old defaults into publications whose last crawl was made before there were these settings; return names.
+
+    `also_new`: into those without a crawl as well. Raises SettingsError, OSError.
+    """
     catalogue = Catalogue(archive)
-    return settings_files.keep_page_resources(
-        archive,
-        [
-            publication.name
-            for publication in settings_now(archive).publications
-            if (content := catalogue.file(f"publications/{publication.name}.json")) is not None
-            and b'"page_resources"' not in content
-        ],
-    )
+    unsaid: dict[str, set[str]] = {}
+    for publication in settings_now(archive).publications:
+        content = catalogue.file(f"publications/{publication.name}.json")
+        known = b"" if content is None and also_new else content
+        if known is not None:
+            unsaid[publication.name] = {key for key in settings_files.OLD_DEFAULTS if f'"{key}"'.encode() not in known}
+    return settings_files.keep_old_defaults(archive, unsaid)
 
 
 def _host(publication: Publication) -> str:

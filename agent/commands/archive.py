@@ -24,7 +24,7 @@ from typing import TextIO
 
 import click
 
-from agent.catalogue.recording import catch_up_records, keep_resources
+from agent.catalogue.recording import catch_up_records, keep_old_defaults
 from agent.commands.common import archive_option, console, opened
 from agent.importing.planning import flattened_imports
 from agent.indexing import fulltext, recovery
@@ -68,14 +68,11 @@ def upgrade(archive: str | None) -> None:
     catch_up_records(opened_archive)
     message = f"had layout {before} and has layout {directory.LAYOUT} now" if raised else f"has layout {before} already"
     click.echo(f"{opened_archive.root} {message}")
-    for name in keep_resources(opened_archive):
-        click.echo(f'{name}: `page_resources = "hosts"` was written beside it, so that its crawls stay as they are')
     for earlier in flattened_imports(opened_archive):
         click.echo(earlier.line())
-    kept = settings_files.keep_old_defaults(opened_archive) if raised else []
-    if kept:
-        what = ", ".join(f"{key} = {str(value).lower()}" for key, value in settings_files.OLD_DEFAULTS.items())
-        click.echo(f"{', '.join(kept)}: crawled as before; {what} is written in their settings now")
+    if kept := keep_old_defaults(opened_archive, also_new=raised):
+        what = ", ".join(f"{key} = {json.dumps(value)}" for key, value in settings_files.OLD_DEFAULTS.items())
+        click.echo(f"{', '.join(kept)}: crawled as before; what held is written into their settings now ({what})")
     count = access_rules.load(opened_archive).count_without_public_text()
     if count:
         click.echo(

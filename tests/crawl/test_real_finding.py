@@ -362,7 +362,7 @@ def test_an_upgrade_leaves_publications_as_they_were(archive: Archive) -> None:
     )
     archive.format.write_text("2\n")
     done = crawls.run_command("upgrade", "--archive", archive.root)
-    assert done.code == 0 and "a: crawled as before" in done.out, done
+    assert done.code == 0 and "a, b: crawled as before" in done.out, done
     settings, _ = settings_files.load(archive.settings)
     assert {publication.name: publication.crawl.sitemaps for publication in settings.publications} == {
         "a": False,

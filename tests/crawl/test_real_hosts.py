@@ -424,16 +424,17 @@ def test_upgrade_keeps_what_publications_did(archive: Archive, site: Site) -> No
     )
     crawl(archive, site.url(), name="old")
     text = json.loads(Catalogue(archive).file("publications/old.json") or b"")
-    for key in ("page_resources", "max_page_resources", "max_resource_hosts", "robots_for"):
+    for key in ("page_resources", "max_page_resources", "max_resource_hosts", "robots_for", "sitemaps"):
         del text["crawl"][key]  # as a version without them wrote it
     assert job_folder.parsed(json.dumps(text).encode()).publication.crawl.resources == "hosts"
     Catalogue(archive).save([], "test", "older", files={"publications/old.json": json.dumps(text).encode()})
     before = archive.settings.read_text()
-    assert recording.keep_resources(archive) == ["old"]
-    assert recording.keep_resources(archive) == []
+    assert recording.keep_old_defaults(archive) == ["old"]
+    assert recording.keep_old_defaults(archive) == []
     after = archive.settings.read_text()
     assert [line for line in after.splitlines() if line not in before.splitlines()] == [
-        'page_resources = "hosts"  # as before; "any" also takes what its pages need of other hosts'
-    ]
+        'page_resources = "hosts" # as before the upgrade', "sitemaps = false # as before the upgrade",
+    ]  # fmt: skip
     settings, _ = settings_files.load(archive.settings)
     assert {each.name: str(each.crawl.resources) for each in settings.publications} == {"old": "hosts", "new": "any"}
+    assert {each.name: each.crawl.sitemaps for each in settings.publications} == {"old": False, "new": True}

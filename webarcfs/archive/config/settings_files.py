@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import codecs
 import dataclasses
-import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
@@ -27,6 +26,7 @@ from webarcfs.archive.config.settings import (
     DeskSettings,
     IndexSettings,
     MountSettings,
+    PageResources,
     Profile,
     Publication,
     ReadersSettings,
@@ -246,26 +246,29 @@ def _one_file(
     return publications, wrong
 
 
-#: Settings whose defaults are for new publications, and what holds for those of archives before layout 3.
-OLD_DEFAULTS: Mapping[str, Any] = {"sitemaps": False}
+#: Settings whose defaults are for new publications, and what holds for those that were crawled before there were these.
+OLD_DEFAULTS: Mapping[str, Any] = {"page_resources": PageResources.HOSTS.value, "sitemaps": False}
+#: What says such a setting by an older name.
+_OLDER_NAMES = {"page_resources": "page_requisites"}
 _OLD = "as before the upgrade"
 
 
-def keep_old_defaults(archive: Archive) -> list[str]:
-    """Write the old values of changed defaults beside the publications that do not say them; return their names.
+def keep_old_defaults(archive: Archive, unsaid: Mapping[str, Set[str]]) -> list[str]:
+    """Write the old values of changed defaults into publications that do not say them; return their names.
 
-    A value of [crawl] in webarc.toml holds for its publications. Raises SettingsError for a file that is no TOML.
+    `unsaid` has, by publication, the settings that its last crawl did not know. A value of [crawl] in webarc.toml holds
+    for its publications. Raises SettingsError for a file that is no TOML, OSError.
     """
-    top = _tables(archive.settings).get("crawl", {})
     from tomlkit import item  # noqa: PLC0415 # slow to load
 
+    top = _tables(archive.settings).get("crawl", {})
     names: list[str] = []
-    for path in (archive.settings, *sorted(archive.publications.glob("*.toml"))):
-        if not any(_lacks(table, top) for table in _tables(path).get("publication", ())):
+    for path in (archive.settings, *(file_of(archive, name) for name in sorted(unsaid))):
+        if not any(_lacks(table, top, unsaid) for table in _tables(path).get("publication", ())):
             continue
         with changing(path, archive.settings_lock) as document:
             for table in document["publication"]:
-                lacking = _lacks(table, top)
+                lacking = _lacks(table, top, unsaid)
                 for key in lacking:
                     line = item(OLD_DEFAULTS[key])
                     line.comment(_OLD)
@@ -274,8 +277,10 @@ def keep_old_defaults(archive: Archive) -> list[str]:
     return names
 
 
-def _lacks(table: Mapping[str, Any], top: Mapping[str, Any]) -> list[str]:
-    return [key for key in OLD_DEFAULTS if key not in table and key not in top]
+def _lacks(table: Mapping[str, Any], top: Mapping[str, Any], unsaid: Mapping[str, Set[str]]) -> list[str]:
+    wanted = unsaid.get(str(table.get("name", "")), frozenset())
+    said = table.keys() | top.keys()
+    return [key for key in OLD_DEFAULTS if key in wanted and not {key, _OLDER_NAMES.get(key, key)} & said]
 
 
 def _cross_check(settings: Settings) -> list[str]:
@@ -491,49 +496,6 @@ def write_publication(archive: Archive, name: str, make: Callable[[], str]) -> P
 
 
 #: What is written beside publications that were crawled before there was the setting.
-_OLDER_RESOURCES = 'page_resources = "hosts"  # as before; "any" also takes what its pages need of other hosts\n'
-_PUBLICATION = re.compile(r"\s*\[\[\s*publication\s*\]\]")
-
-
-def keep_page_resources(archive: Archive, names: Iterable[str]) -> list[str]:
-    """Write what crawls did before there was `page_resources` into publications without it; return their names.
-
-    Publications of webarc.toml change there. Where `[crawl]` says it, nothing changes. All else stays as it is; a file
-    in which the place cannot be told from its text is left alone.
-    """
-    if _says_resources(_tables(archive.settings).get("crawl", {})):
-        return []
-    wanted, changed = set(names), []
-    paths = [archive.settings, *(file_of(archive, name) for name in sorted(wanted))]
-    for path in (path for path in paths if path.exists()):
-        with locks.exclusive(archive.settings_lock):
-            text = path.read_text("utf-8-sig")
-            new, own = _with_older_resources(text, wanted)
-            if own:
-                replace_file(path, new.encode(), path.stat().st_mode & 0o777)
-                changed += own
-    return changed
-
-
-def _says_resources(table: Mapping[str, Any]) -> bool:
-    return "page_resources" in table or "page_requisites" in table
-
-
-def _with_older_resources(text: str, wanted: Set[str]) -> tuple[str, list[str]]:
-    """Return a file of settings with the line behind the heads of these publications, and their names. Pure."""
-    tables = (_parsed(text) or {}).get("publication", [])
-    lines = text.splitlines(keepends=True)
-    heads = [number for number, line in enumerate(lines) if _PUBLICATION.match(line)]
-    own = [number for number, table in enumerate(tables) if table.get("name") in wanted and not _says_resources(table)]
-    if len(heads) != len(tables) or not own:
-        return text, []
-    for number in reversed(own):
-        lines[heads[number]] = lines[heads[number]].rstrip("\n") + "\n"
-        lines.insert(heads[number] + 1, _OLDER_RESOURCES)
-    new = "".join(lines)
-    says = (_parsed(new) or {}).get("publication", [])
-    is_sound = len(says) == len(tables) and all(says[number].get("page_resources") == "hosts" for number in own)
-    return (new, [str(tables[number]["name"]) for number in own]) if is_sound else (text, [])
 
 
 def own_file(archive: Archive, name: str) -> Path:
