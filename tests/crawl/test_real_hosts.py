@@ -416,7 +416,8 @@ def test_a_dead_counter_is_listed_and_no_failure(archive: Archive, site: Site) -
 # -- publications that were there before -------------------------------------------------------------------------------
 
 
-def test_upgrade_keeps_what_publications_did(archive: Archive, site: Site) -> None:
+def _crawled_by_an_older_version(archive: Archive, site: Site) -> None:
+    """Two publications, of which an older version crawled one."""
     site.add_html("/", "a page")
     archive.settings.write_text(
         f'# ours\n[[publication]]\nname = "old"\nurls = ["{site.url()}"]\n\n[[publication.exclude]]\nmatch = "x.org"\n'
@@ -428,6 +429,10 @@ def test_upgrade_keeps_what_publications_did(archive: Archive, site: Site) -> No
         del text["crawl"][key]  # as a version without them wrote it
     assert job_folder.parsed(json.dumps(text).encode()).publication.crawl.resources == "hosts"
     Catalogue(archive).save([], "test", "older", files={"publications/old.json": json.dumps(text).encode()})
+
+
+def test_upgrade_keeps_what_publications_did(archive: Archive, site: Site) -> None:
+    _crawled_by_an_older_version(archive, site)
     before = archive.settings.read_text()
     assert recording.keep_old_defaults(archive) == ["old"]
     assert recording.keep_old_defaults(archive) == []
@@ -438,3 +443,12 @@ def test_upgrade_keeps_what_publications_did(archive: Archive, site: Site) -> No
     settings, _ = settings_files.load(archive.settings)
     assert {each.name: str(each.crawl.resources) for each in settings.publications} == {"old": "hosts", "new": "any"}
     assert {each.name: each.crawl.sitemaps for each in settings.publications} == {"old": False, "new": True}
+
+
+def test_the_agent_keeps_what_publications_did(archive: Archive, site: Site) -> None:
+    """Also where nobody ran `upgrade`: the next crawl is as the last one."""
+    _crawled_by_an_older_version(archive, site)
+    done = run_command("start", "--archive", archive.root, "--once", timeout=120)
+    assert "old is crawled as before" in done.err, done
+    settings, _ = settings_files.load(archive.settings)
+    assert {each.name: str(each.crawl.resources) for each in settings.publications} == {"old": "hosts", "new": "any"}
