@@ -102,7 +102,7 @@ def test_one_page_with_what_it_needs_and_a_folder_without_a_host(archive: Archiv
 
 
 def test_a_mirror_without_a_time_is_refused(archive: Archive, tmp_path: Path) -> None:
-    """The dates of its files are no times; the message names the option, and one that cannot be is refused."""
+    """S-copy-2: the dates of its files are no times; the message names the option, and one that cannot be is refused."""
     folder = tmp_path / "m" / "www.example.org"
     folder.mkdir(parents=True)
     (folder / "index.html").write_text("<title>x</title>")
@@ -165,7 +165,7 @@ def take(archive: Archive, path: Path, when: str = "2019-05-01T12:00:00", *optio
 
 @pytest.mark.parametrize("text", ["other bytes", "<p>sent</p>"])
 def test_a_copy_never_takes_the_place_of_a_response(archive: Archive, tmp_path: Path, text: str) -> None:
-    """Whether its bytes are the same or not; the crawl's log says so, and no crawl met the response then."""
+    """S-copy-1: whether its bytes are the same or not; the crawl's log says so, and no crawl met the response then."""
     import_files(archive, warc_of(tmp_path / "a.warc", "<p>sent</p>", "2019-01-01T00:00:00Z"))
     folder = mirror_of(tmp_path / "m", {"a.html": text, "new.html": "new"})
     take(archive, folder)
@@ -289,7 +289,7 @@ def test_folders_of_schemes(tmp_path: Path) -> None:
     assert [root.base for root in mirror.roots(tmp_path)] == ["https://a.example/", "http://b.example/"]
 
 
-def test_a_hundred_thousand_files(tmp_path: Path) -> None:
+def test_many_files(tmp_path: Path) -> None:
     """They come one by one; the digest is of names and bytes."""
     host = tmp_path / "www.example.org"
     host.mkdir()

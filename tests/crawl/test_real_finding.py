@@ -195,6 +195,7 @@ def sitemaps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MessyCrawl]:
 
 @pytest.mark.parametrize("case", SITEMAPS, ids=lambda case: case.name)
 def test_sitemap(sitemaps: MessyCrawl, case: Case) -> None:
+    """S-sitemap-1"""
     check(case, sitemaps)
 
 
@@ -204,7 +205,7 @@ def test_a_page_that_is_linked_is_not_listed_alone(sitemaps: MessyCrawl) -> None
 
 
 def test_leaving_a_sitemap_removes_nothing_and_being_gone_does(archive: Archive, site: Site) -> None:
-    """S-sitemap-2."""
+    """S-sitemap-2"""
 
     def all_there() -> set[str]:
         outcome = crawls.crawl(
@@ -335,7 +336,7 @@ class _Shop:
 @pytest.mark.parametrize("link", ["/{};jsessionid={}", "/{}?PHPSESSID={}", "/{}?sid={}", "/(S({1}))/{0}"])
 @pytest.mark.parametrize("cookies", [True, False])
 def test_a_site_with_session_ids_does_not_change(archive: Archive, site: Site, link: str, *, cookies: bool) -> None:
-    """Reported for servlets and shops: each crawl kept all pages anew, and removed those before (finding N)."""
+    """S-session-1: reported for servlets and shops: each crawl kept all pages anew, and removed those before (finding N)."""
     site.mount(Everywhere(_Shop(link, cookies=cookies)))
     site.gone("/robots.txt")
     for number in range(2):

@@ -27,7 +27,7 @@ def _pages(site: Site, *places: str) -> None:
 
 
 def test_a_list_is_one_crawl_of_its_pages_and_adds_alone(archive: Archive, site: Site, tmp_path: Path) -> None:
-    """Reported as missing (finding of lists): comments, blank lines, a dead page, a line that is no URL."""
+    """S-list-1: comments, blank lines, a dead page, a line that is no URL."""
     _pages(site, "/a", "/b", "/old")
     site.gone("/dead")
     assert run_command("crawl", "--archive", archive.root, *_OPTIONS, "--page", site.url("/old")).code == 0

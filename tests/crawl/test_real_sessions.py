@@ -241,6 +241,7 @@ def crawl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MessyCrawl]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_case(crawl: MessyCrawl, case: Case) -> None:
+    """S-cookie-1"""
     check(case, crawl)
 
 
@@ -261,7 +262,7 @@ def archive(tmp_path: Path) -> Archive:
 
 
 def test_secrets_go_to_their_hosts_alone(archive: Archive, tmp_path: Path) -> None:
-    """Not to others by links, resources or redirects; nothing of the archive has them afterwards."""
+    """S-secret-1: not to others by links, resources or redirects; nothing of the archive has them afterwards."""
     folder = tmp_path / "secrets"
     folder.mkdir()
     words = ("pa55word", "t0ken", "c00kie")
