@@ -201,4 +201,5 @@ def crawl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MessyCrawl]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_case(crawl: MessyCrawl, case: Case) -> None:
+    """S-page-1, S-page-2"""
     check(case, crawl)

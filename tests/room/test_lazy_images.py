@@ -36,7 +36,7 @@ SHOWN = [f"/{name}.png" for name in "acdefghjkl"]
 
 
 def test_lazy_images_are_shown_and_kept_as_they_came(tmp_path: Path) -> None:
-    """S-page-3."""
+    """S-page-3"""
     archive = archives.make_archive(tmp_path / "lazy")
     pages = {f"http://{HOST}{place}": Page(PIXEL, "image/png") for place in [*SHOWN, "/b.png", "/blank.gif", "/no.png"]}
     pages |= {f"http://{HOST}/": Page(PAGE.encode(), "text/html"), f"http://{HOST}/i.html": Page(b"<p>i", "text/html")}
