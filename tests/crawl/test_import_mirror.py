@@ -102,7 +102,7 @@ def test_one_page_with_what_it_needs_and_a_folder_without_a_host(archive: Archiv
 
 
 def test_a_mirror_without_a_time_is_refused(archive: Archive, tmp_path: Path) -> None:
-    """S-copy-2: the dates of its files are no times; the message names the option, and one that cannot be is refused."""
+    """S-copy-2: the dates of its files are no times; the message names the option; one that cannot be is refused."""
     folder = tmp_path / "m" / "www.example.org"
     folder.mkdir(parents=True)
     (folder / "index.html").write_text("<title>x</title>")

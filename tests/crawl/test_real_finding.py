@@ -336,7 +336,7 @@ class _Shop:
 @pytest.mark.parametrize("link", ["/{};jsessionid={}", "/{}?PHPSESSID={}", "/{}?sid={}", "/(S({1}))/{0}"])
 @pytest.mark.parametrize("cookies", [True, False])
 def test_a_site_with_session_ids_does_not_change(archive: Archive, site: Site, link: str, *, cookies: bool) -> None:
-    """S-session-1: reported for servlets and shops: each crawl kept all pages anew, and removed those before (finding N)."""
+    """S-session-1: reported for servlets and shops: each crawl kept all pages anew, and removed those before."""
     site.mount(Everywhere(_Shop(link, cookies=cookies)))
     site.gone("/robots.txt")
     for number in range(2):
