@@ -194,10 +194,13 @@ _HOST_REASONS: Mapping[str, str] = {
 _MOST_NAMED = 10
 
 
-def host_ends(job_frontier: Frontier, ends: Iterable[tuple[FrontierUrl, FrontierUrl]]) -> dict[str, str]:
+def host_ends(
+    job_frontier: Frontier, ends: Iterable[tuple[FrontierUrl, FrontierUrl]], *, accept_shrink: bool = False
+) -> dict[str, str]:
     """Return host → why it is incomplete, once nothing is left to fetch.
 
     `ends` has the start URLs with the last URL of their redirects. Resources of pages make no host incomplete.
+    `accept_shrink`: a person said that what is gone is gone, also where nothing else is left of a host.
     """
     hosts: dict[str, str] = {}
     for domain, why in (job_frontier.get(frontier.GIVEN_UP) or {}).items():
@@ -208,7 +211,7 @@ def host_ends(job_frontier: Frontier, ends: Iterable[tuple[FrontierUrl, Frontier
         text = _HOST_REASONS[fault.word]
         hosts.setdefault(fault.domain, f"{text}: {fault.url}" if fault.word == Reason.LINKS_UNREAD else text)
     for seed, end in ends:
-        if why := _fault_of_start(job_frontier, seed, end):
+        if why := _fault_of_start(job_frontier, seed, end, accept_shrink=accept_shrink):
             hosts.setdefault(seed.domain, why)
             hosts.setdefault(end.domain, why)
     with_pages = {host.domain for host in job_frontier.crawled_hosts() if host.has_pages}
@@ -229,7 +232,7 @@ def named(domains: Sequence[str]) -> str:
     return ", ".join(domains[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def _fault_of_start(job_frontier: Frontier, seed: FrontierUrl, end: FrontierUrl) -> str:
+def _fault_of_start(job_frontier: Frontier, seed: FrontierUrl, end: FrontierUrl, *, accept_shrink: bool) -> str:
     """Return why a start URL makes its host incomplete; empty if it does not.
 
     A start URL that is gone (404, 410) is one page less, as any page; it counts only where the host gave nothing else.
@@ -241,7 +244,7 @@ def _fault_of_start(job_frontier: Frontier, seed: FrontierUrl, end: FrontierUrl)
         return f"start URL forbidden by robots.txt: {seed.url}"
     if end.state != UrlState.DONE or end.arc or end.status < _NO_PAGE:
         return ""
-    if end.status in GONE and job_frontier.has_captures(end.domain):
+    if end.status in GONE and (accept_shrink or job_frontier.has_captures(end.domain)):
         return ""
     return f"start URL gave {end.status}: {seed.url}"
 
@@ -251,6 +254,7 @@ class Disposition:
 
     def __init__(self, job: Job, archived: ArchivedPages, jars: CookieJars | None = None) -> None:
         self._folder = job.folder
+        self._accept_shrink = job.accept_shrink
         self._frontier = job.frontier
         self._discovery = Discovery(job.frontier, job.publication, job.profile, jars)
         self._archived = archived
@@ -329,7 +333,7 @@ class Disposition:
     def verdict(self) -> Captured:
         """Return the end of the capture once nothing is left to fetch."""
         ends = ((seed, self._discovery.end_of(seed)) for seed in self._frontier.seeds())
-        return Captured(True, hosts=host_ends(self._frontier, ends))
+        return Captured(True, hosts=host_ends(self._frontier, ends, accept_shrink=self._accept_shrink))
 
     def is_host_of_job(self, domain: str) -> bool:
         """Return whether pages of a host belong to the job, not only what other pages need of it."""

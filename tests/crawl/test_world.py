@@ -31,6 +31,7 @@ wait = {_WAIT}
 depth = 7
 max_instances = 3
 timeout = 2
+max_document_time = "2 seconds"
 max_file_size = 200000
 max_total_size = 10000000
 max_hosts = 3

@@ -164,7 +164,7 @@ def test_a_record_that_is_worked_on_takes_no_step_and_no_decision(archive: Archi
             done = told(archive, "record", *words)
             assert done.code != 0 and "worked on" in done.err, done
     assert not running.is_locked(archive, record.id)
-    assert "counted, convert asked for" in told(archive, "record", "list").out
+    assert "counted, convert requested" in told(archive, "record", "list").out
 
 
 def test_the_wrong_person_takes_no_step(archive: Archive, tmp_path: Path) -> None:

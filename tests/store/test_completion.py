@@ -34,7 +34,7 @@ def run(*command: str, **environment: str) -> str:
     [
         ("webarc qu", ["query"]),
         ("webarc query --form", ["--format"]),
-        ("webarc query --format js", ["json"]),
+        ("webarc query --format js", ["json", "jsonl"]),
         ("webarc-agent ma", ["maintain"]),
         ("mount.webarcfs -o ro,bind", ["ro,binding="]),
         ("umount.webarcfs --he", ["--help"]),

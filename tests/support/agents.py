@@ -22,7 +22,7 @@ from webarcfs.archive.model.metadata import compact_time, now
 
 def configure(archive: Archive, *publications: Mapping[str, Any], **crawl: Any) -> None:
     """Write webarc.toml: `[crawl]` and publications; values as JSON spells them, which is TOML for these."""
-    settings = {"wait": 0.0, "timeout": 120.0, "robots": False, **crawl}
+    settings = {"wait": 0.0, "timeout": 120.0, "robots": False, "sitemaps": False, **crawl}
     lines = ["[crawl]", *(f"{key} = {_toml(value)}" for key, value in settings.items())]
     for each in publications:
         lines += ["", "[[publication]]", *(f"{key} = {_toml(value)}" for key, value in each.items())]
