@@ -97,11 +97,27 @@ def test_the_longest_due_comes_first() -> None:
     assert [each.publication for each in due([one, two], runs, NOW)] == ["two", "one"]
 
 
+@pytest.mark.parametrize(
+    ("start", "days"),
+    [
+        ("2026-03-01T03:00:00", ["2027-03-01", "2028-03-01", "2029-03-01", "2030-03-01"]),
+        ("2028-02-29T03:00:00", ["2029-02-28", "2030-02-28", "2031-02-28", "2032-02-29"]),
+    ],
+)
+def test_a_yearly_run_keeps_its_day(start: str, days: list[str]) -> None:
+    """Also over leap years: a year is twelve months, not 365 days."""
+    yearly = publication("1 year", start)
+    time = at(start)
+    for day in days:
+        time = next_due(yearly, [time], time)
+        assert time == at(f"{day}T03:00:00")
+
+
 def test_a_run_that_a_wrong_clock_named_does_not_stop_the_publication() -> None:
     assert due([publication("1 day")], {"p": [at("2031-01-01T00:00:00")]}, NOW) == [Due(NOW, "p")]
 
 
-units = st.sampled_from(["second", "minute", "hour", "day", "week", "month"])
+units = st.sampled_from(["second", "minute", "hour", "day", "week", "month", "year"])
 intervals = st.builds(Interval, st.integers(1, 500), units)
 times = st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)).map(
     lambda time: time.replace(microsecond=0, tzinfo=CET)
@@ -121,7 +137,7 @@ def test_a_run_begun_now_is_never_followed_by_another_at_once(
         runs["p"].append(now)
         assert due([each], runs, now) == []
         after = next_due(each, runs["p"], now)
-        assert now < after <= interval.after(now) + timedelta(days=3 if interval.unit == "month" else 0)
+        assert now < after <= interval.after(now) + timedelta(days=3 if interval.unit in ("month", "year") else 0)
 
 
 @given(intervals, times, times)
@@ -131,9 +147,9 @@ def test_with_a_start_every_time_is_start_plus_whole_intervals(
     each = Publication(name="p", urls=(), start=start, crawl=CrawlSettings(interval=interval))
     time = next_due(each, [last], last)
     assert time >= start
-    if interval.unit == "month":
+    if interval.unit in ("month", "year"):
         months = (time.year - start.year) * 12 + time.month - start.month
-        assert months % interval.count == 0
+        assert months % (interval.count * (12 if interval.unit == "year" else 1)) == 0
         assert time == (Interval(months, "month").after(start) if months else start)
     else:
         assert (time - start).total_seconds() % interval.seconds == 0
