@@ -20,7 +20,7 @@ BASE = "http://e.org/dir/page.html?q=1"
 
 
 def found(body: str | bytes, mime_type: str = "text/html", charset: str = "utf-8", url: str = BASE) -> list[str]:
-    """`L url` and `R url` for each link, with BASE's folder left out."""
+    """`L url`, `R url` and `S url` (a sitemap or feed) for each link, with BASE's folder left out."""
     raw = body.encode(charset) if isinstance(body, str) else body
     links = links_of(raw, url, mime_type, charset)
     return [f"{link.kind.value[0].upper()} {link.url.removeprefix('http://e.org/dir/')}" for link in links]
@@ -58,7 +58,9 @@ def found(body: str | bytes, mime_type: str = "text/html", charset: str = "utf-8
         ("<link rel=manifest href=x><link rel=preload href=y as=font>", ["R x", "R y"]),
         ("<link rel=preload as=image imagesrcset='a 1x, b 2x'>", ["R a", "R b"]),
         ("<link rel=next href=x><link rel=prev href=y><link rel=canonical href=z>", ["L x", "L y", "L z"]),
-        ("<link rel=alternate type=application/rss+xml href=feed>", ["L feed"]),
+        ("<link rel=alternate type=application/rss+xml href=feed>", ["S feed"]),
+        ("<link rel=alternate type=text/html hreflang=de href=de>", ["L de"]),
+        ("<link rel=sitemap type=application/xml href=/map.xml>", ["S http://e.org/map.xml"]),
         ("<link rel=dns-prefetch href=//x.org><link rel=preconnect href=//y.org>", []),
         # refresh
         ("<meta http-equiv=refresh content='5; url=x'>", ["L x"]),
