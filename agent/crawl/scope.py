@@ -305,6 +305,7 @@ _NUMBERS = re.compile("(?:/#)+")
 _LONGEST_PATTERN = 200
 
 
+@lru_cache(maxsize=1 << 14)  # pages of a site share most of their links
 def pattern_of(url: str) -> str:
     """Return the pattern of a canonical URL: `www.e.org/calendar/#?view=week&from=#`.
 
