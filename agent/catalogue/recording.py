@@ -612,19 +612,43 @@ def settings_as_they_were(job: Job) -> dict[str, bytes]:
     return {f"publications/{job.publication.name}.json": f"{content}\n".encode()}
 
 
-def keep_old_defaults(archive: Archive, *, also_new: bool = False) -> list[str]:
+def keep_old_defaults(archive: Archive) -> list[str]:
     """Write old defaults into publications whose last crawl was made before there were these settings; return names.
 
-    `also_new`: into those without a crawl as well. Raises SettingsError, OSError.
+    In an archive of an older layout, which is to be raised after this, into those without a crawl as well. Raises
+    SettingsError, Damaged, OSError.
     """
+    also_new = directory.layout_of(archive.root) < directory.LAYOUT
     catalogue = Catalogue(archive)
-    unsaid: dict[str, set[str]] = {}
-    for publication in settings_now(archive).publications:
+    unsaid: dict[str, Set[str]] = {}
+    for publication in settings_files.load(archive.settings, apart={})[0].publications:
         content = catalogue.file(f"publications/{publication.name}.json")
-        known = b"" if content is None and also_new else content
-        if known is not None:
-            unsaid[publication.name] = {key for key in settings_files.OLD_DEFAULTS if f'"{key}"'.encode() not in known}
-    return settings_files.keep_old_defaults(archive, unsaid)
+        if content is None and not also_new:
+            continue
+        keys = settings_files.OLD_DEFAULTS.keys() - _keys_of_crawl(content, publication.name)
+        if keys:
+            unsaid[publication.name] = keys
+    return settings_files.keep_old_defaults(archive, unsaid) if unsaid else []
+
+
+def crawl_as_before(archive: Archive) -> None:
+    """Keep old defaults before the first crawl of this version; log what was written, or why it could not be."""
+    try:
+        for name in keep_old_defaults(archive):
+            _log.info("%s is crawled as before: the old values of new defaults are in its settings now", name)
+    except (WebarcError, OSError) as error:
+        keys = ", ".join(settings_files.OLD_DEFAULTS)
+        _log.warning("publications of an older version may be crawled by new defaults: %s; set %s in them", error, keys)
+
+
+def _keys_of_crawl(content: bytes | None, name: str) -> Set[str]:
+    """Return the settings of a crawl that the copy of a publication's settings has. Raises Damaged."""
+    if content is None:
+        return frozenset()
+    try:
+        return frozenset(json.loads(content)["crawl"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise Damaged(f"catalogue.git, publications/{name}.json: {error}; `webarc-agent verify` reports it") from None
 
 
 def _host(publication: Publication) -> str:

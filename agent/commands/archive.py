@@ -62,6 +62,7 @@ def upgrade(archive: str | None) -> None:
     """
     opened_archive = opened(archive)
     before = directory.layout_of(opened_archive.root)
+    kept = keep_old_defaults(opened_archive)
     with sequence.hold(opened_archive):
         raised = directory.raise_layout(opened_archive)
     recovery.catch_up(opened_archive)
@@ -70,7 +71,7 @@ def upgrade(archive: str | None) -> None:
     click.echo(f"{opened_archive.root} {message}")
     for earlier in flattened_imports(opened_archive):
         click.echo(earlier.line())
-    if kept := keep_old_defaults(opened_archive, also_new=raised):
+    if kept:
         what = ", ".join(f"{key} = {json.dumps(value)}" for key, value in settings_files.OLD_DEFAULTS.items())
         click.echo(f"{', '.join(kept)}: crawled as before; what held is written into their settings now ({what})")
     count = access_rules.load(opened_archive).count_without_public_text()

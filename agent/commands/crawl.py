@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from agent.catalogue.recording import catch_up_records
+from agent.catalogue.recording import catch_up_records, crawl_as_before
 from agent.commands.common import (
     archive_option,
     console,
@@ -86,6 +86,7 @@ def crawl(
       webarc-agent crawl --publication example --type occasion --reason 'end of the election period'
     """
     place = opened(archive)
+    crawl_as_before(place)
     settings = settings_of(place)
     values = {key: value for key, value in given.items() if value is not None and value != ()}
     if [bool(urls), url_list is not None, publication is not None, resume is not None].count(True) != 1:

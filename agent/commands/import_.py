@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from agent.catalogue.recording import catch_up_records
+from agent.catalogue.recording import catch_up_records, crawl_as_before
 from agent.commands.common import archive_option, console, follow, opened, settings_of, stop_on_signals, tell
 from agent.importing import import_sources
 from agent.importing.crawls import CrawlsBy
@@ -113,6 +113,7 @@ def import_(  # noqa: PLR0917 # click passes them by name
         raise UsageError("--as-exported takes everything as it was; no other option changes that")
     stated = _stated(captured, base, files)
     place = opened(archive)
+    crawl_as_before(place)
     settings = settings_of(place)
     recovery.catch_up(place)
     catch_up_records(place)

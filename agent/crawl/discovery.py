@@ -32,7 +32,6 @@ from agent.crawl.frontier import (
     FrontierUrl,
     RedirectCookies,
 )  # fmt: skip
-from agent.crawl.robots import RobotsRules
 from agent.crawl.scope import ScopeVerdict, TypeRules
 from agent.crawl.sitemaps import MOST_NESTED, MOST_SITEMAPS, USUAL_PLACE
 from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState
@@ -49,6 +48,7 @@ from webarcfs.content.outlinks import Link, LinkPurpose, bare, resolver
 SITEMAP_FULL = ScopeVerdict(Status.QUOTA, Reason.SITEMAP_FULL)
 SITEMAP_NUMBER = ScopeVerdict(Status.QUOTA, Reason.SITEMAP_NUMBER)
 QUERIES = ScopeVerdict(Status.TRAP, scope.QUERIES)
+TOO_MANY_REDIRECTS = ScopeVerdict(Status.TRAP, scope.REDIRECTS)
 TOO_MANY_HOSTS = ScopeVerdict(Status.TRAP, scope.HOSTS)
 TOO_MANY_RESOURCE_HOSTS = ScopeVerdict(Status.TRAP, Reason.RESOURCE_HOSTS)
 TOO_MANY_RESOURCES = ScopeVerdict(Status.TRAP, Reason.RESOURCE_NUMBER)
@@ -261,6 +261,7 @@ class Discovery:
         self._patterns = Patterns(frontier, publication.crawl.max_pattern)
         self._looks_for_sitemaps = uses_sitemaps(publication)
         self._listed = {host: (pages, maps) for host, (pages, maps) in (frontier.get(LISTED) or {}).items()}
+        self._is_listed_new = False  # whether these counts are to be written
         # Recently added links → their depth: pages of a site share most of their links.
         self._offered: dict[tuple[str, str, int], int] = {}
         self._finds: list[FoundUrl] = []
@@ -326,13 +327,16 @@ class Discovery:
 
     # -- sitemaps ------------------------------------------------------------------------------------------------
 
-    def sitemaps_of(self, url: str, rules: RobotsRules) -> None:
+    def sitemaps_of(self, url: str, status: int, body: bytes) -> None:
         """Add the sitemaps that a robots.txt names, if the crawl goes for pages to its host; else the usual one."""
         origin = _origin(url)
         domain = scope.domain_in(url)
-        if not self._looks_for_sitemaps or url != f"{origin}/robots.txt" or not rules.known:
+        if not self._looks_for_sitemaps or url != f"{origin}/robots.txt":
             return
         if not scope.accepts_host(self._scope, domain) or not self._frontier.is_page_host(domain):
+            return
+        rules = robots.parse(status, body)
+        if not rules.known:
             return
         resolve = resolver(url, "utf-8")
         named = [target for raw in robots.sitemaps(rules) if (target := resolve(bare(raw))) is not None]
@@ -370,15 +374,13 @@ class Discovery:
             if self._crowd.is_uncertain(link.url):
                 self.flush()
             self._finds.append(self.judged(link.url, LinkKind.LISTED, 1, sitemap))
-        self._listed[sitemap.domain] = (pages, maps)
+        self._count_listed(sitemap.domain, pages, maps)
         self._expanded.append((sitemap.id, sitemap.depth))
-        self.flush()
         self._add_sitemaps(further, sitemap)
         if most and pages >= most:
             self._frontier.refuse_sitemaps(sitemap.domain, Status.QUOTA, Reason.SITEMAP_FULL)
 
     def _add_sitemaps(self, urls: Iterable[str], index: FrontierUrl | None) -> None:
-        finds = []
         for url in urls:
             domain = scope.domain_in(url)
             pages, maps = self._listed.get(domain, (0, 0))
@@ -392,12 +394,11 @@ class Discovery:
             )
             verdict = scope.judge(self._scope, url, 0, LinkKind.SITEMAP) or self._sitemap_bound(find, pages, maps)
             if verdict is None:
-                self._listed[domain] = (pages, maps + 1)
+                self._count_listed(domain, pages, maps + 1)
             else:
                 find = _refused(find, verdict)
-            finds.append(find)
-        self._frontier.add(finds)
-        self._frontier.set(LISTED, self._listed)
+            self._finds.append(find)
+        self.flush()
 
     def _sitemap_bound(self, find: FoundUrl, pages: int, maps: int) -> ScopeVerdict | None:
         most = self.publication.crawl.max_sitemap_urls
@@ -419,9 +420,12 @@ class Discovery:
             return False
         self._offered[key] = at
         self._finds.append(dataclasses.replace(find, kind=LinkKind.SITEMAP))
-        self._listed[domain] = (pages, maps + 1)
-        self._frontier.set(LISTED, self._listed)
+        self._count_listed(domain, pages, maps + 1)
         return True
+
+    def _count_listed(self, domain: str, pages: int, maps: int) -> None:
+        self._listed[domain] = (pages, maps)
+        self._is_listed_new = True
 
     # -- the frontier --------------------------------------------------------------------------------------------
 
@@ -432,6 +436,9 @@ class Discovery:
         self._finds, self._expanded = [], []
         self._crowd.settle()
         self._patterns.keep()
+        if self._is_listed_new:
+            self._is_listed_new = False
+            self._frontier.set(LISTED, self._listed)
 
     def redirect(self, page: FrontierUrl, target: str, *, sets_cookie: bool = False) -> None:
         """Add the target of a redirect; with its session id only where nothing else tells it from the page."""
@@ -440,14 +447,13 @@ class Discovery:
         target = bare_target if bare_target != page.url else target
         if page.is_start:
             self._accept(scope.domain_in(target))
-        is_sitemap = page.kind == LinkKind.SITEMAP
-        kind = LinkKind.SITEMAP if is_sitemap else LinkKind.REDIRECT
+        kind = LinkKind.SITEMAP if page.kind == LinkKind.SITEMAP else LinkKind.REDIRECT
         find = self.judged(target, kind, page.depth, page, is_start=page.is_start)
-        find = dataclasses.replace(find, hops=page.hops + _LETTERS[LinkKind.REDIRECT])
-        trail = len(find.hops) - len(find.hops.rstrip("R"))
-        if trail > LONGEST_CHAIN:
-            find = dataclasses.replace(find, state=UrlState.REFUSED, status=int(Status.TRAP), note=scope.REDIRECTS)
-        self._frontier.add([dataclasses.replace(find, named=page.named)])
+        hops = page.hops + _LETTERS[LinkKind.REDIRECT]
+        find = dataclasses.replace(find, hops=hops, named=page.named)
+        if len(hops) - len(hops.rstrip("R")) > LONGEST_CHAIN:
+            find = _refused(find, TOO_MANY_REDIRECTS)
+        self._frontier.add([find])
         self._crowd.settle()
         self._note_cookies(page, sets_cookie)
         if (circle := self._circle(page)) and self._return_to(circle) is None:
@@ -460,14 +466,6 @@ class Discovery:
         row = self._return_to(self._circle(page))
         if row is not None:
             self._frontier.set_robots(row.url, 0, b"", 0.0)  # long ago: it is to be fetched
-
-    def end_of(self, row: FrontierUrl) -> FrontierUrl:
-        """Return the last row of the redirects from `row`; `row` itself without redirects. A loop ends at a repeat."""
-        visited = {row.id}
-        while (target := self._frontier.redirected_to(row.id)) is not None and target.id not in visited:
-            visited.add(target.id)
-            row = target
-        return row
 
     def _note_cookies(self, page: FrontierUrl, sets_cookie: bool) -> None:
         """Keep what is to be known of the cookies of a redirect."""

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from agent.crawl import frontier, robots, wget
+from agent.crawl import frontier, wget
 from agent.crawl.cookie_jars import CookieJars
 from agent.crawl.discovery import Discovery
 from agent.crawl.frontier import Frontier, FrontierUrl, UrlOutcome
@@ -318,8 +318,7 @@ class Disposition:
     def _fail(self, settled: UrlOutcome, row: FrontierUrl) -> None:
         self._settled.append(settled)
         if row.kind not in (LinkKind.ROBOTS, LinkKind.SITEMAP):  # leaving a sitemap removes nothing
-            self._discovery.links(row, self._archived.links(row.url, row.named))
-            self._go_on(row, self._archived.forward(row.url) if row.is_start else "")
+            self._lead_on_as_archived(row)
 
     def _flush(self) -> None:
         self._frontier.settle(self._settled)
@@ -332,7 +331,7 @@ class Disposition:
 
     def verdict(self) -> Captured:
         """Return the end of the capture once nothing is left to fetch."""
-        ends = ((seed, self._discovery.end_of(seed)) for seed in self._frontier.seeds())
+        ends = ((seed, self._frontier.end_of(seed)) for seed in self._frontier.seeds())
         return Captured(True, hosts=host_ends(self._frontier, ends, accept_shrink=self._accept_shrink))
 
     def is_host_of_job(self, domain: str) -> bool:
@@ -375,17 +374,20 @@ class Disposition:
         if answer.target:
             self._discovery.return_to_robots(answer.row, sets_cookie=answer.sets_cookie)
         else:
-            self._discovery.sitemaps_of(answer.row.url, robots.parse(status, body))
+            self._discovery.sitemaps_of(answer.row.url, status, body)
 
     def _take_page(self, answer: FetchResult, settled: UrlOutcome) -> None:
         """Add the links of a page; those of the archived one if it did not change."""
-        row = answer.row
         if settled.note == Reason.NOT_MODIFIED:
-            self._discovery.links(row, self._archived.links(row.url, row.named))
-            self._go_on(row, self._archived.forward(row.url) if row.is_start else "")
+            self._lead_on_as_archived(answer.row)
         else:
-            self._discovery.links(row, answer.links)
-            self._go_on(row, answer.forward)
+            self._discovery.links(answer.row, answer.links)
+            self._go_on(answer.row, answer.forward)
+
+    def _lead_on_as_archived(self, row: FrontierUrl) -> None:
+        """Add what the archived version of a page leads to."""
+        self._discovery.links(row, self._archived.links(row.url, row.named))
+        self._go_on(row, self._archived.forward(row.url) if row.is_start else "")
 
     def _go_on(self, row: FrontierUrl, target: str) -> None:
         """Add the target of a page that goes on by itself, as that of a redirect; nothing without a target."""

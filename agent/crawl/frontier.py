@@ -21,7 +21,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, NotRequired, TypedDict, TypeVar
@@ -66,7 +66,7 @@ class FrontierUrl:
     result: str
     embedded: int
     page: int
-    named: str = ""
+    named: str
 
     @property
     def is_start(self) -> bool:
@@ -461,7 +461,7 @@ class Frontier:
                 version = self._scalar("schema_version")
             if version != (newest := version_of("frontier/schema")):
                 raise Damaged(f"{path} is of version {version}, not {newest}; remove its job folder")
-            self._db.executescript(sql("frontier/tune") + sql("frontier/named"))
+            self._db.executescript(sql("frontier/tune"))
         except sqlite3.OperationalError as error:
             raise WebarcError(f"{path} cannot be opened now: {error}") from None
         except sqlite3.DatabaseError as error:
@@ -498,9 +498,10 @@ class Frontier:
 
     def add(self, finds: Iterable[FoundUrl]) -> None:
         """Add found URLs, and as what they are named."""
-        found = list(finds)
-        self._many("frontier/add", found)
-        self.name(find for find in found if find.named)
+        finds = iter(finds)
+        while portion := list(islice(finds, _AT_ONCE)):  # a list of URLs may have a million
+            self._many("frontier/add", portion)
+            self.name(find for find in portion if find.named)
 
     def name(self, finds: Iterable[FoundUrl]) -> None:
         """Note as what URLs in the frontier are named; one that was read before is read again as that."""
@@ -597,6 +598,14 @@ class Frontier:
     def redirected_to(self, row: int) -> FrontierUrl | None:
         """Return the target of a redirect; None if `row` is no redirect or its target is not in the frontier."""
         return next(iter(self._rows("frontier/redirected_to", id=row)), None)
+
+    def end_of(self, row: FrontierUrl) -> FrontierUrl:
+        """Return the last row of the redirects from `row`; `row` itself without redirects. A loop ends at a repeat."""
+        visited = {row.id}
+        while (target := self.redirected_to(row.id)) is not None and target.id not in visited:
+            visited.add(target.id)
+            row = target
+        return row
 
     def referrers(self, rows: Iterable[FrontierUrl]) -> dict[int, str]:
         """Return the page that named each URL, by id; redirects between them are passed over.

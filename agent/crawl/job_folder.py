@@ -35,7 +35,8 @@ from agent.crawl.scope import TypeRules
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.settings import CrawlSettings, PageResources, Profile, Publication
+from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
+from webarcfs.archive.config.settings_files import OLD_DEFAULTS
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.errors import Damaged, WebarcError
 from webarcfs.archive.model.metadata import compact_time, format_time, from_epoch, now, parse_compact_time
@@ -209,8 +210,8 @@ def _definition(content: dict[str, Any], where: str) -> Definition:
 
 
 def _as_it_was(crawl: dict[str, Any]) -> dict[str, Any]:
-    """Return crawl settings with what a version without `page_resources` did."""
-    return crawl if "page_resources" in crawl or not crawl else {**crawl, "page_resources": PageResources.HOSTS}
+    """Return crawl settings with what versions did that did not have all of them."""
+    return {**OLD_DEFAULTS, **crawl} if crawl else crawl
 
 
 def _plain(settings: Publication | CrawlSettings | Profile) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from agent.crawl.cookie_jars import Cookie
+from agent.crawl.scope import domain_in
 from webarcfs.archive.config.settings import HostSecret, Publication
 from webarcfs.archive.model.errors import CrawlFailed
 
@@ -80,8 +81,7 @@ class Secrets:
 
     def for_url(self, url: str) -> Shown | None:
         """Return what a request of `url` shows; None for nothing."""
-        scheme, _, rest = url.partition("://")
-        return self.shown.get(Origin(scheme, re.split(r"[/?#]", rest, maxsplit=1)[0])) if self.shown else None
+        return self.shown.get(Origin(url.partition("://")[0], domain_in(url))) if self.shown else None
 
     def knows(self, domain: str) -> bool:
         """Return whether a host gets a secret, by any scheme."""
@@ -109,6 +109,8 @@ def read_private(name: str) -> str:
                 raise CrawlFailed(f"{name} has secrets, and is no plain file")
             if info.st_mode & 0o077 or info.st_uid not in (0, os.geteuid()):
                 raise CrawlFailed(f"{name} has secrets, and others may read it; `chmod 600` it, and own it")
+            if info.st_size > _LARGEST:
+                raise CrawlFailed(f"{name} has secrets, and more than 1 MiB; give the lines for its hosts alone")
             return file.read(_LARGEST).decode("utf-8", "replace")
     except OSError as error:
         raise CrawlFailed(f"{name} cannot be read: {error.strerror}") from None

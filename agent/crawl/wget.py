@@ -157,9 +157,9 @@ def referrer_of(page: str, url: str) -> str:
     other hosts by default. So the URLs of one server need few runs of wget, which has one such field for a run.
     """
     scheme, _, rest = page.partition("://")
-    return (
-        "" if not rest or (scheme == "https" and url.startswith("http:")) else f"{scheme}://{rest.partition('/')[0]}/"
-    )
+    if not rest or (scheme == "https" and url.startswith("http:")):
+        return ""
+    return f"{scheme}://{rest.partition('/')[0]}/"
 
 
 def environment() -> dict[str, str]:
@@ -547,8 +547,11 @@ def answers(
         elif row is not None:
             begin(response)
             answer = _of_response(row, response, limits, now, response.offset in batch.deadly)
-            faults = unchecked.get(row.url, "")
-            yield replace(_with_faults(answer, faults), hsts="" if faults else _hsts(row, response, limits))
+            if faults := unchecked.get(row.url, ""):
+                answer = _with_faults(answer, faults)
+            elif hsts := _hsts(row, response, limits):
+                answer = replace(answer, hsts=hsts)
+            yield answer
     attempts = read_attempts(batch.log)
     urls = {row.url for row in batch.rows}
     estranged = False
@@ -581,7 +584,7 @@ def _hsts(row: FrontierUrl, response: http_response.Response, limits: Limits) ->
 def _with_faults(answer: FetchResult, faults: str) -> FetchResult:
     """Return a result with what was wrong with the certificate, which the crawl does not check."""
     settled = answer.settled
-    if not faults or settled.state != UrlState.DONE:
+    if settled.state != UrlState.DONE:
         return answer
     return replace(answer, settled=replace(settled, note=",".join(filter(None, (settled.note, faults)))))
 
@@ -611,7 +614,8 @@ def page_links(body: bytes, url: str, head: http_response.Head, named: str = "")
         return outlinks.PageLinks(refresh)
     charset = text.decode_charset(body[: mimetype.SAMPLE], head.content_type)
     found = outlinks.find(body, url, mime_type, charset)
-    return found._replace(links=(*found.links, *(link for link in refresh if link not in found.links)))
+    new = [link for link in refresh if link not in found.links]
+    return found._replace(links=(*found.links, *new)) if new else found
 
 
 def _forward(row: FrontierUrl, head: http_response.Head, body: bytes) -> str:

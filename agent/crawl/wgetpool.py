@@ -394,11 +394,9 @@ class Wgets:
     ) -> None:
         """Start wget on a batch whose list is written. Either all `rows` have the note Reason.BAD_LENGTH, or none.
 
-        If the server is shown secrets, all `rows` have one scheme.
-
-        `held` is (the server's lock, a slot); this object closes them. `conditions` are request fields for one URL.
-        `referrer` is the field Referer of all. `speed` is the limit in bytes a second; 0 is none. `checked`: the server
-        must have a valid certificate.
+        If the server is shown secrets, all `rows` have one scheme. `held` is (the server's lock, a slot); this object
+        closes them. `conditions` are request fields for one URL. `referrer` is the field Referer of all. `speed` is the
+        limit in bytes a second; 0 is none. `checked`: the server must have a valid certificate.
         """
         shown = self._secrets.for_url(rows[0].url)
         sent_cookies, cookies = self._jars.begin(files.number, domain, shown.cookies if shown else ())
@@ -626,9 +624,9 @@ class Wgets:
         if running.killed is not None and running.killed.status and wget.begun(running.files.log) != running.begun:
             # wget had already begun the next document, which is not at fault
             running.killed = DRAINED if running.killed.drained else ENDED_EARLY
-        # A wget that was kept from opening files wrote no cookies.
         if self._secrets.knows(running.domain):
             blank_requests(running.files.warc, self._secrets.field_names)
+        # A wget that was kept from opening files wrote no cookies.
         self._jars.ended(running.files.number, whole=running.killed is None and running.process.poll() is not None)
         if not running.freed:
             _note_pause(running)

@@ -120,6 +120,7 @@ def log_row(capture: StoredCapture) -> FrontierUrl:
         result=capture.result,
         embedded=0,
         page=0,
+        named="",
     )
 
 

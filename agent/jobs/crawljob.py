@@ -170,11 +170,10 @@ def _tell_of_lonely(job: Job) -> None:
 
     Mostly it forwards by a script or frames. A site may also be just that, so the crawl is as complete as any.
     """
-    if not job.publication.crawl.depth or len(job.publication.urls) > _MOST_STARTS:
+    if not job.publication.crawl.depth or job.publication.list or len(job.publication.urls) > _MOST_STARTS:
         return
-    discovery = Discovery(job.frontier, job.publication, job.profile)
     for seed in job.frontier.seeds():
-        end = discovery.end_of(seed)
+        end = job.frontier.end_of(seed)
         if end.links < 1 or job.frontier.count_documents(end.domain) != 1:
             continue
         hosts = job.frontier.hosts_named(end.id)
@@ -221,11 +220,10 @@ def _not_urls(job: Job) -> list[str]:
 
 def _fruitless(job: Job) -> list[str]:
     """Return a line for each start URL without an archived document; of many, only their number."""
-    discovery = Discovery(job.frontier, job.publication, job.profile)
     lines: list[str] = []
     more = 0
     for seed in job.frontier.seeds():
-        end = discovery.end_of(seed)
+        end = job.frontier.end_of(seed)
         if end.result not in ("added", "changed", "unchanged", "duplicate"):
             if len(lines) >= _MOST_LINES:
                 more += 1

@@ -247,6 +247,7 @@ _HOPS = {
     "E": "as a resource that a page needs",
     "R": "by a redirect",
     "P": "as a robots.txt",
+    "M": "by an entry",  # of a sitemap or feed
 }
 _SENTENCES = {str(word): word.sentence for word in IN_CRAWL_LOG if not isinstance(word, Figure)}
 
@@ -259,7 +260,11 @@ def fate(line: LogLine) -> Iterator[str]:
         if (sentence := sentence_of(note)) is not None:
             yield f"  {note}: {sentence}"
     came = _HOPS.get(line.path[-1:], "as a start URL")
-    yield f"  found {came}" + (f" of {line.referrer}" if line.referrer.startswith("http") else "")
+    if line.referrer.startswith("http"):
+        came += f" of {line.referrer}"
+    elif line.path == "M":
+        came = "as the sitemap of its host"
+    yield f"  found {came}"
 
 
 def sentence_of(note: str) -> str | None:

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import schedule
 
-from agent.catalogue.recording import catch_up_records, keep_old_defaults
+from agent.catalogue.recording import catch_up_records, crawl_as_before
 from agent.crawl.job_folder import command_line_name
 from agent.indexing import fulltext, recovery
 from agent.maintenance import maintenance
@@ -31,7 +31,7 @@ from webarcfs.archive.additions.commit_additions import replay
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
-from webarcfs.archive.model.errors import Exit, SettingsError, WebarcError
+from webarcfs.archive.model.errors import Exit, SettingsError
 from webarcfs.archive.model.metadata import now
 from webarcfs.archive.system import processes
 from webarcfs.archive.system.cache import identity
@@ -266,6 +266,7 @@ class Service:
 
         Damage in one domain affects no other.
         """
+        crawl_as_before(self.archive)  # first: what follows may raise the layout
         for name, work in (
             ("additions", replay),
             ("the database", lambda archive: recovery.catch_up(archive, lambda: signals.stop)),
@@ -275,11 +276,6 @@ class Service:
                 work(self.archive)
             except Exception:
                 _log.exception("could not synchronise %s with git; `webarc-agent verify` reports the damage", name)
-        try:
-            for name in keep_old_defaults(self.archive):
-                _log.info("%s is crawled as before: the old values of new defaults are in its settings now", name)
-        except (WebarcError, OSError) as error:
-            _log.warning("publications of an older version may be crawled by new defaults: %s", error)
 
     def _state(self) -> str:
         return f"{len(self.dispatch.publications)} publications, {len(self.dispatch.children)} jobs run"

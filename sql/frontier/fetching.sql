@@ -1,2 +1,1 @@
-SELECT url.*, coalesce(named.named, '') AS named FROM url LEFT JOIN named ON named.id = url.id
- WHERE state = 'fetching' AND batch = :batch ORDER BY url.id;
+SELECT * FROM url WHERE state = 'fetching' AND batch = :batch ORDER BY id;

@@ -1,3 +1,5 @@
--- Notes as what a page names a URL. A sheet that a page in quirks mode names as well is read whatever its type.
-INSERT INTO named (id, named) SELECT id, :named FROM url WHERE url = :url
-ON CONFLICT (id) DO UPDATE SET named = excluded.named WHERE named = 'sheet' AND excluded.named = 'quirks-sheet';
+-- Notes as what a page names a URL. A sheet that a page in quirks mode names as well is read whatever its type. What was
+-- read before it was named is read again.
+UPDATE url SET named = :named,
+               expanded = CASE WHEN state = 'done' AND expanded >= 0 THEN depth + 1 ELSE expanded END
+ WHERE url = :url AND (named = '' OR (named = 'sheet' AND :named = 'quirks-sheet'));

@@ -35,6 +35,8 @@ CREATE TABLE url (
     inner      INTEGER NOT NULL DEFAULT 0,  -- links from where the crawl came to its server, on the path of `hops`
     embedded   INTEGER NOT NULL DEFAULT 0,  -- resources in a row since the last link, by the path with the fewest; 0: a page
     page       INTEGER NOT NULL DEFAULT 0,  -- the page that needed it first, of a resource
+    named      TEXT NOT NULL DEFAULT '',    -- sheet, quirks-sheet, manifest: as what a page names it; where its type does not say
+                                            -- so, it is read as that
     result     TEXT NOT NULL DEFAULT ''     -- added, changed, unchanged, filtered, duplicate, undecodable
 );
 

@@ -427,7 +427,8 @@ def _crawled_by_an_older_version(archive: Archive, site: Site) -> None:
     text = json.loads(Catalogue(archive).file("publications/old.json") or b"")
     for key in ("page_resources", "max_page_resources", "max_resource_hosts", "robots_for", "sitemaps"):
         del text["crawl"][key]  # as a version without them wrote it
-    assert job_folder.parsed(json.dumps(text).encode()).publication.crawl.resources == "hosts"
+    resumed = job_folder.parsed(json.dumps(text).encode()).publication.crawl
+    assert resumed.resources == "hosts" and not resumed.sitemaps
     Catalogue(archive).save([], "test", "older", files={"publications/old.json": json.dumps(text).encode()})
 
 
@@ -443,6 +444,35 @@ def test_upgrade_keeps_what_publications_did(archive: Archive, site: Site) -> No
     settings, _ = settings_files.load(archive.settings)
     assert {each.name: str(each.crawl.resources) for each in settings.publications} == {"old": "hosts", "new": "any"}
     assert {each.name: each.crawl.sitemaps for each in settings.publications} == {"old": False, "new": True}
+
+
+@pytest.mark.parametrize("layout", ["1", "2"])
+def test_all_publications_of_an_older_layout_are_crawled_as_before(archive: Archive, site: Site, layout: str) -> None:
+    """Such an archive has no copies of their settings; the first crawl of any URL raises it, and spoils none."""
+    site.add_html("/", "a page")
+    archive.settings.write_text(
+        f'[[publication]]\nname = "old"\nurls = ["{site.url()}"]\n\n'
+        f'[[publication]]\nname = "bare"\nurls = ["{site.url()}"]\npage_requisites = false\n\n'
+        f'[[publication]]\nname = "said"\nurls = ["{site.url()}"]\npage_requisites = true\nsitemaps = true\n'
+    )
+    archive.publications.mkdir(exist_ok=True)
+    (archive.publications / "broken.toml").write_text("[[publication]]\n")  # it concerns no other
+    archive.format.write_text(f"{layout}\n")
+    done = run_command("crawl", "--archive", archive.root, "--wait", "0", "--no-sitemaps", site.url())
+    assert done.code == 0, done.err
+    settings, _ = settings_files.load(archive.settings, apart={})
+    assert {each.name: str(each.crawl.resources) for each in settings.publications} == {
+        "old": "hosts", "bare": "none", "said": "hosts",
+    }  # fmt: skip
+    assert [each.crawl.sitemaps for each in settings.publications] == [False, False, True]
+
+
+def test_the_newer_word_holds_whatever_the_older_one_says_above() -> None:
+    text = '[crawl]\npage_requisites = false\n[[publication]]\nname = "p"\nurls = ["http://e.org/"]\n'
+    (publication,) = settings_files.parse(text + 'page_resources = "any"\n', "test").publications
+    assert publication.crawl.resources == "any"
+    (publication,) = settings_files.parse(text, "test").publications
+    assert publication.crawl.resources == "none"
 
 
 def test_the_agent_keeps_what_publications_did(archive: Archive, site: Site) -> None:

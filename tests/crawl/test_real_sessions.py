@@ -328,6 +328,7 @@ def _has(path: Path, hidden: str) -> bool:
         ("headers", "Host: other.test", 0o600, "may be set"),
         ("headers", "X-Key: a\x0bb", 0o600, "Name: value"),
         ("cookies", "", 0o600, "cookies.txt"),
+        ("cookies", "t=t0ken\n" * 200_000, 0o600, "more than 1 MiB"),
         ("cookies", "other.test\tTRUE\t/\tFALSE\t0\ta\tb", 0o600, "cookies.txt"),
     ],
 )

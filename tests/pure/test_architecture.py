@@ -343,7 +343,7 @@ def test_a_statement_of_the_frontier_is_called_as_its_method() -> None:
     )
     methods = {node.name for node in frontier.body if isinstance(node, ast.FunctionDef)}
     files = {path.stem for path in (ROOT / "sql" / "frontier").glob("*.sql")}
-    assert files - methods == {"schema", "tune", "named", "upgrade_2", "upgrade_3", "new_batch", "clear_held"}
+    assert files - methods == {"schema", "tune", "upgrade_2", "upgrade_3", "new_batch", "clear_held"}
 
 
 def statements(module: str) -> Iterator[str]:

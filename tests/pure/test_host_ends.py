@@ -92,3 +92,17 @@ def test_what_is_said_of_a_url_has_the_sentence_of_each_word() -> None:
     assert told[0] == "http://e.org/x is not archived"
     assert [text.partition(":")[0].strip() for text in told[2:-1]] == ["trap", "filter"]
     assert told[-1] == "  found as a resource that a page needs of http://e.org/"
+
+
+@pytest.mark.parametrize(
+    ("hops", "referrer", "says"),
+    [
+        ("-", "-", "as a start URL"),
+        ("M", "-", "as the sitemap of its host"),
+        ("MM", "http://e.org/sitemap.xml", "by an entry of http://e.org/sitemap.xml"),
+        ("LR", "http://e.org/old", "by a redirect of http://e.org/old"),
+    ],
+)
+def test_how_a_url_was_found(hops: str, referrer: str, says: str) -> None:
+    line = LogLine("http://e.org/x", 200, 1, hops, "text/html", ("added",), referrer)
+    assert list(fate(line))[-1] == f"  found {says}"

@@ -22,7 +22,7 @@ def test_a_frontier_of_version_2_gets_its_columns_and_goes_on(tmp_path: Path) ->
     made.close()
     with sqlite3.connect(path) as old:
         old.execute("DROP INDEX url_of_page")
-        for column in ("links", "inner", "embedded", "page"):
+        for column in ("links", "inner", "embedded", "page", "named"):
             old.execute(f"ALTER TABLE url DROP COLUMN {column}")
         old.execute("PRAGMA user_version = 2")
     old.close()
@@ -53,7 +53,7 @@ def test_a_frontier_of_version_3_reads_what_is_a_resource_off_its_paths(tmp_path
     made.close()
     with sqlite3.connect(path) as old:
         old.execute("DROP INDEX url_of_page")
-        for column in ("embedded", "page"):
+        for column in ("embedded", "page", "named"):
             old.execute(f"ALTER TABLE url DROP COLUMN {column}")
         old.execute("PRAGMA user_version = 3")
     old.close()

@@ -478,12 +478,16 @@ class Settings:
         return Publication(name=name, urls=urls, **{**own, **more})
 
 
+def with_newer_words(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings of a crawl in which what is said with a newer word holds, whatever an older one says above."""
+    newer = "page_resources" in values and "page_requisites" not in values
+    return {**values, "page_requisites": True} if newer else dict(values)
+
+
 def override(crawl: CrawlSettings, values: Mapping[str, Any], source: str) -> CrawlSettings:
     """Return `crawl` with some settings replaced (/Cr-2.1/). Raises SettingsError with all faults."""
     faults: list[str] = []
-    if "page_resources" in values and "page_requisites" not in values:
-        values = {**values, "page_requisites": True}  # what is said with the newer word holds
-    result = read_table(CrawlSettings, dict(values), "", faults, crawl)
+    result = read_table(CrawlSettings, with_newer_words(values), "", faults, crawl)
     if faults:
         raise SettingsError(source, faults)
     return result

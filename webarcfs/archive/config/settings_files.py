@@ -33,6 +33,7 @@ from webarcfs.archive.config.settings import (
     Release,
     ReleaseSettings,
     Settings,
+    with_newer_words,
 )
 from webarcfs.archive.config.validators import Interval, as_table, read_table
 from webarcfs.archive.model.errors import NotFound, SettingsError, UsageError
@@ -194,7 +195,7 @@ def _publications(tables: Any, above: Settings, faults: list[str]) -> tuple[Publ
         faults += [f"{where}.{key}: is missing" for key in missing]
         mine = {key: value for key, value in values.items() if key in own}
         below = {key: value for key, value in values.items() if key not in own and key != "describe"}
-        its_crawl = read_table(CrawlSettings, below, where, faults, above.crawl)
+        its_crawl = read_table(CrawlSettings, with_newer_words(below), where, faults, above.crawl)
         described = read_table(
             DescribeSettings, values.get("describe", {}), f"{where}.describe", faults, above.describe
         )
@@ -248,8 +249,6 @@ def _one_file(
 
 #: Settings whose defaults are for new publications, and what holds for those that were crawled before there were these.
 OLD_DEFAULTS: Mapping[str, Any] = {"page_resources": PageResources.HOSTS.value, "sitemaps": False}
-#: What says such a setting by an older name.
-_OLDER_NAMES = {"page_resources": "page_requisites"}
 _OLD = "as before the upgrade"
 
 
@@ -259,13 +258,13 @@ def keep_old_defaults(archive: Archive, unsaid: Mapping[str, Set[str]]) -> list[
     `unsaid` has, by publication, the settings that its last crawl did not know. A value of [crawl] in webarc.toml holds
     for its publications. Raises SettingsError for a file that is no TOML, OSError.
     """
-    from tomlkit import item  # noqa: PLC0415 # slow to load
-
     top = _tables(archive.settings).get("crawl", {})
     names: list[str] = []
     for path in (archive.settings, *(file_of(archive, name) for name in sorted(unsaid))):
         if not any(_lacks(table, top, unsaid) for table in _tables(path).get("publication", ())):
             continue
+        from tomlkit import item  # noqa: PLC0415 # slow to load
+
         with changing(path, archive.settings_lock) as document:
             for table in document["publication"]:
                 lacking = _lacks(table, top, unsaid)
@@ -279,8 +278,10 @@ def keep_old_defaults(archive: Archive, unsaid: Mapping[str, Set[str]]) -> list[
 
 def _lacks(table: Mapping[str, Any], top: Mapping[str, Any], unsaid: Mapping[str, Set[str]]) -> list[str]:
     wanted = unsaid.get(str(table.get("name", "")), frozenset())
-    said = table.keys() | top.keys()
-    return [key for key in OLD_DEFAULTS if key in wanted and not {key, _OLDER_NAMES.get(key, key)} & said]
+    said = {**top, **table}
+    if said.get("page_requisites") is False:
+        wanted = wanted - {"page_resources"}  # the older word for none of them
+    return [key for key in OLD_DEFAULTS if key in wanted and key not in said]
 
 
 def _cross_check(settings: Settings) -> list[str]:
@@ -493,9 +494,6 @@ def write_publication(archive: Archive, name: str, make: Callable[[], str]) -> P
             sync_folder(path.parent.parent)
         replace_file(path, text.encode())
     return path
-
-
-#: What is written beside publications that were crawled before there was the setting.
 
 
 def own_file(archive: Archive, name: str) -> Path:
