@@ -19,10 +19,11 @@ import logging
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from agent.catalogue import stepfolders
 from agent.crawl import job_folder
@@ -250,7 +251,7 @@ def is_whole(about: Circumstances, parts: Iterable[CrawlPart], released: Record 
     It does if each host that was complete in that is complete again, and each that is required. Other hosts may be
     incomplete: the table of the crawl names them. A crawl that was cut short is incomplete.
     """
-    ends = {end.host: end.complete for end in about.hosts if end.role == "page"}
+    ends = {end.host: end.complete for end in about.hosts if end.is_page}
     if not ends:
         return all({part.tag.domain: part.complete for part in parts}.values())
     if not any(ends.values()):
@@ -269,7 +270,7 @@ def _required(patterns: tuple[str, ...], ends: Mapping[str, bool]) -> Iterator[s
 
 def status_of(about: Circumstances, *, is_complete: bool) -> str:
     """Return the text of field 21 as the crawl ended: `complete but for 1 host: a.org (server down: dns)`."""
-    missing = [end for end in about.hosts if end.role == "page" and not end.complete]
+    missing = [end for end in about.hosts if end.is_page and not end.complete]
     if not is_complete:
         return "incomplete"
     if not missing:
@@ -292,7 +293,8 @@ def describe_capture(
     `before` is a record of the same publication that is counted already: the cost follows the change since. `released`
     is the publication's last one that was released.
     """
-    about = about or Circumstances()
+    summary = _summary(archive, capture)
+    about = replace(about or Circumstances(), hosts=_hosts_in(summary))
     is_complete = is_whole(about, capture.parts, released)
     release = about.release or (Release.BY_HAND if capture.is_held else Release.AUTOMATIC)
     state = _state(release, is_complete, about.way)
@@ -308,8 +310,8 @@ def describe_capture(
         parts=capture.parts,
     )
     status: dict[int, str] = {FieldNumber.STATUS: status_of(about, is_complete=is_complete)}
-    resources = {end.host for end in about.hosts if end.role != "page"}
-    texts = {**_from_git(archive, capture, resources), **status, **_from_report(archive, capture), **about.texts}
+    resources = {end.host for end in about.hosts if not end.is_page}
+    texts = {**_from_git(archive, capture, resources), **status, **_times_in(summary), **about.texts}
     counted = counted_fields(archive, record, before) if state is not RecordState.CAPTURED else {}
     record = record.with_values({**texts, **counted}, SYSTEM, now())
     record = replace(record, title=Value(title_of(record), SYSTEM, now()))
@@ -383,13 +385,28 @@ def _from_git(archive: Archive, capture: PublishedCrawl, resources: Set[str]) ->
     }
 
 
-def _from_report(archive: Archive, capture: PublishedCrawl) -> dict[int, str]:
-    """Return what only the report of the job knows; nothing where it is gone."""
+def _summary(archive: Archive, capture: PublishedCrawl) -> dict[str, Any]:
+    """Return the summary in the report of a job; empty where it is gone."""
     try:
-        summary = files.read_json(archive.reports / capture.job / "summary.json") or {}
+        return files.read_json(archive.reports / capture.job / "summary.json") or {}
+    except (WebarcError, OSError):
+        return {}
+
+
+def _hosts_in(summary: Mapping[str, Any]) -> tuple[HostEnd, ...]:
+    """Return what became of the hosts of a crawl; nothing in the summary of an older version."""
+    try:
+        return tuple(HostEnd(**end) for end in summary.get("hosts", ()))
+    except TypeError:
+        return ()
+
+
+def _times_in(summary: Mapping[str, Any]) -> dict[int, str]:
+    """Return what only the report of a job knows."""
+    try:
         started, finished = (str(summary.get(key, "")) for key in ("started", "finished"))
         seconds = int((parse_time(finished) - parse_time(started)).total_seconds())
-    except (WebarcError, OSError):
+    except WebarcError:
         return {}
     return {FieldNumber.DURATION: f"{seconds} s", FieldNumber.COPY_DATE: finished}
 
@@ -671,15 +688,14 @@ def _software(folder: Path) -> str:
 _AT_ONCE = 100
 
 
-def keep_capture(job: Job, tags: Iterable[str], hosts: Sequence[HostEnd] = ()) -> None:
+def keep_capture(job: Job, tags: Iterable[str]) -> None:
     """Write the record of a job that has ended and has its report, and its publication's settings.
 
-    `hosts` is what became of the hosts of a crawl. A record that is there stays. Then the first step that comes by
-    itself is asked for.
+    A record that is there stays. Then the first step that comes by itself is asked for.
     """
     try:
         catalogue = Catalogue(job.archive)
-        about = replace(of_job(job), hosts=tuple(hosts), required=job.publication.required_hosts)
+        about = replace(of_job(job), required=job.publication.required_hosts)
         name = about.record if about.record and catalogue.has(about.record) else job.name
         if about.record or not catalogue.has(name):  # a record that was entered may have the job's name
             _keep(catalogue, job, about, tags)
@@ -712,7 +728,7 @@ def _keep(catalogue: Catalogue, job: Job, about: Circumstances, tags: Iterable[s
 
 
 def _last_released(catalogue: Catalogue, job: Job) -> Record | None:
-    """Return the newest released record of a job's publication; None where it has none."""
+    """Return the newest released record of a job's publication; None where it has none, or needs no checks."""
     if job.publication.release != Release.WHEN_CHECKED:
         return None
     records = (record for record in catalogue.records(job.publication.name) if record.id != job.name)

@@ -12,9 +12,9 @@ from typing import Any
 import click
 
 from agent.commands.common import archive_option, opened, settings_of, stop_on_signals
-from agent.crawl.vocabulary import IN_CRAWL_LOG
 from agent.operations import trying
 from agent.operations.trying import Answer, Trial
+from agent.reports import tables
 from agent.service.agent_status import overview
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.workflow import Right
@@ -246,7 +246,6 @@ def _tell(trial: Trial, *, form: Form) -> None:
 
 
 def _lines(trial: Trial) -> Iterator[str]:
-    sentences = {str(word): word.sentence for word in IN_CRAWL_LOG}
     yield from (_said(answer) for answer in trial.robots)
     for chain in trial.starts:
         yield from (f"{'  ' * number}{_said(answer)}" for number, answer in enumerate(chain))
@@ -255,7 +254,7 @@ def _lines(trial: Trial) -> Iterator[str]:
     if trial.number > len(trial.would):
         yield f"  and {trial.number - len(trial.would)} more"
     for word, count in sorted(trial.refused.items(), key=lambda item: -item[1]):
-        yield f"{count} would not be, {word}: {sentences.get(word, '')}"
+        yield f"{count} would not be, {word}: {tables.sentence_of(word) or ''}"
 
 
 def _said(answer: Answer) -> str:

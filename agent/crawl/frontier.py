@@ -26,7 +26,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, NotRequired, TypedDict, TypeVar
 
-from agent.crawl.vocabulary import LinkKind, Reason, UrlState
+from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState
 from webarcfs.archive.config.directory import sql
 from webarcfs.archive.index.sqlite_file import queries_of, version_of
 from webarcfs.archive.model.errors import Damaged, WebarcError
@@ -638,7 +638,9 @@ class Frontier:
 
     def crawled_hosts(self) -> list[CrawledHost]:
         """Return the hosts from which the crawl fetched, or would have."""
-        return list(map(CrawledHost._make, self._connection.execute(sql("frontier/crawled_hosts"))))
+        later = json.dumps([Status.ROBOTS, Status.CUT, Status.QUOTA, Status.LEFT_OUT])
+        rows = self._connection.execute(sql("frontier/crawled_hosts"), {"later": later})
+        return list(map(CrawledHost._make, rows))
 
     def host_faults(self) -> list[HostFault]:
         """Return why hosts are not whole, as far as their URLs say it."""

@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import IO, cast
 
 from agent.crawl.sitemaps import MOST_LISTED, SitemapReader
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import Publication
 from webarcfs.archive.config.validators import start_url
 from webarcfs.archive.model.errors import UsageError
 
@@ -37,6 +39,11 @@ class ListedUrl:
     line: int
     url: str = ""
     fault: str = ""
+
+
+def list_of(archive: Archive, publication: Publication) -> Path:
+    """Return the list of a publication; a name without `/` at its beginning lies in the archive's folder."""
+    return archive.root / publication.list
 
 
 def read_urls(path: Path) -> Iterator[ListedUrl]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from agent.operations.trying import Answer, Trial
+from agent.reports import tables
 from webarcfs.room.views import ComparePage, FramePage, PageLink, Pages, Slice
 
 # == file views, pure =================================================================================================
@@ -544,7 +545,7 @@ class TrialPage:
     is_good: bool
 
     @classmethod
-    def of(cls, trial: Trial | None, fault: str, sentences: Mapping[str, str]) -> TrialPage:
+    def of(cls, trial: Trial | None, fault: str) -> TrialPage:
         """Return a trial as pages show it; None: it runs, or ended with a fault."""
         if trial is None:
             return cls(not fault, fault, (), (), (), 0, (), is_good=False)
@@ -556,7 +557,7 @@ class TrialPage:
             starts=tuple(tuple(chain) for chain in trial.starts),
             would=tuple(trial.would),
             number=trial.number,
-            refused=tuple((word, count, sentences.get(word, "")) for word, count in refused),
+            refused=tuple((word, count, tables.sentence_of(word) or "") for word, count in refused),
             is_good=trial.is_good,
         )
 

@@ -194,7 +194,7 @@ def _read_list(job: Job, discovery: Discovery) -> None:
 
     def urls() -> Iterator[str]:
         nonlocal number
-        for listed in url_files.read_urls(list_of(job.archive, job.publication)):
+        for listed in url_files.read_urls(url_files.list_of(job.archive, job.publication)):
             if listed.url:
                 yield listed.url
                 continue
@@ -204,11 +204,6 @@ def _read_list(job: Job, discovery: Discovery) -> None:
 
     discovery.seeds_of_list(urls())
     job.frontier.set(LIST_READ, (faults, number))
-
-
-def list_of(archive: Archive, publication: Publication) -> Path:
-    """Return the list of a publication; a name without `/` at its beginning lies in the archive's folder."""
-    return archive.root / publication.list
 
 
 def _not_urls(job: Job) -> list[str]:

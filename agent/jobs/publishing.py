@@ -35,6 +35,7 @@ from agent.reports import report
 from agent.reports.report import Missing
 from webarcfs.archive.git.repository import CRAWLS, PUBLICATIONS, Commit, Repository
 from webarcfs.archive.history import redirect_lists, sequence
+from webarcfs.archive.index.captures import domains_of
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Damaged, Interrupted, NotFound, WebarcError
 from webarcfs.archive.model.metadata import CommitTag, parse_compact_time
@@ -281,7 +282,7 @@ def publish(job: Job, captured: Captured, seconds: report.Seconds, *, only_begun
     for domain in (domain for domain in domains if domain not in resources):
         _publish_and_keep(job, domain, seconds, complete=captured.is_complete(domain))
     every = captured.complete and not captured.hosts and all(part["complete"] for part in report.domains(job.frontier))
-    idle = list(_idle_resource_domains(job, set(domains) | captured.hosts.keys())) if every else []
+    idle = list(_idle_resource_domains(job, set(domains))) if every else []
     with job.frontier.changes():
         job.frontier.set(frontier.IDLE, idle)
     for domain in (*(domain for domain in domains if domain in resources), *idle):
@@ -306,29 +307,19 @@ def _publish_and_keep(
             seconds.keep()
 
 
-def _idle_resource_domains(job: Job, known: Set[str]) -> Iterator[str]:
+def _idle_resource_domains(job: Job, asked: Set[str]) -> Iterator[str]:
     """Yield the domains from which the crawl needed nothing, and of which its publication has resources alone."""
-    for domain in job.archive.domains():
-        if domain in known:
-            continue
-        path = job.archive.repository(domain)
-        if not _may_have(path, PUBLICATIONS + job.publication.name):
-            continue  # so that the other domains of an archive cost next to nothing
-        with contextlib.suppress(NotFound, Damaged):
-            store = Repository(path)
-            seen = store.ref(PUBLICATIONS + job.publication.name)
-            if seen is not None and only_resources(store, seen):
-                yield domain
-
-
-def _may_have(repository: Path, ref: str) -> bool:
-    """Return whether a repository may have a ref, by its files alone."""
-    if (repository / ref).exists():
-        return True
     try:
-        return f" {ref}\n".encode() in (repository / "packed-refs").read_bytes()
-    except OSError:
-        return False
+        domains = domains_of(job.archive.database, job.publication.name)
+    except WebarcError:
+        domains = list(job.archive.domains())  # without the index, git alone tells; it takes longer
+    for domain in domains:
+        if domain not in asked:
+            with contextlib.suppress(NotFound, Damaged):
+                store = Repository(job.archive.repository(domain))
+                seen = store.ref(PUBLICATIONS + job.publication.name)
+                if seen is not None and only_resources(store, seen):
+                    yield domain
 
 
 def finish(
@@ -369,5 +360,5 @@ def reported(
     tags = tuple(part["commit_tag"] for part in parts if not part.get("shared"))
     item = dataclasses.replace(item, complete=whole, tags=tags, pid=0, ticks=0)
     path = report.write(job, account, summary, item)
-    keep_capture(job, tags, hosts)
+    keep_capture(job, tags)
     return JobOutcome(job.name, False, whole, item.warnings, tags, summary, path, lacks)

@@ -11,9 +11,10 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
-from agent.crawl import job_folder, wget
+from agent.crawl import job_folder, url_files, wget
 from agent.crawl.discovery import Discovery
 from agent.crawl.disposition import ArchivedPages
 from agent.crawl.frontier import BEGUN, FrontierUrl
@@ -34,6 +35,8 @@ from webarcfs.content.outlinks import LinkPurpose
 
 #: URLs that are named of those that would be fetched.
 NAMED = 20
+#: URLs of a list that are tried: the first ones.
+_MOST_OF_LIST = 5
 _LONGEST = Interval(2, "minute")
 
 
@@ -64,7 +67,7 @@ class Trial:
     @property
     def is_good(self) -> bool:
         """Whether each start URL leads to a document."""
-        return all(chain[-1].status == 200 for chain in self.starts)
+        return bool(self.starts) and all(chain[-1].status == 200 for chain in self.starts)
 
 
 def attempt(
@@ -101,9 +104,16 @@ def attempt(
                 stop=stop or threading.Event(),
             )
             with frontier.changes():
-                Discovery(frontier, job.publication, profile).seeds(publication.urls)
+                discovery = Discovery(frontier, job.publication, profile)
+                discovery.seeds(publication.urls)
+                if publication.list:
+                    discovery.seeds_of_list(islice(_urls_of_list(archive, publication), _MOST_OF_LIST))
             capture(job, ArchivedPages(scratch), OrderBook(job))
             return _trial(job, publication)
+
+
+def _urls_of_list(archive: Archive, publication: Publication) -> Iterator[str]:
+    return (listed.url for listed in url_files.read_urls(url_files.list_of(archive, publication)) if listed.url)
 
 
 def _trial(job: Job, publication: Publication) -> Trial:

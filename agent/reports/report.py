@@ -36,7 +36,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.arc_paths import DATA_XML, places
 from webarcfs.archive.model.errors import Damaged, NotFound
-from webarcfs.archive.model.metadata import RESOURCE_ROLE, CommitTag, format_time, now
+from webarcfs.archive.model.metadata import PAGE_ROLE, RESOURCE_ROLE, CommitTag, format_time, now
 from webarcfs.archive.system import files
 from webarcfs.archive.system.files import sync_folder, sync_tree
 
@@ -186,6 +186,11 @@ class HostEnd:
     failed: int
     commit_tag: str
 
+    @property
+    def is_page(self) -> bool:
+        """Whether pages of it belong to the crawl."""
+        return self.role == PAGE_ROLE
+
 
 def host_ends(
     frontier: Frontier, parts: Sequence[PublishedDomain], captured: Captured, *, only_adds: bool = False
@@ -202,10 +207,10 @@ def host_ends(
         is_whole = captured.complete and not captured.hosts
         if not reason and part is not None and not only_adds and (host.has_pages or is_whole):
             reason = part["reason"]  # of a host of resources also, where it had pages before
-        role = "page" if host.has_pages or reason.startswith(TOO_FEW) else RESOURCE_ROLE
+        role = PAGE_ROLE if host.has_pages or reason.startswith(TOO_FEW) else RESOURCE_ROLE
         tag = part["commit_tag"] if part is not None else ""
         ends.append(HostEnd(host.domain, role, not reason, reason, host.failed, tag))
-    return sorted(ends, key=lambda end: (end.role != "page", end.complete, end.host))
+    return sorted(ends, key=lambda end: (not end.is_page, end.complete, end.host))
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +297,7 @@ def summary(  # noqa: PLR0917 # what a report is made of
         "commit_tags": [part["commit_tag"] for part in parts],
         "complete": complete,
         "hosts": [asdict(host) for host in hosts],
-        "missing": {"resources": lacks.resources, "words": lacks.words, "lost": lacks.lost},
+        "missing": asdict(lacks),
         "started": format_time(job.begun),
         "finished": format_time(now()),
         "seconds": {stage: round(value, 3) for stage, value in seconds.items()},

@@ -279,8 +279,8 @@ def spellings(url: str) -> tuple[str, ...]:
     path, mark, query = rest.partition("?")
     slashed = path.removesuffix("/") if path.endswith("/") else f"{path}/"
     other = {"http": "https", "https": "http"}.get(scheme, scheme)
-    ways = (path, slashed) if "/" in path.removesuffix("/") else (path,)
-    return tuple(dict.fromkeys(f"{way}://{where}{mark}{query}" for way in (scheme, other) for where in ways))
+    paths = (path, slashed) if "/" in path.removesuffix("/") else (path,)
+    return tuple(dict.fromkeys(f"{one}://{rest}{mark}{query}" for one in (scheme, other) for rest in paths))
 
 
 # == shares, pure =====================================================================================================

@@ -33,8 +33,6 @@ from webarcfs.archive.model.metadata import compact_time, now, parse_compact_tim
 
 #: A run further in the future was named by a wrong clock, and is ignored.
 AHEAD = timedelta(minutes=1)
-#: Units that keep the day, in months; the others are of one length.
-_MONTHS = {"month": 1, "year": 12}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -64,14 +62,13 @@ def next_due(publication: Publication, runs: Iterable[datetime], at: datetime) -
 
 def _first_after(start: datetime, interval: Interval, last: datetime) -> datetime:
     """Return the first of the times start, start + interval, … that is later than `last` (not before `start`)."""
-    if interval.unit not in _MONTHS:
+    if not interval.months:
         step = timedelta(seconds=interval.seconds)
         return start + ((last - start) // step + 1) * step
-    count = interval.count * _MONTHS[interval.unit]
     local = last.astimezone(start.tzinfo)
     months = (local.year - start.year) * 12 + local.month - start.month
-    number = max(1, months // count)
-    while (time := Interval(number * count, "month").after(start)) <= last:
+    number = max(1, months // interval.months)
+    while (time := Interval(number * interval.months, "month").after(start)) <= last:
         number += 1
     return time
 

@@ -21,7 +21,6 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from agent.crawl.vocabulary import IN_CRAWL_LOG
 from agent.desk import forms
 from agent.desk.pages import fields, jobs, snapshots
 from agent.desk.theme import words
@@ -556,8 +555,7 @@ def trial(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     running_trial = TRIALS.find(path_params["mark"], visit.session.public)
     if running_trial is None:
         raise NotFound(visit.desk.said(words.msgid("This trial is over; try again."), visit.language))
-    sentences = {str(word): word.sentence for word in IN_CRAWL_LOG}
-    shown = TrialPage.of(running_trial.found, running_trial.fault, sentences)
+    shown = TrialPage.of(running_trial.found, running_trial.fault)
     if running_trial.runs:
         return visit.page(shown)
     kept = forms.of_pairs(list(running_trial.typed))

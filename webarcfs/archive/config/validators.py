@@ -59,11 +59,16 @@ class Interval:
             return timedelta(days=_DAYS[self.unit] * self.count).total_seconds()
         return timedelta(**{f"{self.unit}s": self.count}).total_seconds()
 
+    @property
+    def months(self) -> int:
+        """Its length in months; 0 for units of one length."""
+        return self.count * {"month": 1, "year": 12}.get(self.unit, 0)
+
     def after(self, time: datetime) -> datetime:
         """Return the time one interval after `time`; months and years keep the day, or take the month's last."""
-        if self.unit not in _DAYS:
+        if not self.months:
             return time + timedelta(seconds=self.seconds)
-        months = time.year * 12 + time.month - 1 + self.count * (12 if self.unit == "year" else 1)
+        months = time.year * 12 + time.month - 1 + self.months
         year, month = divmod(months, 12)
         day = min(time.day, calendar.monthrange(year, month + 1)[1])
         return time.replace(year=year, month=month + 1, day=day)

@@ -78,6 +78,13 @@ def domains(database: Path) -> list[str]:
         return [str(row[0]) for row in connection.execute(sql("metadata/select_domains"))]
 
 
+def domains_of(database: Path, publication: str) -> list[str]:
+    """Return the domains of which a publication has snapshots, in order."""
+    values = {"publication": publication}
+    with _reading(database) as connection:
+        return [str(row[0]) for row in connection.execute(sql("metadata/domains_of_publication"), values)]
+
+
 def _version(row: tuple[str, str, str, str, int, int, int]) -> HeldVersion:
     path, url, captured, blob, first, last, stored = row
     return HeldVersion(path, url, parse_time(captured), blob, first, last, stored)

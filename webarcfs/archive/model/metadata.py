@@ -230,8 +230,8 @@ RESOURCE = "resource"
 COPIES = frozenset({"mirror", "SingleFile", "HAR", "MHTML"})
 #: `source` of a copy that has the status and the head of a response, as a browser recorded them.
 HAR = "HAR"
-#: `role` of a document whose host has no page of the crawl, only what pages of others need.
-RESOURCE_ROLE = "resource"
+#: What a host is to a crawl: it has pages of it, or only what pages of others need. The latter is `role` in data.xml.
+PAGE_ROLE, RESOURCE_ROLE = "page", "resource"
 #: The fields of layout 3; a data.xml has only those that say something. They are kept, and not yet shown.
 EVIDENCE_FIELDS = ("role", "source", "certificate", "method", "rendered")
 
