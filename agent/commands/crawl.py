@@ -6,7 +6,6 @@ import atexit
 import dataclasses
 import hashlib
 import logging
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -35,9 +34,13 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
 from webarcfs.archive.config.validators import start_url
 from webarcfs.archive.model.errors import Exit, UsageError
+from webarcfs.archive.system.files import TemporaryFolder
 from webarcfs.commands.output import Display
 
 _log = logging.getLogger("webarc")
+
+#: Begins the names of the folders that keep what came by standard input.
+_OF_STANDARD_INPUT = "webarcfs-list-"
 
 
 @click.command()
@@ -100,7 +103,7 @@ def crawl(
     elif publication is not None:
         asked = _configured(settings, publication, values)
     elif url_list is not None:
-        asked = _of_list(place, settings, url_list, values)
+        asked = _of_list(settings, url_list, values)
     else:
         asked = _of_urls(settings, urls, values | ({"depth": 0} if page else {}), only_adds=page)
     if asked.publication.crawl.max_instances > settings.crawl.max_instances:
@@ -140,22 +143,22 @@ def _of_urls(settings: Settings, urls: tuple[str, ...], values: dict[str, Any], 
     return Definition(publication=publication, only_adds=only_adds)
 
 
-def _of_list(place: Archive, settings: Settings, url_list: str, values: dict[str, Any]) -> Definition:
-    """Return the crawl of a list. Standard input is kept beside the jobs until the list is in the frontier."""
+def _of_list(settings: Settings, url_list: str, values: dict[str, Any]) -> Definition:
+    """Return the crawl of a list. Standard input is kept in a file until the process ends."""
     crawl_settings = config.override(settings.crawl, {"depth": 0} | values, "command line")
     if url_list == "-":
-        file = place.root / "lists" / f"stdin-{os.getpid()}"
-        file.parent.mkdir(exist_ok=True)
+        folder = TemporaryFolder(_OF_STANDARD_INPUT)
+        atexit.register(folder.remove)
+        file = folder.path / url_files.STANDARD_INPUT
         with file.open("wb") as kept:
             shutil.copyfileobj(sys.stdin.buffer, kept)
-        atexit.register(file.unlink, missing_ok=True)
         stem = "stdin"
     else:
         file = Path(url_list).absolute()
         stem = file.stem
     good = sum(bool(listed.url) for listed in url_files.read_urls(file))
     if not good:
-        raise UsageError(f"{url_list} has no URL")
+        raise UsageError(f"{url_files.list_title(file)} has no URL")
     with file.open("rb") as content:
         digest = hashlib.file_digest(content, "sha256").hexdigest()[:8]
     publication = settings.unlisted(list_name(stem, digest), (), list=str(file), crawl=crawl_settings)

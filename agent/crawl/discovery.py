@@ -40,7 +40,8 @@ from webarcfs.archive.model.metadata import from_epoch, now
 from webarcfs.archive.model.session_ids import SessionIds
 from webarcfs.archive.model.url_lists import LONGEST_CHAIN
 from webarcfs.archive.model.urls import both_schemes
-from webarcfs.content.outlinks import Link, LinkPurpose, bare, resolver
+from webarcfs.content.outlinks import Link, bare, resolver
+from webarcfs.content.reference_table import LinkPurpose
 
 # == quotas ===========================================================================================================
 

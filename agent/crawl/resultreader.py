@@ -42,8 +42,8 @@ from agent.crawl.frontier import FrontierUrl, UrlOutcome
 from agent.crawl.wget import Batch, FetchResult, Killed, Limits
 from webarcfs.archive.model.errors import CrawlFailed
 from webarcfs.archive.system import clocks
-from webarcfs.content.outlinks import Link, LinkPurpose
-from webarcfs.content.reference_table import NamedAs
+from webarcfs.content.outlinks import Link
+from webarcfs.content.reference_table import LinkPurpose, NamedAs
 from webarcfs.warc import http_response
 
 # == read marks =======================================================================================================

@@ -32,6 +32,15 @@ _LINKS = {"a": ("href",), "outline": ("xmlurl", "htmlurl", "url")}
 _NO_PAGES = ("javascript:", "place:", "about:", "chrome:", "data:", "file:", "mailto:", "feed:")
 
 
+#: The name of a file that keeps what came by standard input.
+STANDARD_INPUT = "standard input"
+
+
+def list_title(path: Path | str) -> str:
+    """Return the name of a list as messages have it."""
+    return STANDARD_INPUT if Path(path).name == STANDARD_INPUT else str(path)
+
+
 @dataclass(frozen=True, slots=True)
 class ListedUrl:
     """A line of a list: its number, and the canonical URL; or why it has none. Sitemaps and feeds have no lines: 0."""
@@ -54,7 +63,7 @@ def read_urls(path: Path) -> Iterator[ListedUrl]:
             file.seek(0)
             yield from _read(cast(IO[bytes], gzip.GzipFile(fileobj=file)) if packed else file)
     except (OSError, EOFError, zlib.error) as error:
-        raise UsageError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+        raise UsageError(f"{list_title(path)}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _read(file: IO[bytes]) -> Iterator[ListedUrl]:

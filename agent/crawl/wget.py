@@ -48,7 +48,7 @@ from webarcfs.archive.model.errors import Damaged, UrlRefused
 from webarcfs.archive.model.metadata import format_time
 from webarcfs.archive.model.urls import canonical
 from webarcfs.content import forwarding, mimetype, outlinks, text
-from webarcfs.content.reference_table import NamedAs
+from webarcfs.content.reference_table import LinkPurpose, NamedAs
 from webarcfs.warc import http_response, job_warc
 from webarcfs.warc.decoding import BadBody, BodyNotes, Bomb, TooBig, decoded, kept_codings
 
@@ -708,8 +708,8 @@ def _of_sitemap(row: FrontierUrl, settled: UrlOutcome, listing: Listing, notes: 
         return FetchResult(row, replace(settled, note=Reason.NO_SITEMAP)) if is_guess else None
     archived = _archived(row, settled)
     note = ",".join(filter(None, (notes, Reason.SITEMAP_CUT if listing.is_cut else "")))
-    links = [outlinks.Link(url, outlinks.LinkPurpose.SITEMAP) for url in listing.maps]
-    links += [outlinks.Link(url, outlinks.LinkPurpose.LINK) for url in listing.pages]
+    links = [outlinks.Link(url, LinkPurpose.SITEMAP) for url in listing.maps]
+    links += [outlinks.Link(url, LinkPurpose.LINK) for url in listing.pages]
     return FetchResult(row, replace(archived, note=note, links=len(links)), links=tuple(links), lists=True)
 
 

@@ -191,6 +191,7 @@ def _read_list(job: Job, discovery: Discovery) -> None:
     """Add the URLs of the publication's list; note the lines that are none. Raises UsageError if it cannot be read."""
     faults: list[str] = []
     number = 0
+    title = url_files.list_title(job.publication.list)
 
     def urls() -> Iterator[str]:
         nonlocal number
@@ -200,7 +201,7 @@ def _read_list(job: Job, discovery: Discovery) -> None:
                 continue
             number += 1
             if len(faults) < _MOST_LINES:
-                faults.append(f"{job.publication.list}:{listed.line}: {listed.fault}")
+                faults.append(f"{title}:{listed.line}: {listed.fault}")
 
     discovery.seeds_of_list(urls())
     job.frontier.set(LIST_READ, (faults, number))
@@ -210,7 +211,8 @@ def _not_urls(job: Job) -> list[str]:
     """Return lines on what is no URL in the list."""
     faults, number = job.frontier.get(LIST_READ) or ([], 0)
     more = number - len(faults)
-    return [*faults, *([f"{job.publication.list}: {more} further lines are no URLs"] if more else [])]
+    title = url_files.list_title(job.publication.list)
+    return [*faults, *([f"{title}: {more} further lines are no URLs"] if more else [])]
 
 
 def _fruitless(job: Job) -> list[str]:

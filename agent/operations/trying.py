@@ -31,7 +31,7 @@ from webarcfs.archive.config.settings import AtDeadline, PageResources, Profile,
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.system import clocks
-from webarcfs.content.outlinks import LinkPurpose
+from webarcfs.content.reference_table import LinkPurpose
 
 #: URLs that are named of those that would be fetched.
 NAMED = 20

@@ -49,7 +49,7 @@ from webarcfs.archive.index.links import Figures, Question, ask, figures, figure
 from webarcfs.archive.model.errors import Busy, NotFound, SettingsError, TookTooLong, UsageError, WebarcError
 from webarcfs.archive.system import locks
 from webarcfs.content import text
-from webarcfs.content.outlinks import bare, resolver
+from webarcfs.content.outlinks import bare, based_resolver
 from webarcfs.content.rewriting import assembly, html_references
 from webarcfs.content.rewriting.references import Rewritten, Use
 from webarcfs.content.text import decode_charset, decoder
@@ -131,9 +131,7 @@ def _contains(body: bytes, mark: str, charset: str) -> bool:
 def _forms(body: bytes, url: str, charset: str) -> list[str]:
     """Return where the forms of a page are sent, as URLs, else as written."""
     references = html_references.of_html(body, charset)
-    resolve = resolver(url, charset)
-    if references.base and (base := resolve(bare(references.base))):
-        resolve = resolver(base, charset)
+    resolve = based_resolver(url, charset, references.base or "")
     targets: list[str] = []
 
     def note(use: Use, written: str) -> Rewritten | None:

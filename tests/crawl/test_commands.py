@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 import re
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -61,6 +64,33 @@ def test_all_faults_of_options_are_told(archive: Archive, site: Site) -> None:
     for name in ("depth", "wait", "max_duration", "unchanged", "min_share"):
         assert f"command line: {name}: " in done.err
     assert site.requests == []
+
+
+def _crawl_input(archive: Archive, temporary: Path, given: bytes) -> crawls.Done:
+    command = [*crawls.COMMAND, "crawl", "--archive", str(archive.root), "--wait=0", "--private-addresses", "--list=-"]
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    done = subprocess.run(command, input=given, capture_output=True, env=environment, timeout=240, check=False)
+    return crawls.Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def test_what_is_wrong_in_standard_input_is_told_and_nothing_is_left_of_it(
+    archive: Archive, site: Site, tmp_path: Path
+) -> None:
+    left = tmp_path / "webarcfs-list-of-a-killed-process"
+    left.mkdir()
+    (left / "lock").touch()
+    site.add_html("/a", "a")
+    for given, code, says in (
+        (b"# nothing\n", 1, "webarc-agent: standard input has no URL"),
+        (gzip.compress(b"http://e.org/")[:-8], 1, "webarc-agent: standard input: Compressed file ended"),
+        (f"no url at all\n{site.url('/a')}\n".encode(), 3, "standard input:1: no url at all is no URL"),
+        (b"no\n" * 60 + site.url("/a").encode(), 3, "standard input: 10 further lines are no URLs"),
+    ):
+        done = _crawl_input(archive, tmp_path, given)
+        assert (done.code, says in done.err) == (code, True), done.err
+        assert "webarcfs-list-" not in done.err
+        assert not list(tmp_path.glob("webarcfs-list-*"))
+        assert not (archive.root / "lists").exists()
 
 
 def test_an_option_that_is_no_number(archive: Archive, site: Site) -> None:

@@ -177,13 +177,14 @@ CASES = (
          "/a.png", "/b.png", "/c", "/d.png", "/e.png", "/g", mime="application/atom+xml"),
     Case(
         name="xsl", finding="Q", asked=["/y.xsl", "/x.css", X], kept=["/x.css", X],
+        never=["/%7B$itemURL%7D", "/%7B@href%7D"],
         serves={
             "/": H + "<a href=/f.xml>f</a>",
             "/f.xml": sent('<?xml-stylesheet type="text/xsl" href="/x.xsl"?><a/>', mime=XML),
             "/x.xsl": sent(
                 "<x:stylesheet version='1.0' xmlns:x='http://www.w3.org/1999/XSL/Transform'><x:import href='/y.xsl'/>"
                 "<x:template match='/'><html><head><link rel='stylesheet' href='/x.css'/></head>"
-                "<img src='/x.png'/></html>"
+                "<img src='/x.png'/><a href='{$itemURL}'>x</a><link href='{@href}'/></html>"
                 "</x:template></x:stylesheet>", mime="text/xsl"),
             "/x.css": sent("", mime="text/css"), X: PIXEL,
         },

@@ -30,6 +30,9 @@ URL = "http://www.example.org/a/b?c"
         ("999999999;url=/late", ""),
         ("9999999999999;url=/late", ""),
         ("0", ""),
+        (" 5", ""),
+        (" 5 ", ""),
+        (" 5 /x", "http://www.example.org/x"),
         ("", ""),
         ("url=/x", ""),
         ("-1;url=/x", ""),
@@ -67,7 +70,9 @@ def test_a_late_refresh_is_a_link_all_the_same() -> None:
         ("<!-- <meta http-equiv=refresh content='0;/a'> -->", ""),
         ("<body><p>late<meta http-equiv=refresh content='0;/a'>", "http://www.example.org/a"),
         ("<div>" * 5000 + "<meta http-equiv=refresh content='0;/a'>", "http://www.example.org/a"),
+        ("<div>" * 5000 + "</noscript><meta http-equiv=refresh content='0;/a'>", "http://www.example.org/a"),
         ("<meta name=refresh content='0;/a'>", ""),
+        ("<meta http-equiv=refresh content=' 5'><meta http-equiv=refresh content='1;/b'>", "http://www.example.org/b"),
     ],
 )
 def test_which_refresh_of_a_page_counts(page: str, target: str) -> None:

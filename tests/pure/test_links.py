@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.urls import canonical
-from webarcfs.content.outlinks import LONGEST_BODY, MOST_LINKS, Link, LinkPurpose, links_of, resolver
+from webarcfs.content.outlinks import LONGEST_BODY, MOST_LINKS, Link, links_of, resolver
+from webarcfs.content.reference_table import LinkPurpose
 
 pytestmark = pytest.mark.pure
 
@@ -45,6 +46,8 @@ def found(body: str | bytes, mime_type: str = "text/html", charset: str = "utf-8
         ("<object data=a codebase=java></object>", ["R java/a"]),
         ("<embed src=a>", ["R a"]),
         ("<applet code=A.class archive='x.jar, y.jar'></applet>", ["R A.class", "R x.jar", "R y.jar"]),
+        ("<body class=has-background><body title=x\nBACKGROUND = a>", ["R a"]),
+        ("<title></title><p>x<body background=a>", ["R a"]),
         ("<body background=a><table background=b><tr><td background=c>", ["R a", "R b", "R c"]),
         ("<p style='background: url(a.png)'>x", ["R a.png"]),
         ("<style>@import 'a.css'; b { background: url(b.png) }</style>", ["R a.css", "R b.png"]),
@@ -87,6 +90,18 @@ def found(body: str | bytes, mime_type: str = "text/html", charset: str = "utf-8
 )
 def test_html(html: str, links: list[str]) -> None:
     assert found(html) == links
+
+
+def test_templates_of_values_are_no_urls() -> None:
+    """XSLT puts values where an attribute has braces; what else its attributes name is taken."""
+    sheet = (
+        '<x:stylesheet version="1.0" xmlns:x="http://www.w3.org/1999/XSL/Transform"><x:import href="i.xsl"/>'
+        '<x:template match="/"><html xmlns="http://www.w3.org/1999/xhtml"><a href="{$itemURL}"/><a href="b"/></html>'
+        '<a href="{link}">l</a><img src="c" srcset="{d} 2x"/><link href="{@href}"/><link>f</link>'
+        "</x:template></x:stylesheet>"
+    )
+    assert found(sheet, "text/xsl") == found(sheet, "text/xml") == ["L f", "R i.xsl", "L b", "R c"]
+    assert found('<feed><link href="{x}"/></feed>', "text/xml") == ["L %7Bx%7D"]
 
 
 @pytest.mark.parametrize("mime_type", ["application/xhtml+xml", "text/html"])
@@ -281,6 +296,9 @@ def test_nothing_raises_and_all_is_canonical(body: str, mime_type: str, charset:
         (b"\\" * 4_000_000, "text/css"),
         (b"<meta http-equiv=refresh content='" + b" 1" * 1_000_000, "text/html"),
         (b"<a href='" + b"../" * 1_000_000 + b"'>", "text/html"),
+        (b"<!--" * 20_000, "image/svg+xml"),
+        (b"<?xml-stylesheet " * 20_000, "application/xhtml+xml"),
+        ((b"<p data-bgset='a " + b"[" * 32_000 + b"'>") * 20, "text/html"),
     ],
     ids=lambda value: value[:24] if isinstance(value, bytes) else value,
 )

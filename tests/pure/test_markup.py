@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tests.support.memory import kept
 from webarcfs.content.markup import DEEPEST, MarkupListener, Tokenizer, stream_findings
-from webarcfs.content.outlinks import Link, LinkPurpose, anchors_of, links_of
+from webarcfs.content.outlinks import Link, anchors_of, links_of
+from webarcfs.content.reference_table import LinkPurpose
 from webarcfs.content.text import title_of
 
 pytestmark = pytest.mark.pure

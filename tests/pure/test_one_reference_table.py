@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from webarcfs.content.lazy_images import LAZY, LAZY_TAGS, LazyTarget
-from webarcfs.content.outlinks import Link, LinkPurpose, links_of, resolver
+from webarcfs.content.outlinks import Link, links_of, resolver
 from webarcfs.content.reference_table import (
     LINK_ATTRIBUTES,
     MOST_INNER,
@@ -17,6 +17,7 @@ from webarcfs.content.reference_table import (
     REQUISITE_RELS,
     SRCSETS,
     UNFOLLOWED,
+    LinkPurpose,
 )
 from webarcfs.content.rewriting.assembly import rewritten
 from webarcfs.content.rewriting.css_references import of_css

@@ -169,6 +169,8 @@ def test_the_frame_has_its_head_and_foot(room: Served) -> None:
         (b"", b"<base href=/b/><META HTTP-EQUIV=Refresh CONTENT=' 5 , on'>", "b/on"),
         (b"Refresh: 0;URL=on\r\n", b"<p>x", "on"),
         (b"Refresh: 0; url='/a'\r\n", b"<meta http-equiv=refresh content='0;url=b'>", "a"),
+        ("Refresh: 0;url=/voilà\r\n".encode(), b"<p>x", "voil%C3%A0"),
+        (b"Refresh:  5\r\n", b"<meta http-equiv=refresh content=' 5'>", None),
         (b"", b'<meta http-equiv=refresh content="30">', None),
         (b"", b'<meta http-equiv=refresh content="30;url=/">', None),
         (b"", b'<meta http-equiv=refresh content="0;url=javascript:alert(1)">', None),

@@ -20,7 +20,8 @@ from tests.support.rooms import Page, published
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CET
 from webarcfs.archive.model.urls import canonical
-from webarcfs.content.outlinks import LinkPurpose, links_of
+from webarcfs.content.outlinks import links_of
+from webarcfs.content.reference_table import LinkPurpose
 from webarcfs.content.text import decode_charset
 
 #: Host → the site.

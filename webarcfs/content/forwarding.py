@@ -12,8 +12,9 @@ from collections.abc import Mapping
 
 from webarcfs.archive.model.url_lists import target_of, without_fragment
 from webarcfs.content.markup import PIECE, MarkupListener, stream_findings
-from webarcfs.content.outlinks import LONGEST_BODY, Link, LinkPurpose, bare, refreshed, resolver
-from webarcfs.content.text import HTML_TYPES, decoder
+from webarcfs.content.outlinks import Link, bare, based_resolver, refreshed, text_of
+from webarcfs.content.reference_table import LinkPurpose
+from webarcfs.content.text import HTML_TYPES
 
 #: Seconds after which a page that goes on is still a redirect and not a page to read.
 LONGEST_STAY = 5
@@ -36,17 +37,15 @@ def forward_of(url: str, refresh: str, body: bytes, mime_type: str, charset: str
         return target if target != url else ""
     if mime_type not in HTML_TYPES:
         return ""
-    text = decoder(charset).decode(body[:LONGEST_BODY]).replace("\0", "").removeprefix("\ufeff")
+    text = text_of(body, charset)
+    if "http-equiv" not in text.lower():
+        return ""
     bases: list[str] = []
     pieces = range(0, len(text), PIECE)
     contents = stream_findings(lambda: _Refreshes(bases), lambda: (text[at : at + PIECE] for at in pieces))
-    for content in contents:
-        resolve = resolver(url, charset)
-        if bases and (based := resolve(bare(bases[0]))):
-            resolve = resolver(based, charset)
-        target = resolve(bare(refreshed(content))) or ""
-        return target if target != url else ""
-    return ""
+    content = next(contents, "")  # `bases` are those before it
+    target = based_resolver(url, charset, "".join(bases[:1]))(bare(refreshed(content))) or ""
+    return target if target != url else ""
 
 
 def is_quick(refresh: str) -> bool:
@@ -80,4 +79,5 @@ class _Refreshes(MarkupListener[str]):
 
     def ended(self, tag: str) -> None:
         """Handle the end of an element."""
-        self._without_scripts -= tag == "noscript"
+        if tag == "noscript":
+            self._without_scripts = max(self._without_scripts - 1, 0)  # end tags may have no start

@@ -61,8 +61,11 @@ LAZY_TAGS: Final[Mapping[LazyTarget, frozenset[str]]] = {
     LazyTarget.SRCSET: frozenset({"img", "image", "source"}),
     LazyTarget.POSTER: frozenset({"video"}),
 }
-#: Every lazy background has one of these in its name: a page without them needs no search for one.
-BACKGROUND_MARKS: Final = ("data-b", "-bg", "-background", "data-setbg", "parallax-image")
+#: Every lazy background has one of these in its name: a page without them needs no search for one. So few other names
+#: have one (`data-bs-toggle` and `has-background` have none) that most pages need none.
+BACKGROUND_MARKS: Final = (
+    "data-bg", "data-back", "-lazy-b", "echo-background", "data-setbg", "flickity-bg", "parallax-image",
+)  # fmt: skip
 
 #: Longest lazy attribute that is read.
 LONGEST_LAZY: Final = 1 << 15
@@ -72,7 +75,7 @@ _NO_URL = re.compile(r"(?:true|false|yes|no|on|off|auto|lazy|loaded|none|null|un
 _IMAGE_END = r"\.(?:avif|bmp|gif|ico|jpe?g|jxl|png|svg|webp)(?:[?#]|\Z)"
 # A background may be the name of a colour, or of a class.
 _PLACE = re.compile(rf"(?:https?:)?//|\.{{0,2}}/|[^\s,]*{_IMAGE_END}", re.IGNORECASE)
-_MARKED = re.compile(r"\[[^\]]*\]")
+_MARKED = re.compile(r"\[[^\[\]]*+\]")
 _FUNCTION = re.compile(r"(?:url|image-set|src)\(", re.IGNORECASE)
 _NO_PLACE = re.compile(r"(?:data|about|javascript|blob):|#|\Z", re.IGNORECASE)
 # The names of images that stand where another one will be. An image that is none of them, and has a lazy attribute, is

@@ -53,10 +53,10 @@ from webarcfs.content.reference_table import (
     REFRESH,
     REQUISITE_RELS,
     SRCSETS,
+    LinkPurpose,
     NamedAs,
     candidates,
 )
-from webarcfs.content.reference_table import LinkPurpose as LinkPurpose  # noqa: PLC0414 # whoever takes links takes it from here
 from webarcfs.content.rewriting import css_references
 from webarcfs.content.rewriting.references import Use
 from webarcfs.content.rewriting.references import joined as rebased
@@ -90,6 +90,13 @@ def resolver(base: str, charset: str) -> Callable[[str], str | None]:
         return _canonical(joined(base, _as_ascii_query(raw, charset)))
 
     return resolve
+
+
+def based_resolver(url: str, charset: str, base: str) -> Callable[[str], str | None]:
+    """Return the resolver of the page of a URL; `base` is its first `<base href>`, as written, or empty."""
+    resolve = resolver(url, charset)
+    based = resolve(bare(base))
+    return resolver(based, charset) if based else resolve
 
 
 def _as_ascii_query(text: str, charset: str) -> str:
@@ -145,8 +152,8 @@ def references(sheet: str) -> Iterator[str]:
     return (reference for _, reference in css_references.written(sheet))
 
 
-#: Types by which a page names its feeds (`<link rel=alternate type=…>`).
-FEED_TYPES = frozenset({"application/rss+xml", "application/atom+xml", "application/rdf+xml"})
+# Types by which a page names its feeds (`<link rel=alternate type=…>`).
+_FEED_TYPES = frozenset({"application/rss+xml", "application/atom+xml", "application/rdf+xml"})
 
 
 def styles(sheet: str) -> Iterator[Raw]:
@@ -178,7 +185,7 @@ def _link(attributes: _Attributes) -> Iterator[Raw]:
     rels = set(attributes.get("rel", "").lower().split())
     href = attributes.get("href")
     if href and not rels & NO_LINKS:
-        lists = "sitemap" in rels or ("alternate" in rels and attributes.get("type", "").strip().lower() in FEED_TYPES)
+        lists = "sitemap" in rels or ("alternate" in rels and attributes.get("type", "").strip().lower() in _FEED_TYPES)
         purpose = LinkPurpose.SITEMAP if lists else LinkPurpose.LINK
         yield href, LinkPurpose.REQUISITE if rels & REQUISITE_RELS else purpose, _named(rels, attributes)
     for name in SRCSETS["link"]:
@@ -226,7 +233,7 @@ def _lazy(tag: str, attributes: _Attributes) -> Iterator[Raw]:
     """Yield what scripts load by attributes of their own."""
     for name, target, value in lazy_values(tag, attributes):
         if target is LazyTarget.STYLE and has_function(value):
-            yield from styles(value if "(" in value else "")
+            yield from styles(value)
         else:
             yield from map(_loaded, lazy_urls(name, target, value))
 
@@ -389,7 +396,7 @@ def find(body: bytes, url: str, mime_type: str, charset: str) -> PageLinks:
 
     `body` is without content encoding, `url` its canonical URL, `charset` the result of `text.decode_charset`.
     """
-    text = decoder(charset).decode(body[:LONGEST_BODY]).replace("\0", "").removeprefix("\ufeff")
+    text = text_of(body, charset)
     raw_links: Iterable[Raw]
     bases: list[str] = []
     if mime_type == "text/html":
@@ -405,9 +412,7 @@ def find(body: bytes, url: str, mime_type: str, charset: str) -> PageLinks:
     else:
         return PageLinks()
     distinct = _distinct(raw_links)
-    resolve = resolver(url, charset)
-    if bases and (based := resolve(bare(bases[0]))):
-        resolve = resolver(based, charset)
+    resolve = based_resolver(url, charset, "".join(bases[:1]))
     origin = _origin(url) if mime_type == "text/html" and is_quirky(text) else ""
     links: dict[tuple[str, LinkPurpose], NamedAs] = {}
     for raw, kind, named in distinct:
@@ -417,6 +422,11 @@ def find(body: bytes, url: str, mime_type: str, charset: str) -> PageLinks:
             links[target, kind] = links.get((target, kind)) or named
     found = tuple(Link(target, kind, named) for (target, kind), named in links.items())
     return PageLinks(found, len(body) >= LONGEST_BODY or len(distinct) >= MOST_LINKS)
+
+
+def text_of(body: bytes, charset: str) -> str:
+    """Return the text of a document's first LONGEST_BODY bytes, as it is parsed."""
+    return decoder(charset).decode(body[:LONGEST_BODY]).replace("\0", "").removeprefix("\ufeff")
 
 
 def _origin(url: str) -> str:
@@ -466,7 +476,7 @@ def is_quirky(text: str) -> bool:
     return bool(_QUIRKY.match(identifier)) or (not match[2] and bool(_HALF_QUIRKY.match(identifier)))
 
 
-_HAS_BACKGROUND = re.compile(r"<body\s[^<>]*?background")
+_HAS_BACKGROUND = re.compile(r"""<body(?=\s)[^<>]*?[\s"'/]background\s*=""")
 _BODY = re.compile(
     r"<!--.*?(?:-->|\Z)|<(script|style|textarea|title)\b.*?(?:</\1|\Z)|(<body\s[^<>]*+>)", re.IGNORECASE | re.DOTALL
 )
@@ -501,10 +511,14 @@ def _bodies(text: str) -> Iterator[Raw]:
 _SVG = "http://www.w3.org/2000/svg"
 _XHTML = "http://www.w3.org/1999/xhtml"
 _XSL = "http://www.w3.org/1999/XSL/Transform"
+# What an attribute's value in XSLT has that is a template of values, and no URL yet.
+_TEMPLATE = "{"
 _XLINK_HREF = "{http://www.w3.org/1999/xlink}href"
 #: Characters within which a document's instructions are looked for.
 _INSTRUCTIONS_WITHIN = 1 << 16
-_INSTRUCTION = re.compile(rf"{INSTRUCTION}|<!--(?:(?!-->).)*+-->|<[A-Za-z_:]", re.DOTALL)
+# What does not end is read to the end, so that each character is read once; behind an instruction without an end none
+# can have one.
+_INSTRUCTION = re.compile(rf"{INSTRUCTION}|<!--(?:(?!-->).)*+(?:-->|\Z)|<(?:\?xml-stylesheet|[A-Za-z_:])", re.DOTALL)
 _PSEUDO = re.compile(PSEUDO_ATTRIBUTE)
 # Elements of feeds and sitemaps with a URL: links, and what a reader of feeds shows with them.
 _LINKING = ("link", "loc", "enclosure", "player")
@@ -537,11 +551,16 @@ def _feed(data: bytes, bases: list[str]) -> Iterator[Raw]:
     return chain(_entries(root), _embedded(root))
 
 
+def _is_transformation(root: etree._Element) -> bool:
+    return str(root.tag).startswith(f"{{{_XSL}}}")
+
+
 def _entries(root: etree._Element) -> Iterator[Raw]:
+    is_sheet = _is_transformation(root)
     for element in root.iter(*(f"{{*}}{name}" for name in (*_LINKING, *_IMAGES))):
         # libxml2 accepts lone surrogates in broken XML (`&#xD800;`), which are no text.
         with suppress(UnicodeDecodeError):
-            yield from _entry(element)
+            yield from (entry for entry in _entry(element) if not (is_sheet and _TEMPLATE in entry[0]))
 
 
 def _entry(element: etree._Element) -> Iterable[Raw]:
@@ -566,7 +585,7 @@ def _entry(element: etree._Element) -> Iterable[Raw]:
 def _embedded(root: etree._Element) -> Iterator[Raw]:
     """Yield the references of XHTML and SVG in other XML, and those of style sheets of XSLT."""
     wanted = [f"{{{_XHTML}}}*", f"{{{_SVG}}}*"]
-    is_sheet = str(root.tag).startswith(f"{{{_XSL}}}")
+    is_sheet = _is_transformation(root)
     if is_sheet:
         wanted += [f"{{{_XSL}}}import", f"{{{_XSL}}}include", "{}*"]
     for element in root.iter(*wanted):
@@ -576,7 +595,9 @@ def _embedded(root: etree._Element) -> Iterator[Raw]:
                 yield _loaded(element.get("href", ""))
                 continue
             attributes = {
-                "xlink:href" if key == _XLINK_HREF else str(key): str(value) for key, value in element.attrib.items()
+                "xlink:href" if key == _XLINK_HREF else str(key): str(value)
+                for key, value in element.attrib.items()
+                if not (is_sheet and _TEMPLATE in str(value))
             }
             yield from _of_element(name.lower(), attributes, element.text or "")
 
@@ -660,9 +681,7 @@ def anchors_of(chunks: Iterable[bytes], url: str, charset: str, base: str = "") 
     `chunks` are its bytes, iterated a second time if it is deeply nested, `url` its canonical URL, `charset` the result
     of `text.decode_charset`, `base` that of `base_of`.
     """
-    resolve = resolver(url, charset)
-    if base and (based := resolve(bare(base))):
-        resolve = resolver(based, charset)
+    resolve = based_resolver(url, charset, base)
     for kind, raw, name, window in stream_findings(_AnchorReader, lambda: _pieces(chunks, charset)):
         if len(raw) >= LONGEST_LINK:
             continue
@@ -762,6 +781,8 @@ class _AnchorReader(MarkupListener[_RawAnchor]):
             name = attributes.get("alt", "")
             value = attributes.get(attribute, "")[:LONGEST_SRCSET]
             self.found += ((AskedKind.IMAGE, candidate, name, "") for candidate in candidates(value))
+        if tag not in _LAZY_TAGS:
+            return
         for lazy, target, value in lazy_values(tag, attributes):
             if target is not LazyTarget.STYLE:
                 kind = AskedKind.HTTP if tag in _NO_PICTURES and target is LazyTarget.SRC else AskedKind.IMAGE

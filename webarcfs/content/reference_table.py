@@ -141,7 +141,7 @@ REQUISITE_RELS: Final = frozenset(
 )  # fmt: skip
 #: The content of a refresh; its target is one of the three groups.
 REFRESH: Final = re.compile(
-    r"\s*[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']*)|(.*))", re.IGNORECASE | re.DOTALL
+    r"\s*+[\d.]*+\s*[;,\s]\s*(?:url\s*=\s*)?(?:\"([^\"]*)|'([^']*)|(.*))", re.IGNORECASE | re.DOTALL
 )
 #: An instruction for a style sheet ends at its first `?>`, whatever quotes are open.
 INSTRUCTION: Final = r"<\?xml-stylesheet((?:[^?]++|\?(?!>))*+)\?>"

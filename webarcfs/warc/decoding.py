@@ -1,8 +1,8 @@
 """A response's body without its transfer and content codings, as a stream, checked for completeness (RFC 9110, 9112).
 
 A body that is too short, or does not decode, is never archived: `BadBody` has the reason. What browsers forgive is
-forgiven here, and remarked: bytes behind the end of a compressed body, a checksum that is wrong or missing, and a body
-that never had the coding that its head names.
+forgiven here, and remarked: bytes behind the end of gzip and deflate, a wrong checksum of gzip, a missing one of both,
+and a body that never had the coding that its head names.
 
 A file may be gzip by itself, and a server may label it so once more: `a.tar.gz` with `Content-Encoding: gzip`, as
 Apache's AddEncoding does. Nobody asked for a coding, so the label describes the file. Browsers save such files as they
@@ -135,7 +135,7 @@ def decoded(
     """
     lenient = not trust_length
     notes = BodyNotes() if notes is None else notes
-    if _is(head.get("transfer-encoding"), "chunked"):
+    if head.is_chunked:
         parts = _dechunked(stream, lenient=lenient)
     else:
         if trust_length and head.length is not None and size < head.length:
@@ -183,10 +183,6 @@ def _codings(head: Head) -> list[str]:
     return [name for name in names if name and name != "identity"]
 
 
-def _is(field: str, word: str) -> bool:
-    return word in (part.strip().lower() for part in field.split(","))
-
-
 def _as_sent(stream: Readable, size: int) -> Iterator[bytes]:
     while data := stream.read(_CHUNK):
         size -= len(data)
@@ -226,13 +222,17 @@ def _if_coded(coding: str, parts: Iterator[bytes], notes: BodyNotes, *, stored: 
     What a server sent and does not decode is taken as it is only where it looks like something; what was `stored` by
     another program in any case.
     """
-    start = b""
+    first: list[bytes] = []
+    size = 0
     for part in parts:
-        start += part
-        if len(start) >= _FIRST_BLOCK:
+        first.append(part)
+        size += len(part)
+        if size >= _FIRST_BLOCK:
             break
+    start = b"".join(first)
     whole = chain((start,), parts)
-    if not start or _is_coded(coding, start) or not (stored or coding in _SIGNS or _is_plain(start)):
+    # Decoding in proof comes last: most bodies need none.
+    if not start or not (stored or coding in _SIGNS or _is_plain(start)) or _is_coded(coding, start):
         return _through(_DECODERS[coding](notes), whole)
     notes.uncoded.append(coding)
     return whole

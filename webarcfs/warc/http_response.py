@@ -192,13 +192,17 @@ class Head:
         return _OK if match is not None and int(match[1]) + 1 == int(match[2]) else self.status
 
     @property
+    def is_chunked(self) -> bool:
+        """Whether the body comes in chunks (RFC 9112 section 7.1)."""
+        return "chunked" in (coding.strip().lower() for coding in self.get("transfer-encoding").split(","))
+
+    @property
     def has_needless_length(self) -> bool:
         """Whether Content-Length stands beside chunks, which then count (RFC 9112 section 6.3).
 
         A program that goes by it leaves chunks behind, and takes them for the next response.
         """
-        codings = self.get("transfer-encoding").lower().split(",")
-        return "content-length" in self.fields and any(coding.strip() == "chunked" for coding in codings)
+        return "content-length" in self.fields and self.is_chunked
 
     @property
     def has_bad_length(self) -> bool:

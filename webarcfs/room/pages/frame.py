@@ -11,8 +11,8 @@ from webarcfs.access.visible_captures import UrlHistory, VisibleCapture
 from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.model.urls import domain_of
-from webarcfs.content.outlinks import bare, resolver
-from webarcfs.content.reference_table import REFRESH
+from webarcfs.content import forwarding
+from webarcfs.content.outlinks import bare, based_resolver
 from webarcfs.content.rewriting import assembly
 from webarcfs.content.rewriting.references import Rewritten, Use
 from webarcfs.content.text import decode_charset
@@ -147,11 +147,10 @@ def _measured(visit: Visit, located: Located, seq: int, capture: VisibleCapture)
     reading = reading_of(capture.mime_type, Modifier.PAGE)
     assert reading is not None
     references = references_of(services, located.domain, capture, reading, charset)
-    base = resolver(located.url, charset)(bare(references.base)) if references.base else None
-    resolve = resolver(base or located.url, charset)
+    resolve = based_resolver(located.url, charset, references.base or "")
     embedded: dict[str, None] = {}
-    refresh = REFRESH.match("" if head is None else head.get("refresh"))
-    goes_on = (refresh and resolver(located.url, charset)(next(filter(None, refresh.groups()), ""))) or ""
+    forwards = forwarding.field_link(located.url, "" if head is None else head.get("refresh"))
+    goes_on = forwards[0].url if forwards else ""
 
     def collect(use: Use, raw: str) -> Rewritten | None:
         nonlocal goes_on
