@@ -41,7 +41,7 @@ from webarcfs.archive.model.session_ids import SessionIds
 from webarcfs.archive.model.url_lists import LONGEST_CHAIN
 from webarcfs.archive.model.urls import both_schemes
 from webarcfs.content.outlinks import Link, bare, resolver
-from webarcfs.content.reference_table import LinkPurpose
+from webarcfs.content.reference_table import LinkPurpose, NamedAs
 
 # == quotas ===========================================================================================================
 
@@ -192,6 +192,8 @@ class Patterns:
 
 
 _MOST_KNOWN = 50_000
+#: A URL as it was offered to the frontier: its kind, as what it was named, and the resources in a row that led to it.
+_Offer = tuple[str, LinkPurpose | LinkKind, NamedAs, int]
 #: How often a URL is asked for again since redirects led back to it with other cookies.
 MOST_RETURNS = 5
 _OPEN = frozenset({UrlState.WAITING, UrlState.FETCHING})
@@ -264,7 +266,7 @@ class Discovery:
         self._listed = {host: (pages, maps) for host, (pages, maps) in (frontier.get(LISTED) or {}).items()}
         self._is_listed_new = False  # whether these counts are to be written
         # Recently added links → their depth: pages of a site share most of their links.
-        self._offered: dict[tuple[str, str, int], int] = {}
+        self._offered: dict[_Offer, int] = {}
         self._finds: list[FoundUrl] = []
         self._expanded: list[tuple[int, int]] = []  # page and depth
 
@@ -303,7 +305,7 @@ class Discovery:
                 continue
             requisite = link.kind is LinkPurpose.REQUISITE and self._scope.resources is not PageResources.NONE
             at = depth if requisite else depth + 1
-            key = (link.url, f"{link.kind} {link.named}", page.embedded + 1 if requisite else 0)
+            key = (link.url, link.kind, link.named, page.embedded + 1 if requisite else 0)
             if self._offered.get(key, at + 1) <= at:
                 continue
             self._offered[key] = at
@@ -323,7 +325,7 @@ class Discovery:
 
     def _is_new(self, link: Link) -> bool:
         """Return whether the crawl did not know a link yet."""
-        key = (link.url, f"{link.kind} {link.named}", int(link.kind is LinkPurpose.REQUISITE))
+        key = (link.url, link.kind, link.named, int(link.kind is LinkPurpose.REQUISITE))
         return key not in self._offered and self._frontier.by_url(link.url) is None
 
     # -- sitemaps ------------------------------------------------------------------------------------------------
@@ -369,9 +371,10 @@ class Discovery:
                 self._frontier.annotate(sitemap.id, Reason.SITEMAP_CUT)
                 break
             pages += 1
-            if self._offered.get((link.url, LinkKind.LISTED, 0), 2) <= 1:
+            key = (link.url, LinkKind.LISTED, NamedAs.NOTHING, 0)
+            if self._offered.get(key, 2) <= 1:
                 continue
-            self._offered[link.url, LinkKind.LISTED, 0] = 1
+            self._offered[key] = 1
             if self._crowd.is_uncertain(link.url):
                 self.flush()
             self._finds.append(self.judged(link.url, LinkKind.LISTED, 1, sitemap))
@@ -413,7 +416,7 @@ class Discovery:
         pages, maps = self._listed.get(domain, (0, 0))
         if not self._looks_for_sitemaps or maps >= MOST_SITEMAPS:
             return False
-        key, at = (url, str(LinkKind.SITEMAP), 0), page.depth + 1
+        key, at = (url, LinkKind.SITEMAP, NamedAs.NOTHING, 0), page.depth + 1
         if self._offered.get(key, at + 1) <= at:
             return True
         find = self.judged(url, LinkKind.LINK, at, page)

@@ -665,6 +665,7 @@ _ATTRIBUTES: Mapping[str, tuple[tuple[str, AskedKind, str], ...]] = {
     tag: tuple((row.attribute, row.shown, row.text) for row in rows if row.shown is not None)
     for tag, rows in groupby(_ROWS, key=lambda row: row.tag)
 }
+_WITH_LINKS = frozenset({*_ATTRIBUTES, *SRCSETS, *_LAZY_TAGS})
 #: Longest name of a window.
 _LONGEST_WINDOW = 64
 #: Elements of which a lazy source is no image.
@@ -743,7 +744,8 @@ class _AnchorReader(MarkupListener[_RawAnchor]):
             self.found.append((AskedKind.HTTP, refreshed(attributes.get("content", "")), "", ""))
         elif tag == "input" and attributes.get("type", "").strip().lower() == "image":
             self.found.append((AskedKind.IMAGE, attributes.get("src", ""), attributes.get("alt", ""), ""))
-        self._attributes(tag, attributes)
+        if tag in _WITH_LINKS:
+            self._attributes(tag, attributes)
         if self._anchor is not None and (alt := attributes.get("alt")):
             self._say(f" {alt} ")
         if (style := attributes.get("style")) and "(" in style:

@@ -37,7 +37,8 @@ class SessionIds:
 
     def without(self, url: str) -> str:
         """Return a canonical URL without session ids."""
-        if self._hint.search(url) is None:
+        # Most URLs have nothing of the kind, and looking for a character costs a tenth of a search.
+        if ("=" not in url and "/(" not in url) or self._hint.search(url) is None:
             return url
         head, mark, query = url.partition("?")
         if self._has_segments:
