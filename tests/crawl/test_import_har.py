@@ -67,7 +67,7 @@ def test_entries_are_responses_with_their_heads(archive: Archive, tmp_path: Path
     }  # fmt: skip
     file = write(
         tmp_path / "a.har",
-        entry("https://www.example.org/", "<title>Größe</title>", headers=head, size=30),
+        entry("https://www.example.org/", "<title>Größe</title>", headers=head, size=20),
         entry(
             "https://www.example.org/i.png", base64.b64encode(PIXEL).decode(), is_base64=True, size=len(PIXEL),
             headers={"Content-Type": "image/png"},
@@ -107,6 +107,7 @@ def test_missing_bodies_are_counted_and_said(archive: Archive, tmp_path: Path) -
         tmp_path / "a.har",
         entry("https://www.example.org/a", None, size=100),
         entry("https://www.example.org/b", "cut", size=100),
+        entry("https://www.example.org/umlauts", "<p>größer", size=100),
         entry("https://www.example.org/c", base64.b64encode(b"cut").decode(), is_base64=True, size=100),
         entry("https://www.example.org/empty", None, headers={"Content-Length": "0", "Content-Type": "text/html"}),
         entry("https://www.example.org/post", "x", method="POST"),
@@ -117,7 +118,7 @@ def test_missing_bodies_are_counted_and_said(archive: Archive, tmp_path: Path) -
     result = import_files(archive, file)
     assert result.outcome is not None and arcs(archive, HOST) == {"empty"}
     told = "\n".join(result.outcome.warnings)
-    assert "whose body is not in the HAR, or only a part of it, 3 times" in told
+    assert "whose body is not in the HAR, or only a part of it, 4 times" in told
     assert "other methods than GET" in told and "--captured TIME" in told and "no response, 2 times" in told
     assert "no-body" in log_lines(archive, result.outcome)["https://www.example.org/a"].notes
     done = command("import", "--archive", archive.root, "--again", "--captured", "2025-01-01", file)
@@ -173,7 +174,6 @@ def urls_of(file: Any) -> tuple[list[str], list[str]]:
 def test_an_entry_that_is_too_large_costs_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is skipped and counted; quotes, backslashes and brackets in it end nothing."""
     monkeypatch.setattr(har, "MOST_CHARACTERS", 1 << 20)
-    monkeypatch.setattr(har.JsonReader.__init__, "__defaults__", (1 << 20,))
     large = entry("https://a.example/large", 'x"\\]}{[' * 400_000)
     file = write(tmp_path / "a.har", entry("https://a.example/1"), large, entry("https://a.example/2"))
     with file.open("rb") as opened:
@@ -226,9 +226,39 @@ def test_memory_does_not_grow_with_the_file() -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_json_is_a_loss(raw: bytes) -> None:
-    """What came before it is taken."""
     found, losses = urls_of(io.BytesIO(raw))
     assert not found and losses and "\n" not in "".join(losses)
+
+
+def test_what_came_before_the_damage_is_taken() -> None:
+    whole = json.dumps(entry("https://a.example/1")).encode()
+    found, losses = urls_of(io.BytesIO(b'{"log": {"entries": [' + whole + b', {"request"'))
+    assert found == ["https://a.example/1"] and "the rest of the HAR" in losses[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "size", "body", "said"),
+    [
+        ("<p>größer", "text/html; charset=utf-8", 100, None, b"text/html; charset=utf-8"),
+        ("<p>größer", "text/html; charset=iso-8859-1", 9, "<p>größer".encode("latin-1"), b"charset=iso-8859-1"),
+        ("<p>größer", "text/html; charset=iso-8859-1", 11, "<p>größer".encode("latin-1"), b"charset=iso-8859-1"),
+        ("<p>x", "text/html; charset=utf-16le", 8, "<p>x".encode("utf-16le"), b"text/html; charset=utf-16le"),
+        ("<p>x", "text/html; charset=utf-16le", 100, None, b"text/html; charset=utf-16le"),
+        ("<p>x", "text/html; charset=no-such", 4, b"<p>x", b"text/html; charset=no-such"),
+        ("日本", "text/plain", 6, "日本".encode(), b"text/plain; charset=utf-8"),
+        ("日本", "text/plain; charset=latin1", 6, "日本".encode(), b"text/plain; charset=utf-8"),
+        ("日本", "x-unknown", 6, "日本".encode(), None),
+        ("日本", "", 6, "日本".encode(), None),
+    ],
+)
+def test_text_is_encoded_as_it_was_sent(
+    text: str, kind: str, size: int, body: bytes | None, said: bytes | None
+) -> None:
+    """A size that the text has in no coding shows that the log has only a part of it."""
+    found = har.entry_of(entry("https://a.example/", text, headers={"Content-Type": kind}, size=size))
+    assert found is not None and found.body == body
+    fields = dict(line.split(b": ", 1) for line in found.head.split(b"\r\n")[1:] if line)
+    assert fields.get(b"Content-Type", b"").endswith(said or b"") and (b"Content-Type" in fields) is (said is not None)
 
 
 JSON = st.recursive(

@@ -206,6 +206,62 @@ def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "may be cut off" in "".join(cut.losses.lines())
 
 
+def test_references_grow_within_bounds(tmp_path: Path) -> None:
+    """A short name of a part with a long address, thousands of times."""
+    long = f"https://a.example/{'x' * 60_000}"
+    raw = mhtml_of([part("https://a.example/", b"cid:x\n" * 3_000), part(long, b"x", "text/plain", Content_ID="<x>")])
+    bodies, report = records(raw, tmp_path / "a.mhtml")
+    assert len(bodies["https://a.example/"]) < 65 << 20
+    assert "parts that are too large stay" in "".join(report.remarks.lines())
+
+
+def test_a_reference_to_a_part_with_a_relative_address_becomes_that_address(tmp_path: Path) -> None:
+    page = part("https://a.example/dir/", b'<img src="cid:i@x">')
+    bodies, _ = records(
+        mhtml_of([page, part("i.png", PIXEL, "image/png", "base64", Content_ID="<i@x>")]), tmp_path / "a"
+    )
+    assert bodies["https://a.example/dir/"].startswith(b'<img src="https://a.example/dir/i.png">')
+    assert bodies["https://a.example/dir/i.png"] == PIXEL
+
+
+def inner(boundary: str, *inner_parts: bytes) -> bytes:
+    """A part with parts."""
+    lines = b"".join(f"\r\n--{boundary}\r\n".encode() + each for each in inner_parts)
+    return (
+        f"Content-Type: multipart/alternative; boundary={boundary}\r\n\r\n".encode()
+        + lines
+        + f"\r\n--{boundary}--\r\n".encode()
+    )
+
+
+def test_parts_are_counted_over_all_levels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mhtml, "MOST_PARTS", 5)
+    some = [part(f"https://a.example/{number}", b"x", "text/plain") for number in range(8)]
+    bodies, report = records(mhtml_of([inner("a", *some[:4]), inner("b", *some[4:])]), tmp_path / "a.mhtml")
+    assert len(bodies) == 4 and "parts beyond the first 5" in "".join(report.losses.lines())
+
+
+def test_a_part_without_a_boundary_loses_its_parts_and_it_is_said(tmp_path: Path) -> None:
+    lost = b"Content-Type: multipart/alternative\r\n\r\n--x\r\n\r\ninner\r\n--x--\r\n"
+    bodies, report = records(mhtml_of([part("https://a.example/", b"x"), lost]), tmp_path / "a.mhtml")
+    assert set(bodies) == {"https://a.example/"} and "what is between them" in "".join(report.losses.lines())
+
+
+def test_fields_of_a_part_end_with_the_part(tmp_path: Path) -> None:
+    """Fields without an empty line behind them take none of the next part."""
+    cut = b"Content-Type: text/plain"
+    after = part("https://a.example/after", b"x", "text/plain")
+    bodies, _ = records(mhtml_of([part("https://a.example/", b"x"), cut, after]), tmp_path / "a.mhtml")
+    assert set(bodies) == {"https://a.example/", "https://a.example/after"}
+    assert bodies["https://a.example/after"] == b"x"
+
+
+def test_a_page_without_an_address_is_a_loss_with_the_remedy(tmp_path: Path) -> None:
+    raw = mhtml_of([part("", b"<p>x"), part("https://a.example/i.png", PIXEL, "image/png", "base64")])
+    bodies, report = records(raw, tmp_path / "a.mhtml")
+    assert set(bodies) == {"https://a.example/i.png"} and "--base URL says it" in "".join(report.losses.lines())
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_any_mhtml_is_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
