@@ -24,10 +24,10 @@ from email.utils import parsedate_to_datetime
 from typing import IO
 from urllib.parse import quote, unquote, urljoin
 
-from agent.importing.foreign import CopyRecord, RecordRun, Report, Stated, warc_date, web_url
+from agent.importing.foreign import AS_IT_IS, CopyRecord, RecordRun, Report, Stated, web_url
 from webarcfs.archive.model.errors import Damaged, UsageError
+from webarcfs.archive.model.metadata import MHTML, format_utc
 
-SOURCE = "MHTML"
 #: The first bytes of a file of this kind: fields of a mail, one of which says so.
 START = re.compile(rb"(?is)(?:[\w-]+:[^\n]*\n(?:[ \t][^\n]*\n)*){1,40}?Content-Type:\s*multipart/related")
 #: Bytes of a part as it is written, parts of a file, bytes of the fields before a part.
@@ -38,7 +38,6 @@ _DEEPEST = 4
 #: and how deep they are in each other.
 _MOST_INLINE, _LEAST_INLINE, _MOST_LEVELS = 64 << 20, 1 << 10, 4
 _LINE = 1 << 16
-_AS_IT_IS = "".join(map(chr, range(0x21, 0x7F)))
 _CID = re.compile(rb"cid:([^\s\"'<>()\\]{1,500})", re.IGNORECASE)
 _NO_ADDRESS = "parts without an address are skipped"
 _REFERRING = frozenset({"text/html", "application/xhtml+xml", "text/css", "image/svg+xml"})
@@ -85,7 +84,7 @@ def _fields(file: IO[bytes], most: int = _MOST_FIELDS) -> Message:
 def _date(fields: Message) -> str:
     try:
         time = parsedate_to_datetime(str(fields["Date"]))
-        return warc_date(time if time.tzinfo else time.replace(tzinfo=UTC))  # "-0000": UTC
+        return format_utc(time if time.tzinfo else time.replace(tzinfo=UTC))  # "-0000": UTC
     except (ValueError, TypeError, IndexError, OverflowError):
         return ""
 
@@ -98,7 +97,7 @@ def _address(value: object) -> str:
             text = str(make_header(decode_header(text)))
         except (ValueError, LookupError, UnicodeError):
             return ""
-    return quote(text.encode("utf-8", "surrogateescape"), safe=_AS_IT_IS)
+    return quote(text.encode("utf-8", "surrogateescape"), safe=AS_IT_IS)
 
 
 def _url(part: MhtmlPart, main: str) -> str:
@@ -156,7 +155,7 @@ class _Mhtml:
             if data is not None:
                 kind = f"{part.kind}; charset={part.charset}" if part.charset else part.kind
                 fields = {"warc-target-uri": url, "warc-date": self.date, "content-type": kind}
-                yield CopyRecord(fields, SOURCE, io.BytesIO(data), len(data))
+                yield CopyRecord(fields, MHTML, io.BytesIO(data), len(data))
             self.taken = part.end
         self.taken = self.size
         if not all_parts:
