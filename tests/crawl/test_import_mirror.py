@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from agent.importing import mirror
 from agent.importing.foreign import ForeignRecord, Report, Stated
 from agent.importing.import_sources import chosen, parts_of
-from tests.support import warcs
+from tests.support import crawls, warcs
 from tests.support.crawls import arcs, log_lines, meta, read, read_file
 from tests.support.imports import command, import_files
 from tests.support.readercommand import webarc
@@ -27,6 +27,7 @@ from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import CRAWLS, Repository
+from webarcfs.archive.history import redirect_lists, sequence
 from webarcfs.archive.model.arc_paths import arc_path
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.model.metadata import CET, format_time
@@ -267,6 +268,53 @@ def test_a_response_takes_the_place_of_a_copy(archive: Archive, tmp_path: Path) 
     older = mirror_of(tmp_path / "older", {"a.html": "<p>older</p>", "c.html": "<p>c</p>"})
     take(archive, older, "2017-01-01T00:00:00")
     assert arcs(archive, "www.example.org") == {"a.html", "b.html"}, "an older copy changes no newer state"
+
+
+def test_a_resource_record_takes_the_first_name_from_a_copy(archive: Archive, tmp_path: Path) -> None:
+    """Also where another copy comes with it, whatever the two were taken from."""
+    take(archive, mirror_of(tmp_path / "m", {"a.html": "<p>mirror</p>"}), "2018-01-01T00:00:00")
+    record = warcs.record("resource", "https://www.example.org/a.html", b"<p>resource</p>", "2019-01-01T00:00:00Z")
+    warc = warcs.write(tmp_path / "a.warc", [record])
+    har = har_of(tmp_path / "a.har", "http://www.example.org/a.html", "<p>har</p>", "2019-01-01T00:00:01Z")
+    import_files(archive, warc, har)
+    now = {arc: meta(archive, "www.example.org", arc).source for arc in arcs(archive, "www.example.org")}
+    assert now == {"a.html": "resource", "a.html%http": "HAR"}
+
+
+def test_a_copy_of_another_url_with_other_bytes_is_not_held_by_a_response(archive: Archive, tmp_path: Path) -> None:
+    """So that `--again` takes it: it has a second name. With the same bytes it is held, and again adds nothing."""
+    sent = warc_of(tmp_path / "a.warc", "<p>sent</p>", "2019-01-01T00:00:00Z", "https://www.example.org/a.html")
+    same = warc_of(tmp_path / "b.warc", "<p>b</p>", "2019-01-01T00:00:00Z", "https://www.example.org/b.html")
+    import_files(archive, sent, same)
+    folder = mirror_of(tmp_path / "m", {"a.html": "<p>other</p>", "b.html": "<p>b</p>"})
+    take(archive, folder, WHEN, "--again")
+    now = {arc: meta(archive, "www.example.org", arc).source for arc in arcs(archive, "www.example.org")}
+    assert now == {"a.html": "", "a.html%http": "mirror", "b.html": ""}
+    commits = len(Repository(archive.repository("www.example.org")).refs(CRAWLS))
+    take(archive, folder, WHEN, "--again")
+    assert len(Repository(archive.repository("www.example.org")).refs(CRAWLS)) == commits
+
+
+def test_a_redirect_that_a_server_sent_counts_beside_an_older_copy_of_it(archive: Archive, tmp_path: Path) -> None:
+    """It replaces what the archive has; and a copy of a redirect meets none."""
+    url, host = "http://www.example.org/old", "www.example.org"
+
+    def sent(name: str, target: str, when: str) -> Path:
+        answer = f"HTTP/1.1 301 Moved\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n".encode()
+        return warcs.write(tmp_path / name, [warcs.record("response", url, answer, when)])
+
+    import_files(archive, sent("a.warc", "/one", "2018-01-01T00:00:00Z"))
+    copied = har_of(tmp_path / "a.har", url, "", "2019-01-01T00:00:00Z", status=301, location="/two")
+    import_files(archive, copied, sent("b.warc", "/two", "2019-01-01T00:00:10Z"))
+    store = Repository(archive.repository(host))
+    (redirect,) = redirect_lists.every(store, crawls.tree(archive, host))
+    assert redirect.target == "http://www.example.org/two"
+    import_files(archive, har_of(tmp_path / "b.har", url, "x", "2020-01-01T00:00:00Z", status=301, location="/two"))
+    newest = sequence.crawl_commit(store, crawls.head_of(archive, host))
+    assert newest is not None and crawls.crawls_of(archive, host)[-1].startswith("2020")
+    met = redirect_lists.of_crawl(store, newest)
+    assert met is not None
+    assert dict(redirect_lists.met_redirects(store, redirect_lists.seen_tree(newest), met)) == {url: None}
 
 
 def har_of(path: Path, url: str, text: str, when: str, *, status: int = 200, location: str = "") -> Path:
