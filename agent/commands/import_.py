@@ -16,7 +16,7 @@ from agent.catalogue.recording import catch_up_records, crawl_as_before
 from agent.commands.common import archive_option, console, follow, opened, settings_of, stop_on_signals, tell
 from agent.importing import import_sources
 from agent.importing.crawls import CrawlsBy
-from agent.importing.foreign import Stated, warc_date
+from agent.importing.foreign import Stated
 from agent.importing.planning import MOST_CUTS, PAUSE_HOURS, Grouping, PlannedImport
 from agent.indexing import recovery
 from agent.jobs import exportedjob, importjob
@@ -24,6 +24,7 @@ from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
 from webarcfs.archive.model.errors import Damaged, Exit, Interrupted, UsageError
+from webarcfs.archive.model.metadata import format_utc
 from webarcfs.commands.lazy_commands import AbsolutePath
 from webarcfs.commands.output import Display
 from webarcfs.warc import http_response
@@ -207,13 +208,17 @@ def _stated(captured: str | None, base: str | None, files: Sequence[Path]) -> St
     """Return what the options say of copies. Raises UsageError."""
     try:
         time = None if captured is None else validators.time(captured)
-    except ValueError as error:
+        date = format_utc(time) if time else ""
+    except (ValueError, OverflowError) as error:
         raise UsageError(f"--captured: {error}") from None
-    if time is not None and not http_response.parse_date(warc_date(time)):
+    if date and not http_response.parse_date(date):
         raise UsageError(f"--captured: {captured} is before the web, or in the future")
     if base and len(files) != 1:
         raise UsageError("--base says what one FILE is a copy of; give one")
-    return Stated(validators.start_url(base) if base else "", time)
+    try:
+        return Stated(validators.start_url(base) if base else "", time)
+    except UsageError as error:
+        raise UsageError(f"--base: {error}") from None
 
 
 def _publication(settings: Settings, name: str) -> Publication:

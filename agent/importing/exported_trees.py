@@ -348,7 +348,7 @@ class Intake:
     def file(self, source: Source, step: Step) -> None:
         """Read one file; `step` is called with the bytes taken. Raises OSError on a full disk, Damaged."""
         report = Report()
-        for part in parts_of(source.path, source.name, report, step):
+        for part in parts_of(source.path, source.name, report, step, form=source.form):
             for record in part.records:
                 step(part.taken())
                 self._record(part.name, record)

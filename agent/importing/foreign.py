@@ -8,13 +8,16 @@ from __future__ import annotations
 import io
 import os
 import re
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import IO, Protocol
+from datetime import datetime
+from pathlib import Path
+from typing import IO, BinaryIO, Protocol
 
 from webarcfs.archive.model.errors import WebarcError
+from webarcfs.archive.model.metadata import format_utc
 from webarcfs.warc.foreign_files import records_of, stream_of
 
 # == tally ============================================================================================================
@@ -83,44 +86,59 @@ class Spool(Protocol):
         """Remove all after `start`, or an unfinished record."""
 
 
-class CopyRecord:
-    """A copy as a record: `source` says what it was taken from, `body` has `size` bytes.
-
-    It has no head, or the one that a browser recorded.
-    """
+class FileRecord:
+    """A record of what is in files: `headers`, perhaps empty, and a body, which should have `size` bytes."""
 
     is_verified = False
 
-    def __init__(self, fields: dict[str, str], source: str, body: IO[bytes], size: int, head: bytes = b"") -> None:
-        self.type = "response" if head else "resource"
-        self.fields = fields | {SOURCE_FIELD: source}
-        self.length = len(head) + size
-        self._head = io.BytesIO(head)
+    def __init__(self, kind: str, fields: dict[str, str], headers: bytes, body: IO[bytes], size: int) -> None:
+        self.type = kind
+        self.fields = fields
+        self.length = len(headers) + size
+        self._headers = io.BytesIO(headers)
         self._body = body
         self._left = size
         self._fault = False
 
     def read(self, size: int) -> bytes:
-        """Return at most `size` bytes of the rest of the copy."""
-        return self._head.read(size) or self._of_body(self._body.read, size)
+        """Return at most `size` bytes of the rest of the record."""
+        return self._headers.read(size) or self._of_body(self._body.read, size)
 
     def readline(self, size: int) -> bytes:
-        """Return the next line of the copy."""
-        return self._head.readline(size) or self._of_body(self._body.readline, size)
+        """Return the next line of the record."""
+        return self._headers.readline(size) or self._of_body(self._body.readline, size)
 
     def _of_body(self, read: Callable[[int], bytes], size: int) -> bytes:
         try:
-            data = b"" if self._fault else read(min(size, self._left))
-        except OSError:
+            data = b"" if self._fault else read(self._most(size))
+        except (OSError, EOFError, zlib.error):
             self._fault, data = True, b""
         self._left -= len(data)
         return data
 
+    def _most(self, size: int) -> int:
+        """Return how many bytes of the body to read where `size` are wanted: also more than there should be."""
+        return size
+
     def whole(self) -> bool:
-        """Return whether all of the body is there; reads the rest."""
+        """Return whether the body is there, and nothing else; reads the rest."""
         while self.read(1 << 16):
             pass
         return not self._fault and self._left == 0
+
+
+class CopyRecord(FileRecord):
+    """A copy as a record: `source` says what it was taken from. The `size` first bytes of `body` are taken.
+
+    It has no headers, or those that a browser recorded.
+    """
+
+    def __init__(self, fields: dict[str, str], source: str, body: IO[bytes], size: int, headers: bytes = b"") -> None:
+        kind = "response" if headers else "resource"
+        super().__init__(kind, fields | {SOURCE_FIELD: source}, headers, body, size)
+
+    def _most(self, size: int) -> int:
+        return min(size, self._left)
 
 
 #: The field that says what a record was taken from, where that is no response to a crawler.
@@ -137,12 +155,7 @@ class Stated:
     @property
     def date(self) -> str:
         """The time as WARC has it; empty if it is not stated."""
-        return warc_date(self.captured) if self.captured else ""
-
-
-def warc_date(time: datetime) -> str:
-    """Return a time as WARC has it."""
-    return f"{time.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        return format_utc(self.captured) if self.captured else ""
 
 
 def web_url(raw: str) -> str:
@@ -174,6 +187,31 @@ class RecordRun:
 
 #: Called with the number of bytes read so far; may raise.
 Step = Callable[[int], None]
+
+# == files ============================================================================================================
+
+
+#: Characters that stay as they are where a name becomes a URL.
+AS_IT_IS = "".join(map(chr, range(0x21, 0x7F)))
+_CHUNK = 1 << 20
+
+
+def opened(path: Path) -> BinaryIO:
+    """Open a file for reading, unless it is a symbolic link; a pipe does not wait. Raises OSError."""
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+
+
+def hash_file(file: IO[bytes], update: Callable[[bytes], object], step: Step, before: int = 0) -> int:
+    """Pass a file's bytes to a digest's `update`; return their number. `step` gets it with the bytes read `before`."""
+    size = 0
+    while data := file.read(_CHUNK):
+        update(data)
+        size += len(data)
+        step(before + size)
+    return size
+
+
+# == parts ============================================================================================================
 
 
 def file_part(file: IO[bytes], size: int, name: str, report: Report, *, before: int = 0, crawl: str = "") -> RecordRun:

@@ -1,8 +1,8 @@
 """Reads HAR (HTTP Archive 1.2), the log of a browser's network panel, entry by entry.
 
-An entry with a status is a response with its head, as the browser recorded it. Its body is decoded, and its text is
-Unicode. The text is encoded again as its head or the page says, else as UTF-8, which the head then says. So fields
-about the coding and the length are left out. So is `Set-Cookie`: it is of the session of whoever browsed.
+An entry with a status is a response with its headers, as the browser recorded them. Its body is decoded, and its text
+is Unicode. The text is encoded again as its headers or the page say, else as UTF-8, which the headers then say. So
+fields about the coding and the length are left out. So is `Set-Cookie`: it is of the session of whoever browsed.
 
 The JSON is read in pieces. One entry is in memory at once, of at most 64 MiB as it is written. A larger one is skipped
 and counted.
@@ -17,6 +17,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import IO, Any
@@ -46,10 +47,9 @@ class _TooLong(Exception):
 class JsonReader:
     """Reads a JSON text in pieces: members of objects and elements of arrays as they come. Raises Damaged."""
 
-    def __init__(self, file: IO[bytes], name: str, most: int = MOST_CHARACTERS) -> None:
+    def __init__(self, file: IO[bytes], name: str) -> None:
         self._file = file
         self._name = name
-        self._most = most
         self._decode = codecs.getincrementaldecoder("utf-8-sig")("replace")
         self._parse = json.JSONDecoder(strict=False)
         self._text = ""
@@ -100,7 +100,7 @@ class JsonReader:
                     return value
             if self._is_end:
                 raise self._damage()
-            if len(self._text) - self._at > self._most:
+            if len(self._text) - self._at > MOST_CHARACTERS:
                 raise _TooLong
             self._more(wanted)
             wanted = len(self._text) - self._at  # twice as much each time, since it is parsed from its start
@@ -174,12 +174,14 @@ class JsonReader:
 
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,200}")
 _UNCLEAN = re.compile(r"[^\x20-\x7e\x80-\xff\t]+")
-#: Fields of a head that are of the bytes as they were sent, or of whoever browsed.
+#: Header fields that are of the bytes as they were sent, or of whoever browsed.
 _LEFT_OUT = frozenset({"content-encoding", "content-length", "transfer-encoding", "connection", "keep-alive"})
 _PRIVATE = frozenset({"set-cookie", "set-cookie2"})
 #: Bytes that a body may lack to what its entry says: browsers count a byte order mark that they take off.
 _SLACK = 3
 _SAMPLE = 4096
+#: What browsers write where a response has no type.
+_NO_TYPE = "x-unknown"
 _MOST_FIELDS = 1000
 
 
@@ -204,14 +206,15 @@ def entry_of(value: Any) -> HarEntry | None:
     if not url or isinstance(status, bool) or not isinstance(status, int):
         return None
     fields = _fields(response.get("headers"))
-    declared = next((text for name, text in fields if name.lower() == "content-type"), "") or _text(
-        content.get("mimeType")
-    )
+    named_type = next((text for name, text in fields if name.lower() == "content-type"), "")
+    declared = named_type or _text(content.get("mimeType"))
+    if declared.partition(";")[0].strip().lower() == _NO_TYPE:
+        declared = ""
     body, charset = _body(content, fields, declared)
     kept = [(name, text) for name, text in fields if name.lower() not in _LEFT_OUT | _PRIVATE | {"content-type"}]
-    if charset:
+    if charset and declared:
         declared = f"{re.sub(r';[ ]*charset=[^;]*', '', declared, flags=re.IGNORECASE)}; charset={charset}"
-    if declared and declared != "x-unknown":
+    if declared:
         kept.insert(0, ("Content-Type", declared))
     return HarEntry(
         url=url,
@@ -225,7 +228,7 @@ def entry_of(value: Any) -> HarEntry | None:
 
 
 def _body(content: dict[str, Any], fields: list[tuple[str, str]], declared: str) -> tuple[bytes | None, str]:
-    """Return the body of a response, and the charset that its head must say; empty for what it says already."""
+    """Return the body of a response, and the charset that its headers must say; empty for what they say already."""
     text, size = content.get("text"), content.get("size")
     size = size if isinstance(size, int) and not isinstance(size, bool) else 0
     if not isinstance(text, str):
@@ -237,15 +240,13 @@ def _body(content: dict[str, Any], fields: list[tuple[str, str]], declared: str)
         except (binascii.Error, ValueError):
             return None, ""
         return (body if len(body) >= size else None), ""
-    if text.isascii():
-        return (None if len(text) + _SLACK < size else text.encode("ascii")), ""
-    charset = named_in_header(declared) or named_in_document(text[:_SAMPLE].encode("utf-8", "replace"), declared)
-    try:
+    unicode = text.encode("utf-8", "replace")
+    charset = named_in_header(declared) or named_in_document(unicode[:_SAMPLE], declared)
+    body, missing = unicode, "" if text.isascii() else "utf-8"
+    with suppress(ValueError, LookupError):
         if charset:
-            return text.encode(charset), ""
-    except (UnicodeEncodeError, LookupError):
-        pass
-    return text.encode("utf-8", "replace"), "utf-8"
+            body, missing = text.encode(charset), ""
+    return (None if max(len(body), len(unicode)) + _SLACK < size else body), missing
 
 
 def _head(status: int, phrase: str, fields: list[tuple[str, str]]) -> bytes:
@@ -260,7 +261,7 @@ def _clean(text: str) -> str:
 
 
 def _fields(value: Any) -> list[tuple[str, str]]:
-    """Return the fields of a head, without those of HTTP/2 that begin with a colon."""
+    """Return header fields, without those of HTTP/2 that begin with a colon."""
     rows = value[:_MOST_FIELDS] if isinstance(value, list) else []
     pairs = [(_text(row.get("name")), _text(row.get("value"))) for row in rows if isinstance(row, dict)]
     return [(name, line) for name, text in pairs if _TOKEN.fullmatch(name) for line in text.split("\n") if line.strip()]

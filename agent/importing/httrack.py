@@ -8,7 +8,6 @@ The times of the answers are in hts-cache/new.txt, by the clock of the machine t
 from __future__ import annotations
 
 import io
-import os
 import re
 import struct
 import zlib
@@ -19,11 +18,12 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any
 from urllib.parse import quote, unquote
 
-from agent.importing.foreign import RecordRun, Report
+from agent.importing.foreign import AS_IT_IS, FileRecord, RecordRun, Report, opened
 from webarcfs.archive.model.errors import Damaged
+from webarcfs.archive.model.metadata import format_utc
 
 #: The folder of the cache, and the file with the answers of the last run.
 CACHE, ANSWERS = "hts-cache", "new.zip"
@@ -33,7 +33,6 @@ _STORED, _DEFLATED = 0, 8
 #: Flags of an entry that is encrypted, or whose sizes follow it.
 _NOT_READ = 1 | 8
 _CHUNK = 1 << 16
-_AS_IT_IS = "".join(map(chr, range(0x21, 0x7F)))
 _LAUNCHED = re.compile(r"launched on \w{3}, (\d{1,2} \w{3} \d{4} \d\d:\d\d:\d\d)")
 _OWN = re.compile(rb"X-(In-Cache|StatusCode|StatusMessage|Size|Addr|Fil|Save|Charset)\s*:\s*(.*?)\s*", re.IGNORECASE)
 _CLOCK = re.compile(r"(\d\d):(\d\d):(\d\d)", re.ASCII)
@@ -65,46 +64,14 @@ class _Answer:
         return int(text) if text.isascii() and text.isdecimal() and len(text) < 19 else None
 
 
-class HttrackRecord:
+class HttrackRecord(FileRecord):
     """An answer as a response record; `body` is None where HTTrack kept none."""
 
-    is_verified = False
-    type = "response"
-
     def __init__(self, answer: _Answer, date: datetime, body: IO[bytes] | None, size: int) -> None:
-        self._head = io.BytesIO(answer.head)
-        self._body = body
-        self._left = size
-        self._fault = False
-        self.length = len(answer.head) + size
-        self.fields = {"warc-target-uri": answer.url, "warc-date": f"{date.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"}
+        fields = {"warc-target-uri": answer.url, "warc-date": format_utc(date)}
         if body is None and answer.size != 0:
-            self.fields["warc-truncated"] = "unspecified"
-
-    def read(self, size: int) -> bytes:
-        """Return at most `size` bytes of the rest of the answer."""
-        return self._head.read(size) or self._of_body(size, line=False)
-
-    def readline(self, size: int) -> bytes:
-        """Return the next line of the answer."""
-        return self._head.readline(size) or self._of_body(size, line=True)
-
-    def _of_body(self, size: int, *, line: bool) -> bytes:
-        if self._body is None or self._fault:
-            return b""
-        try:
-            data = self._body.readline(size) if line else self._body.read(size)
-        except (zlib.error, EOFError, OSError):
-            self._fault = True
-            return b""
-        self._left -= len(data)
-        return data
-
-    def whole(self) -> bool:
-        """Return whether all of the body is there, and its checksum right; reads the rest."""
-        while self.read(1 << 16):
-            pass
-        return not self._fault and self._left == 0
+            fields["warc-truncated"] = "unspecified"
+        super().__init__("response", fields, answer.head, io.BytesIO() if body is None else body, size)
 
 
 def parts(path: Path, name: str, report: Report) -> Iterator[RecordRun]:
@@ -286,7 +253,7 @@ def _answer(entry: _Entry) -> _Answer | None:
             line + b"; charset=" + charset if re.fullmatch(rb"content-type:[^;]*", line, re.IGNORECASE) else line
             for line in kept
         ]
-    url = quote(entry.name, safe=_AS_IT_IS)
+    url = quote(entry.name, safe=AS_IT_IS)
     url = url if "://" in url else f"http://{url}"
     return _Answer(url, b"\r\n".join((*kept, b"", b"")), own)
 
@@ -310,19 +277,14 @@ def _modified(answer: _Answer) -> datetime | None:
         return None
 
 
-def _opened(path: Path) -> BinaryIO:
-    """Open a file of a mirror for reading, unless it is a symbolic link. Raises OSError."""
-    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
-
-
 def _times(mirror: Path) -> tuple[datetime | None, dict[str, int], set[str]]:
     """Return when HTTrack began, for each URL the seconds from then to its answer, and the URLs that it has fetched."""
     begun = None
-    with suppress(OSError, ValueError), _opened(mirror / "hts-log.txt") as file:
+    with suppress(OSError, ValueError), opened(mirror / "hts-log.txt") as file:
         if match := _LAUNCHED.search(file.read(_LONGEST_LINE).decode("latin-1")):
             begun = datetime.strptime(match[1], "%d %b %Y %H:%M:%S").astimezone()
     seconds, fetched = dict[str, int](), set[str]()
-    with suppress(OSError), _opened(mirror / CACHE / "new.txt") as file:
+    with suppress(OSError), opened(mirror / CACHE / "new.txt") as file:
         first = begun.hour * 3600 + begun.minute * 60 + begun.second if begun else 0
         before, days = first, 0
         while line := file.readline(_LONGEST_LINE):

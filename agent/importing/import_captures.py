@@ -141,11 +141,11 @@ def untaken_row(record: RecordPlace, uri: str, time: datetime | None, why: str) 
 
 def _content(outcome: UrlOutcome, body: str) -> str:
     source = source_in(outcome.note)
+    of_copy = [source] if source in COPIES else []
     if outcome.arc:
-        words = (body, *(["error"] if is_error_page(outcome.status) else []), *([source] if source in COPIES else []))
-        return " ".join(words)
+        return " ".join([body, *(["error"] if is_error_page(outcome.status) else []), *of_copy])
     if outcome.target:
-        return f"{outcome.status} {outcome.target}"
+        return " ".join([str(outcome.status), outcome.target, *of_copy])
     return GONE_CONTENT if outcome.state == UrlState.DONE and outcome.status in GONE else ""
 
 

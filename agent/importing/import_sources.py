@@ -31,7 +31,7 @@ from pathlib import Path
 
 from agent.crawl.job_folder import named_after
 from agent.importing import har, httrack, mhtml, mirror, saved_pages
-from agent.importing.foreign import RecordRun, Report, Stated, Step, file_part, printable, shown
+from agent.importing.foreign import RecordRun, Report, Stated, Step, file_part, hash_file, printable, shown
 from agent.importing.wacz_files import ZIP_MAGIC, Wacz
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
@@ -120,7 +120,7 @@ def form_of(path: Path) -> Form:
     """Return what a file or a folder is. Raises OSError."""
     if path.is_dir():
         return Form.MIRROR
-    if is_mirror(path):
+    if is_httrack_cache(path):
         return Form.HTTRACK
     with path.open("rb") as file:
         start = file.read(_SAMPLE)
@@ -134,13 +134,20 @@ def form_of(path: Path) -> Form:
 
 
 def parts_of(
-    path: Path, name: str, report: Report, step: Step, stated: Stated = _NOTHING_STATED
+    path: Path,
+    name: str,
+    report: Report,
+    step: Step,
+    stated: Stated = _NOTHING_STATED,
+    *,
+    form: Form | None = None,
 ) -> Iterator[RecordRun]:
     """Yield the parts of the file `path`, which messages call `name`. Raises WebarcError if it has another format.
 
-    `stated` is what it does not say itself, and whoever imports it does.
+    `stated` is what it does not say itself, and whoever imports it does. `form` is its form, as far as it was
+    recognised before.
     """
-    form = form_of(path)
+    form = form or form_of(path)
     if form is Form.MIRROR:
         yield from mirror.parts(path, name, report, step, stated)
     elif form is Form.HTTRACK:
@@ -163,17 +170,17 @@ def parts_of(
                 yield file_part(file, size, name, report)
 
 
-def check(path: Path, name: str, stated: Stated = _NOTHING_STATED) -> set[str]:
+def check(path: Path, form: Form, name: str, stated: Stated = _NOTHING_STATED) -> set[str]:
     """Return the digests that a WACZ has of its WARC files. Raises WebarcError for a format that is not read."""
-    if form_of(path) is Form.WACZ:
+    if form is Form.WACZ:
         with path.open("rb") as file:
             return Wacz(file, file.seek(0, 2), name).digests()
-    for _ in parts_of(path, name, Report(), lambda _: None, stated):
+    for _ in parts_of(path, name, Report(), lambda _: None, stated, form=form):
         pass
     return set()
 
 
-def is_mirror(path: Path) -> bool:
+def is_httrack_cache(path: Path) -> bool:
     """Return whether a file is the cache of a mirror of HTTrack."""
     return path.name == httrack.ANSWERS and path.parent.name == httrack.CACHE
 
@@ -246,10 +253,12 @@ class Source:
     """A file to be imported, the SHA-256 of its content, its size in bytes, and what messages call it.
 
     `inner` are the SHA-256 of the WARC files in a WACZ, as far as it says what they are. A mirror is a folder, and has
-    one SHA-256 of all names and bytes in it. `stated` is what a copy does not say itself.
+    one SHA-256 of all names and bytes in it, and of what it is the copy of, unless names say that. `stated` is what a
+    copy does not say itself.
     """
 
     path: Path
+    form: Form
     digest: str
     size: int
     name: str
@@ -259,7 +268,7 @@ class Source:
     @property
     def is_copy(self) -> bool:
         """Whether it is no record of what a server sent to a crawler."""
-        return form_of(self.path).is_copy
+        return self.form.is_copy
 
     def is_among(self, digests: Collection[str]) -> bool:
         """Return whether these have its content, or that of all WARC files in it."""
@@ -295,23 +304,22 @@ def chosen(
     """
     remarks: list[str] = []
     faults: list[WebarcError] = []
-    named_files: list[tuple[Path, str]] = []
-    sizes: dict[Path, int] = {}
+    named_files: list[tuple[Path, str, Form, int]] = []
     for given in paths:
         is_whole = bool(stated.base) and given.is_dir()
-        found = [(given.resolve(), _name(given))] if is_whole else _files(given, spool, stack, remarks, faults)
-        for path, name in found:
+        pairs = [(given.resolve(), _name(given))] if is_whole else _files(given, spool, stack, remarks, faults)
+        for path, name in pairs:
             with _reading(path, name, faults):
-                sizes[path] = _size(path)
-                named_files.append((path, name))
-    whole, done = sum(sizes.values()), 0
+                form = form_of(path)
+                named_files.append((path, name, form, _size(path, form)))
+    whole, done = sum(size for *_, size in named_files), 0
     sources: dict[str, Source] = {}
-    for path, name in named_files:
+    for path, name, form, size in named_files:
         with _reading(path, name, faults):
-            packed = check(path, _place(path, name), stated)
-            digest = _digest(path, partial(_tell, progress, done, whole))
-            sources.setdefault(digest, Source(path, digest, sizes[path], name, frozenset(packed), stated))
-        done += sizes[path]
+            packed = check(path, form, _place(path, name), stated)
+            digest = _digest(path, form, partial(_tell, progress, done, whole), stated.base)
+            sources.setdefault(digest, Source(path, form, digest, size, name, frozenset(packed), stated))
+        done += size
     if not sources and faults:
         raise faults[0] if len(faults) == 1 else Damaged("\n".join(map(str, faults)))
     for source in list(sources.values()):
@@ -374,22 +382,21 @@ def _tell(progress: Progress, before: int, whole: int, taken: int) -> None:
     progress("check files (bytes)", before + taken, whole)
 
 
-def _size(path: Path) -> int:
-    form = form_of(path)
+def _size(path: Path, form: Form) -> int:
     if form is Form.MIRROR:
         return mirror.size_of(path)
     return saved_pages.size_of(path) if form is Form.PAGE else path.stat().st_size
 
 
-def _digest(path: Path, step: Step) -> str:
-    form = form_of(path)
-    if form in (Form.MIRROR, Form.PAGE):
-        return mirror.digest_of(path, step) if form is Form.MIRROR else saved_pages.digest_of(path, step)
+def _digest(path: Path, form: Form, step: Step, base: str) -> str:
+    if form is Form.MIRROR:
+        bases = [root.base for root in mirror.roots(path, base) if root.folder == path]  # no name in it says these
+        return mirror.digest_of(path, step, bases)
+    if form is Form.PAGE:
+        return saved_pages.digest_of(path, step, base)
     digest = hashlib.sha256()
     with path.open("rb") as file:
-        while data := file.read(_CHUNK):
-            digest.update(data)
-            step(file.tell())
+        hash_file(file, digest.update, step)
     return digest.hexdigest()
 
 
@@ -404,25 +411,37 @@ def _files(
     if path == STDIN:
         yield _spooled(spool, stack), _STDIN_NAME
     elif path.is_dir():
-        left_out: list[str] = []
-        before = len(faults)
-        named_paths = list(_inside(path, left_out, faults))
-        is_copies = all(is_copy for _, _, is_copy in named_paths)
-        old = not named_paths and any(_OLD_CACHE in names for _, _, names in os.walk(path))
-        if is_copies and not old and not left_out and len(faults) == before and mirror.roots(path):
-            yield path.resolve(), _name(path)  # what lies in the folders of hosts is of their sites
-            return
-        remarks += left_out
-        if not named_paths and len(faults) == before:
-            why = "its cache is of an HTTrack before 3.31, which is not read" if old else _NOTHING
-            raise UsageError("\n".join([*left_out, f"{shown(path)}: {why}"]))
-        if not is_copies and mirror.roots(path):
-            remarks.append(f"{shown(path)}: folders of hosts in it are left out; what a crawler recorded is taken")
-        yield from ((inner, name) for inner, name, _ in named_paths)
+        yield from _files_in(path, remarks, faults)
     elif path.is_file():
         yield path.resolve(), _name(path)
     else:
         raise UsageError(f"{shown(path)} is no file and no folder")
+
+
+def _files_in(folder: Path, remarks: list[str], faults: list[WebarcError]) -> Iterator[tuple[Path, str]]:
+    """Yield the files of a folder; or the folder, if it is a mirror. Of one with records, the sites are left out."""
+    left_out: list[str] = []
+    old_caches: list[Path] = []
+    before = len(faults)
+    named_paths = list(_inside(folder, left_out, faults, old_caches))
+    has_records = any(not is_copy for *_, is_copy in named_paths)
+    is_old = bool(old_caches) and not named_paths
+    sites: list[mirror.MirrorRoot] = []
+    with suppress(OSError):
+        sites = mirror.roots(folder.resolve())
+    if sites and not has_records and not is_old and not left_out and len(faults) == before:
+        yield folder.resolve(), _name(folder)  # what lies in the folders of hosts is of their sites
+        return
+    remarks += left_out
+    if not named_paths and len(faults) == before:
+        why = "its cache is of an HTTrack before 3.31, which is not read" if is_old else _NOTHING
+        raise UsageError("\n".join([*left_out, f"{shown(folder)}: {why}"]))
+    if sites and has_records:
+        remarks.append(f"{shown(folder)}: folders of hosts in it are left out; what a crawler recorded is taken")
+    site_folders = {site.folder for site in sites}
+    for path, name, is_copy in named_paths:
+        if not is_copy or site_folders.isdisjoint(path.parents):
+            yield path, name
 
 
 _NOTHING = (
@@ -433,17 +452,21 @@ _COPIES = re.compile(r".*\.(har|mhtml?)", re.IGNORECASE | re.DOTALL)
 _PAGES = re.compile(r".*\.x?html?", re.IGNORECASE | re.DOTALL)
 
 
-def _inside(top: Path, remarks: list[str], faults: list[WebarcError]) -> Iterator[tuple[Path, str, bool]]:
-    """Yield the files in a folder, their names, and whether they are copies."""
+def _inside(
+    top: Path, remarks: list[str], faults: list[WebarcError], old_caches: list[Path]
+) -> Iterator[tuple[Path, str, bool]]:
+    """Yield the files in a folder, their names, and whether they are copies; `old_caches` gets old HTTracks'."""
 
     def add_unreadable(error: OSError) -> None:
         faults.append(UsageError(f"{shown(error.filename)}: {error.strerror}"))
 
     for folder, folders, names in os.walk(top, onerror=add_unreadable):
         folders.sort()
+        if _OLD_CACHE in names:
+            old_caches.append(Path(folder) / _OLD_CACHE)
         for name in sorted(names):
             path = Path(folder) / name
-            is_record = _RECORDS.fullmatch(name) is not None or is_mirror(path)
+            is_record = _RECORDS.fullmatch(name) is not None or is_httrack_cache(path)
             if is_record or _COPIES.fullmatch(name):
                 if path.is_symlink():
                     remarks.append(f"{shown(path)} is left out: it is a symbolic link; give it by name")
@@ -465,7 +488,7 @@ def _is_saved(path: Path) -> bool:
 def _name(path: Path) -> str:
     """Return what messages call a file: its name, for a mirror of HTTrack its folder."""
     path = path.resolve()
-    return shown(path.parent.parent.name or "mirror") if is_mirror(path) else shown(path.name)
+    return shown(path.parent.parent.name or "mirror") if is_httrack_cache(path) else shown(path.name)
 
 
 def _spooled(folder: Path, stack: ExitStack) -> Path:

@@ -15,7 +15,7 @@ import html
 import io
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC
 from email.header import decode_header, make_header
 from email.message import Message
@@ -24,20 +24,20 @@ from email.utils import parsedate_to_datetime
 from typing import IO
 from urllib.parse import quote, unquote, urljoin
 
-from agent.importing.foreign import CopyRecord, RecordRun, Report, Stated, warc_date, web_url
+from agent.importing.foreign import AS_IT_IS, CopyRecord, RecordRun, Report, Stated, web_url
 from webarcfs.archive.model.errors import Damaged, UsageError
+from webarcfs.archive.model.metadata import MHTML, format_utc
 
-SOURCE = "MHTML"
 #: The first bytes of a file of this kind: fields of a mail, one of which says so.
 START = re.compile(rb"(?is)(?:[\w-]+:[^\n]*\n(?:[ \t][^\n]*\n)*){1,40}?Content-Type:\s*multipart/related")
 #: Bytes of a part as it is written, parts of a file, bytes of the fields before a part.
 MOST_BYTES, MOST_PARTS, _MOST_FIELDS = 64 << 20, 100_000, 1 << 16
 #: Parts that contain parts.
 _DEEPEST = 4
-#: Bytes of parts that become `data:` URLs in one file, what each counts at least, and how deep they are in each other.
+#: Bytes that references may grow by in one file, as addresses or `data:` URLs, what each of the latter counts at least,
+#: and how deep they are in each other.
 _MOST_INLINE, _LEAST_INLINE, _MOST_LEVELS = 64 << 20, 1 << 10, 4
 _LINE = 1 << 16
-_AS_IT_IS = "".join(map(chr, range(0x21, 0x7F)))
 _CID = re.compile(rb"cid:([^\s\"'<>()\\]{1,500})", re.IGNORECASE)
 _NO_ADDRESS = "parts without an address are skipped"
 _REFERRING = frozenset({"text/html", "application/xhtml+xml", "text/css", "image/svg+xml"})
@@ -45,7 +45,10 @@ _REFERRING = frozenset({"text/html", "application/xhtml+xml", "text/css", "image
 
 @dataclass(frozen=True, slots=True)
 class MhtmlPart:
-    """A part: where its bytes begin and end, what its fields say. `location` is an address as it is written."""
+    """A part: where its bytes begin and end, what its fields say. `location` is an address as it is written.
+
+    `url` is that address as a URL of the web; empty without one.
+    """
 
     begin: int
     end: int
@@ -55,6 +58,7 @@ class MhtmlPart:
     charset: str
     coding: str
     base: str
+    url: str = ""
 
 
 def parts(file: IO[bytes], size: int, name: str, report: Report, stated: Stated) -> Iterator[RecordRun]:
@@ -69,10 +73,10 @@ def parts(file: IO[bytes], size: int, name: str, report: Report, stated: Stated)
     yield RecordRun(name, page.records(), lambda: page.taken)
 
 
-def _fields(file: IO[bytes]) -> Message:
-    """Read the fields up to the next empty line."""
+def _fields(file: IO[bytes], most: int = _MOST_FIELDS) -> Message:
+    """Read the fields up to the next empty line, at most so many bytes."""
     raw = bytearray()
-    while len(raw) < _MOST_FIELDS and (line := file.readline(_LINE)).strip():
+    while len(raw) < most and (line := file.readline(min(_LINE, most - len(raw)))).strip():
         raw += line
     return BytesHeaderParser().parsebytes(bytes(raw))
 
@@ -80,7 +84,7 @@ def _fields(file: IO[bytes]) -> Message:
 def _date(fields: Message) -> str:
     try:
         time = parsedate_to_datetime(str(fields["Date"]))
-        return warc_date(time if time.tzinfo else time.replace(tzinfo=UTC))  # "-0000": UTC
+        return format_utc(time if time.tzinfo else time.replace(tzinfo=UTC))  # "-0000": UTC
     except (ValueError, TypeError, IndexError, OverflowError):
         return ""
 
@@ -93,12 +97,22 @@ def _address(value: object) -> str:
             text = str(make_header(decode_header(text)))
         except (ValueError, LookupError, UnicodeError):
             return ""
-    return quote(text.encode("utf-8", "surrogateescape"), safe=_AS_IT_IS)
+    return quote(text.encode("utf-8", "surrogateescape"), safe=AS_IT_IS)
+
+
+def _url(part: MhtmlPart, main: str) -> str:
+    """Return the address of a part as a URL of the web; empty without one."""
+    if not part.location:
+        return ""
+    try:
+        return web_url(urljoin(part.base or main, part.location))
+    except ValueError:
+        return ""
 
 
 @dataclass
 class _Mhtml:
-    """A file of parts; `taken` counts the bytes that were read."""
+    """A file of parts, whose number is `number`; `taken` counts the bytes that were read."""
 
     file: IO[bytes]
     name: str
@@ -109,18 +123,25 @@ class _Mhtml:
     size: int
     taken: int = 0
     inline_left: int = _MOST_INLINE
+    number: int = 0
     by_name: dict[str, MhtmlPart] = field(default_factory=dict)
 
     def records(self) -> Iterator[CopyRecord]:
-        found = list(self._parts(self.fields, self.file.tell(), self.size, 0))
-        #: Chromium names the styles of elements by an address `cid:…`, other parts by their Content-ID.
-        self.by_name = {f"cid:{part.cid}": part for part in reversed(found) if part.cid}
-        self.by_name |= {part.location: part for part in reversed(found) if part.location.startswith("cid:")}
-        main = _address(self.fields["Snapshot-Content-Location"]) or (found[0].location if found else "")
+        written = list(self._parts(self.fields, self.file.tell(), self.size, 0))
+        main = _address(self.fields["Snapshot-Content-Location"]) or (written[0].location if written else "")
         main = web_url(main) or web_url(_address(self.fields["Content-Location"])) or self.base
+        all_parts = [replace(part, url=_url(part, main)) for part in written]
+        #: Chromium names the styles of elements by an address `cid:…`, other parts by their Content-ID.
+        self.by_name = {f"cid:{part.cid}": part for part in reversed(all_parts) if part.cid}
+        self.by_name |= {part.location: part for part in reversed(all_parts) if part.location.startswith("cid:")}
         seen: set[str] = set()
-        for number, part in enumerate(found):
-            url = self._url(part, main) or (main if not number else "")
+        for number, part in enumerate(all_parts):
+            url = part.url or (main if not number else "")
+            if not url and not number:
+                self.report.losses.add(
+                    self.name, "the page has no address; --base URL says it", f"at byte {part.begin}"
+                )
+                continue
             if not url:
                 is_shown = bool(part.cid) or part.location.lower().startswith("cid:")
                 what = "parts that only other parts show, by cid:, are in those" if is_shown else _NO_ADDRESS
@@ -134,10 +155,10 @@ class _Mhtml:
             if data is not None:
                 kind = f"{part.kind}; charset={part.charset}" if part.charset else part.kind
                 fields = {"warc-target-uri": url, "warc-date": self.date, "content-type": kind}
-                yield CopyRecord(fields, SOURCE, io.BytesIO(data), len(data))
+                yield CopyRecord(fields, MHTML, io.BytesIO(data), len(data))
             self.taken = part.end
         self.taken = self.size
-        if not found:
+        if not all_parts:
             self.report.losses.add(self.name, "an MHTML without a part", self.name)
 
     # -- parts ----------------------------------------------------------------------------------------------------
@@ -145,17 +166,19 @@ class _Mhtml:
     def _parts(self, fields: Message, begin: int, end: int, depth: int) -> Iterator[MhtmlPart]:
         """Yield the parts between two places, those in parts among them."""
         base = _address(fields["Content-Base"]) or _address(fields["Content-Location"])
-        number = 0
         for part_begin, part_end in self._spans(str(fields.get_boundary() or ""), begin, end):
-            number += 1
-            if number > MOST_PARTS:
+            self.number += 1
+            if self.number > MOST_PARTS:
                 self.report.losses.add(self.name, f"parts beyond the first {MOST_PARTS:,}", f"at byte {part_begin}")
                 return
             self.file.seek(part_begin)
-            own = _fields(self.file)
+            own = _fields(self.file, min(_MOST_FIELDS, part_end - part_begin))
             body = self.file.tell()
             if own.get_content_maintype() == "multipart":
-                if depth < _DEEPEST:
+                if not own.get_boundary():
+                    what = "parts in a part that does not say what is between them"
+                    self.report.losses.add(self.name, what, f"at byte {part_begin}")
+                elif depth < _DEEPEST:
                     yield from self._parts(own, body, part_end, depth + 1)
                 else:
                     self.report.losses.add(self.name, "parts in parts in parts", f"at byte {part_begin}")
@@ -175,31 +198,23 @@ class _Mhtml:
         """Yield where the parts begin and end: a line with the boundary is before each, its line end included."""
         mark = b"--" + boundary.encode("utf-8", "surrogateescape")
         self.file.seek(begin)
-        place, start, is_line_start, before = begin, -1, True, b""
-        while place < end and (line := self.file.readline(min(_LINE, end - place))):
+        offset, start, is_line_start, before = begin, -1, True, b""
+        while offset < end and (line := self.file.readline(min(_LINE, end - offset))):
             if is_line_start and line.startswith(mark) and (rest := line[len(mark) :].strip()) in (b"", b"--"):
-                after = place + len(line)
+                after = offset + len(line)
                 if start >= 0:
-                    yield start, max(start, place - (len(before) - len(before.rstrip(b"\r\n"))))
+                    yield start, max(start, offset - (len(before) - len(before.rstrip(b"\r\n"))))
                     self.file.seek(after)
                 start = -1 if rest else after
                 if rest:
                     return
             before = line[-2:]
             is_line_start = line.endswith(b"\n")
-            place += len(line)
+            offset += len(line)
         if start >= 0:
             self.report.losses.add(
                 self.name, "the last part, which may be cut off: the file has no end", f"at byte {start}"
             )
-
-    def _url(self, part: MhtmlPart, main: str) -> str:
-        if not part.location:
-            return ""
-        try:
-            return web_url(urljoin(part.base or main, part.location))
-        except ValueError:
-            return ""
 
     # -- bodies ---------------------------------------------------------------------------------------------------
 
@@ -235,12 +250,15 @@ class _Mhtml:
             if named is None:
                 self.report.remarks.add(self.name, "references by cid: to parts that are not there stay", raw)
                 return match[0]
-            url = self._url(named, "") or self._as_data(named, level)
-            if not url:
+            url = named.url or self._as_data(named, level)
+            reference = (url if part.kind == "text/css" else html.escape(url)).encode()
+            growth = max(0, len(reference) - len(match[0])) if named.url else 0
+            if not url or growth > self.inline_left:
                 self.report.remarks.add(self.name, "references by cid: to parts that are too large stay", raw)
                 return match[0]
+            self.inline_left -= growth
             self.report.remarks.add(self.name, "references by cid: are replaced by addresses or by the parts", raw)
-            return (url if part.kind == "text/css" else html.escape(url)).encode()
+            return reference
 
         return _CID.sub(replaced, data)
 

@@ -15,25 +15,31 @@ import html
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import BinaryIO
 from urllib.parse import quote, urljoin
 
-from agent.importing.foreign import CopyRecord, RecordRun, Report, Stated, Step, shown
+from agent.importing.foreign import (
+    AS_IT_IS,
+    CopyRecord,
+    RecordRun,
+    Report,
+    Stated,
+    Step,
+    hash_file,
+    opened,
+    shown,
+)
 from webarcfs.archive.model.errors import UrlRefused, UsageError
+from webarcfs.archive.model.metadata import MIRROR
 from webarcfs.archive.model.urls import canonical
-
-#: What data.xml says of its documents.
-SOURCE = "mirror"
-_CHUNK = 1 << 20
 
 # == names, pure ======================================================================================================
 
 
-_AS_IT_IS = "".join(map(chr, range(0x21, 0x7F)))
 _INDEX = re.compile(r"index\.html?")
 _ADJUSTED = re.compile(r"(.+)\.(?:html|css)", re.DOTALL)
 _ORIGINAL = ".orig"
@@ -42,6 +48,8 @@ _HOST = re.compile(
     r"|localhost|\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-f:.]{2,45}\])(?:[:+]\d{1,5})?",
     re.ASCII | re.IGNORECASE,
 )
+#: How browsers call folders of what a page needs, which looks like the name of a host.
+_OF_A_PAGE = ".files"
 _SCHEMES = ("http", "https")
 #: Kinds of files that every server calls the same. The bytes of others say what they are.
 _TYPES = {
@@ -58,7 +66,7 @@ _TYPES = {
 
 def is_host(name: str) -> bool:
     """Return whether a folder's name may be that of a host, with its port perhaps (`:` or, of Windows, `+`)."""
-    return _HOST.fullmatch(name) is not None
+    return _HOST.fullmatch(name) is not None and not name.lower().endswith(_OF_A_PAGE)
 
 
 def url_of(base: str, path: str) -> str:
@@ -72,7 +80,7 @@ def url_of(base: str, path: str) -> str:
         stem = ""
     names = [*(folder.replace("?", "%3F") for folder in folders), stem]
     raw = os.fsencode("/".join(names) + mark + query)
-    return base + quote(raw, safe=_AS_IT_IS).replace("#", "%23")
+    return base + quote(raw, safe=AS_IT_IS).replace("#", "%23")
 
 
 def unadjusted(path: str) -> str:
@@ -145,8 +153,8 @@ def files_in(folder: Path, left_out: Callable[[str, Path], object]) -> Iterator[
     while waiting:
         prefix, inner = waiting.pop()
         try:
-            with os.scandir(inner) as found:
-                entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
+            with os.scandir(inner) as scanned:
+                entries = sorted(scanned, key=lambda entry: os.fsencode(entry.name))
         except OSError as error:
             left_out(f"a folder that cannot be read ({error.strerror})", inner)
             continue
@@ -164,11 +172,6 @@ def files_in(folder: Path, left_out: Callable[[str, Path], object]) -> Iterator[
         waiting += reversed(folders)
 
 
-def opened(path: Path) -> BinaryIO:
-    """Open a file for reading, unless it is a symbolic link. Raises OSError."""
-    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
-
-
 def size_of(folder: Path) -> int:
     """Return the bytes of all files in a folder."""
     size = 0
@@ -178,18 +181,70 @@ def size_of(folder: Path) -> int:
     return size
 
 
-def digest_of(folder: Path, step: Step) -> str:
-    """Return a SHA-256 of all names and bytes in a folder; `step` gets the bytes read so far."""
-    whole, done = hashlib.sha256(), 0
+def digest_of(folder: Path, step: Step, bases: Iterable[str] = ()) -> str:
+    """Return a SHA-256 of all names and bytes in a folder, and of the URLs that its roots are the copies of.
+
+    `step` gets the bytes read so far.
+    """
+    whole, done = hashlib.sha256("".join(f"{base}\0" for base in bases).encode()), 0
     for name, path in files_in(folder, lambda *_: None):
         digest = hashlib.sha256()
         with suppress(OSError), opened(path) as file:
-            while data := file.read(_CHUNK):
-                digest.update(data)
-                done += len(data)
-                step(done)
+            done += hash_file(file, digest.update, step, done)
         whole.update(os.fsencode(name) + b"\0" + digest.digest())
     return whole.hexdigest()
+
+
+class _FileCopy(CopyRecord):
+    """A file as the record of a copy. It is whole if nothing was written into it since it was opened."""
+
+    def __init__(self, fields: dict[str, str], source: str, file: BinaryIO) -> None:
+        self._state = _state_of(file)
+        super().__init__(fields, source, file, self._state[0])
+        self._file = file
+
+    def whole(self) -> bool:
+        """Return whether the file was read to its end, and is as it was; reads the rest."""
+        return super().whole() and _state_of(self._file) == self._state
+
+
+def _state_of(file: BinaryIO) -> tuple[int, int]:
+    stat = os.fstat(file.fileno())
+    return stat.st_size, stat.st_mtime_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """Files as records of copies: of what messages call `name`, made at `date`, taken from `source`."""
+
+    name: str
+    report: Report
+    date: str
+    source: str = MIRROR
+
+    def of_path(self, url: str, kind: str, path: Path) -> Iterator[CopyRecord]:
+        """Yield a file as a record. One that cannot be read is a loss."""
+        try:
+            file = opened(path)
+        except OSError as error:
+            self.report.losses.add(self.name, f"a file that cannot be read ({error.strerror})", shown(path))
+            return
+        with file:
+            yield from self.of_file(url, kind, file, path)
+
+    def of_file(self, url: str, kind: str, file: BinaryIO, path: Path) -> Iterator[CopyRecord]:
+        """Yield an open file as a record. One that is not read to the end that it had is a loss."""
+        fields = {"warc-target-uri": url, "warc-date": self.date, "content-type": kind}
+        record = _FileCopy(fields, self.source, file)
+        yield record
+        if not record.whole():
+            self.report.losses.add(
+                self.name, "a file that changed while it was read, or cannot be read to its end", shown(path)
+            )
+
+    def left_out(self, what: str, path: Path) -> None:
+        """Say that a file is left out."""
+        self.report.remarks.add(self.name, f"left out: {what}", shown(path))
 
 
 # == mirror ===========================================================================================================
@@ -235,80 +290,65 @@ class _Mirror:
     seen: set[str] = field(default_factory=set)
 
     def records(self) -> Iterator[CopyRecord]:
-        found = roots(self.folder, self.stated.base)
-        self._tell_beside(found)
-        if not self.stated.base and all(root.base.startswith("http:") for root in found):
+        sites = roots(self.folder, self.stated.base)
+        self._note_others(sites)
+        if not self.stated.base and all(root.base.startswith("http:") for root in sites):
             what = (
                 "the URLs are taken as http, since a mirror does not say their scheme; --base URL says it for one host"
             )
-            self.report.remarks.add(self.name, what, found[0].base)
-        for root in found:
+            self.report.remarks.add(self.name, what, sites[0].base)
+        for root in sites:
             yield from self._of_root(root)
 
-    def _tell_beside(self, found: list[MirrorRoot]) -> None:
+    def _note_others(self, sites: list[MirrorRoot]) -> None:
         """Say what lies beside the folders of hosts."""
-        if found[0].folder == self.folder:
+        if sites[0].folder == self.folder:
             return
-        tops = {root.folder.relative_to(self.folder).parts[0] for root in found}
+        tops = {root.folder.relative_to(self.folder).parts[0] for root in sites}
         for entry in sorted(path.name for path in self.folder.iterdir()):
             if entry not in tops:
                 self.report.remarks.add(self.name, "left out, since it is in no folder of a host", shown(entry))
 
-    def _left_out(self, what: str, path: Path) -> None:
-        self.report.remarks.add(self.name, f"left out: {what}", shown(path))
-
     def _of_root(self, root: MirrorRoot) -> Iterator[CopyRecord]:
         names = _Names(root)
-        names.read(self.step)
-        for path, file_path in files_in(root.folder, self._left_out):
+        copies = Copies(self.name, self.report, self.stated.date)
+        names.read(copies.left_out, lambda: self.step(self.taken))
+        for path in names.paths:
             if names.is_backup(path):
                 continue
+            file_path = root.folder / path
             url, body_path = names.url_of(path), names.body_of(path) or file_path
-            try:
-                key = canonical(url)
-            except UrlRefused:
-                key = url
+            key = _canonical(url) or url
             if key in self.seen:
                 self.report.remarks.add(self.name, "left out: another file is taken for its URL", shown(file_path))
                 continue
             self.seen.add(key)
-            try:
-                body = opened(body_path)
-            except OSError as error:
-                self.report.losses.add(self.name, f"a file that cannot be read ({error.strerror})", shown(body_path))
-                continue
-            with body:
-                size = os.fstat(body.fileno()).st_size
-                yield copy_of(url, self.stated.date, declared_type(path), body, size)
-            self.taken += size
-
-
-def copy_of(url: str, date: str, kind: str, body: IO[bytes], size: int, *, source: str = SOURCE) -> CopyRecord:
-    """Return a file as the record of a copy."""
-    return CopyRecord({"warc-target-uri": url, "warc-date": date, "content-type": kind}, source, body, size)
+            for record in copies.of_path(url, declared_type(path), body_path):
+                yield record
+                self.taken += record.length
 
 
 @dataclass
 class _Names:
-    """The names of a root's files, and what its links and backups say of them."""
+    """The names of a root's files (`paths`, in order), and what its links and backups say of them."""
 
     root: MirrorRoot
-    _paths: set[str] = field(default_factory=set)
+    paths: dict[str, None] = field(default_factory=dict)
     _links: Counter[str] = field(default_factory=Counter)
 
-    def read(self, step: Step) -> None:
-        """Read names, and the links to those that may be adjusted."""
-        self._paths = {path for path, _ in files_in(self.root.folder, lambda *_: None)}
+    def read(self, left_out: Callable[[str, Path], object], step: Callable[[], object]) -> None:
+        """Read names, and the links to those that may be adjusted; `step` is called after each page."""
+        self.paths = {path: None for path, _ in files_in(self.root.folder, left_out)}
         wanted: set[str] = set()
-        for path in self._paths:
-            if (without := unadjusted(path)) and without not in self._paths:
+        for path in self.paths:
+            if (without := unadjusted(path)) and without not in self.paths:
                 wanted |= {self._key(path), self._key(without)}
         if not wanted:
             return
-        for path, file_path in files_in(self.root.folder, lambda *_: None):
+        for path in self.paths:
             if _PAGE.fullmatch(path):
-                self._read_links(path, file_path, wanted)
-                step(0)
+                self._read_links(path, self.root.folder / path, wanted)
+                step()
 
     def _key(self, path: str) -> str:
         return _canonical(url_of(self.root.base, path))
@@ -325,25 +365,25 @@ class _Names:
 
     def is_backup(self, path: str) -> bool:
         """Return whether a file is what the server sent, which wget kept beside what it rewrote."""
-        return path.endswith(_ORIGINAL) and not self._paths.isdisjoint(
+        return path.endswith(_ORIGINAL) and not self.paths.keys().isdisjoint(
             {(stem := path.removesuffix(_ORIGINAL)), f"{stem}.html"}
         )
 
     def body_of(self, path: str) -> Path | None:
         """Return the file with what the server sent, where wget kept it."""
-        backup = next((name for name in (f"{path}{_ORIGINAL}", self._of_adjusted(path)) if name in self._paths), None)
+        backup = next((name for name in (f"{path}{_ORIGINAL}", self._of_adjusted(path)) if name in self.paths), None)
         return None if backup is None else self.root.folder / backup
 
     def _of_adjusted(self, path: str) -> str:
         without = unadjusted(path)
-        return f"{without}{_ORIGINAL}" if without else ""
+        return f"{without}{_ORIGINAL}" if without and without not in self.paths else ""
 
     def url_of(self, path: str) -> str:
         """Return the URL of a file."""
         without = unadjusted(path)
-        if not without or without in self._paths:
+        if not without or without in self.paths:
             return url_of(self.root.base, path)
-        is_backed_up = self._of_adjusted(path) in self._paths
+        is_backed_up = self._of_adjusted(path) in self.paths
         own, other = self._links[self._key(path)], self._links[self._key(without)]
         has_query = "?" in without.rpartition("/")[2]
         if is_backed_up or (other and not own) or (has_query and not own):

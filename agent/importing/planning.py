@@ -46,13 +46,14 @@ from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.history import redirect_lists, sequence
 from webarcfs.archive.index.captures import CaptureIndex
-from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, places, second_path
+from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, data_name, places, second_path
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import COPIES, CommitTag, format_time, from_epoch, parse_compact_time, parse_time
 from webarcfs.archive.model.url_lists import place_of
 from webarcfs.archive.system.files import Sorter
 from webarcfs.warc import job_warc
 from webarcfs.warc.decoding import body_of
+from webarcfs.warc.http_response import base32
 from webarcfs.warc.job_warc import WarcWriter
 
 # == plan, pure =======================================================================================================
@@ -304,13 +305,16 @@ def leave_out_known(index: ImportIndex, archive: Archive) -> None:
 
 
 def _is_known(index: ImportIndex, cut: StoredCut, archive: Archive, captures: CaptureIndex) -> bool:
+    store = _store(archive, cut.domain)
     groups = groupby(index.captures_of(cut), key=lambda capture: capture.url)
     published = [newest_version(list(rows), complete=False) for _, rows in groups]
     missing = [capture for capture in published if capture.content and not _has_stored(captures, capture)]
-    missing = [capture for capture in missing if not _is_held(archive, cut, capture)]
+    if store is not None and any(source_in(capture.note) in COPIES for capture in missing):
+        tree = _tree_before(store, cut)
+        missing = [capture for capture in missing if tree is None or not _is_held(store, tree, capture)]
     if not missing:
         return True
-    met = _met(archive, cut)
+    met = set[tuple[str, int]]() if store is None else _met(store, cut)
     return all(any((name, capture.time) in met for name in (capture.url, *places(capture.url))) for capture in missing)
 
 
@@ -320,33 +324,47 @@ def _has_stored(captures: CaptureIndex, capture: StoredCapture) -> bool:
     return any(row.url == capture.url and row.captured == capture.time for row in rows)
 
 
-def _is_held(archive: Archive, cut: StoredCut, capture: StoredCapture) -> bool:
-    """Return whether a capture is a copy, in whose place the archive has a response at that time."""
-    if source_in(capture.note) not in COPIES:
-        return False
+def _store(archive: Archive, domain: str) -> Repository | None:
     try:
-        store = Repository(archive.repository(cut.domain))
+        return Repository(archive.repository(domain))
     except NotFound:
-        return False
+        return None
+
+
+def _tree_before(store: Repository, cut: StoredCut) -> str | None:
+    """Return the tree of the newest crawl at the time of a snapshot; None if there is none."""
     by_time = {parse_compact_time(time).timestamp(): oid for time, oid in store.refs(CRAWLS).items()}
     newest = max((time for time in by_time if time - cut.time <= _LATER), default=None)
-    if newest is None:
+    return None if newest is None else store.commit(by_time[newest]).tree
+
+
+def _is_held(store: Repository, tree: str, capture: StoredCapture) -> bool:
+    """Return whether a capture is a copy, and a tree has a response of its URL, or with its bytes in its place."""
+    if source_in(capture.note) not in COPIES:
         return False
-    tree = store.commit(by_time[newest]).tree
-    entries = (store.find(tree, f"{arc}/{DATA_XML}") for arc in places(capture.url))
-    described = (data_xml.metadata(store.read(entry.oid)) for entry in entries if entry is not None)
-    is_document = any(stored.source not in COPIES for stored in described)
-    place = place_of(capture.url)
-    return is_document or capture.url in redirect_lists.urls(store, store.find(tree, place))
+    if capture.url in redirect_lists.urls(store, store.find(tree, place_of(capture.url))):
+        return True
+    for arc in places(capture.url):
+        entry = store.find(tree, f"{arc}/{DATA_XML}")
+        if entry is None or not entry.is_document:
+            continue
+        stored = data_xml.metadata(store.read(entry.oid))
+        if stored.source not in COPIES and (stored.url == capture.url or _has_bytes(store, tree, arc, capture)):
+            return True
+    return False
 
 
-def _met(archive: Archive, cut: StoredCut) -> set[tuple[str, int]]:
+def _has_bytes(store: Repository, tree: str, arc: str, capture: StoredCapture) -> bool:
+    """Return whether the ARC at a path has the bytes of a capture."""
+    data = store.find(tree, f"{arc}/{data_name(capture.url)}")
+    if data is None or data.is_tree:
+        return False
+    return base32(store.digest(data.oid)) == capture.content.partition(" ")[0]
+
+
+def _met(store: Repository, cut: StoredCut) -> set[tuple[str, int]]:
     """Return ARC or URL, and time, of what crawls met unchanged that have the time of a snapshot."""
     names_and_times: set[tuple[str, int]] = set()
-    try:
-        store = Repository(archive.repository(cut.domain))
-    except NotFound:
-        return names_and_times
     for time, oid in store.refs(CRAWLS).items():
         if not 0 <= parse_compact_time(time).timestamp() - cut.time <= _LATER:
             continue

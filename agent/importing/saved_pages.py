@@ -18,13 +18,12 @@ from pathlib import Path
 from urllib.parse import quote, urljoin
 
 from agent.importing import mirror
-from agent.importing.foreign import CopyRecord, RecordRun, Report, Stated, Step, warc_date, web_url
+from agent.importing.foreign import CopyRecord, RecordRun, Report, Stated, Step, hash_file, web_url
 from webarcfs.archive.model.errors import UsageError
+from webarcfs.archive.model.metadata import MIRROR, SINGLE_FILE, format_utc
 
-SINGLE_FILE = "SingleFile"
 #: What data.xml says of a page that a browser saved with a folder: its links were rewritten, as a mirror's are.
-_SAVED = mirror.SOURCE
-_CHUNK = 1 << 20
+_SAVED = MIRROR
 
 # == what pages say, pure =============================================================================================
 
@@ -56,8 +55,10 @@ class PageOrigin:
 def origin_of(start: bytes) -> PageOrigin | None:
     """Return what the start of a page says of its origin; None for a page that nothing saved."""
     if match := _SINGLE_FILE.search(start):
-        said = {line[1]: line[2].decode("utf-8", "replace") for line in _LINE.finditer(match[1])}
-        return PageOrigin(SINGLE_FILE, web_url(html.unescape(said.get(b"url", ""))), _date(said.get(b"saved date", "")))
+        lines = {line[1]: line[2].decode("utf-8", "replace") for line in _LINE.finditer(match[1])}
+        return PageOrigin(
+            SINGLE_FILE, web_url(html.unescape(lines.get(b"url", ""))), _date(lines.get(b"saved date", ""))
+        )
     if match := _MARK.search(start):
         return PageOrigin(_SAVED, web_url(html.unescape(match[1].decode("utf-8", "replace"))))
     return None
@@ -67,9 +68,9 @@ def _date(text: str) -> str:
     """Return a time of JavaScript, or of ISO 8601 with a zone, as WARC has it; empty for another."""
     try:
         if match := _OF_JAVASCRIPT.match(text):
-            return warc_date(datetime.strptime(f"{match[1]} {match[2]}", "%b %d %Y %H:%M:%S %z"))
+            return format_utc(datetime.strptime(f"{match[1]} {match[2]}", "%b %d %Y %H:%M:%S %z"))
         time = datetime.fromisoformat(text)
-        return warc_date(time) if time.tzinfo else ""
+        return format_utc(time) if time.tzinfo else ""
     except (ValueError, OverflowError):
         return ""
 
@@ -98,19 +99,18 @@ def size_of(page: Path) -> int:
     return page.stat().st_size + (mirror.size_of(folder) if folder else 0)
 
 
-def digest_of(page: Path, step: Step) -> str:
-    """Return the SHA-256 of a page; with a folder, one of both."""
+def digest_of(page: Path, step: Step, base: str = "") -> str:
+    """Return the SHA-256 of a page; with a folder, or where only `base` says its address, one of all that."""
     digest = hashlib.sha256()
     with page.open("rb") as file:
-        while data := file.read(_CHUNK):
-            digest.update(data)
-            step(file.tell())
-        size = file.tell()
+        size = hash_file(file, digest.update, step)
     folder = folder_beside(page)
-    if folder is None:
+    own = origin(page) if base else None
+    base = "" if own is not None and own.url else base
+    if folder is None and not base:
         return digest.hexdigest()
-    inner = mirror.digest_of(folder, lambda done: step(size + done))
-    return hashlib.sha256(digest.digest() + inner.encode()).hexdigest()
+    inner = mirror.digest_of(folder, lambda done: step(size + done)) if folder else ""
+    return hashlib.sha256(digest.digest() + inner.encode() + base.encode()).hexdigest()
 
 
 def origin(path: Path) -> PageOrigin | None:
@@ -122,8 +122,8 @@ def origin(path: Path) -> PageOrigin | None:
 
 def parts(path: Path, name: str, report: Report, stated: Stated) -> Iterator[RecordRun]:
     """Yield a saved page as a part, with what it needs. Raises UsageError, which says what is missing."""
-    said = origin(path) or PageOrigin(_SAVED)
-    url, date = said.url or stated.base, said.date or stated.date
+    own = origin(path) or PageOrigin(_SAVED)
+    url, date = own.url or stated.base, own.date or stated.date
     missing = [
         *(["--base URL, its address"] if not url else []),
         *(["--captured TIME, when it was saved, as in --captured 2019-05-01T12:00"] if not date else []),
@@ -131,31 +131,21 @@ def parts(path: Path, name: str, report: Report, stated: Stated) -> Iterator[Rec
     if missing:
         raise UsageError(f"{name}: the page does not say it itself, so give {' and '.join(missing)}")
     taken = [0]
-    yield RecordRun(name, _records(path, name, report, PageOrigin(said.source, url, date), taken), lambda: taken[0])
+    yield RecordRun(name, _records(path, url, mirror.Copies(name, report, date, own.source), taken), lambda: taken[0])
 
 
-def _records(path: Path, name: str, report: Report, said: PageOrigin, taken: list[int]) -> Iterator[CopyRecord]:
+def _records(path: Path, url: str, copies: mirror.Copies, taken: list[int]) -> Iterator[CopyRecord]:
     kind = "application/xhtml+xml" if path.suffix.lower() in (".xhtml", ".xht") else "text/html"
     with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        yield mirror.copy_of(said.url, said.date, kind, file, size, source=said.source)
-    taken[0] += size
+        for record in copies.of_file(url, kind, file, path):
+            yield record
+            taken[0] += record.length
     folder = folder_beside(path)
     if folder is None:
         return
-
-    def left_out(what: str, where: Path) -> None:
-        report.remarks.add(name, f"left out: {what}", str(where))
-
-    base = urljoin(said.url, quote(os.fsencode(folder.name), safe="") + "/")
-    for inner, inner_path in mirror.files_in(folder, left_out):
-        try:
-            inner_file = mirror.opened(inner_path)
-        except OSError as error:
-            report.losses.add(name, f"a file that cannot be read ({error.strerror})", str(inner_path))
-            continue
-        with inner_file:
-            size = os.fstat(inner_file.fileno()).st_size
-            url = base + quote(os.fsencode(inner), safe="/")
-            yield mirror.copy_of(url, said.date, mirror.declared_type(inner), inner_file, size, source=said.source)
-        taken[0] += size
+    base = urljoin(url, quote(os.fsencode(folder.name), safe="") + "/")
+    for inner, inner_path in mirror.files_in(folder, copies.left_out):
+        inner_url = base + quote(os.fsencode(inner), safe="/")
+        for record in copies.of_path(inner_url, mirror.declared_type(inner), inner_path):
+            yield record
+            taken[0] += record.length

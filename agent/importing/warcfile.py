@@ -140,7 +140,7 @@ class WarcFileImport:
 
     def file(self, source: Source, spool: Spool, batch: int, step: Callable[[int], None]) -> None:
         """Read a file, whose number is `batch`; `step` is called with the bytes read so far, and may raise."""
-        for part in parts_of(source.path, source.name, self._report, step, source.stated):
+        for part in parts_of(source.path, source.name, self._report, step, source.stated, form=source.form):
             self._posts.clear()
             name = self._crawl(source, part)
             for record in part.records:

@@ -35,7 +35,7 @@ from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import PUBLICATIONS, TreeEntry, is_arc
 from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.model.arc_paths import DATA_XML, data_name, second_name
-from webarcfs.archive.model.metadata import CET, COPIES, HAR, RESOURCE_ROLE, MetaData, parse_time
+from webarcfs.archive.model.metadata import CET, COPIES, RESOURCE_ROLE, MetaData, parse_time
 from webarcfs.archive.model.url_lists import STATUSES, place_of
 from webarcfs.content import mimetype, text
 from webarcfs.warc import decoding, http_response, job_warc
@@ -171,7 +171,9 @@ class _Names:
             return first if is_same or self._is_free_for(document, first) else second
         winner = self._winners[first]
         if winner is None:
-            return _Shared(self._holder(first, document.source) or document.url) if is_same else second
+            return (
+                _Shared(self._holder(first, for_copy=document.source in COPIES) or document.url) if is_same else second
+            )
         if winner.id == document.row:
             return first
         own = self._run.job.frontier.by_url(document.url)
@@ -180,11 +182,11 @@ class _Names:
     def holder_of(self, arc: str) -> str:
         """Return the URL that has a first name from now on; empty if none has it any more."""
         winner = self._winners.get(arc)
-        return winner.url if winner is not None else self._holder(arc, HAR) or ""
+        return winner.url if winner is not None else self._holder(arc, for_copy=True) or ""
 
     def _winner(self, arc: str, rows: list[FrontierUrl]) -> FrontierUrl | None:
         """Return which of several captures of a place has its first name; None: an archived one of another URL."""
-        holder = self._holder(arc, min((source_in(row.note) for row in rows), default=""))
+        holder = self._holder(arc, for_copy=all(source_in(row.note) in COPIES for row in rows))
         holding = next((row for row in rows if row.url == holder), None)
         if holding is not None:
             return holding
@@ -193,18 +195,18 @@ class _Names:
     def _has_second(self, arc: str, url: str) -> bool:
         return _has(self._run.shelf, second_name(arc, url))
 
-    def _holder(self, arc: str, source: str) -> str | None:
+    def _holder(self, arc: str, *, for_copy: bool) -> str | None:
         """Return the URL of the document that has a place; None without one.
 
-        For what no copy is (`source`), a copy holds no place.
+        A copy holds a place only for other copies.
         """
         stored = _stored(self._run, self._run.shelf.find(f"{arc}/{DATA_XML}"))
-        if stored is None or (stored.source in COPIES and source not in COPIES):
+        if stored is None or (stored.source in COPIES and not for_copy):
             return None
         return stored.url
 
     def _is_free_for(self, document: Document, arc: str) -> bool:
-        holder = self._holder(arc, document.source)
+        holder = self._holder(arc, for_copy=document.source in COPIES)
         return holder is None or holder == document.url or self._gives_way(holder, arc)
 
     def _gives_way(self, holder: str, arc: str) -> bool:

@@ -110,10 +110,10 @@ class Publisher:
             count = run.arcs["added"] + run.arcs["changed"] + run.arcs["unchanged"] - self._new_errors
             count += len(self._earlier())
             seen = self._seen_part(tree, seen_before)
-            verdict, seen_tree = removed_arcs(run, seen_before, seen, count), seen.tree
+            # One that is gone at one URL may have been met at another URL of its place.
+            listed = [arc for arc in self._gone_listed if not run.job.frontier.has_body(run.domain, arc)]
+            verdict, seen_tree = removed_arcs(run, seen_before, seen, count, listed), seen.tree
             complete, reason, removed = verdict.complete, verdict.reason, verdict.removed
-            if complete:
-                removed = list(dict.fromkeys([*removed, *self._gone_listed]))
         if not complete:
             tree = self._with_pages_for_errors(tree)
             removed = [] if run.job.cut is None else list(self._redirected(tree))
@@ -255,13 +255,15 @@ class Publisher:
             run.job.frontier.hold(run.domain, held)
 
     def _take_listed(self, last: str) -> None:
-        """Find the ARCs that the publication's crawl before saw and knew by sitemaps alone: they stay unless gone.
+        """Find the ARCs that the publication's last complete crawl knew by sitemaps alone: they stay unless gone.
 
         The tree behind refs/publications, `last`, is without them (`_without_listed`).
         """
         run = self._run
-        before = crawl_before(run.store, run.base, run.job.publication.name).tree
-        if not run.job.settings.sitemaps or before is None or before == last or run.base is None:
+        if run.base is None or not run.job.settings.sitemaps:
+            return
+        before = crawl_before(run.store, run.base, run.job.publication.name, only_complete=True).tree
+        if before is None or before == last:
             return
         for difference in run.store.differences(before, last):
             arc, _, name = difference.path.rpartition("/")
@@ -351,6 +353,7 @@ class Publisher:
         run, store = self._run, self._run.store
         archive = run.job.archive
         commit_additions(archive, run.domain)  # so that little work is left under the lock
+        last_seen = self._without_listed(seen_tree) if complete else None
         with locks.Turnstile(archive.lock(run.domain)).exclusive(), sequence.publication_slot(archive, run.tag) as turn:
             # Additions confirmed until now belong to the previous state: a mount confirms under the same lock.
             fold_in(archive, store, run.domain, following=None if run.older else tree)
@@ -378,7 +381,7 @@ class Publisher:
             )
             seconds = int((run.job.begun if cut is None else run.tag.crawl_time).timestamp())
             commit = store.write_commit(tree, [parent] if parent else [], str(message), COMMITTER, seconds)
-            updates = self._ref_updates(commit, main, seen, self._without_listed(seen_tree) if complete else None)
+            updates = self._ref_updates(commit, main, seen, last_seen)
             store.update_refs([*updates, RefUpdate(run.tag.met_ref, met, store.ref(run.tag.met_ref))])
             turn.publish()
         return commit

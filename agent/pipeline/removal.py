@@ -99,8 +99,10 @@ class CrawlBefore:
     is_whole: bool = False
 
 
-def crawl_before(store: Repository, base: Commit | None, publication: str) -> CrawlBefore:
-    """What a publication saw in its newest crawl at or below the state `base`.
+def crawl_before(
+    store: Repository, base: Commit | None, publication: str, *, only_complete: bool = False
+) -> CrawlBefore:
+    """What a publication saw in its newest crawl at or below the state `base`, in the newest complete one if wanted.
 
     The commits of layout 1 do not say it: of those it is the whole state where no other publication ever published on
     the domain, else the tree behind refs/publications.
@@ -110,6 +112,8 @@ def crawl_before(store: Repository, base: Commit | None, publication: str) -> Cr
     for commit in history:
         if commit.message.publication != publication:
             is_newest = False
+        elif only_complete and not commit.message.complete:
+            continue
         elif commit.message.job:
             return CrawlBefore(commit.message.seen or commit.tree, is_newest, not commit.message.seen)
         elif is_newest and all(older.message.publication == publication for older in history):
@@ -223,8 +227,13 @@ class RemovalVerdict:
     reason: str = ""
 
 
-def removed_arcs(run: DomainRun, last: str | None, seen: SeenTree, fetched: int) -> RemovalVerdict:
-    """Return the verdict on a crawl that saw `seen`, of which it fetched `fetched` ARCs, and saw `last` before."""
+def removed_arcs(
+    run: DomainRun, last: str | None, seen: SeenTree, fetched: int, listed: Iterable[str] = ()
+) -> RemovalVerdict:
+    """Return the verdict on a crawl that saw `seen`, of which it fetched `fetched` ARCs, and saw `last` before.
+
+    `listed` are ARCs that are gone as well, and are not in `last`, since the crawl before knew them by sitemaps alone.
+    """
     store = run.store
     if last is None:
         return RemovalVerdict(True)
@@ -241,7 +250,8 @@ def removed_arcs(run: DomainRun, last: str | None, seen: SeenTree, fetched: int)
         return RemovalVerdict(False, reason=reason)
     held = store.refs(PUBLICATIONS).items()
     others = [TreeReader(store, oid) for name, oid in held if name != run.job.publication.name]
-    return RemovalVerdict(True, [arc for arc in gone if not any(_holds(other, arc) for other in others)])
+    arcs_gone = dict.fromkeys([*gone, *listed])
+    return RemovalVerdict(True, [arc for arc in arcs_gone if not any(_holds(other, arc) for other in others)])
 
 
 def only_resources(store: Repository, tree: str) -> bool:

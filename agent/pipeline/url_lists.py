@@ -6,7 +6,8 @@ other publication has it. A URL with an ARC has no line: a redirect is held back
 
 The list of what a crawl met unchanged is written here, too, from the frontier and the tree. An ARC was met if the crawl
 had an answer for it with the same bytes, or one that said that it did not change. What the crawl stored has its time in
-data.xml; what it did not reach was not met, and is in the tree all the same.
+data.xml; what it did not reach was not met, and is in the tree all the same. A copy that is imported meets nothing that
+the archive has.
 """
 
 from __future__ import annotations
@@ -172,7 +173,8 @@ class _Merge:
                 self._without_redirect(lines, old)
             elif old.leads_as(now.redirect):
                 lines.keep(old, seen=True)
-                lines.met[url] = Met(int(now.redirect.time.timestamp()))
+                if not now.is_copy:
+                    lines.met[url] = Met(int(now.redirect.time.timestamp()))
                 counts["unchanged"] += 1
             elif self._is_overtaken(old, now.redirect):
                 self._run.annotate(now.row, Reason.OLDER)

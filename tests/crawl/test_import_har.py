@@ -67,7 +67,7 @@ def test_entries_are_responses_with_their_heads(archive: Archive, tmp_path: Path
     }  # fmt: skip
     file = write(
         tmp_path / "a.har",
-        entry("https://www.example.org/", "<title>Größe</title>", headers=head, size=30),
+        entry("https://www.example.org/", "<title>Größe</title>", headers=head, size=20),
         entry(
             "https://www.example.org/i.png", base64.b64encode(PIXEL).decode(), is_base64=True, size=len(PIXEL),
             headers={"Content-Type": "image/png"},
@@ -81,8 +81,12 @@ def test_entries_are_responses_with_their_heads(archive: Archive, tmp_path: Path
     done = command("import", "--archive", archive.root, file)
     assert done.code == 0, done.err
     assert arcs(archive, HOST) == {"index.html", "i.png", "u"}
-    said = meta(archive, HOST, "index.html")
-    assert (said.source, said.title, format_time(said.capture_time)) == ("HAR", "Größe", "2024-03-05T12:34:56")
+    described = meta(archive, HOST, "index.html")
+    assert (described.source, described.title, format_time(described.capture_time)) == (
+        "HAR",
+        "Größe",
+        "2024-03-05T12:34:56",
+    )
     assert read(archive, HOST, "index.html") == "<title>Größe</title>".encode("latin-1")
     assert read(archive, HOST, "i.png") == PIXEL
     assert (
@@ -107,6 +111,7 @@ def test_missing_bodies_are_counted_and_said(archive: Archive, tmp_path: Path) -
         tmp_path / "a.har",
         entry("https://www.example.org/a", None, size=100),
         entry("https://www.example.org/b", "cut", size=100),
+        entry("https://www.example.org/umlauts", "<p>größer", size=100),
         entry("https://www.example.org/c", base64.b64encode(b"cut").decode(), is_base64=True, size=100),
         entry("https://www.example.org/empty", None, headers={"Content-Length": "0", "Content-Type": "text/html"}),
         entry("https://www.example.org/post", "x", method="POST"),
@@ -116,9 +121,9 @@ def test_missing_bodies_are_counted_and_said(archive: Archive, tmp_path: Path) -
     )
     result = import_files(archive, file)
     assert result.outcome is not None and arcs(archive, HOST) == {"empty"}
-    told = "\n".join(result.outcome.warnings)
-    assert "whose body is not in the HAR, or only a part of it, 3 times" in told
-    assert "other methods than GET" in told and "--captured TIME" in told and "no response, 2 times" in told
+    warnings = "\n".join(result.outcome.warnings)
+    assert "whose body is not in the HAR, or only a part of it, 4 times" in warnings
+    assert "other methods than GET" in warnings and "--captured TIME" in warnings and "no response, 2 times" in warnings
     assert "no-body" in log_lines(archive, result.outcome)["https://www.example.org/a"].notes
     done = command("import", "--archive", archive.root, "--again", "--captured", "2025-01-01", file)
     assert done.code == 3 and "when" in arcs(archive, HOST)
@@ -162,23 +167,22 @@ def test_a_redirect_of_a_har_ends_no_response(archive: Archive, tmp_path: Path) 
 
 def urls_of(file: Any) -> tuple[list[str], list[str]]:
     report = Report()
-    found = [
+    urls = [
         record.fields["warc-target-uri"]
         for run in har.parts(file, "a.har", report, Stated())
         for record in run.records
     ]  # fmt: skip
-    return found, report.losses.lines()
+    return urls, report.losses.lines()
 
 
 def test_an_entry_that_is_too_large_costs_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is skipped and counted; quotes, backslashes and brackets in it end nothing."""
     monkeypatch.setattr(har, "MOST_CHARACTERS", 1 << 20)
-    monkeypatch.setattr(har.JsonReader.__init__, "__defaults__", (1 << 20,))
     large = entry("https://a.example/large", 'x"\\]}{[' * 400_000)
     file = write(tmp_path / "a.har", entry("https://a.example/1"), large, entry("https://a.example/2"))
     with file.open("rb") as opened:
-        found, losses = urls_of(opened)
-    assert found == ["https://a.example/1", "https://a.example/2"] and "is not read: entry 2" in losses[0]
+        urls, losses = urls_of(opened)
+    assert urls == ["https://a.example/1", "https://a.example/2"] and "is not read: entry 2" in losses[0]
 
 
 class Endless(io.RawIOBase):
@@ -209,10 +213,10 @@ class Endless(io.RawIOBase):
 def test_memory_does_not_grow_with_the_file() -> None:
     """A HAR of 200 MB needs what its largest entry needs."""
     tracemalloc.start()
-    found, losses = urls_of(Endless(200))
+    urls, losses = urls_of(Endless(200))
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert (len(found), losses) == (201, []) and most < 24 << 20
+    assert (len(urls), losses) == (201, []) and most < 24 << 20
 
 
 @pytest.mark.parametrize(
@@ -226,9 +230,41 @@ def test_memory_does_not_grow_with_the_file() -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_json_is_a_loss(raw: bytes) -> None:
-    """What came before it is taken."""
-    found, losses = urls_of(io.BytesIO(raw))
-    assert not found and losses and "\n" not in "".join(losses)
+    urls, losses = urls_of(io.BytesIO(raw))
+    assert not urls and losses and "\n" not in "".join(losses)
+
+
+def test_what_came_before_the_damage_is_taken() -> None:
+    whole = json.dumps(entry("https://a.example/1")).encode()
+    urls, losses = urls_of(io.BytesIO(b'{"log": {"entries": [' + whole + b', {"request"'))
+    assert urls == ["https://a.example/1"] and "the rest of the HAR" in losses[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "size", "body", "kind_after"),
+    [
+        ("<p>größer", "text/html; charset=utf-8", 100, None, b"text/html; charset=utf-8"),
+        ("<p>größer", "text/html; charset=iso-8859-1", 9, "<p>größer".encode("latin-1"), b"charset=iso-8859-1"),
+        ("<p>größer", "text/html; charset=iso-8859-1", 11, "<p>größer".encode("latin-1"), b"charset=iso-8859-1"),
+        ("<p>x", "text/html; charset=utf-16le", 8, "<p>x".encode("utf-16le"), b"text/html; charset=utf-16le"),
+        ("<p>x", "text/html; charset=utf-16le", 100, None, b"text/html; charset=utf-16le"),
+        ("<p>x", "text/html; charset=no-such", 4, b"<p>x", b"text/html; charset=no-such"),
+        ("日本", "text/plain", 6, "日本".encode(), b"text/plain; charset=utf-8"),
+        ("日本", "text/plain; charset=latin1", 6, "日本".encode(), b"text/plain; charset=utf-8"),
+        ("日本", "x-unknown", 6, "日本".encode(), None),
+        ("日本", "", 6, "日本".encode(), None),
+    ],
+)
+def test_text_is_encoded_as_it_was_sent(
+    text: str, kind: str, size: int, body: bytes | None, kind_after: bytes | None
+) -> None:
+    """A size that the text has in no coding shows that the log has only a part of it."""
+    har_entry = har.entry_of(entry("https://a.example/", text, headers={"Content-Type": kind}, size=size))
+    assert har_entry is not None and har_entry.body == body
+    fields = dict(line.split(b": ", 1) for line in har_entry.head.split(b"\r\n")[1:] if line)
+    assert fields.get(b"Content-Type", b"").endswith(kind_after or b"") and (b"Content-Type" in fields) is (
+        kind_after is not None
+    )
 
 
 JSON = st.recursive(
@@ -265,8 +301,8 @@ def test_any_entry_is_a_response_or_none(value: Any) -> None:
     assert har.entry_of(value) is None
     strange = {"request": {"url": "https://a.example/", "method": value}, "response": {"status": 200, "content": value}}
     strange["response"]["headers"] = [value, {"name": value, "value": value}]
-    found = har.entry_of(strange)
-    assert found is not None and found.head.startswith(b"HTTP/1.1 200")
+    har_entry = har.entry_of(strange)
+    assert har_entry is not None and har_entry.head.startswith(b"HTTP/1.1 200")
 
 
 @browsers.needs_chromium()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 
@@ -12,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.importing import mirror
-from agent.importing.foreign import Report, Stated
-from agent.importing.import_sources import parts_of
-from tests.support import warcs
+from agent.importing.foreign import ForeignRecord, Report, Stated
+from agent.importing.import_sources import chosen, parts_of
+from tests.support import crawls, warcs
 from tests.support.crawls import arcs, log_lines, meta, read, read_file
 from tests.support.imports import command, import_files
 from tests.support.readercommand import webarc
@@ -23,6 +27,7 @@ from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import CRAWLS, Repository
+from webarcfs.archive.history import redirect_lists, sequence
 from webarcfs.archive.model.arc_paths import arc_path
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.model.metadata import CET, format_time
@@ -108,7 +113,7 @@ def test_a_mirror_without_a_time_is_refused(archive: Archive, tmp_path: Path) ->
     (folder / "index.html").write_text("<title>x</title>")
     done = command("import", "--archive", archive.root, folder.parent)
     assert done.code == 1 and "--captured TIME" in done.err and not list(archive.domains())
-    for time in ("yesterday", "2999-01-01", "1980-01-01"):
+    for time in ("yesterday", "2999-01-01", "1980-01-01", "0001-01-01"):
         done = command("import", "--archive", archive.root, "--captured", time, folder.parent)
         assert done.code == 1 and "--captured" in done.err, done.err
     done = command("import", "--archive", archive.root, "--captured", WHEN, "--complete", folder.parent)
@@ -139,6 +144,67 @@ def test_nothing_outside_of_a_mirror_is_read(archive: Archive, tmp_path: Path) -
         "http://www.example.org/..%2Fx", "http://www.example.org/a%0Ab.txt", "http://www.example.org/%E4.txt",
     }  # fmt: skip
     assert not any(read(archive, "www.example.org", arc) == b"secret" for arc in arcs(archive, "www.example.org"))
+
+
+def records_of(folder: Path, report: Report) -> Iterator[ForeignRecord]:
+    """The records of a mirror, one by one."""
+    stated = Stated(captured=datetime(2019, 5, 1, tzinfo=CET))
+    for part in parts_of(folder, "m", report, lambda _: None, stated):
+        yield from part.records
+
+
+@pytest.mark.parametrize("change", ["shorter", "longer", "other bytes"])
+def test_a_file_that_changes_while_it_is_read_is_a_loss(tmp_path: Path, change: str) -> None:
+    """It is not archived, and the others are."""
+    folder = mirror_of(tmp_path / "m", {"a.html": "x" * 1_000_000, "b.html": "b"})
+    path, report, wholes = folder / "www.example.org" / "a.html", Report(), list[bool]()
+    for record in records_of(folder, report):
+        record.read(10)
+        with path.open("r+b") as file:
+            if change == "shorter":
+                file.truncate(500_000)
+            else:
+                file.seek(0 if change == "other bytes" else 1_000_000)
+                file.write(b"yy")
+        wholes.append(record.whole())
+    assert wholes == [False, True]
+    (loss,) = report.losses.lines()
+    assert "a file that changed while it was read" in loss and "a.html" in loss
+
+
+def test_a_page_of_an_original_is_not_its_copy(tmp_path: Path) -> None:
+    """`a.orig` is what the server sent for `a`, not for `a.html` beside it."""
+    folder = mirror_of(tmp_path / "m", {"a": "<p>converted", "a.orig": "<p>sent", "a.html": "<p>another page"})
+    bodies = {record.fields["warc-target-uri"]: record.read(99) for record in records_of(folder, Report())}
+    assert bodies == {
+        "http://www.example.org/a": b"<p>sent", "http://www.example.org/a.html": b"<p>another page",
+    }  # fmt: skip
+
+
+def test_two_sites_with_the_same_files_are_two_sources(tmp_path: Path) -> None:
+    """Given by their folders; so is one folder as the copy of two addresses."""
+    pages = {"index.html": "<title>under construction</title>"}
+    hosts = [mirror_of(tmp_path / host, pages, host) / host for host in ("a.example", "b.example")]
+    with ExitStack() as stack:
+        stated = Stated(captured=datetime(2019, 5, 1, tzinfo=CET))
+        of_hosts = chosen(hosts, tmp_path, stack, stated=stated).sources
+        of_bases = [
+            chosen([hosts[0]], tmp_path, stack, stated=dataclasses.replace(stated, base=base)).sources[0]
+            for base in ("https://a.example/", "https://b.example/")
+        ]
+    assert [source.name for source in of_hosts] == ["a.example", "b.example"]
+    assert len({source.digest for source in (*of_hosts, *of_bases)}) == 4
+
+
+def test_copies_in_folders_of_hosts_are_of_their_sites(tmp_path: Path) -> None:
+    """Where what a crawler recorded lies beside those folders, they are left out with them."""
+    folder = mirror_of(tmp_path / "m", {"log.har": "{}", "deep/page.mhtml": "x"})
+    warc_of(folder / "a.warc", "<p>sent</p>", WHEN + "Z")
+    har_of(folder / "own.har", "https://www.example.org/", "x", WHEN + "Z")
+    with ExitStack() as stack:
+        choice = chosen([folder], tmp_path, stack)
+    assert [source.name for source in choice.sources] == ["a.warc", "own.har"] and not choice.faults
+    assert "folders of hosts in it are left out" in "".join(choice.remarks)
 
 
 # == beside what servers sent ==========================================================================================
@@ -175,7 +241,7 @@ def test_a_copy_never_takes_the_place_of_a_response(archive: Archive, tmp_path: 
         "",
         "mirror",
     )
-    report = max(archive.reports.iterdir(), key=lambda each: each.stat().st_mtime_ns)
+    report = max(archive.reports.iterdir(), key=lambda path: path.stat().st_mtime_ns)
     lines = log_lines(archive, report.name)
     assert "response-held" in lines["http://www.example.org/a.html"].notes
     assert "source:mirror" in lines["http://www.example.org/new.html"].notes
@@ -196,12 +262,73 @@ def test_a_response_takes_the_place_of_a_copy(archive: Archive, tmp_path: Path) 
     secure = warc_of(tmp_path / "b.warc", "<p>b</p>", "2019-06-01T00:00:00Z", "https://www.example.org/b.html")
     import_files(archive, secure)
     now = {arc: meta(archive, "www.example.org", arc) for arc in arcs(archive, "www.example.org")}
-    assert {arc: (each.source, each.url.partition(":")[0]) for arc, each in now.items()} == {
+    assert {arc: (document.source, document.url.partition(":")[0]) for arc, document in now.items()} == {
         "a.html": ("", "http"), "b.html": ("", "https"),
     }  # fmt: skip
     older = mirror_of(tmp_path / "older", {"a.html": "<p>older</p>", "c.html": "<p>c</p>"})
     take(archive, older, "2017-01-01T00:00:00")
     assert arcs(archive, "www.example.org") == {"a.html", "b.html"}, "an older copy changes no newer state"
+
+
+def test_a_resource_record_takes_the_first_name_from_a_copy(archive: Archive, tmp_path: Path) -> None:
+    """Also where another copy comes with it, whatever the two were taken from."""
+    take(archive, mirror_of(tmp_path / "m", {"a.html": "<p>mirror</p>"}), "2018-01-01T00:00:00")
+    record = warcs.record("resource", "https://www.example.org/a.html", b"<p>resource</p>", "2019-01-01T00:00:00Z")
+    warc = warcs.write(tmp_path / "a.warc", [record])
+    har = har_of(tmp_path / "a.har", "http://www.example.org/a.html", "<p>har</p>", "2019-01-01T00:00:01Z")
+    import_files(archive, warc, har)
+    now = {arc: meta(archive, "www.example.org", arc).source for arc in arcs(archive, "www.example.org")}
+    assert now == {"a.html": "resource", "a.html%http": "HAR"}
+
+
+def test_a_copy_of_another_url_with_other_bytes_is_not_held_by_a_response(archive: Archive, tmp_path: Path) -> None:
+    """So that `--again` takes it: it has a second name. With the same bytes it is held, and again adds nothing."""
+    sent = warc_of(tmp_path / "a.warc", "<p>sent</p>", "2019-01-01T00:00:00Z", "https://www.example.org/a.html")
+    same = warc_of(tmp_path / "b.warc", "<p>b</p>", "2019-01-01T00:00:00Z", "https://www.example.org/b.html")
+    import_files(archive, sent, same)
+    folder = mirror_of(tmp_path / "m", {"a.html": "<p>other</p>", "b.html": "<p>b</p>"})
+    take(archive, folder, WHEN, "--again")
+    now = {arc: meta(archive, "www.example.org", arc).source for arc in arcs(archive, "www.example.org")}
+    assert now == {"a.html": "", "a.html%http": "mirror", "b.html": ""}
+    commits = len(Repository(archive.repository("www.example.org")).refs(CRAWLS))
+    take(archive, folder, WHEN, "--again")
+    assert len(Repository(archive.repository("www.example.org")).refs(CRAWLS)) == commits
+
+
+def test_a_redirect_that_a_server_sent_counts_beside_an_older_copy_of_it(archive: Archive, tmp_path: Path) -> None:
+    """It replaces what the archive has; and a copy of a redirect meets none."""
+    url, host = "http://www.example.org/old", "www.example.org"
+
+    def sent(name: str, target: str, when: str) -> Path:
+        answer = f"HTTP/1.1 301 Moved\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n".encode()
+        return warcs.write(tmp_path / name, [warcs.record("response", url, answer, when)])
+
+    import_files(archive, sent("a.warc", "/one", "2018-01-01T00:00:00Z"))
+    copied = har_of(tmp_path / "a.har", url, "", "2019-01-01T00:00:00Z", status=301, location="/two")
+    import_files(archive, copied, sent("b.warc", "/two", "2019-01-01T00:00:10Z"))
+    store = Repository(archive.repository(host))
+    (redirect,) = redirect_lists.every(store, crawls.tree(archive, host))
+    assert redirect.target == "http://www.example.org/two"
+    import_files(archive, har_of(tmp_path / "b.har", url, "x", "2020-01-01T00:00:00Z", status=301, location="/two"))
+    newest = sequence.crawl_commit(store, crawls.head_of(archive, host))
+    assert newest is not None and crawls.crawls_of(archive, host)[-1].startswith("2020")
+    met = redirect_lists.of_crawl(store, newest)
+    assert met is not None
+    assert dict(redirect_lists.met_redirects(store, redirect_lists.seen_tree(newest), met)) == {url: None}
+
+
+def har_of(path: Path, url: str, text: str, when: str, *, status: int = 200, location: str = "") -> Path:
+    """A HAR of one answer."""
+    headers = [{"name": "Content-Type", "value": "text/html"}]
+    headers += [{"name": "Location", "value": location}] if location else []
+    response = {
+        "status": status,
+        "headers": headers,
+        "content": {"size": len(text), "mimeType": "text/html", "text": text},
+    }
+    entry = {"startedDateTime": when, "request": {"method": "GET", "url": url}, "response": response}
+    path.write_text(json.dumps({"log": {"version": "1.2", "entries": [entry]}}))
+    return path
 
 
 def test_a_copy_and_a_response_of_one_import(archive: Archive, tmp_path: Path) -> None:
@@ -277,7 +404,9 @@ def test_folders_of_hosts(name: str) -> None:
     assert mirror.is_host(name)
 
 
-@pytest.mark.parametrize("name", ["pages", "..", ".git", "a b.de", "x.c_", "2019-05", "a..de", "%2e.de", "host:port"])
+@pytest.mark.parametrize(
+    "name", ["pages", "..", ".git", "a b.de", "x.c_", "2019-05", "a..de", "%2e.de", "host:port", "page.files"]
+)
 def test_other_folders(name: str) -> None:
     assert not mirror.is_host(name)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import quopri
+from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from agent.importing import mhtml
 from agent.importing.foreign import Report, Stated
-from agent.importing.import_sources import parts_of, sources_of
+from agent.importing.import_sources import chosen, parts_of, sources_of
 from agent.importing.saved_pages import PageOrigin, origin_of
 from tests.support import browsers
 from tests.support.crawls import arcs, meta, read
@@ -41,12 +43,16 @@ def test_a_page_of_singlefile_says_address_and_time(archive: Archive, tmp_path: 
     page.write_text(SINGLE)
     imported(archive, page)
     (arc,) = arcs(archive, HOST)
-    said = meta(archive, HOST, arc)
-    assert (said.url, said.source, said.title) == ("https://www.example.org/news?id=1&page=2", "SingleFile", "Größe")
-    assert format_time(said.capture_time) == "2024-03-05T12:34:56"
+    described = meta(archive, HOST, arc)
+    assert (described.url, described.source, described.title) == (
+        "https://www.example.org/news?id=1&page=2",
+        "SingleFile",
+        "Größe",
+    )
+    assert format_time(described.capture_time) == "2024-03-05T12:34:56"
     assert read(archive, HOST, arc) == SINGLE.encode()
     with served(archive) as room:
-        frame = room.get(f"/web/20240305113456/{said.url}").text
+        frame = room.get(f"/web/20240305113456/{described.url}").text
     assert "Taken from a copy (SingleFile)" in frame
 
 
@@ -95,7 +101,7 @@ def test_save_as_complete(archive: Archive, tmp_path: Path) -> None:
         "https://www.example.org/a/b", "https://www.example.org/a/A%20page_files/i.png",
         "https://www.example.org/a/A%20page_files/app.js.download",
     }  # fmt: skip
-    assert {each.source for each in urls.values()} == {"mirror"}
+    assert {document.source for document in urls.values()} == {"mirror"}
     assert urls["https://www.example.org/a/A%20page_files/app.js.download"].mime_type == "text/javascript"
 
 
@@ -107,9 +113,24 @@ def test_a_page_that_says_nothing(archive: Archive, tmp_path: Path) -> None:
     assert done.code == 1 and "--base URL" in done.err and "--captured TIME" in done.err
     two = command("import", "--archive", archive.root, "--base", "https://a.example/", page, page)
     assert two.code == 1 and "give one" in two.err
+    bad = command("import", "--archive", archive.root, "--base", "http://", "--captured", "2020-01-01", page)
+    assert bad.code == 1 and "--base: " in bad.err
     stated = ("--base", "www.example.org/x", "--captured", "2020-01-01")
     assert command("import", "--archive", archive.root, *stated, page).code == 0
     assert meta(archive, HOST, "x").url == "http://www.example.org/x"
+
+
+def test_a_page_as_the_copy_of_two_addresses_is_two_sources(tmp_path: Path) -> None:
+    """Unless it says its address itself."""
+    (tmp_path / "page.html").write_text("<title>x</title>")
+    (tmp_path / "single.html").write_text(SINGLE)
+    digests = {
+        (name, chosen([tmp_path / name], tmp_path, ExitStack(), stated=stated).sources[0].digest)
+        for name in ("page.html", "single.html")
+        for base in ("https://a.example/", "https://b.example/")
+        for stated in [Stated(base, datetime(2020, 1, 1, tzinfo=UTC))]
+    }
+    assert sorted(name for name, _ in digests) == ["page.html", "page.html", "single.html"]
 
 
 # == MHTML =============================================================================================================
@@ -128,7 +149,7 @@ def mhtml_of(parts: list[bytes], date: str = "Tue, 5 Mar 2024 11:34:56 -0000", l
     fields += ["MIME-Version: 1.0", 'Content-Type: multipart/related;\r\n\ttype="text/html";\r\n\tboundary="--b--"']
     return (
         "\r\n".join([*fields, "", ""]).encode()
-        + b"".join(b"\r\n----b--\r\n" + each for each in parts)
+        + b"".join(b"\r\n----b--\r\n" + raw for raw in parts)
         + b"\r\n----b----\r\n"
     )
 
@@ -159,8 +180,12 @@ def test_parts_by_their_addresses(archive: Archive, tmp_path: Path) -> None:
     assert set(urls) == {
         "https://www.example.org/a?b=1&c=2", "https://www.example.org/i.png?a=1&b=2", "https://www.example.org/s.css",
     }  # fmt: skip
-    said = meta(archive, HOST, urls["https://www.example.org/a?b=1&c=2"])
-    assert (said.source, said.title, format_time(said.capture_time)) == ("MHTML", "Größe", "2024-03-05T12:34:56")
+    described = meta(archive, HOST, urls["https://www.example.org/a?b=1&c=2"])
+    assert (described.source, described.title, format_time(described.capture_time)) == (
+        "MHTML",
+        "Größe",
+        "2024-03-05T12:34:56",
+    )
     kept = read(archive, HOST, urls["https://www.example.org/a?b=1&c=2"])
     css = base64.b64encode(b"p { background: url(https://www.example.org/i.png?a=1&b=2) }\r\n".rstrip())
     assert b'src="https://www.example.org/i.png?a=1&amp;b=2"' in kept and b'src="cid:none"' in kept
@@ -206,6 +231,62 @@ def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "may be cut off" in "".join(cut.losses.lines())
 
 
+def test_references_grow_within_bounds(tmp_path: Path) -> None:
+    """A short name of a part with a long address, thousands of times."""
+    long = f"https://a.example/{'x' * 60_000}"
+    raw = mhtml_of([part("https://a.example/", b"cid:x\n" * 3_000), part(long, b"x", "text/plain", Content_ID="<x>")])
+    bodies, report = records(raw, tmp_path / "a.mhtml")
+    assert len(bodies["https://a.example/"]) < 65 << 20
+    assert "parts that are too large stay" in "".join(report.remarks.lines())
+
+
+def test_a_reference_to_a_part_with_a_relative_address_becomes_that_address(tmp_path: Path) -> None:
+    page = part("https://a.example/dir/", b'<img src="cid:i@x">')
+    bodies, _ = records(
+        mhtml_of([page, part("i.png", PIXEL, "image/png", "base64", Content_ID="<i@x>")]), tmp_path / "a"
+    )
+    assert bodies["https://a.example/dir/"].startswith(b'<img src="https://a.example/dir/i.png">')
+    assert bodies["https://a.example/dir/i.png"] == PIXEL
+
+
+def inner(boundary: str, *inner_parts: bytes) -> bytes:
+    """A part with parts."""
+    lines = b"".join(f"\r\n--{boundary}\r\n".encode() + raw for raw in inner_parts)
+    return (
+        f"Content-Type: multipart/alternative; boundary={boundary}\r\n\r\n".encode()
+        + lines
+        + f"\r\n--{boundary}--\r\n".encode()
+    )
+
+
+def test_parts_are_counted_over_all_levels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mhtml, "MOST_PARTS", 5)
+    some = [part(f"https://a.example/{number}", b"x", "text/plain") for number in range(8)]
+    bodies, report = records(mhtml_of([inner("a", *some[:4]), inner("b", *some[4:])]), tmp_path / "a.mhtml")
+    assert len(bodies) == 4 and "parts beyond the first 5" in "".join(report.losses.lines())
+
+
+def test_a_part_without_a_boundary_loses_its_parts_and_it_is_said(tmp_path: Path) -> None:
+    lost = b"Content-Type: multipart/alternative\r\n\r\n--x\r\n\r\ninner\r\n--x--\r\n"
+    bodies, report = records(mhtml_of([part("https://a.example/", b"x"), lost]), tmp_path / "a.mhtml")
+    assert set(bodies) == {"https://a.example/"} and "what is between them" in "".join(report.losses.lines())
+
+
+def test_fields_of_a_part_end_with_the_part(tmp_path: Path) -> None:
+    """Fields without an empty line behind them take none of the next part."""
+    cut = b"Content-Type: text/plain"
+    after = part("https://a.example/after", b"x", "text/plain")
+    bodies, _ = records(mhtml_of([part("https://a.example/", b"x"), cut, after]), tmp_path / "a.mhtml")
+    assert set(bodies) == {"https://a.example/", "https://a.example/after"}
+    assert bodies["https://a.example/after"] == b"x"
+
+
+def test_a_page_without_an_address_is_a_loss_with_the_remedy(tmp_path: Path) -> None:
+    raw = mhtml_of([part("", b"<p>x"), part("https://a.example/i.png", PIXEL, "image/png", "base64")])
+    bodies, report = records(raw, tmp_path / "a.mhtml")
+    assert set(bodies) == {"https://a.example/i.png"} and "--base URL says it" in "".join(report.losses.lines())
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_any_mhtml_is_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
@@ -213,8 +294,8 @@ def test_any_mhtml_is_read_or_refused(tmp_path: Path, data: st.DataObject) -> No
     raw = bytearray(
         mhtml_of([part("https://a.example/", b'<a href="cid:x">'), part("x", PIXEL, "image/png", "base64")])
     )
-    for place in data.draw(st.lists(st.integers(0, len(raw) - 1), max_size=6)):
-        raw[place] = data.draw(st.integers(0, 255))
+    for offset in data.draw(st.lists(st.integers(0, len(raw) - 1), max_size=6)):
+        raw[offset] = data.draw(st.integers(0, 255))
     try:
         records(bytes(raw), tmp_path / "a.mhtml")
     except WebarcError as error:
@@ -239,8 +320,8 @@ def test_a_page_that_chromium_saved(archive: Archive, site: Site, tmp_path: Path
     (tmp_path / "page.mhtml").write_bytes(saved.encode())
     imported(archive, tmp_path / "page.mhtml")
     assert {"index.html", "s.css", "i.png", "frame.html"} <= arcs(archive, site.host)
-    said = meta(archive, site.host, "index.html")
-    assert (said.url, said.source, said.title) == (site.url("/"), "MHTML", "Größe")
+    described = meta(archive, site.host, "index.html")
+    assert (described.url, described.source, described.title) == (site.url("/"), "MHTML", "Größe")
     page = read(archive, site.host, "index.html")
     assert b"cid:" not in page and site.url("/frame.html").encode() in page
 

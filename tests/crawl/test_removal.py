@@ -146,3 +146,60 @@ def test_nothing_left_at_all(archive: Archive, site: Site) -> None:
     outcome = crawl(archive, site.url())
     assert not outcome.complete
     assert crawls.arcs(archive, site.host) == every
+
+
+# -- pages that sitemaps list ------------------------------------------------------------------------------------------
+
+
+def _list(site: Site, *paths: str) -> None:
+    """A sitemap with these pages, which a crawl finds in its usual place."""
+    places = "".join(f"<url><loc>{site.url(path)}</loc></url>" for path in paths)
+    head = '<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
+    site.add("/sitemap.xml", f"{head}{places}</urlset>".encode(), "application/xml")
+
+
+def test_a_listed_page_that_is_gone_goes_unless_another_publication_holds_it(archive: Archive, site: Site) -> None:
+    site.add_html("/", '<a href="/linked">linked</a>')
+    for path in ("/linked", "/held", "/other"):
+        site.add_html(path, f"Page {path}.")
+    _list(site, "/held", "/other")
+    assert crawl(archive, site.url(), name="mine", sitemaps=True).complete
+    assert {"held", "other"} <= crawls.arcs(archive, site.host)
+    assert crawl(archive, site.url("/held"), name="second", depth=0).complete
+    site.gone("/held")
+    site.gone("/other")
+    assert crawl(archive, site.url(), name="mine", sitemaps=True).complete
+    assert crawls.arcs(archive, site.host) & {"held", "other"} == {"held"}
+
+
+def test_a_listed_url_that_is_gone_takes_nothing_from_another_url_of_its_place(archive: Archive, site: Site) -> None:
+    """`/d/` has the bytes that `/d/index.html` had: the ARC was met."""
+    site.add_html("/", '<a href="/linked">linked</a>')
+    site.add_html("/linked", "Linked.")
+    site.add_html("/d/index.html", "The same.")
+    _list(site, "/d/index.html")
+    assert crawl(archive, site.url(), sitemaps=True).complete
+    assert "d/index.html" in crawls.arcs(archive, site.host)
+    site.gone("/d/index.html")
+    site.add_html("/d/", "The same.")
+    site.add_html("/", '<a href="/linked">linked</a><a href="/d/">d</a>')
+    assert crawl(archive, site.url(), sitemaps=True).complete
+    assert "d/index.html" in crawls.arcs(archive, site.host)
+
+
+@pytest.mark.parametrize("sitemaps", [True, False])
+def test_what_only_an_incomplete_crawl_saw_is_not_taken_for_listed(
+    archive: Archive, site: Site, sitemaps: bool
+) -> None:
+    """A complete crawl removes what the last complete one saw; sitemaps change nothing about that."""
+    site.add_html("/", '<a href="/a">a</a>')
+    site.add_html("/a", "a")
+    assert crawl(archive, site.url(), sitemaps=sitemaps).complete
+    site.add_html("/", '<a href="/a">a</a><a href="/new">new</a><a href="/big">big</a>')
+    site.add_html("/new", "new")
+    site.add_html("/big", "x" * 30_000)
+    assert not crawl(archive, site.url(), sitemaps=sitemaps, max_total_size=20_000).complete
+    assert "new" in crawls.arcs(archive, site.host)
+    site.gone("/new")
+    assert crawl(archive, site.url(), sitemaps=sitemaps).complete
+    assert "new" in crawls.arcs(archive, site.host)

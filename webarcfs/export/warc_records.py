@@ -160,9 +160,9 @@ _PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:webarcfs:export:1")
 #: Marks of a revisit beside the records of its document, and of what was not met.
 _AGAIN = ("Webarcfs-Again", "yes")
+_CARRIED = ("Webarcfs-Carried", "yes")
 #: What a copy was taken from; an import reads it.
 _SOURCE = "Webarcfs-Source"
-_CARRIED = ("Webarcfs-Carried", "yes")
 #: Why a document has no response.
 UNREADABLE = "responses of documents whose data.xml or body is missing or cannot be read; their files are there"
 #: Characters of paths that fields have as they are.

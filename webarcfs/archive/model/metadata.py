@@ -226,10 +226,13 @@ FIELDS = ("url", "mimeType", "title", "path", "domain", "crawlTime", "createTime
 CAPTURE_FIELDS = ("captureTime", "status")
 #: `source` of a document that a WARC has as a record of that kind, without the head of an answer.
 RESOURCE = "resource"
-#: `source` of a document that a mirror, a saved page or a browser's log has: a copy, which replaces no response.
-COPIES = frozenset({"mirror", "SingleFile", "HAR", "MHTML"})
-#: `source` of a copy that has the status and the head of a response, as a browser recorded them.
+#: `source` of a copy: of a file of a mirror, or a page that a browser saved with a folder; of a page of SingleFile; of
+#: a part of MHTML.
+MIRROR, SINGLE_FILE, MHTML = "mirror", "SingleFile", "MHTML"
+#: `source` of a copy that has the status and the headers of a response, as a browser recorded them.
 HAR = "HAR"
+#: `source` of a document that is a copy, which replaces no response.
+COPIES = frozenset({MIRROR, SINGLE_FILE, HAR, MHTML})
 #: What a host is to a crawl: it has pages of it, or only what pages of others need. The latter is `role` in data.xml.
 PAGE_ROLE, RESOURCE_ROLE = "page", "resource"
 #: The fields of layout 3; a data.xml has only those that say something. They are kept, and not yet shown.
