@@ -23,7 +23,7 @@ class Verdict(StrEnum):
     """What is to be said of a test that failed beside others."""
 
     FAILED = "failed, beside others and alone"
-    UNSTEADY = "unsteady: failed beside others, passed alone; a defect: mend it, or list it in tests/unsteady.txt"
+    UNSTEADY = "unsteady: failed beside others, passed alone; a defect: repair it, or list it in tests/unsteady.txt"
     LISTED = "unsteady, and listed as such"
 
 

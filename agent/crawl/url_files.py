@@ -145,6 +145,13 @@ class _Anchors(HTMLParser):
 
     handle_startendtag = handle_starttag
 
+    def parse_marked_section(self, i: int, report: bool = True) -> int:
+        """Skip `<![…`. Older releases of Python 3.11 raise AssertionError for words that they do not know."""
+        try:
+            return super().parse_marked_section(i, report)
+        except AssertionError:
+            return self.parse_bogus_comment(i, report)
+
     @property
     def is_stuck(self) -> bool:
         """Whether it waits for the end of something that is too long to be a tag."""

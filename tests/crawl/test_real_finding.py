@@ -9,10 +9,9 @@ import pytest
 
 from tests.support import crawls
 from tests.support.crawls import through
-from tests.support.messy_sites import Case, MessyCrawl, check, crawl_cases
+from tests.support.messy_sites import Case, MessyCrawl, check, crawled
 from tests.support.site import Everywhere, Site
 from tests.support.wire import Answer, Exchange, page, redirect
-from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 
 pytestmark = pytest.mark.crawl
@@ -188,9 +187,8 @@ SITEMAPS = (
 @pytest.fixture(scope="module")
 def sitemaps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MessyCrawl]:
     """One crawl of all cases of sitemaps."""
-    archive = directory.create(tmp_path_factory.mktemp("real") / "archive")
-    with Site() as site:
-        yield crawl_cases(archive, site, SITEMAPS, sitemaps=True)
+    with crawled(tmp_path_factory.mktemp("real"), SITEMAPS, sitemaps=True) as done:
+        yield done
 
 
 @pytest.mark.parametrize("case", SITEMAPS, ids=lambda case: case.name)
@@ -261,60 +259,6 @@ def test_the_number_of_urls_is_exact_over_sitemaps(archive: Archive, site: Site)
     assert outcome.complete
 
 
-# -- traps -------------------------------------------------------------------------------------------------------------
-
-
-def _endless(path: str, step: str) -> Answer:
-    """Pages of numbers, each linking to the one before."""
-
-    def answer(exchange: Exchange) -> None:
-        number = int(exchange.request.path.rpartition(path)[2] or 0)
-        page(f"{H}<a href='{path}{number - 1}'>{step}</a><a href='/share?u={path}{number}'>s</a><a href=/>h</a>")(
-            exchange
-        )
-
-    return answer
-
-
-class _Calendar:
-    """Months, each with a link to the month before and to its weeks."""
-
-    def __call__(self, exchange: Exchange) -> None:
-        _, _, year, month, *_ = exchange.request.path.split("/")
-        before = int(year) * 12 + int(month) - 2
-        page(f"{H}<a href='/cal/{before // 12}/{before % 12 + 1:02}/'>before</a>")(exchange)
-
-
-def test_a_calendar_backwards_ends_and_its_pattern_is_named(archive: Archive, site: Site) -> None:
-    site.mount(Everywhere(_Calendar()), at="/cal")
-    site.add_html("/", "<a href='/cal/2026/11/'>calendar</a>")
-    outcome = crawls.crawl(archive, site.url(), depth="unlimited", max_years_back=3)
-    assert outcome.complete
-    left_out = [line.notes for line in crawls.log_lines(archive, outcome).values() if "trap:calendar" in line.notes]
-    assert left_out and all(f"pattern:{site.host}/cal/#" in notes for notes in left_out)
-
-
-def test_pages_of_one_pattern_that_bring_nothing_new_end(archive: Archive, site: Site) -> None:
-    for number in range(5, -400, -1):
-        site.add_nasty(f"/day?o={number}", _endless("/day?o=", "before"))
-    site.add_html("/", "<a href='/day?o=5'>days</a>")
-    outcome = crawls.crawl(archive, site.url(), depth="unlimited", max_pattern=50)
-    assert outcome.complete
-    asked = [request for request in site.requests if request.path.startswith("/day?")]
-    assert 50 <= len(asked) <= 60
-    notes = [line.notes for line in crawls.log_lines(archive, outcome).values() if "trap:pattern" in line.notes]
-    assert notes and f"pattern:{site.host}/day?o=#" in notes[0]
-
-
-def test_a_chain_of_pages_with_content_of_their_own_does_not_end(archive: Archive, site: Site) -> None:
-    """As drawn stories have them: each page links to the next alone, and shows an image of its own."""
-    for number in range(40):
-        site.add_html(f"/story/{number}", f"<a href='/story/{number + 1}'>next</a><img src='/i/{number}.png'>")
-    site.add_html("/", "<a href='/story/0'>begin</a>")
-    crawls.crawl(archive, site.url(), depth="unlimited", max_pattern=10)
-    assert site.count("/story/39") == 1
-
-
 # -- session ids -------------------------------------------------------------------------------------------------------
 
 
@@ -347,27 +291,3 @@ def test_a_site_with_session_ids_does_not_change(archive: Archive, site: Site, l
         assert isinstance(changes, dict)
         assert number == 0 or (changes["added"], changes["removed"]) == (0, 0)
     assert not any("sess" in arc.lower() or "S(" in arc for arc in crawls.arcs(archive, site.host))
-
-
-# -- upgrades ----------------------------------------------------------------------------------------------------------
-
-
-def test_an_upgrade_leaves_publications_as_they_were(archive: Archive) -> None:
-    """New ones look for sitemaps; those that exist say otherwise, with their comments, also in files of their own."""
-    archive.settings.write_text(
-        '# mine\n[[publication]]\nname = "a"\nurls = ["http://e.org/"]\n\n[mount]\nsettle = 1\n'
-    )
-    archive.publications.mkdir(exist_ok=True)
-    (archive.publications / "b.toml").write_text(
-        '[[publication]]\nname = "b"\nurls = ["http://e.org/"]\nsitemaps = true\n'
-    )
-    archive.format.write_text("2\n")
-    done = crawls.run_command("upgrade", "--archive", archive.root)
-    assert done.code == 0 and "a, b: crawled as before" in done.out, done
-    settings, _ = settings_files.load(archive.settings)
-    assert {publication.name: publication.crawl.sitemaps for publication in settings.publications} == {
-        "a": False,
-        "b": True,
-    }
-    assert archive.settings.read_text().startswith("# mine\n") and settings.crawl.sitemaps
-    assert "crawled as before" not in crawls.run_command("upgrade", "--archive", archive.root).out

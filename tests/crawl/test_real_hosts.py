@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,27 +10,19 @@ from typing import Any
 
 import pytest
 
-from agent.catalogue import recording
-from agent.crawl import job_folder
 from agent.jobs.publishing import JobOutcome
 from tests.support import crawls
 from tests.support.crawls import arcs, crawl, run_command
-from tests.support.messy_sites import PIXEL, Case, MessyCrawl, check, crawl_cases, raw
+from tests.support.messy_sites import PIXEL, Case, MessyCrawl, check, crawled, with_head
 from tests.support.secure import SecureHosts
 from tests.support.site import Site, redirect
-from tests.support.wire import page
+from tests.support.wire import nobody_there, page
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import FieldNumber, RecordState
-from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS, Repository
 
-
-def _refusing(stack: ExitStack) -> str:
-    """A host that refuses connections."""
-    reserved = stack.enter_context(socket.socket())
-    reserved.bind(("127.0.0.1", 0))
-    return f"127.0.0.1:{reserved.getsockname()[1]}"
+pytestmark = pytest.mark.crawl
 
 
 def _through(site: Site, *more: str) -> tuple[str, ...]:
@@ -62,7 +53,7 @@ def test_of_a_hundred_hosts_the_eighty_that_answer_are_complete(archive: Archive
             site.gone("/", status=403, host=host)
     with ExitStack() as stack:
         proxy = stack.enter_context(SecureHosts(tmp_path, lambda *_: b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"))
-        dead = [_refusing(stack) for _ in range(10)]
+        dead = [stack.enter_context(nobody_there()) for _ in range(10)]
         starts = [f"http://{host}/" for host in good + dead + forbidding] + [f"https://{host}/" for host in secure]
         how: dict[str, Any] = {
             "name": "hundred",
@@ -97,7 +88,8 @@ def test_a_dead_host_keeps_what_it_had_and_what_its_pages_link_to(archive: Archi
         starts = (site.url(), dying.url())
         assert crawl(archive, *starts, name="two").complete
     site.add_html("/", "no more")
-    outcome = crawl(archive, *starts, name="two", timeout=5.0)
+    with nobody_there(dying.port):
+        outcome = crawl(archive, *starts, name="two", timeout=5.0)
     assert arcs(archive, site.host) == {"index.html", "only.html", "deeper.html"}
     assert arcs(archive, dying.host) == {"index.html", "deep.html"}
     assert {host: end["complete"] for host, end in _hosts(archive, outcome).items()} == {
@@ -108,8 +100,7 @@ def test_a_dead_host_keeps_what_it_had_and_what_its_pages_link_to(archive: Archi
 
 
 def test_a_dead_counter_makes_nothing_incomplete(archive: Archive, site: Site) -> None:
-    with ExitStack() as stack:
-        counter = _refusing(stack)
+    with nobody_there() as counter:
         site.add_html("/", f'<img src="http://{counter}/t.gif"><a href="/p.html">p</a><a href="/q.html">q</a>')
         site.add_html("/p.html", f'<img src="http://{counter}/t.gif?p">')
         site.add_html("/q.html", f'<img src="http://{counter}/t.gif?q">')
@@ -149,8 +140,7 @@ def _checked(archive: Archive, *starts: str, **how: Any) -> tuple[RecordState, s
 
 
 def test_when_checked_releases_if_what_was_complete_is_complete_again(archive: Archive, site: Site) -> None:
-    with ExitStack() as stack:
-        dead = _refusing(stack)
+    with nobody_there() as dead:
         for host in ("a.test", "b.test"):
             site.add_html("/", "a page", host=host)
         starts = ("http://a.test/", "http://b.test/", f"http://{dead}/")
@@ -254,9 +244,8 @@ CASES = (
 @pytest.fixture(scope="module")
 def messy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MessyCrawl]:
     """One crawl of all cases."""
-    made = directory.create(tmp_path_factory.mktemp("real") / "archive")
-    with Site() as site:
-        yield crawl_cases(made, site, CASES)
+    with crawled(tmp_path_factory.mktemp("real"), CASES) as done:
+        yield done
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -380,7 +369,7 @@ def test_a_host_whose_links_broke_is_no_host_of_resources(archive: Archive, site
 def test_the_last_lines_say_what_is_missing_and_report_tells_of_a_url(archive: Archive, site: Site) -> None:
     site.add("/robots.txt", "User-agent: *\nDisallow: /s.css\n", "text/plain")
     site.add_html("/", '<link rel="stylesheet" href="/s.css"><img src="/cut.png"><a href="/gone.html">g</a>')
-    site.add_nasty("/cut.png", raw(b"Content-Type: image/png\r\nContent-Length: 999", PIXEL))
+    site.add_nasty("/cut.png", with_head(b"Content-Type: image/png\r\nContent-Length: 999", PIXEL))
     done = run_command("crawl", "--archive", archive.root, "--wait", "0", "--timeout", "5", site.url(), timeout=120)
     assert done.code == 3, done.err
     assert f"missing from pages: 2 resources: {site.host} 2" in done.err
@@ -404,81 +393,9 @@ def test_the_last_lines_say_what_is_missing_and_report_tells_of_a_url(archive: A
 
 
 def test_a_dead_counter_is_listed_and_no_failure(archive: Archive, site: Site) -> None:
-    with ExitStack() as stack:
-        counter = _refusing(stack)
+    with nobody_there() as counter:
         site.add_html("/", f'<img src="http://{counter}/t.gif">')
         arguments = ("--archive", archive.root, "--wait", "0", "--timeout", "5", "--private-addresses")
         done = run_command("crawl", *arguments, site.url(), timeout=120)
     assert done.code == 0, done.err
     assert f"missing from pages: 1 resources: {counter} 1" in done.err
-
-
-# -- publications that were there before -------------------------------------------------------------------------------
-
-
-def _crawled_by_an_older_version(archive: Archive, site: Site) -> None:
-    """Two publications, of which an older version crawled one."""
-    site.add_html("/", "a page")
-    archive.settings.write_text(
-        f'# ours\n[[publication]]\nname = "old"\nurls = ["{site.url()}"]\n\n[[publication.exclude]]\nmatch = "x.org"\n'
-        f'\n[[publication]]\nname = "new"\nurls = ["{site.url()}"]\n'
-    )
-    crawl(archive, site.url(), name="old")
-    text = json.loads(Catalogue(archive).file("publications/old.json") or b"")
-    for key in ("page_resources", "max_page_resources", "max_resource_hosts", "robots_for", "sitemaps"):
-        del text["crawl"][key]  # as a version without them wrote it
-    resumed = job_folder.parsed(json.dumps(text).encode()).publication.crawl
-    assert resumed.resources == "hosts" and not resumed.sitemaps
-    Catalogue(archive).save([], "test", "older", files={"publications/old.json": json.dumps(text).encode()})
-
-
-def test_upgrade_keeps_what_publications_did(archive: Archive, site: Site) -> None:
-    _crawled_by_an_older_version(archive, site)
-    before = archive.settings.read_text()
-    assert recording.keep_old_defaults(archive) == ["old"]
-    assert recording.keep_old_defaults(archive) == []
-    after = archive.settings.read_text()
-    assert [line for line in after.splitlines() if line not in before.splitlines()] == [
-        'page_resources = "hosts" # as before the upgrade', "sitemaps = false # as before the upgrade",
-    ]  # fmt: skip
-    settings, _ = settings_files.load(archive.settings)
-    assert {each.name: str(each.crawl.resources) for each in settings.publications} == {"old": "hosts", "new": "any"}
-    assert {each.name: each.crawl.sitemaps for each in settings.publications} == {"old": False, "new": True}
-
-
-@pytest.mark.parametrize("layout", ["1", "2"])
-def test_all_publications_of_an_older_layout_are_crawled_as_before(archive: Archive, site: Site, layout: str) -> None:
-    """Such an archive has no copies of their settings; the first crawl of any URL raises it, and spoils none."""
-    site.add_html("/", "a page")
-    archive.settings.write_text(
-        f'[[publication]]\nname = "old"\nurls = ["{site.url()}"]\n\n'
-        f'[[publication]]\nname = "bare"\nurls = ["{site.url()}"]\npage_requisites = false\n\n'
-        f'[[publication]]\nname = "said"\nurls = ["{site.url()}"]\npage_requisites = true\nsitemaps = true\n'
-    )
-    archive.publications.mkdir(exist_ok=True)
-    (archive.publications / "broken.toml").write_text("[[publication]]\n")  # it concerns no other
-    archive.format.write_text(f"{layout}\n")
-    done = run_command("crawl", "--archive", archive.root, "--wait", "0", "--no-sitemaps", site.url())
-    assert done.code == 0, done.err
-    settings, _ = settings_files.load(archive.settings, apart={})
-    assert {each.name: str(each.crawl.resources) for each in settings.publications} == {
-        "old": "hosts", "bare": "none", "said": "hosts",
-    }  # fmt: skip
-    assert [each.crawl.sitemaps for each in settings.publications] == [False, False, True]
-
-
-def test_the_newer_word_holds_whatever_the_older_one_says_above() -> None:
-    text = '[crawl]\npage_requisites = false\n[[publication]]\nname = "p"\nurls = ["http://e.org/"]\n'
-    (publication,) = settings_files.parse(text + 'page_resources = "any"\n', "test").publications
-    assert publication.crawl.resources == "any"
-    (publication,) = settings_files.parse(text, "test").publications
-    assert publication.crawl.resources == "none"
-
-
-def test_the_agent_keeps_what_publications_did(archive: Archive, site: Site) -> None:
-    """Also where nobody ran `upgrade`: the next crawl is as the last one."""
-    _crawled_by_an_older_version(archive, site)
-    done = run_command("start", "--archive", archive.root, "--once", timeout=120)
-    assert "old is crawled as before" in done.err, done
-    settings, _ = settings_files.load(archive.settings)
-    assert {each.name: str(each.crawl.resources) for each in settings.publications} == {"old": "hosts", "new": "any"}

@@ -1,4 +1,4 @@
-"""Reports of what crawls of real sites miss: parts that browsers load (finding Q), and their relatives.
+"""Reports of what crawls of real sites miss: parts that browsers load.
 
 S-page-1, S-page-2: what is a part of a page, and as what a document is read.
 """
@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.messy_sites import FINE, PIXEL, Case, MessyCrawl, check, crawl_cases
-from tests.support.site import Site
+from tests.support.messy_sites import FINE, PIXEL, Case, MessyCrawl, check, crawled
 from tests.support.wire import Answer, page, redirect
-from webarcfs.archive.config import directory
+
+pytestmark = pytest.mark.crawl
 
 H = "<!doctype html><title>t</title>"
 X, Y = "/x.png", "/y.png"
@@ -131,7 +131,11 @@ CASES = (
     named("css-octets-quirks", SHEET_LINK, sent(SHEET, mime="application/octet-stream"), X),
     named("css-preload", H + "<link rel=preload as=style href=/s>", sent(SHEET), X),
     named("css-imported", H + "<style>@import '/s';</style>", sent(SHEET), X),
-    named("css-import-chain", H + SHEET_LINK, sent("@import url(/t) layer(a);")),
+    Case(
+        name="css-import-chain", finding="Q", asked=["/t", X], kept=["/s", "/t", "/u.css", X],
+        serves={"/": H + SHEET_LINK, "/s": sent("@import url(/t) layer(a);"), "/t": sent("@import '/u.css' print;"),
+                "/u.css": sent(SHEET, mime="text/css"), X: PIXEL},
+    ),
     named("script-no-type", H + "<script src=/s>"
          "</script>", sent("var a = 'url(/x.png)'; b(url(/x.png))"), never=(X,)),
     named("manifest", H + "<link rel=manifest href=/s>",
@@ -195,9 +199,8 @@ CASES = (
 @pytest.fixture(scope="module")
 def crawl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MessyCrawl]:
     """One crawl of all cases."""
-    archive = directory.create(tmp_path_factory.mktemp("real") / "archive")
-    with Site() as site:
-        yield crawl_cases(archive, site, CASES)
+    with crawled(tmp_path_factory.mktemp("real"), CASES) as done:
+        yield done
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -1,24 +1,17 @@
-"""Reports of what crawls of real sites miss: pages behind cookies that redirects set (finding D)."""
+"""Reports of what crawls of real sites miss: pages behind cookies that redirects set."""
 
 from __future__ import annotations
 
-import base64
-import contextlib
-import gzip
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 
 import pytest
 
 from agent.crawl.discovery import MOST_RETURNS
-from tests.support import crawls
-from tests.support.messy_sites import FINE, PIXEL, Case, MessyCrawl, check, crawl_cases
-from tests.support.site import Site
+from tests.support import nasty
+from tests.support.messy_sites import FINE, PIXEL, Case, MessyCrawl, check, crawled
 from tests.support.wire import Answer, Exchange, error_page, page
-from webarcfs.archive.config import directory, settings_files, validators
-from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.settings import HostSecret
-from webarcfs.archive.model.errors import CrawlFailed
+
+pytestmark = pytest.mark.crawl
 
 ONE = FINE.encode()
 
@@ -31,13 +24,8 @@ def cookies_of(exchange: Exchange) -> Mapping[str, str]:
 
 def to(where: str, *cookies: str, status: int = 302) -> Answer:
     """A redirect that sets cookies."""
-
-    def answer(exchange: Exchange) -> None:
-        fields = "".join(f"Set-Cookie: {cookie}\r\n" for cookie in cookies)
-        head = f"HTTP/1.1 {status} Found\r\nLocation: {where}\r\n{fields}Content-Length: 0\r\n\r\n"
-        exchange.send(head.encode())
-
-    return answer
+    fields = "".join(f"Set-Cookie: {cookie}\r\n" for cookie in cookies)
+    return nasty.raw(f"HTTP/1.1 {status} Found\r\nLocation: {where}\r\n{fields}Content-Length: 0\r\n\r\n".encode())
 
 
 def wall(behind: Callable[[str], Answer], *, name: str = "c", what: Answer | None = None) -> Answer:
@@ -80,12 +68,6 @@ def login(exchange: Exchange) -> None:
 def only_with(name: str, body: bytes | str) -> Answer:
     """A page for requests with a cookie of that name; 403 without."""
     return wall(lambda _: error_page(403), name=name, what=page(body, "image/png" if isinstance(body, bytes) else None))
-
-
-def _with_cookie(exchange: Exchange) -> None:
-    body = b"<img src=http://img.shared.test/x.png>"
-    head = b"Set-Cookie: c=1; Domain=.shared.test; Path=/\r\nContent-Type: text/html\r\n"
-    exchange.send(b"HTTP/1.1 200 OK\r\n" + head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
 
 
 CASES = (
@@ -163,7 +145,10 @@ CASES = (
         name="www.shared",
         finding="D",
         serves={
-            "/": _with_cookie,
+            "/": page(
+                "<img src=http://img.shared.test/x.png>",
+                headers={"Set-Cookie": "c=1; Domain=.shared.test; Path=/"},
+            ),
             "http://img.shared.test/x.png": only_with("c", PIXEL),
         },
         kept=["http://img.shared.test/x.png"],
@@ -234,123 +219,11 @@ CASES = (
 @pytest.fixture(scope="module")
 def crawl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MessyCrawl]:
     """One crawl of all cases."""
-    archive = directory.create(tmp_path_factory.mktemp("real") / "archive")
-    with Site() as site:
-        yield crawl_cases(archive, site, CASES, hosts=["img.shared.test"])
+    with crawled(tmp_path_factory.mktemp("real"), CASES, hosts=["img.shared.test"]) as done:
+        yield done
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_case(crawl: MessyCrawl, case: Case) -> None:
     """S-cookie-1"""
     check(case, crawl)
-
-
-# -- what single hosts are shown --------------------------------------------------------------------------------------
-
-
-def secret(folder: Path, text: str, *hosts: str, mode: int = 0o600) -> HostSecret:
-    """A file of secrets for hosts."""
-    path = folder / f"secret-{len(list(folder.iterdir()))}"
-    path.write_text(text)
-    path.chmod(mode)
-    return HostSecret(hosts=hosts, file=str(path))
-
-
-@pytest.fixture
-def archive(tmp_path: Path) -> Archive:
-    return directory.create(tmp_path / "archive")
-
-
-def test_secrets_go_to_their_hosts_alone(archive: Archive, tmp_path: Path) -> None:
-    """S-secret-1: not to others by links, resources or redirects; nothing of the archive has them afterwards."""
-    folder = tmp_path / "secrets"
-    folder.mkdir()
-    words = ("pa55word", "t0ken", "c00kie")
-    seen: list[str] = []
-
-    def home(exchange: Exchange) -> None:
-        for process in Path("/proc").glob("[0-9]*/cmdline"):
-            with contextlib.suppress(OSError):
-                seen.append(process.read_text(errors="replace"))
-        page("<a href=/a>a</a><a href=/r>r</a><img src=http://b.test/x.png><a href=http://sub.a.test/>s</a>")(exchange)
-
-    with Site() as site:
-        site.add_nasty("/", home, "a.test")
-        site.add_nasty("/a", page(FINE), "a.test")
-        site.add_nasty("/r", to("http://b.test/r"), "a.test")
-        for path in ("/x.png", "/r"):
-            site.add_nasty(path, page(FINE), "b.test")
-        site.add_nasty("/", page(FINE), "sub.a.test")
-        outcome = crawls.crawl(
-            archive,
-            "http://a.test/",
-            hosts=["*.test"],
-            keep_warc=True,
-            wget_args=crawls.through(site.proxy),
-            login=[secret(folder, "me:pa55word\n", "http://a.test")],
-            headers=[secret(folder, "# for us\nX-Key: t0ken\n", "http://a.test")],
-            cookies=[secret(folder, "sid=c00kie\n", "http://a.test"), secret(folder, "n=c00kie", "a.test")],
-        )
-        asked = {(request.host, request.path): request.headers for request in site.requests}
-    basic = base64.b64encode(b"me:pa55word").decode()
-    for path in ("/", "/a", "/r", "/robots.txt"):
-        fields = asked["a.test", path]
-        assert (fields["authorization"], fields["x-key"]) == (f"Basic {basic}", "t0ken")
-        assert fields["cookie"] == "sid=c00kie", "what is for https alone is not sent by http"
-    others = [fields for (host, _), fields in asked.items() if host != "a.test"]
-    assert len(others) >= 4 and not any({"authorization", "x-key", "cookie"} & fields.keys() for fields in others)
-    assert any("wget" in line for line in seen)
-    for hidden in (*words, basic):
-        assert not any(hidden in line for line in seen), "a process list has it"
-        assert [str(path) for path in archive.root.rglob("*") if path.is_file() and _has(path, hidden)] == []
-    warcs = list(archive.root.rglob("*.warc*"))
-    assert outcome.complete and warcs and any(b"Authorization: ***" in _bytes(path) for path in warcs)
-
-
-def _bytes(path: Path) -> bytes:
-    data = path.read_bytes()
-    return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-
-
-def _has(path: Path, hidden: str) -> bool:
-    with contextlib.suppress(OSError, EOFError):
-        return hidden.encode() in _bytes(path)
-    return False
-
-
-@pytest.mark.parametrize(
-    ("kind", "text", "mode", "why"),
-    [
-        ("login", "me:x", 0o644, "others may read it"),
-        ("login", "me:x", 0o640, "others may read it"),
-        ("login", "me", 0o600, "user:password"),
-        ("headers", "X-Key t0ken", 0o600, "Name: value"),
-        ("headers", "Host: other.test", 0o600, "may be set"),
-        ("headers", "X-Key: a\x0bb", 0o600, "Name: value"),
-        ("cookies", "", 0o600, "cookies.txt"),
-        ("cookies", "t=t0ken\n" * 200_000, 0o600, "more than 1 MiB"),
-        ("cookies", "other.test\tTRUE\t/\tFALSE\t0\ta\tb", 0o600, "cookies.txt"),
-    ],
-)
-def test_files_that_will_not_do(  # noqa: PLR0917  a table of cases
-    archive: Archive, tmp_path: Path, kind: str, text: str, mode: int, why: str
-) -> None:
-    """The message names the file and not what is in it."""
-    with pytest.raises(CrawlFailed, match=why) as raised:
-        crawls.crawl(archive, "http://a.test/", **{kind: [secret(tmp_path, text, "http://a.test", mode=mode)]})
-    assert "t0ken" not in str(raised.value)
-
-
-@pytest.mark.parametrize("host", ["*", "*.a.test", "http://a.test/x", "ftp://a.test", "", "a test"])
-def test_hosts_are_named(host: str) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        validators.origin(host)
-
-
-def test_a_publication_with_a_secret_is_released_by_hand() -> None:
-    """Unless it says otherwise."""
-    text = '[[publication]]\nname = "{name}"\nurls = ["https://a.test/"]\n{more}\n'
-    table = '[[publication.login]]\nhosts = ["a.test"]\nfile = "/etc/secret"'
-    texts = ((("p", table)), ("q", f'release = "automatic"\n{table}'), ("r", ""))
-    settings = settings_files.parse("".join(text.format(name=name, more=more) for name, more in texts), "test")
-    assert [publication.release for publication in settings.publications] == ["by-hand", "automatic", "automatic"]

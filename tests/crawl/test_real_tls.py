@@ -1,22 +1,22 @@
-"""Reports of what crawls of real sites miss: servers whose certificate is not valid (finding O)."""
+"""Reports of what crawls of real sites miss: servers whose certificate is not valid."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support import crawls
-from tests.support.crawls import archive
+from tests.support.crawls import secret_file
 from tests.support.secure import Authority, SecureHosts
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.settings import HostSecret, ServerSettings
+from webarcfs.archive.config.settings import ServerSettings
 from webarcfs.archive.model.errors import CrawlFailed, SettingsError
 
-__all__ = ["archive"]
+pytestmark = pytest.mark.crawl
 
 HTML = b"<html><title>t</title><a href=/b>b</a></html>"
 
@@ -65,7 +65,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Servers:
 
 
 @pytest.fixture(scope="module")
-def running(made: Servers) -> Any:
+def running(made: Servers) -> Iterator[Servers]:
     with made.hosts:
         yield made
 
@@ -170,12 +170,9 @@ def test_what_is_not_checked_asks_for_nothing(archive: Archive, servers: Servers
 
 def test_secrets_by_https(archive: Archive, servers: Servers, tmp_path: Path) -> None:
     """A host that gets one must have a valid certificate, whatever `certificates` says; and none goes by http."""
-    path = tmp_path / "login"
-    path.write_text("me:word")
-    path.chmod(0o600)
     got: list[bytes] = []
     servers.hosts.heads = got
-    secret = HostSecret(hosts=("expired.test", "fine.test"), file=str(path))
+    secret = secret_file(tmp_path, "me:word", "expired.test", "fine.test")
     log = servers.crawl(archive, BAD[0], BAD[2], "https://fine.test/", certificates="any", login=[secret])
     assert log[BAD[0]].status < 0 and "tls:expired" in log[BAD[0]].notes
     assert log[BAD[2]].status == 200, "another host gets none, and needs none"

@@ -7,30 +7,42 @@ import re
 import pytest
 
 from agent.crawl.vocabulary import Status
+from agent.jobs.publishing import JobOutcome
 from tests.support import crawls, nasty
 from tests.support.crawls import crawl, through
 from tests.support.site import Everywhere, Site
-from tests.support.wire import Exchange, page
+from tests.support.wire import Answer, Exchange, page
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import now
 
 pytestmark = pytest.mark.crawl
 
 
-def _left_out(archive: Archive, outcome: crawls.Outcome, word: str) -> set[str]:
+def _left_out(archive: Archive, outcome: JobOutcome, word: str) -> set[str]:
     log = crawls.log_lines(archive, outcome)
     found = {url for url, line in log.items() if word in line.notes}
     assert all(log[url].status == Status.TRAP for url in found)
     return found
 
 
-def _calendar(exchange: Exchange) -> None:
-    """Each month links to the one before and the one after."""
-    match = re.fullmatch(r"/(\d+)/(\d+)/", exchange.request.path)
-    assert match
-    month = int(match[1]) * 12 + int(match[2]) - 1
-    links = [f'<a href="/{other // 12}/{other % 12 + 1:02}/">x</a>' for other in (month - 1, month + 1)]
-    page("".join(links))(exchange)
+def _calendar(*steps: int) -> Answer:
+    """Each month links to those so many months away."""
+
+    def answer(exchange: Exchange) -> None:
+        match = re.fullmatch(r"(.*)/(\d+)/(\d+)/", exchange.request.path)
+        assert match
+        months = [int(match[2]) * 12 + int(match[3]) - 1 + step for step in steps]
+        links = (f'<a href="{match[1]}/{month // 12}/{month % 12 + 1:02}/">x</a>' for month in months)
+        page("".join(links))(exchange)
+
+    return answer
+
+
+def _endless(exchange: Exchange) -> None:
+    """Pages of numbers, each linking to the one before, and home; and to where it may be shared."""
+    path, _, number = exchange.request.path.partition("=")
+    before = f"{path}={int(number) - 1}"
+    page(f"<a href='{before}'>before</a><a href='/share?u={path}={number}'>s</a><a href=/>h</a>")(exchange)
 
 
 def test_queries_of_one_path_are_counted_exactly_over_pages_and_runs(archive: Archive, site: Site) -> None:
@@ -101,7 +113,7 @@ def test_endless_host_names(archive: Archive, site: Site) -> None:
 
 def test_calendars_paths_that_grow_and_a_server_that_knows_every_page(archive: Archive, site: Site) -> None:
     for year in range(2000, 2100):
-        site.mount(Everywhere(_calendar), at=f"/{year}")
+        site.mount(Everywhere(_calendar(-1, 1)), at=f"/{year}")
     site.mount(Everywhere(nasty.trap()), at="/soft")
     autumn = f"/{now().year + 4}/09/"
     site.add_html("/", f'<a href="{autumn}">calendar</a><a href="/soft/">soft</a>')
@@ -116,3 +128,35 @@ def test_calendars_paths_that_grow_and_a_server_that_knows_every_page(archive: A
     assert site.url("/soft/1/1/1/1/1/") in _left_out(archive, outcome, "trap:repeats")
     assert all(request.path.count("/") <= 7 for request in site.requests)
     assert all(line.status > 0 or line.notes for line in log.values())
+
+
+def test_a_calendar_backwards_ends_and_its_pattern_is_named(archive: Archive, site: Site) -> None:
+    site.mount(Everywhere(_calendar(-1)), at="/cal")
+    site.add_html("/", f'<a href="/cal/{now().year}/02/">calendar</a>')
+    outcome = crawl(archive, site.url(), depth="unlimited", max_years_back=3)
+    assert outcome.complete
+    begun = int(str(outcome.summary["started"])[:4])
+    assert _left_out(archive, outcome, "trap:calendar") == {site.url(f"/cal/{begun - 4}/12/")}
+    log = crawls.log_lines(archive, outcome)
+    assert f"pattern:{site.host}/cal/#" in log[site.url(f"/cal/{begun - 4}/12/")].notes
+
+
+def test_pages_of_one_pattern_that_bring_nothing_new_end(archive: Archive, site: Site) -> None:
+    for number in range(5, -400, -1):
+        site.add_nasty(f"/day?o={number}", _endless)
+    site.add_html("/", '<a href="/day?o=5">days</a>')
+    outcome = crawl(archive, site.url(), depth="unlimited", max_pattern=50)
+    assert outcome.complete
+    assert 50 <= len([request for request in site.requests if request.path.startswith("/day?")]) <= 60
+    log = crawls.log_lines(archive, outcome)
+    left_out = _left_out(archive, outcome, "trap:pattern")
+    assert left_out and f"pattern:{site.host}/day?o=#" in log[max(left_out)].notes
+
+
+def test_a_chain_of_pages_with_content_of_their_own_does_not_end(archive: Archive, site: Site) -> None:
+    """As drawn stories have them: each page links to the next alone, and shows an image of its own."""
+    for number in range(40):
+        site.add_html(f"/story/{number}", f'<a href="/story/{number + 1}">next</a><img src="/i/{number}.png">')
+    site.add_html("/", '<a href="/story/0">begin</a>')
+    crawl(archive, site.url(), depth="unlimited", max_pattern=10)
+    assert site.count("/story/39") == 1

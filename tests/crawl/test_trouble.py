@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from agent.crawl.vocabulary import Status
 from tests.support import crawls, nasty
 from tests.support.crawls import Line, crawl, run_command
 from tests.support.site import Answer, Everywhere, Site, page, redirect
+from tests.support.wire import nobody_there
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.warc import decoding
@@ -170,14 +169,6 @@ def test_cookies_come_back(archive: Archive, site: Site) -> None:
 # -- crawls that come to nothing ---------------------------------------------------------------------------------------
 
 
-@contextmanager
-def _nobody_there() -> Iterator[str]:
-    """A server's name and port that refuses connections."""
-    with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))
-        yield f"127.0.0.1:{reserved.getsockname()[1]}"
-
-
 def _run(archive: Archive, *arguments: str) -> crawls.Done:
     return run_command("crawl", "--archive", archive.root, "--wait", "0", "--timeout", "5", *arguments)
 
@@ -188,7 +179,7 @@ def _only_log(archive: Archive) -> dict[str, Line]:
 
 
 def test_site_down(archive: Archive) -> None:
-    with _nobody_there() as host:
+    with nobody_there() as host:
         done = _run(archive, f"http://{host}/")
     assert done.code == 3
     assert f"server down: {host}" in done.err

@@ -12,6 +12,8 @@ from tests.support.sources import MODULES
 from webarcfs.room import limits as room_limits
 from webarcfs.vfs import content
 
+pytestmark = pytest.mark.pure
+
 _GIB = 1 << 30
 
 

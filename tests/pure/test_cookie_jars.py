@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from agent.crawl.cookie_jars import LONGEST_COOKIE, MOST_COOKIES, Cookie, CookieJars, Jar, merged, site_of
 
+pytestmark = pytest.mark.pure
+
 
 @pytest.mark.parametrize(
     ("domain", "site"),

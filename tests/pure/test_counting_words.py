@@ -8,8 +8,11 @@ import runpy
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+pytestmark = pytest.mark.pure
 
 EXAMPLE = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "wordcount.py"))
 #: Letters of which some are two when they are small; what joins words; what parts them; digits that are no numbers.

@@ -6,6 +6,8 @@ import pytest
 
 from agent.crawl.hsts import may_have_policy, policy_of
 
+pytestmark = pytest.mark.pure
+
 
 @pytest.mark.parametrize(
     ("field", "policy"),

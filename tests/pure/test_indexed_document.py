@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from webarcfs.content.extractors.extracted import Extracted
 from webarcfs.search.words import CURRENT, IndexedDocument, from_bytes
+
+pytestmark = pytest.mark.pure
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 _EXTRACTED = st.builds(

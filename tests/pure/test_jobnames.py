@@ -5,6 +5,8 @@ import pytest
 from agent.crawl.job_folder import command_line_name, kind_of, named_after, publication_of
 from webarcfs.archive.config import validators
 
+pytestmark = pytest.mark.pure
+
 
 def test_what_a_folder_is_called_tells_whose_it_is() -> None:
     assert (kind_of("20261121T030000-my-news"), publication_of("20261121T030000-my-news")) == ("my-news", "my-news")

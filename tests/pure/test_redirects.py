@@ -24,6 +24,8 @@ from webarcfs.archive.model.url_lists import (
     write_list,
 )
 
+pytestmark = pytest.mark.pure
+
 TIME = datetime(2026, 11, 21, 2, 3, 4, tzinfo=UTC)
 URL = "http://www.example.org/a"
 _TIMES = st.datetimes(datetime(1990, 1, 1), datetime(2200, 1, 1)).map(

@@ -158,11 +158,9 @@ def test_calendars_are_bounded_in_both_directions(path: str, far: bool) -> None:
         ("http://e.org/c?month=11&year=2026", "e.org/c?month=#&year=#"),
         ("http://e.org/c?o=-12", "e.org/c?o=#"),
         ("http://e.org/a,b1", "e.org/a%2Cb#"),
-        ("http://e.org/x/0123456789abcdef0123456789", "e.org/x/#"),
+        ("http://e.org/x/0123456789abcdef0123456789", "e.org/x/*"),
         ("http://e.org/x/a123456789abcdef0123456789/y", "e.org/x/*/y"),
     ],
 )
 def test_the_pattern_of_a_url(url: str, pattern: str) -> None:
-    if pattern != "e.org/x/#":
-        assert scope.pattern_of(url) == pattern
-    assert not set(", \t") & set(scope.pattern_of(url))
+    assert scope.pattern_of(url) == pattern

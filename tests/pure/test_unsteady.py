@@ -8,6 +8,8 @@ import pytest
 
 from tests.unsteady import LIST, ROOT, Verdict, judge, listed
 
+pytestmark = pytest.mark.pure
+
 _A, _B, _C = "tests/a.py::test_a", "tests/a.py::test_b[1]", "tests/a.py::test_c[x::y]"
 
 

@@ -6,11 +6,13 @@ import gzip
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from agent.crawl import url_files
 from agent.crawl.sitemaps import read_listing
 from agent.crawl.url_files import read_urls
+from webarcfs.archive.model.errors import UsageError
 
 pytestmark = pytest.mark.pure
 
@@ -28,6 +30,9 @@ OPML = """<?xml version="1.0"?>
 </body></opml>"""
 RSS = "<rss><channel><link>http://e.org/</link><item><link>http://e.org/1</link></item></channel></rss>"
 SITEMAP = "<?xml version='1.0'?><urlset><url><loc>http://e.org/1</loc></url><url><loc>/rel</loc></url></urlset>"
+_GZIP = gzip.compress(b"", mtime=0)[:10]
+#: How files of each kind begin: text, bookmarks, a section that no page has, OPML, sitemaps, feeds, what is packed.
+_STARTS = (b"x", b"<", b"<a href=", b"<![x", b"<opml>", b"<urlset>", b"<rss>", _GZIP[:2], _GZIP)
 
 
 @pytest.mark.parametrize(
@@ -57,13 +62,30 @@ def test_each_form(tmp_path: Path, text: str, urls: list[str], faults: list[int]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.binary(max_size=300))
-def test_no_content_raises_and_nothing_is_lost_in_silence(tmp_path: Path, content: bytes) -> None:
+@given(st.sampled_from(_STARTS), st.binary(max_size=300), st.booleans())
+@example(b"<![x", b"", False)
+@example(b"<![x", b"]>", False)
+def test_no_content_raises_and_nothing_is_lost_in_silence(
+    tmp_path: Path, start: bytes, content: bytes, packed: bool
+) -> None:
     file = tmp_path / "list"
-    file.write_bytes(b"x" + content)
-    for listed in read_urls(file):
-        assert bool(listed.url) != bool(listed.fault)
-    read_listing([content], "http://e.org/")
+    file.write_bytes(gzip.compress(start + content, mtime=0) if packed else start + content)
+    try:
+        listed = list(read_urls(file))
+    except UsageError as error:
+        assert not packed and start.startswith(_GZIP[:2]) and str(file) in str(error)
+    else:
+        assert all(bool(one.url) != bool(one.fault) for one in listed)
+        assert start != b"x" or listed[0].line == 1
+    read_listing([start + content], "http://e.org/")
+
+
+@pytest.mark.parametrize("text", ["<![x]>", "<![ 1>", "<![CDATA[x]]>"])
+def test_sections_of_any_word_are_skipped(text: str) -> None:
+    """Newer releases of Python do not ask for it."""
+    parser = url_files._Anchors()
+    parser.rawdata = text
+    assert parser.parse_marked_section(0) == len(text)
 
 
 @given(st.lists(st.integers(0, 99), max_size=30), st.integers(1, 40), st.booleans())

@@ -27,7 +27,7 @@ from tests.support.site import Site
 from webarcfs.archive.config import directory
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
+from webarcfs.archive.config.settings import CrawlSettings, HostSecret, Profile, Publication
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import CRAWLS, Repository, TreeEntry
@@ -50,8 +50,13 @@ def archive(tmp_path: Path) -> Iterator[Archive]:
     """An empty archive. After the test each repository must be sound."""
     made = directory.create(tmp_path / "archive")
     yield made
-    for domain in made.domains():
-        assert Repository(made.repository(domain)).check() == [], f"git fsck --strict complains about {domain}"
+    check_sound(made)
+
+
+def check_sound(archive: Archive) -> None:
+    """Hold each repository to what git asks of one."""
+    for domain in archive.domains():
+        assert Repository(archive.repository(domain)).check() == [], f"git fsck --strict complains about {domain}"
 
 
 # -- crawling ----------------------------------------------------------------------------------------------------------
@@ -92,6 +97,14 @@ def publish_as(*urls: str, **settings: Any) -> Publication:
     )
 
 
+def secret_file(folder: Path, text: str, *hosts: str, mode: int = 0o600) -> HostSecret:
+    """A file of secrets for hosts."""
+    path = folder / f"secret-{len(list(folder.iterdir()))}"
+    path.write_text(text)
+    path.chmod(mode)
+    return HostSecret(hosts=hosts, file=str(path))
+
+
 def through(proxy: str) -> tuple[str, ...]:
     """wget_args with which every host name leads to a Site."""
     return ("-e", "use_proxy=on", "-e", f"http_proxy={proxy}")
@@ -126,9 +139,9 @@ class Done:
     err: str
 
 
-def run_command(*arguments: str | Path, timeout: float = 240, **environment: str) -> Done:
+def run_command(*arguments: str | Path, timeout: float = 240, stdin: str = "", **environment: str) -> Done:
     """`webarc-agent` with these arguments, to its end."""
-    process = start_command(*arguments, **environment)
+    process = start_command(*arguments, stdin=stdin, **environment)
     try:
         out, err = process.communicate(timeout=timeout)
     finally:
@@ -136,17 +149,22 @@ def run_command(*arguments: str | Path, timeout: float = 240, **environment: str
     return Done(process.returncode, out, err)
 
 
-def start_command(*arguments: str | Path, **environment: str) -> subprocess.Popen[str]:
-    """`webarc-agent` with these arguments, running; `end` it."""
-    return subprocess.Popen(
+def start_command(*arguments: str | Path, stdin: str = "", **environment: str) -> subprocess.Popen[str]:
+    """`webarc-agent` with these arguments, running; `end` it. `stdin` is short."""
+    process = subprocess.Popen(
         [*COMMAND, *map(str, arguments)],
         env={**os.environ, "COLUMNS": "200", **environment},
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
+    if process.stdin is not None:
+        with process.stdin as pipe:
+            pipe.write(stdin)
+        process.stdin = None  # `communicate` would use it
+    return process
 
 
 def end(process: subprocess.Popen[str]) -> None:

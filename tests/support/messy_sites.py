@@ -1,7 +1,7 @@
 """Small sites that do what people's sites do: what a case serves, what a crawl must ask for, keep, and say.
 
-    outcome = crawl_cases(archive, CASES)
-    check(CASES[0], outcome)
+    with crawled(folder, CASES) as crawl:
+        check(CASES[0], crawl)
 
 All cases of a list are start URLs of one crawl, each on a host of its own, `NAME.test`. What a case wants holds
 whatever the others do: hosts are judged for themselves.
@@ -10,14 +10,17 @@ whatever the others do: hosts are judged for themselves.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from agent.jobs.publishing import JobOutcome
-from tests.support import crawls
+from tests.support import crawls, nasty
 from tests.support.site import Site
-from tests.support.wire import HTML, Answer, Exchange, page
+from tests.support.wire import HTML, Answer, page
+from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.urls import domain_of
@@ -37,10 +40,10 @@ class Case:
     finding: str
     #: Place → what it answers; text is a page of HTML, bytes are a PNG.
     serves: Mapping[str, Answer | str | bytes]
-    #: Places that must be asked for, once at least, and those that must not be.
+    #: Places that must be asked for, once at least, beside `/`; and those that must not be.
     asked: Sequence[str] = ()
     never: Sequence[str] = ()
-    #: Place → how often it is asked for at most.
+    #: Place → how often it is asked for at most; once at least.
     at_most: Mapping[str, int] = field(default_factory=dict)
     #: Places that must be archived; with a body where that matters.
     kept: Sequence[str] = ()
@@ -81,14 +84,18 @@ def _answer(what: Answer | str | bytes) -> Answer:
     return page(what, "image/png") if isinstance(what, bytes) else what
 
 
-def raw(head: bytes, body: bytes, status: bytes = b"200 OK") -> Answer:
+def with_head(head: bytes, body: bytes, status: bytes = b"200 OK") -> Answer:
     """These very bytes behind a status line; then the connection ends."""
+    return nasty.then_close(b"HTTP/1.1 " + status + b"\r\n" + head + b"\r\n\r\n" + body)
 
-    def answer(exchange: Exchange) -> None:
-        exchange.send(b"HTTP/1.1 " + status + b"\r\n" + head + b"\r\n\r\n" + body)
-        exchange.keep = False
 
-    return answer
+@contextmanager
+def crawled(folder: Path, cases: Sequence[Case], **settings: Any) -> Iterator[MessyCrawl]:
+    """One crawl of all cases into an archive in a folder, for as long as tests look at it; it must be sound."""
+    archive = directory.create(folder / "archive")
+    with Site() as site:
+        yield crawl_cases(archive, site, cases, **settings)
+    crawls.check_sound(archive)
 
 
 def crawl_cases(archive: Archive, site: Site, cases: Sequence[Case], **settings: Any) -> MessyCrawl:
@@ -96,7 +103,7 @@ def crawl_cases(archive: Archive, site: Site, cases: Sequence[Case], **settings:
     for case in cases:
         serve(site, case)
     starts = [case.url("/") for case in cases]
-    how = {"max_instances": 8, "timeout": 5.0, **settings}
+    how = {"max_instances": 8, **settings}
     outcome = crawls.crawl(archive, *starts, wget_args=crawls.through(site.proxy), **how)
     asked = Counter(f"http://{request.host}{request.path}" for request in site.requests)
     return MessyCrawl(archive, outcome, crawls.log_lines(archive, outcome), asked)
@@ -104,12 +111,12 @@ def crawl_cases(archive: Archive, site: Site, cases: Sequence[Case], **settings:
 
 def check(case: Case, crawl: MessyCrawl) -> None:
     """Hold one case to what it wants; all that is wrong is in the message."""
-    wrong = [f"not asked for: {place}" for place in case.asked if not crawl.requests[case.url(place)]]
+    wrong = [f"not asked for: {place}" for place in ("/", *case.asked) if not crawl.requests[case.url(place)]]
     wrong += [f"asked for: {place}" for place in case.never if crawl.requests[case.url(place)]]
     wrong += [
         f"asked for {crawl.requests[case.url(place)]} times: {place}"
         for place, most in case.at_most.items()
-        if crawl.requests[case.url(place)] > most
+        if not 1 <= crawl.requests[case.url(place)] <= most
     ]
     for place in (*case.kept, *case.bodies):
         kept = _kept(crawl.archive, case.url(place))

@@ -28,17 +28,17 @@ _MEBIBYTE = 1 << 20
 def short_body(body: bytes = BODY, sent: int | None = None) -> Answer:
     """Content-Length counts the whole body; only `sent` bytes (half of it) come, then the end of the connection."""
     cut = body[: len(body) // 2 if sent is None else sent]
-    return _then_close(_declaring(len(body)) + cut)
+    return then_close(_declaring(len(body)) + cut)
 
 
 def wrong_length(body: bytes = BODY, declared: int | None = None) -> Answer:
     """The body is longer than Content-Length (half of it) says, then the connection ends."""
-    return _then_close(_declaring(len(body) // 2 if declared is None else declared) + body)
+    return then_close(_declaring(len(body) // 2 if declared is None else declared) + body)
 
 
 def no_length(said: str, body: bytes = BODY) -> Answer:
     """A Content-Length that is none, and then the whole body."""
-    return _then_close(head(200, {"Content-Type": HTML, "Content-Length": said}) + body)
+    return then_close(head(200, {"Content-Type": HTML, "Content-Length": said}) + body)
 
 
 def no_length_and_reset(said: str, body: bytes = BODY) -> Answer:
@@ -65,12 +65,12 @@ def false_gzip(body: bytes = BODY) -> Answer:
 
 def broken_chunking(body: bytes = BODY) -> Answer:
     """One good chunk, then something that is no chunk size, then the end of the connection."""
-    return _then_close(_chunked_head() + b"%x\r\n%b\r\n" % (len(body), body) + b"zz\r\nnot a chunk\r\n")
+    return then_close(_chunked_head() + b"%x\r\n%b\r\n" % (len(body), body) + b"zz\r\nnot a chunk\r\n")
 
 
 def cut_chunking(body: bytes = BODY) -> Answer:
     """Good chunks, but the connection ends before the last one: the only sign that something is missing."""
-    return _then_close(_chunked_head() + b"%x\r\n%b\r\n" % (len(body), body))
+    return then_close(_chunked_head() + b"%x\r\n%b\r\n" % (len(body), body))
 
 
 def reset(body: bytes = BODY) -> Answer:
@@ -107,7 +107,7 @@ def reset_before_head() -> Answer:
 
 def close_before_head() -> Answer:
     """The connection ends without a byte."""
-    return _then_close(b"")
+    return then_close(b"")
 
 
 def hang(seconds: float = 3600) -> Answer:
@@ -187,7 +187,7 @@ def redirect_loop() -> Answer:
 def two_locations(first: str, second: str) -> Answer:
     """A redirect with two Locations."""
     fields = f"Location: {first}\r\nLocation: {second}\r\nContent-Length: 0\r\n\r\n"
-    return _raw(f"HTTP/1.1 302 Found\r\n{fields}".encode())
+    return raw(f"HTTP/1.1 302 Found\r\n{fields}".encode())
 
 
 def redirect_forever() -> Answer:
@@ -217,12 +217,12 @@ def chunked(body: bytes = BODY, pieces: int = 7, content_type: str = HTML) -> An
     """A good body in several chunks."""
     step = max(1, math.ceil(len(body) / pieces))
     whole = b"".join(in_chunks(body[start : start + step] for start in range(0, len(body), step)))
-    return _raw(_chunked_head(content_type) + whole)
+    return raw(_chunked_head(content_type) + whole)
 
 
 def no_content_length(body: bytes = BODY, content_type: str = HTML, version: str = "HTTP/1.0") -> Answer:
     """A good body that ends where the connection ends."""
-    return _then_close(head(200, {"Content-Type": content_type}, version) + body)
+    return then_close(head(200, {"Content-Type": content_type}, version) + body)
 
 
 def empty(content_type: str = HTML) -> Answer:
@@ -283,11 +283,14 @@ def _chunked_head(content_type: str = HTML) -> bytes:
     return head(200, {"Content-Type": content_type, "Transfer-Encoding": "chunked"})
 
 
-def _raw(data: bytes) -> Answer:
+def raw(data: bytes) -> Answer:
+    """These very bytes, head included."""
     return lambda exchange: exchange.send(data)
 
 
-def _then_close(data: bytes) -> Answer:
+def then_close(data: bytes) -> Answer:
+    """These very bytes, head included, then the end of the connection."""
+
     def answer(exchange: Exchange) -> None:
         exchange.send(data)
         exchange.keep = False

@@ -90,7 +90,7 @@ class Authority:
         files = ("-cert", "ca.pem", "-keyfile", "ca.key", "-in", f"{host}.csr", "-out", f"{host}.crt")
         self._run("ca", "-batch", "-notext", "-config", "ca.cnf", *files, "-startdate", begin, "-enddate", end)
         pem = self._folder / f"{host}.pem"
-        pem.write_bytes(b"".join((self._folder / f"{host}.{end}").read_bytes() for end in ("key", "crt")))
+        pem.write_bytes(b"".join((self._folder / f"{host}.{kind}").read_bytes() for kind in ("key", "crt")))
         return pem
 
     def _run(self, *arguments: str) -> None:
@@ -108,7 +108,7 @@ def _context(pem: Path) -> ssl.SSLContext:
 
 def _certificate(folder: Path) -> Path:
     path = folder / "secure.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command = ["openssl", "req", "-x509", *_KEY]
     command += ["-days", "2", "-subj", "/CN=test", "-keyout", str(path), "-out", str(path) + ".cert"]
     subprocess.run(command, check=True, capture_output=True)
     with path.open("ab") as file:

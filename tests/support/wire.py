@@ -259,6 +259,15 @@ def listen(port: int = 0) -> socket.socket:
     return listener
 
 
+@contextlib.contextmanager
+def nobody_there(port: int = 0) -> Iterator[str]:
+    """Host and port of a server on loopback that refuses connections; port 0 is any free one."""
+    with socket.socket() as reserved:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # also where a server was just now
+        reserved.bind(("127.0.0.1", port))
+        yield f"127.0.0.1:{reserved.getsockname()[1]}"
+
+
 def _shut(connection: socket.socket) -> None:
     """Wake whoever waits on a socket, in every process that holds it."""
     with contextlib.suppress(OSError):  # the other end was faster

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from webarcfs.archive.model.urls import canonical
+
 #: What the setting `session_parameters` has by default; `*` stands for any letters, `(s)` for the segments of ASP.NET.
 DEFAULT = (
     "jsessionid", "phpsessid", "aspsessionid*", "cfid", "cftoken", "zenid", "oscsid", "sid", "sessid", "sessionid",
@@ -36,19 +38,24 @@ class SessionIds:
         self._hint = re.compile(rf"[;?&](?:{self._name.pattern})=|/\([a-z]\(", re.IGNORECASE)
 
     def without(self, url: str) -> str:
-        """Return a canonical URL without session ids."""
+        """Return a canonical URL without session ids, canonical as well."""
         # Most URLs have nothing of the kind, and looking for a character costs a tenth of a search.
         if ("=" not in url and "/(" not in url) or self._hint.search(url) is None:
             return url
+        bare = self._taken_out(url)
+        # Without its parameter a segment may be `..`: what is judged is what a program would ask for.
+        return url if bare == url else canonical(bare)
+
+    def _taken_out(self, url: str) -> str:
         head, mark, query = url.partition("?")
-        if self._has_segments:
-            head = _SEGMENT.sub("", head)
         path, *parameters = head.split(";")
         # A parameter of the path ends at the next slash, whose segments stay.
         for parameter in parameters:
             name, _, rest = parameter.partition("=")
             value, slash, behind = rest.partition("/")
             path += slash + behind if self._is_id(name, value, ()) else f";{parameter}"
+        if self._has_segments:  # some are segments only without their parameters
+            path = _SEGMENT.sub("", path)
         if not mark:
             return path
         fields = re.split("([&;])", query)
