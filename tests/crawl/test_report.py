@@ -9,6 +9,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from tests.support.generated import Generated
 from tests.support.nasty import slow
 from tests.support.site import Site, page
 from tests.support.waiting import until
+from tests.support.wire import Exchange
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged, UsageError
 
@@ -157,9 +159,16 @@ def test_a_job_that_runs_is_reported_as_far_as_it_is(archive: Archive, site: Sit
     site.add_html(
         "/", "".join(f'<a href="/{number}">x</a>' for number in range(30)) + '<a href="http://b.example/">b</a>'
     )
+    image = page(bytes(3000), "image/png")
+    is_paused = threading.Event()
+
+    def held(exchange: Exchange) -> None:
+        assert is_paused.wait(120)  # however long the commands take
+        slow(10.0, image)(exchange)
+
     for number in range(30):
-        site.add_nasty(f"/{number}", slow(0.1 if number < 15 else 10.0, page(bytes(3000), "image/png")))
-    options = ("--wait", "0", "--no-sitemaps", "--max-duration", "1 hour")
+        site.add_nasty(f"/{number}", slow(0.1, image) if number < 15 else held)
+    options = ("--wait", "0", "--no-sitemaps", "--max-duration", "1 hour", "--timeout", "120")
     crawl_ = start_command("crawl", "--archive", archive.root, *options, site.url())
     try:
         until(lambda: site.count("/15"), "it fetches")
@@ -173,6 +182,7 @@ def test_a_job_that_runs_is_reported_as_far_as_it_is(archive: Archive, site: Sit
         assert rows["hosts", "b.example"] == rows["states", "-5"] == rows["left_out", "host"] == 1
         assert rows["types", "text/html"] == 1
         run_command("job", "--archive", archive.root, job.name, "pause")
+        is_paused.set()
         until(lambda: len((job / "crawl.log").read_text()) > len(before), "it grows")
         out = json.loads(_report(archive, job.name, "--json").out)
         rows = {(row["table"], row["key"]): row["urls"] for row in out["tables"]}
@@ -183,6 +193,7 @@ def test_a_job_that_runs_is_reported_as_far_as_it_is(archive: Archive, site: Sit
             log.write("half a li")
         assert json.loads(_report(archive, job.name, "--json").out)["tables"] == out["tables"]
     finally:
+        is_paused.set()
         end(crawl_)
 
 
