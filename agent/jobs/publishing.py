@@ -122,6 +122,7 @@ def _begin(job: Job, domain: str, complete: bool, *, is_resource: bool) -> Domai
         later=later,
         errors=last is not None and last.message.has_errors,
         copies=last is not None and last.message.has_copies,
+        resources=last is not None and last.message.has_resources,
         is_resource=is_resource,
     )
 

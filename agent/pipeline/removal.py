@@ -26,7 +26,6 @@ from webarcfs.archive.git.tree_stream import FILE, FOLDER
 from webarcfs.archive.history.versions import arcs, described, leads_to_arcs
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Damaged
-from webarcfs.archive.model.metadata import RESOURCE_ROLE
 from webarcfs.archive.model.url_lists import REDIRECTS
 from webarcfs.archive.system import files
 
@@ -247,7 +246,7 @@ def removed_arcs(run: DomainRun, last: str | None, seen: SeenTree, fetched: int)
 def only_resources(store: Repository, tree: str) -> bool:
     """Return whether a publication saw no page in `tree`, by the first of its documents, only resources of pages."""
     first = list(islice(arcs(store, tree), _LOOKED_AT))
-    return bool(first) and all(described(store, arc).role == RESOURCE_ROLE for arc in first)
+    return bool(first) and all(described(store, arc).is_resource for arc in first)
 
 
 def without(store: Repository, tree: str, arcs: list[str]) -> str:

@@ -50,10 +50,14 @@ _FIRST_ERROR = 400
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Documents and bytes of a snapshot, by MIME type and by extension: (documents, bytes). Error pages are none."""
+    """Documents and bytes of a snapshot, by MIME type and by extension: (documents, bytes). Error pages are none.
+
+    `resources` are counted by themselves: documents, and their bytes, that only pages of other hosts needed.
+    """
 
     types: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     extensions: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    resources: tuple[int, int] = (0, 0)
 
     @property
     def documents(self) -> int:
@@ -66,7 +70,13 @@ class Counts:
         return sum(size for _, size in self.types.values())
 
     def __add__(self, other: Counts) -> Counts:
-        return Counts(_sum(self.types, other.types), _sum(self.extensions, other.extensions))
+        resources = self.resources[0] + other.resources[0], self.resources[1] + other.resources[1]
+        return Counts(_sum(self.types, other.types), _sum(self.extensions, other.extensions), resources)
+
+    @property
+    def is_site(self) -> bool:
+        """Whether it has pages; not where pages of other hosts needed all of it."""
+        return bool(self.types) or not self.resources[0]
 
 
 def of_tag(services: Services, tag: CommitTag) -> Counts:
@@ -93,8 +103,12 @@ def _counted(services: Services, domain: str, seq: int) -> Counts:
     sizes: Counter[str] = Counter()
     extensions: Counter[str] = Counter()
     extension_sizes: Counter[str] = Counter()
+    resources = resource_bytes = 0
     for capture in shown_in(services, domain, seq):
         if capture.status >= _FIRST_ERROR:
+            continue
+        if capture.is_resource:
+            resources, resource_bytes = resources + 1, resource_bytes + capture.size
             continue
         kind, extension = capture.mime_type or NONE, extension_of(capture.url)
         types[kind] += 1
@@ -104,6 +118,7 @@ def _counted(services: Services, domain: str, seq: int) -> Counts:
     return Counts(
         {kind: (count, sizes[kind]) for kind, count in types.most_common()},
         {kind: (count, extension_sizes[kind]) for kind, count in extensions.most_common()},
+        (resources, resource_bytes),
     )
 
 
