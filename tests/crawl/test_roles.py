@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
+from agent.catalogue.recording import describe_capture
 from agent.indexing.fulltext import bring_in_step
 from agent.indexing.recovery import recover
 from agent.jobs.publishing import JobOutcome
@@ -16,8 +18,12 @@ from tests.crawl.test_conditional import tagged
 from tests.support import crawls
 from tests.support.crawls import crawl
 from tests.support.readercommand import webarc
+from tests.support.rooms import served
 from tests.support.site import Site
 from webarcfs.access.gate import Gate, Reader
+from webarcfs.archive.catalogue import record_xml
+from webarcfs.archive.catalogue.catalogue import Catalogue, captures
+from webarcfs.archive.catalogue.record import FieldNumber
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import links
 from webarcfs.archive.index.links import Question
@@ -33,9 +39,9 @@ SITE, STYLES, FONTS, FRAMES = "www.site.test", "css.cdn.test", "fonts.test", "fr
 FRAME = '<title>Frame</title><p>zebra</p><a href="http://away.test/">away</a>'
 
 
-def serve(site: Site, *, linked: bool = False) -> None:
+def serve(site: Site, *, linked: bool = False, text: str = "") -> None:
     """A page with a style, the font of that, and a frame; `linked`: a link leads to the frame as well."""
-    more = f'<a href="http://{FRAMES}/f.html">frame</a>' if linked else ""
+    more = text + (f'<a href="http://{FRAMES}/f.html">frame</a>' if linked else "")
     start = (
         f'<title>Site</title><link rel=stylesheet href="http://{STYLES}/s.css"><p>zebra</p>'
         f'<iframe src="http://{FRAMES}/f.html"></iframe><a href="http://out.test/">out</a>{more}'
@@ -185,3 +191,67 @@ def test_old_archives_have_pages_alone(archive: Archive, site: Site) -> None:
     assert b"role=" not in crawls.read_file(archive, SITE, "index.html/data.xml") or b""
     assert _roles(archive) == {SITE: "page"} and _hits(archive, "zebra") == [SITE]
     assert "role" not in Searcher(archive).facets(SearchQuestion(words="zebra"))
+
+
+# -- records, and lists of hosts ---------------------------------------------------------------------------------------
+
+
+def _record(archive: Archive, *command: str) -> str:
+    done = crawls.run_command("record", *command, "--archive", archive.root)
+    assert done.code == 0, done.err
+    return done.out
+
+
+def test_a_record_counts_resources_by_themselves_and_names_sites_first(archive: Archive, site: Site) -> None:
+    """S-role-3."""
+    serve(site)
+    first = again(archive, site)
+    catalogue = Catalogue(archive)
+    record = catalogue.read(first.job)[0]
+    assert (record.sites, record.domains[0], len(record.domains)) == ((SITE,), SITE, 4)
+    assert {part.tag.domain for part in record.parts if part.is_resource} == {STYLES, FONTS, FRAMES}
+    assert (record.text(FieldNumber.FILES), record.text(FieldNumber.FILES_BY_EXTENSION)) == ("1", "html 1")
+    assert (record.resources.hosts, record.resources.files) == (3, 3) and record.resources.bytes > 50
+    assert record_xml.read(record_xml.write(record)) == record
+    fields = record.as_fields()
+    assert (fields["resourceHosts"], fields["resourceFiles"]) == ("3", "3")
+    serve(site, text="<p>more</p>")
+    second = again(archive, site)  # hosts without a change have no snapshot, and are counted
+    later = catalogue.read(second.job)[0]
+    assert later.domains == (SITE,) and later.resources == record.resources
+    assert later.text(FieldNumber.FILES) == "1"
+    said = _record(archive, "list")
+    assert f"{SITE} and 3 hosts of their resources" in said
+    assert "3 files," in _record(archive, "show", first.job)
+    assert "3 files," in _record(archive, "show", second.job)
+    assert json.loads(_record(archive, "list", "--json").splitlines()[-1])["domains"][0] == SITE
+    assert Catalogue(archive).read(first.job)[0].for_readers(whole=False).resources.files == 0
+    assert list(verify(archive)) == []
+
+
+def test_git_alone_knows_which_parts_are_resources(archived: Archive) -> None:
+    """Also where the report of the job is gone, and the catalogue with it."""
+    job = next(archived.reports.iterdir()).name
+    before = Catalogue(archived).read(job)[0]
+    shutil.rmtree(archived.reports / job)
+    (capture,) = captures(archived)
+    record = describe_capture(archived, capture)
+    assert {part.tag.domain for part in record.parts if part.is_resource} == {STYLES, FONTS, FRAMES}
+    assert (record.resources, record.text(FieldNumber.FILES)) == (before.resources, "1")
+    assert record.text(FieldNumber.DOMAIN) == before.text(FieldNumber.DOMAIN)
+
+
+def test_the_reading_room_shows_sites_first(archived: Archive) -> None:
+    """S-role-3."""
+    with served(archived) as room:
+        job = next(archived.reports.iterdir()).name
+        page = room.get(f"/snapshot/{job}").text
+        heading = page.index("Hosts without pages, which only gave resources")
+        assert page.rindex(f">{SITE}<", 0, heading) < heading
+        assert all(page.index(f">{host}<") > heading for host in (STYLES, FONTS, FRAMES))
+        assert page.count('class="button"') == 1  # no start page of a host without pages
+        assert f"{SITE} and 3 hosts of their resources" in " ".join(room.get("/?all=1").text.split())
+        assert json.loads(room.get("/search.json?q=zebra").text)["total"] == 1
+        assert json.loads(room.get("/search.json?q=zebra&role=any").text)["total"] == 2
+        found = room.get("/search?q=zebra").text
+        assert "Resources of pages elsewhere" in found and "role=resource" in found

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 
 from webarcfs.archive.document.data_xml import metadata
 from webarcfs.archive.git.repository import CRAWLS, Repository, TreeEntry, is_arc
@@ -185,6 +186,16 @@ def differing(store: Repository, tag: CommitTag) -> Iterator[MetaData]:
 def described(store: Repository, arc: ArcTree) -> MetaData:
     """Return the metadata of an ARC, from its data.xml."""
     return metadata(store.read(arc.data_xml))
+
+
+#: Documents by which it is told whether a tree has pages.
+_LOOKED_AT = 20
+
+
+def only_resources(store: Repository, tree: str) -> bool:
+    """Return whether a tree has no page, by the first of its documents, only what pages of other hosts needed."""
+    first = list(islice(arcs(store, tree), _LOOKED_AT))
+    return bool(first) and all(described(store, arc).is_resource for arc in first)
 
 
 # == statistics =======================================================================================================
