@@ -52,6 +52,7 @@ CREATE TABLE version (
     head       BLOB NOT NULL,               -- git's id of headers.http
     size       INTEGER NOT NULL,            -- bytes of the body
     digest     BLOB NOT NULL,               -- SHA-1 of the body, as others compare it: git's id is of more bytes
+    resource   INTEGER NOT NULL,            -- 1: only pages of other hosts needed it
     PRIMARY KEY (document, seq_from)
 ) WITHOUT ROWID;
 
@@ -92,7 +93,7 @@ CREATE TABLE met (
     PRIMARY KEY (domain, kind, block, seq)
 ) WITHOUT ROWID;
 
--- The specification's table (its section 2) and two columns of ours, a row per document and snapshot; commitTag and crawlTime are the
+-- The specification's table (its section 2) and three columns of ours, a row per document and snapshot; commitTag and crawlTime are the
 -- snapshot's. Users' WHERE and ORDER BY refer to it (/Cl-6/).
 --
 -- The first table that is read decides between a millisecond and seconds. So the planner gets two facts that it cannot
@@ -107,7 +108,8 @@ SELECT document.url         AS url,
        version.createTime   AS createTime,
        snapshot.commitTag   AS commitTag,
        version.captureTime  AS captureTime,
-       version.status       AS status
+       version.status       AS status,
+       iif(version.resource, 'resource', 'page') AS role
   FROM snapshot
   JOIN domain   ON domain.id = snapshot.domain
   JOIN version  ON version.domain = snapshot.domain
@@ -139,6 +141,6 @@ INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
     ('redirect', 'redirect_by_path',            '100000 2 2 2 1'),
     ('redirect', 'redirect_by_surt',            '100000 2 2 2 1');
 
-PRAGMA user_version = 6;
+PRAGMA user_version = 7;
 
 COMMIT;

@@ -33,8 +33,17 @@ from agent.crawl.wget import BatchFiles, command
 from agent.indexing import fulltext
 from agent.reports.report import HostEnd
 from webarcfs.archive.catalogue import formats
-from webarcfs.archive.catalogue.catalogue import Catalogue, PublishedCrawl, captures
-from webarcfs.archive.catalogue.record import OWN, CrawlPart, FieldNumber, Occasion, Record, RecordState, Value
+from webarcfs.archive.catalogue.catalogue import Catalogue, PublishedCrawl, captures, part_of
+from webarcfs.archive.catalogue.record import (
+    OWN,
+    CrawlPart,
+    FieldNumber,
+    Occasion,
+    Record,
+    RecordState,
+    ResourceCount,
+    Value,
+)
 from webarcfs.archive.catalogue.workflow import BUT_FOR, HELD, ORDER, Way, WorkflowStep, next_by_itself, progress_of
 from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
@@ -50,7 +59,7 @@ from webarcfs.archive.config.settings import (
 from webarcfs.archive.config.validators import UNLIMITED_WORD
 from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.history import sequence
-from webarcfs.archive.history.versions import arcs, described, leads_to_arcs
+from webarcfs.archive.history.versions import arcs, described, leads_to_arcs, only_resources
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.model.arc_paths import HEADERS, arc_path, is_data_file, split
 from webarcfs.archive.model.errors import Busy, Damaged, InvalidDocument, NotFound, SettingsError, WebarcError
@@ -295,6 +304,7 @@ def describe_capture(
     """
     summary = _summary(archive, capture)
     about = replace(about or Circumstances(), hosts=_hosts_in(summary))
+    capture = replace(capture, parts=with_roles(archive, capture.parts, about.hosts))
     is_complete = is_whole(about, capture.parts, released)
     release = about.release or (Release.BY_HAND if capture.is_held else Release.AUTOMATIC)
     state = _state(release, is_complete, about.way)
@@ -308,14 +318,54 @@ def describe_capture(
         release=release,
         closed_for=about.closed_for,
         parts=capture.parts,
+        resources=_resources_of(archive, capture.parts, about.hosts),
     )
     status: dict[int, str] = {FieldNumber.STATUS: status_of(about, is_complete=is_complete)}
-    resources = {end.host for end in about.hosts if not end.is_page}
+    resources = {end.host for end in about.hosts if not end.is_page} | _without_pages(capture.parts)
     texts = {**_from_git(archive, capture, resources), **status, **_times_in(summary), **about.texts}
     counted = counted_fields(archive, record, before) if state is not RecordState.CAPTURED else {}
     record = record.with_values({**texts, **counted}, SYSTEM, now())
     record = replace(record, title=Value(title_of(record), SYSTEM, now()))
     return record.with_event("captured", SYSTEM, "", record.state)
+
+
+def with_roles(archive: Archive, parts: Iterable[CrawlPart], hosts: Iterable[HostEnd] = ()) -> tuple[CrawlPart, ...]:
+    """Return parts that say whether their domain had pages: by what the crawl knew of its hosts, else by git."""
+    roles = {end.host: end.is_page for end in hosts}
+
+    def has_pages(part: CrawlPart) -> bool:
+        known = roles.get(part.tag.domain)
+        if known is not None or part.seen == OWN:
+            return known is not False
+        try:
+            tree = _tree(archive, part)
+            return tree is None or not only_resources(Repository(archive.repository(part.tag.domain)), tree)
+        except (Damaged, InvalidDocument):
+            return True  # `verify` reports it
+
+    return tuple(replace(part, is_resource=not has_pages(part)) for part in parts)
+
+
+def _without_pages(parts: Iterable[CrawlPart]) -> set[str]:
+    return {part.tag.domain for part in parts if part.is_resource}
+
+
+def _resources_of(archive: Archive, parts: Iterable[CrawlPart], hosts: Iterable[HostEnd]) -> ResourceCount:
+    """Count what a crawl has of hosts without pages, also where it shares the snapshot of an earlier one."""
+    trees = {part.tag.domain: _tree(archive, part) for part in parts if part.is_resource}
+    for end in hosts:
+        if not end.is_page and end.commit_tag and end.host not in trees:
+            with suppress(NotFound, Damaged):
+                store, tag = Repository(archive.repository(end.host)), CommitTag.parse(end.commit_tag)
+                target = store.ref(tag.ref)
+                commit = sequence.crawl_commit(store, target) if target else None
+                trees[end.host] = None if commit is None else _tree(archive, part_of(store, commit))
+    count, counted = Count(), 0
+    for domain, tree in trees.items():
+        if tree is not None:
+            here = difference(Repository(archive.repository(domain)), None, tree)
+            count, counted = count + here, counted + bool(here.files)
+    return ResourceCount(counted, count.files, count.bytes)
 
 
 def empty(job: str, publication: str, about: Circumstances) -> Record:
@@ -419,7 +469,7 @@ def counted_fields(archive: Archive, record: Record, before: Record | None) -> d
     counted = _count_of(archive, before) if by_tree else None
     count, old = counted if counted is not None else (Count(), {})
     earlier = count.extensions if by_tree or before is None else parsed(before.text(FieldNumber.FILES_BY_EXTENSION))
-    parts = {part.tag.domain: part for part in record.parts}
+    parts = {part.tag.domain: part for part in record.parts if not part.is_resource}
     for domain in sorted(old.keys() | parts.keys()):
         store, part = Repository(archive.repository(domain)), parts.get(domain)
         if part is not None and part.seen == OWN:
@@ -453,8 +503,9 @@ def _count_of(archive: Archive, before: Record | None) -> tuple[Count, dict[str,
     """Return what was counted of the record before, and its trees by domain; None if one of them is gone."""
     if before is None or not before.text(FieldNumber.COUNTED):
         return None
-    trees = {part.tag.domain: tree for part in before.parts if (tree := _tree(archive, part)) is not None}
-    if len(trees) < len(before.domains):
+    pages = [part for part in before.parts if not part.is_resource]
+    trees = {part.tag.domain: tree for part in pages if (tree := _tree(archive, part)) is not None}
+    if len(trees) < len({part.tag.domain for part in pages}):
         return None
     size, documents, folders = (
         int(before.text(number) or 0) for number in (FieldNumber.BYTES, FieldNumber.FILES, FieldNumber.FOLDERS)

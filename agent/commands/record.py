@@ -121,7 +121,7 @@ def list_(archive: str | None, publication: str | None, state: str | None, limit
             str(stored_record.number),
             stored_record.id,
             stored_record.text(FieldNumber.DATE),
-            ", ".join(stored_record.domains),
+            _sites(stored_record),
             whole,
         )
         table.add_row(*cells, *([_state(place, stored_record, asked)] if decides else []))
@@ -132,6 +132,13 @@ def list_(archive: str | None, publication: str | None, state: str | None, limit
     )
     if older:
         console.print(f"and {older} older ones", markup=False)
+
+
+def _sites(stored_record: Record) -> str:
+    """Return the domains of a record with pages, and the number of the others."""
+    others = len(stored_record.domains) - len(stored_record.sites)
+    more = f" and {others} host{'s' * (others > 1)} of their resources" if others else ""
+    return ", ".join(stored_record.sites) + more
 
 
 def _asked(place: Archive) -> dict[str, list[str]]:
@@ -187,6 +194,10 @@ def show(record_id: str, archive: str | None, form: Form, with_empty: bool) -> N
             table.add_row(str(field.number), field.en, text)
         elif with_empty:
             table.add_row(str(field.number), field.en, f"- ({step_of(field)})", style="dim")
+    if stored_record.resources.hosts:
+        count = stored_record.resources
+        text = f"{count.files:,} files, {count.bytes:,} bytes, of {count.hosts:,} hosts without pages"
+        table.add_row("", "resources", text)
     for measure in stored_record.measures:
         for number, value in measure.items():
             table.add_row(str(number), BY_NUMBER[number].en, value.text)
@@ -434,7 +445,8 @@ def _head(record: Record) -> dict[str, Any]:
         "state": record.state,
         "date": "" if record.date is None else format_time(record.date),
         "domains": list(record.domains),
-        "commit_tags": [str(part.tag) for part in record.parts],
+        "resource_domains": [domain for domain in record.domains if domain not in record.sites],
+        "commit_tags": [str(part.tag) for part in record.sites_first],
         "complete": record.complete,
         "import": job_folder.is_import(record.id),
     }

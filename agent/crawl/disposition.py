@@ -52,13 +52,14 @@ _REPOSITORIES = 16
 
 @dataclass(frozen=True, slots=True)
 class ArchivedPage:
-    """A page in the newest state of its domain: git's ids of its body and head, its MIME type, its status."""
+    """A page in the newest state of its domain: git's ids of its body and head, its MIME type, status and role."""
 
     url: str
     body: str
     head: str
     mime_type: str
     status: int
+    is_resource: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +117,18 @@ class ArchivedPages:
             return None
         return page.mime_type if page is not None and page.url == url and page.status == OK else None
 
-    def conditions(self, url: str) -> Mapping[str, str]:
+    def conditions(self, url: str, *, as_page: bool = True) -> Mapping[str, str]:
         """Return request fields for `url` by which a server sends the page only if it is not the archived one.
 
         Empty if the page must be requested in full: it was not stored for this very URL, is an error page, or came
-        without an entity tag and a date.
+        without an entity tag and a date. The same holds for what becomes a page (`as_page`) and was a resource.
         """
         try:
             page = self._page(url)
             store = self._store(url)
             if page is None or page.url != url or page.status != OK or store.size(page.head) > _LARGEST_HEAD:
+                return {}
+            if as_page and page.is_resource:
                 return {}
             head = http_response.parse_head(store.read(page.head))
         except WebarcError:
@@ -149,7 +152,7 @@ class ArchivedPages:
             body, answer, xml = (store.find(head.tree, f"{arc}/{name}") for name in names)
             if body is not None and answer is not None and xml is not None:
                 meta = data_xml.metadata(store.read(xml.oid))
-                return ArchivedPage(meta.url, body.oid, answer.oid, meta.mime_type, meta.status)
+                return ArchivedPage(meta.url, body.oid, answer.oid, meta.mime_type, meta.status, meta.is_resource)
         return None
 
 

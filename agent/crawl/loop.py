@@ -545,7 +545,7 @@ class _Capture:
         """
         for number, row in enumerate(rows):
             if row.kind != LinkKind.ROBOTS and row.note != Reason.ASKED_AGAIN:
-                conditions = self.archived.conditions(row.url)
+                conditions = self.archived.conditions(row.url, as_page=not row.embedded)
                 if conditions:
                     return (rows[:number], {}) if number else ([row], conditions)
         return rows, {}

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from agent.operations.trying import Answer, Trial
 from agent.reports import tables
+from webarcfs.archive.catalogue.record import ResourceCount
 from webarcfs.room.views import ComparePage, FramePage, PageLink, Pages, Slice
 
 # == file views, pure =================================================================================================
@@ -284,6 +285,7 @@ class SnapshotPage:
     shared: tuple[int, int] | None
     preview: str
     starts: tuple[PageLink, ...]
+    resources: ResourceCount
     why: tuple[str, ...]
     failures: tuple[tuple[str, str, str], ...]
     asked: tuple[str, ...]

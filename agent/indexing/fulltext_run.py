@@ -24,7 +24,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import captures
 from webarcfs.archive.index.captures import SourceSnapshot, SourceVersion
 from webarcfs.archive.model.errors import Busy, Damaged, Interrupted, NotFound
-from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.model.metadata import RESOURCE_ROLE, CommitTag
 from webarcfs.content.extractors.extracted import SENTENCES, Extracted, Fault
 from webarcfs.content.extractors.extracting import has_text
 from webarcfs.search import generations
@@ -232,7 +232,7 @@ class _Run:
                 url=version.url, path=version.path, domain=domain, publication=version.publication,
                 since=version.since, until=_until(version), captured=version.captured, mime_type=version.mime_type,
                 title=version.title or text.title, status=version.status, size=version.size, blob=version.blob,
-                extracted=text,
+                is_resource=version.is_resource, extracted=text,
             )
         )  # fmt: skip
         self._documents += 1
@@ -294,6 +294,7 @@ def solr(document: IndexedDocument) -> dict[str, Any]:
         "hash": document.blob,
         "collection": document.publication,
         "record_type": "response",
+        "webarcfs_role": RESOURCE_ROLE if document.is_resource else "",
         "type": kind_of(document.mime_type),
         "webarcfs_since": document.since,
         "webarcfs_until": None if document.until == CURRENT else document.until,

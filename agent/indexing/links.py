@@ -62,7 +62,7 @@ def index_links(
                 raise Interrupted(f"stopped before all of {commit.message.tag} was read")
             heads.clear()
             heads[path] = entries[HEADERS].oid if HEADERS in entries else ""
-            yield PageChange(path, _page(store, path, entries))
+            yield _page(store, path, entries)
 
     base.record(commit.message.tag, changes(), lambda change: links_of(store, change, heads[change.path]))
 
@@ -126,18 +126,19 @@ def _changed(
             yield from _changed(store, was.oid if was else None, now.oid if now else None, f"{prefix}{name}/")
 
 
-def _page(store: Repository, path: str, entries: dict[str, TreeEntry]) -> tuple[str, str] | None:
-    """Return URL and body's blob of an ARC with an HTML page; None for other types, and for a damaged ARC."""
+def _page(store: Repository, path: str, entries: dict[str, TreeEntry]) -> PageChange:
+    """Return the state of an ARC: that of an HTML page, none for other types and for a damaged ARC."""
     document = entries.get(DATA_XML)
     data = next((entry for entry in entries.values() if not entry.is_tree and is_data_file(entry.name)), None)
     if document is None or not document.is_document or data is None:
-        return None
+        return PageChange(path, None)
     try:
         meta = data_xml.metadata(store.read(document.oid))
     except (InvalidDocument, Damaged) as error:
         _log.error("%s/%s (%s in %s), its links are left out: %s", path, DATA_XML, document.oid, store.path, error)
-        return None
-    return (meta.url, data.oid) if meta.mime_type in text.HTML_TYPES else None
+        return PageChange(path, None)
+    page = (meta.url, data.oid) if meta.mime_type in text.HTML_TYPES else None
+    return PageChange(path, page, meta.is_resource)
 
 
 # == synchronising ====================================================================================================

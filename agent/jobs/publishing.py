@@ -30,11 +30,11 @@ from agent.indexing.recovery import catch_up_domain, catch_up_links
 from agent.jobs.stages import compare, describe, extract, filter_, normalise, unpack
 from agent.pipeline.domain_run import Document, DomainRun, LaterCrawls, TreeReader, later_crawls
 from agent.pipeline.publish import Published, Publisher
-from agent.pipeline.removal import only_resources
 from agent.reports import report
 from agent.reports.report import Missing
 from webarcfs.archive.git.repository import CRAWLS, PUBLICATIONS, Commit, Repository
 from webarcfs.archive.history import redirect_lists, sequence
+from webarcfs.archive.history.versions import only_resources
 from webarcfs.archive.index.captures import domains_of
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Damaged, Interrupted, NotFound, WebarcError
@@ -122,6 +122,7 @@ def _begin(job: Job, domain: str, complete: bool, *, is_resource: bool) -> Domai
         later=later,
         errors=last is not None and last.message.has_errors,
         copies=last is not None and last.message.has_copies,
+        resources=last is not None and last.message.has_resources,
         is_resource=is_resource,
     )
 

@@ -35,7 +35,7 @@ from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import PUBLICATIONS, TreeEntry, is_arc
 from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.model.arc_paths import DATA_XML, data_name, second_name
-from webarcfs.archive.model.metadata import CET, COPIES, RESOURCE_ROLE, MetaData, parse_time
+from webarcfs.archive.model.metadata import CET, COPIES, PAGE_ROLE, RESOURCE_ROLE, MetaData, parse_time
 from webarcfs.archive.model.url_lists import STATUSES, place_of
 from webarcfs.content import mimetype, text
 from webarcfs.warc import decoding, http_response, job_warc
@@ -257,6 +257,7 @@ def compare(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]
         is_error = is_error_page(document.status)
         was_error = (is_error or run.errors) and _is_error(folder, run)
         same = same and is_error == was_error and not (run.copies and _is_other_kind(document, folder, run))
+        same = same and not (run.resources and not run.is_resource and _is_resource(folder, run))
         nested = any(entry.is_tree for entry in entries)
         stays = (same and keep) or (bool(run.later.begun) and _is_older(document, folder, run))
         yield replace(document, stored=entries, nested=nested, unchanged=stays, was_error=was_error)
@@ -287,6 +288,12 @@ def _is_other_kind(document: Document, folder: Mapping[str, TreeEntry], run: Dom
     """Return whether a document was taken from something else than the one of its ARC, with the same bytes."""
     stored = _stored(run, folder.get(DATA_XML))
     return stored is not None and stored.source != document.source and bool(COPIES & {stored.source, document.source})
+
+
+def _is_resource(folder: Mapping[str, TreeEntry], run: DomainRun) -> bool:
+    """Whether only pages of other hosts needed what the ARC holds; it becomes a page where its host has some now."""
+    stored = _stored(run, folder.get(DATA_XML))
+    return stored is not None and stored.is_resource
 
 
 def _is_error(folder: Mapping[str, TreeEntry], run: DomainRun) -> bool:
@@ -373,5 +380,14 @@ def _metadata(document: Document, run: DomainRun) -> MetaData:
         status=document.status,
         source=document.source,
         certificate=document.certificate,
-        role=RESOURCE_ROLE if run.is_resource else "",
+        role=_role_of(document, run),
     )
+
+
+def _role_of(document: Document, run: DomainRun) -> str:
+    """Return the role of a new version: a page stays one where pages of other hosts need it as well."""
+    if not run.is_resource:
+        return PAGE_ROLE
+    described = next((entry for entry in document.stored or () if entry.name == DATA_XML), None)
+    stored = _stored(run, described)
+    return RESOURCE_ROLE if stored is None or stored.is_resource else PAGE_ROLE

@@ -274,6 +274,7 @@ class DomainRun:
     is_resource: bool = False
     errors: bool = False  # whether `base` may have error pages among its documents
     copies: bool = False  # whether `base` may have copies among its documents
+    resources: bool = False  # whether `base` may have documents that only pages of other hosts needed
     results: list[dict[str, Any]] = field(default_factory=list)
     notes: list[tuple[int, str]] = field(default_factory=list)
     moves: list[tuple[int, str]] = field(default_factory=list)

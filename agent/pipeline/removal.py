@@ -23,10 +23,9 @@ from typing import Any
 from agent.pipeline.domain_run import DomainRun, TreeReader
 from webarcfs.archive.git.repository import PUBLICATIONS, Commit, Repository, TreeEntry
 from webarcfs.archive.git.tree_stream import FILE, FOLDER
-from webarcfs.archive.history.versions import arcs, described, leads_to_arcs
+from webarcfs.archive.history.versions import leads_to_arcs, only_resources
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Damaged
-from webarcfs.archive.model.metadata import RESOURCE_ROLE
 from webarcfs.archive.model.url_lists import REDIRECTS
 from webarcfs.archive.system import files
 
@@ -34,8 +33,6 @@ from webarcfs.archive.system import files
 
 
 _NOTES = "webarc-seen.json"
-#: Documents by which it is told whether a publication has pages on a domain.
-_LOOKED_AT = 20
 _AT_ONCE = 1000
 
 
@@ -252,12 +249,6 @@ def removed_arcs(
     others = [TreeReader(store, oid) for name, oid in held if name != run.job.publication.name]
     arcs_gone = dict.fromkeys([*gone, *listed])
     return RemovalVerdict(True, [arc for arc in arcs_gone if not any(_holds(other, arc) for other in others)])
-
-
-def only_resources(store: Repository, tree: str) -> bool:
-    """Return whether a publication saw no page in `tree`, by the first of its documents, only resources of pages."""
-    first = list(islice(arcs(store, tree), _LOOKED_AT))
-    return bool(first) and all(described(store, arc).role == RESOURCE_ROLE for arc in first)
 
 
 def without(store: Repository, tree: str, arcs: list[str]) -> str:

@@ -24,7 +24,7 @@ from webarcfs.archive.index import links
 from webarcfs.archive.index.captures import CaptureRow
 from webarcfs.archive.index.links import AskedKind, Question
 from webarcfs.archive.model.errors import NotFound, TookTooLong, UrlRefused, WebarcError
-from webarcfs.archive.model.metadata import now
+from webarcfs.archive.model.metadata import ANY_ROLE, now
 from webarcfs.archive.model.urls import canonical
 
 # == checking =========================================================================================================
@@ -191,7 +191,7 @@ def _missing(step: StepContext) -> Iterator[Outcome]:
 def _missing_images(step: StepContext, record: Record) -> int:
     count = 0
     for part in record.parts:
-        question = Question(at=part.tag, kind=AskedKind.IMAGE, broken=True, limit=_MOST_MISSING)
+        question = Question(at=part.tag, kind=AskedKind.IMAGE, broken=True, role=ANY_ROLE, limit=_MOST_MISSING)
         count += sum(1 for _ in links.ask(step.archive, question, _LINKS_SECONDS))
     return count
 

@@ -1,7 +1,8 @@
 -- A page of the versions of :domain that only one of the snapshots :seq and :other has, by path and time, behind :path.
 SELECT document.url, document.path, document.surt, version.seq_from, version.seq_until, version.stored, version.captureTime,
        version.status, version.mimeType, version.title, lower(hex(version.blob)), lower(hex(version.head)), version.size,
-       version.digest, '' AS target, coalesce(snapshot.publication, '')
+       version.digest, '' AS target, coalesce(snapshot.publication, ''),
+       version.resource
   FROM domain
   JOIN document ON document.domain = domain.id
   JOIN version  ON version.document = document.id

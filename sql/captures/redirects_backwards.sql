@@ -1,7 +1,8 @@
 -- Backwards: a page of the redirects of URLs whose keys are :low or more and :surt or less, by key and time, before the row
 -- that the other values name.
 SELECT redirect.url, redirect.path, redirect.surt, redirect.seq_from, redirect.seq_until, redirect.stored,
-       redirect.captureTime, redirect.status, '', '', '', '', 0, x'', redirect.target, coalesce(snapshot.publication, '')
+       redirect.captureTime, redirect.status, '', '', '', '', 0, x'', redirect.target, coalesce(snapshot.publication, ''),
+       0
   FROM redirect
   LEFT JOIN snapshot ON snapshot.domain = redirect.domain AND snapshot.seq = redirect.stored
  WHERE redirect.surt <= :surt AND redirect.surt >= :low

@@ -1,7 +1,8 @@
 -- A page of the redirects of URLs whose keys are :surt or more and less than :high, by key and time, behind the row that
 -- the other values name.
 SELECT redirect.url, redirect.path, redirect.surt, redirect.seq_from, redirect.seq_until, redirect.stored,
-       redirect.captureTime, redirect.status, '', '', '', '', 0, x'', redirect.target, coalesce(snapshot.publication, '')
+       redirect.captureTime, redirect.status, '', '', '', '', 0, x'', redirect.target, coalesce(snapshot.publication, ''),
+       0
   FROM redirect
   LEFT JOIN snapshot ON snapshot.domain = redirect.domain AND snapshot.seq = redirect.stored
  WHERE redirect.surt >= :surt AND redirect.surt < :high

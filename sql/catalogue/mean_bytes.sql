@@ -1,6 +1,6 @@
--- The mean size of the last captures of each publication, as they were counted, and their number, :most at most.
-SELECT publication, avg(bytes), count(*)
-  FROM (SELECT publication, bytes, row_number() OVER (PARTITION BY publication ORDER BY date DESC) AS nth
+-- The mean size, with resources, of the last captures of each publication, as they were counted, and their number, :most at most.
+SELECT publication, avg(bytes + resources), count(*)
+  FROM (SELECT publication, bytes, resources, row_number() OVER (PARTITION BY publication ORDER BY date DESC) AS nth
           FROM record
          WHERE bytes IS NOT NULL AND parts > 0 AND state <> 'discarded')
  WHERE nth <= :most

@@ -23,6 +23,7 @@ CREATE TABLE record (
     release     TEXT NOT NULL,
     documents   INTEGER,                    -- NULL: not counted
     bytes       INTEGER,
+    resources   INTEGER NOT NULL,           -- bytes of hosts without pages, which the two above do not count
     waits       INTEGER NOT NULL,           -- 1: people have to decide about its release
     passed      INTEGER NOT NULL,           -- 0: its last check found something
     progress    TEXT NOT NULL,              -- the steps that are done, and what decisions need to know; JSON
@@ -47,6 +48,6 @@ CREATE TABLE part (                         -- what a capture published on one d
 
 CREATE INDEX part_of_record ON part (record);
 
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 
 COMMIT;

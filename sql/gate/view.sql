@@ -27,7 +27,8 @@ SELECT document.url         AS url,
                    ORDER BY shown.seq
                    LIMIT 1)
         END                 AS captureTime,
-       version.status       AS status
+       version.status       AS status,
+       iif(version.resource, 'resource', 'page') AS role
   FROM main.snapshot
   JOIN main.domain   ON domain.id = snapshot.domain
   JOIN main.version  ON version.domain = snapshot.domain

@@ -1,1 +1,2 @@
-INSERT INTO version (page, domain, seq_from, seq_until, body) VALUES (:page, :domain, :seq_from, :seq_until, :body);
+INSERT INTO version (page, domain, seq_from, seq_until, body, resource)
+VALUES (:page, :domain, :seq_from, :seq_until, :body, :resource);

@@ -1,9 +1,10 @@
--- The links of the snapshot :seq of :domain, grouped by kind and by whether they leave the domain: their number, and
+-- The links of pages in the snapshot :seq of :domain, grouped by kind and by whether they leave the domain: their number, and
 -- the number of their targets. Menus are on every page, so references are summed before targets are joined.
 WITH said AS (
     SELECT link.reference AS reference, sum(link.times) AS times
       FROM domain
      CROSS JOIN version ON version.domain = domain.id AND version.seq_until > :seq AND version.seq_from <= :seq
+                       AND NOT version.resource
      CROSS JOIN link    ON link.body = version.body
      WHERE domain.name = :domain
      GROUP BY link.reference

@@ -48,11 +48,12 @@ CREATE TABLE version (
     seq_from  INTEGER NOT NULL,             -- the first snapshot that contains it
     seq_until INTEGER NOT NULL,             -- the first that no longer contains it; 9223372036854775807: current
     body      INTEGER NOT NULL REFERENCES body,
+    resource  INTEGER NOT NULL,             -- 1: only pages of other hosts needed the page, such as a frame
     PRIMARY KEY (page, seq_from)
 ) WITHOUT ROWID;
 
-CREATE INDEX version_by_body ON version (body, seq_until, seq_from);
-CREATE INDEX version_by_domain ON version (domain, seq_until, seq_from, body);
+CREATE INDEX version_by_body ON version (body, seq_until, seq_from, resource);
+CREATE INDEX version_by_domain ON version (domain, seq_until, seq_from, body, resource);
 
 CREATE TABLE reference (                    -- the content of a link, independent of its page
     id     INTEGER PRIMARY KEY,
@@ -110,7 +111,8 @@ SELECT source.url         AS page,
        link.times         AS times,
        snapshot.crawlTime AS crawlTime,
        snapshot.commitTag AS commitTag,
-       reference.window   AS window
+       reference.window   AS window,
+       iif(version.resource, 'resource', 'page') AS role
   FROM snapshot
   JOIN domain        ON domain.id = snapshot.domain
   JOIN version       ON version.domain = snapshot.domain
@@ -143,6 +145,6 @@ SELECT named.term         AS word,
                     AND snapshot.seq < version.seq_until
  GROUP BY named.term, source.url, reference.kind, target.url, snapshot.commitTag;
 
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 
 COMMIT;

@@ -1,6 +1,6 @@
 INSERT INTO version (document, domain, seq_from, seq_until, stored, mimeType, title, createTime, captureTime, status, blob,
-                     head, size, digest)
+                     head, size, digest, resource)
 SELECT id, :domain, :seq, :next, :stored, :mimeType, :title, :createTime, :captureTime, :status, :blob, :head, :size,
-       :digest
+       :digest, :resource
   FROM document
  WHERE url = :url AND path = :path;

@@ -259,7 +259,7 @@ def test_hosts_of_resources_are_told_apart(messy: MessyCrawl) -> None:
     assert [host["role"] for host in hosts] == sorted(host["role"] for host in hosts)
     assert {host["host"] for host in hosts if host["role"] == "page"} == {case.host for case in CASES}
     assert crawls.meta(messy.archive, "img.cdn.test", "1.png").role == "resource"
-    assert crawls.meta(messy.archive, "cdn.test", "index.html").role == ""
+    assert crawls.meta(messy.archive, "cdn.test", "index.html").role == "page"
 
 
 @pytest.mark.parametrize(("where", "kept"), [("hosts", ["/own.png"]), ("none", [])])

@@ -339,8 +339,9 @@ RICH: dict[str, object] = {
     "record": RecordPage(
         row=row(), is_closed=False, groups=_GROUPS,
         starts=(PageLink(f"/web/1/{_PAGE}", _PAGE), PageLink("/web/1/http://dip.example/", "http://dip.example/")),
-        parts=tuple(PartRow(name, f"/web/1/http://{name}/", 24_000, 991_000_000)
-                    for name in row().domains),
+        parts=(*(PartRow(name, f"/web/1/http://{name}/", 24_000, 991_000_000) for name in row().domains),
+               PartRow("fonts.example", "/web/1/http://fonts.example/", 3, 91_000, is_resource=True)),
+        resources=(3, 91_000),
         types=_TYPES, extensions=_EXTENSIONS, before=row(11), changes=_COMPARED, compare="/compare/a..b",
         links="/snapshot/a/links", neighbours=(PageLink("/snapshot/b", "earlier"), PageLink("/snapshot/c", "later")),
         exports=tuple(PageLink(f"/snapshot/a.{kind}", kind.upper()) for kind in ("xml", "json", "dc")),

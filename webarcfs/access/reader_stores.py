@@ -41,7 +41,15 @@ from webarcfs.access.access_rules import (
 from webarcfs.access.gate import Gate
 from webarcfs.access.reader_repositories import ReaderRepositories
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import BY_NUMBER, FieldNumber, FieldPurpose, Occasion, Record, RecordState
+from webarcfs.archive.catalogue.record import (
+    BY_NUMBER,
+    FieldNumber,
+    FieldPurpose,
+    Occasion,
+    Record,
+    RecordState,
+    ResourceCount,
+)
 from webarcfs.archive.config.directory import Archive, sql
 from webarcfs.archive.git.repository import Repository, is_arc
 from webarcfs.archive.history import redirect_lists, versions
@@ -252,7 +260,8 @@ class RecordHead:
     They are None where it was not counted, is closed, or where the reader may not see all of it.
 
     `closed_until` is the end of its closure, None for an open one. `released` is when readers got it, and
-    `release_number` counts the releases of this record. Times are CET.
+    `release_number` counts the releases of this record. `tags` are those of sites first; of `resource_domains` it has
+    no page, only what pages of others needed. Times are CET.
     """
 
     id: str
@@ -272,6 +281,7 @@ class RecordHead:
     tags: tuple[CommitTag, ...]
     released: datetime
     release_number: int = 1
+    resource_domains: frozenset[str] = frozenset()
     closed_until: datetime | None = None
 
 
@@ -380,7 +390,7 @@ class ReaderRecords:
         if head.closed_until is None:
             return record
         values = {n: value for n, value in record.values.items() if BY_NUMBER[n].kind is FieldPurpose.AVA}
-        return replace(record, values=values, measures=())
+        return replace(record, values=values, measures=(), resources=ResourceCount())
 
     def file(self, path: str) -> bytes | None:
         """Return the catalogue's copy of a file of settings; None without one."""
@@ -472,7 +482,8 @@ def _head(record: Record, date: datetime) -> RecordHead:
         complete=record.complete,
         documents=_number(record.text(FieldNumber.FILES)),
         bytes=_number(record.text(FieldNumber.BYTES)),
-        tags=tuple(part.tag for part in record.parts),
+        tags=tuple(part.tag for part in record.sites_first),
+        resource_domains=frozenset(part.tag.domain for part in record.parts if part.is_resource),
         released=releases[-1] if releases else date,
         release_number=max(len(releases), 1),
     )

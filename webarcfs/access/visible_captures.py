@@ -43,6 +43,7 @@ class VisibleCapture:
     as the reader may know it. `blob` and `head` are git's ids of the body and of headers.http, `size` its bytes,
     `digest` its SHA-1. A redirect has a `target` and neither body nor type. `surt` is the key of the URL that sorts by
     host. `is_revisit`: the crawl of `since` met it unchanged, at the time `captured`, by this URL.
+    `is_resource`: only pages of other hosts needed it.
     """
 
     url: str
@@ -62,6 +63,7 @@ class VisibleCapture:
     target: str = ""
     publication: str = ""
     is_revisit: bool = False
+    is_resource: bool = False
 
     @property
     def is_redirect(self) -> bool:
@@ -377,6 +379,7 @@ class VisibleCaptures:
             digest=row.digest,
             target=row.target,
             publication=row.publication,
+            is_resource=row.is_resource,
         )
 
     def _met_at(self, domain: str, row: CaptureRow, seq: int) -> int:

@@ -25,7 +25,7 @@ from webarcfs.archive.index.links import LinkReader, Question
 from webarcfs.archive.index.query import Narrowed
 from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, second_name, split
 from webarcfs.archive.model.errors import Damaged, NotAnArchive, NotFound, UrlRefused, UsageError
-from webarcfs.archive.model.metadata import CET, CommitTag
+from webarcfs.archive.model.metadata import ANY_ROLE, CET, PAGE_ROLE, RESOURCE_ROLE, CommitTag
 from webarcfs.archive.model.urls import canonical
 from webarcfs.client import client
 from webarcfs.commands.lazy_commands import AbsolutePath
@@ -100,6 +100,15 @@ def place_options(command: _F) -> _F:
         return command(*args, place=place, **options)
 
     return cast(_F, archive(mount(public(named(with_place)))))
+
+
+#: The roles that a command may ask for.
+ROLES = (PAGE_ROLE, RESOURCE_ROLE, ANY_ROLE)
+
+
+def roles_of(role: str) -> frozenset[str]:
+    """Return the roles of documents that the option `--role` means."""
+    return frozenset({PAGE_ROLE, RESOURCE_ROLE} if role == ANY_ROLE else {role})
 
 
 def for_reader(place: ArchiveArgument, reader: Reader) -> ArchiveArgument:

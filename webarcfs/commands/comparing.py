@@ -13,8 +13,9 @@ from webarcfs.archive.history import redirect_lists, versions
 from webarcfs.archive.history.versions import statistics
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import UsageError
+from webarcfs.archive.model.metadata import PAGE_ROLE
 from webarcfs.commands import output
-from webarcfs.commands.arguments import ArchiveArgument, document, place_options, tag
+from webarcfs.commands.arguments import ROLES, ArchiveArgument, document, place_options, roles_of, tag
 from webarcfs.commands.lazy_commands import AbsolutePath
 from webarcfs.commands.listing import LIST, OBJECT, Form, Row, format_option, print_ascii_lines, print_rows
 
@@ -103,11 +104,13 @@ def _told(kind: str, name: str, what: str, led: redirect_lists.RedirectChange | 
 @click.argument("tags", nargs=-1, required=True, metavar="TAG [TAG]")
 @place_options
 @format_option(*OBJECT)
+@click.option("--role", type=click.Choice(ROLES), default=PAGE_ROLE, show_default=True, help="Count documents so.")
 @click.option("--plot", metavar="FILE.svg|png", type=AbsolutePath(), help="Draw them, too.")
-def stat(tags: tuple[str, ...], *, place: ArchiveArgument, form: Form, plot: Path | None) -> None:
+def stat(tags: tuple[str, ...], *, place: ArchiveArgument, form: Form, role: str, plot: Path | None) -> None:
     """Count documents and bytes of a snapshot, or compare two.
 
-    They are counted by MIME type and by extension. The links of its pages: webarc links --count TAG.
+    They are counted by MIME type and by extension. What only pages of other hosts needed is a line of its own. The
+    links of its pages: webarc links --count TAG.
 
     \b
     Examples:
@@ -119,11 +122,11 @@ def stat(tags: tuple[str, ...], *, place: ArchiveArgument, form: Form, plot: Pat
     figures = []
     for text in tags:
         which, store = tag(place, text)
-        figures.append(statistics(store, store.snapshot_tree(which)))
+        figures.append(statistics(store, store.snapshot_tree(which), roles_of(role)))
     if plot is not None:
         output.draw(tags, figures, plot)
     if form is Form.JSON:
         click.echo(json.dumps({text: counts.as_table() for text, counts in zip(tags, figures, strict=True)}, indent=1))
         return
-    for line in output.statistics_table(tags, figures):
+    for line in output.statistics_table(tags, figures, without_resources=role == PAGE_ROLE):
         click.echo(line)

@@ -13,7 +13,7 @@ from webarcfs.archive.model.errors import Damaged, UrlRefused, UsageError
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.model.urls import canonical
 from webarcfs.commands import arguments
-from webarcfs.commands.arguments import ArchiveArgument, place_options
+from webarcfs.commands.arguments import ROLES, ArchiveArgument, place_options
 from webarcfs.commands.listing import LIST, Form, format_option, print_array, print_object, print_rows, print_table
 
 #: Columns of a table; the other formats have all.
@@ -31,6 +31,9 @@ _SHOWN = ("page", "kind", "target", "text", "times")
 )
 @click.option("--external", is_flag=True, help="Only those that leave the domain of their page.")
 @click.option("--kind", type=click.Choice([kind.name.lower() for kind in AskedKind]), help="Only those of this kind.")
+@click.option(
+    "--role", type=click.Choice(ROLES), help="Of pages (default), of what only pages of other hosts needed, or of both."
+)
 @click.option("--at", metavar="TAG", help="As it was in this snapshot; else the newest of every domain.")
 @click.option("--ever", is_flag=True, help="Of every version of every page.")
 @click.option("--count", metavar="TAG", help="Count the links of a snapshot instead.")
@@ -46,6 +49,7 @@ def links(
     broken: bool,
     external: bool,
     kind: str | None,
+    role: str | None,
     at: str | None,
     ever: bool,
     count: str | None,
@@ -74,7 +78,7 @@ def links(
     if sum(option is not None for option in (source, target, word, count)) > 1:
         raise UsageError("--from, --to, --word and --count are different questions; give one")
     if count is not None:
-        if narrowed or kind or at or ever or limit is not None:
+        if narrowed or kind or role or at or ever or limit is not None:
             raise UsageError("--count counts a snapshot's links as they are; nothing narrows it")
         _count(place, count, form, seconds)
         return
@@ -93,6 +97,7 @@ def links(
         kind=AskedKind[kind.upper()] if kind else None,
         external=external,
         broken=broken,
+        role=role or "",
         limit=limit,
     )
     arcs = form is not Form.TABLE

@@ -12,7 +12,7 @@ import click
 from rich.text import Text
 
 from webarcfs.archive.model.errors import UsageError
-from webarcfs.commands.arguments import ArchiveArgument, moment, place_options
+from webarcfs.commands.arguments import ROLES, ArchiveArgument, moment, place_options
 from webarcfs.commands.listing import LIST, Form, Row, format_option, print_object, print_rows, table_console
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ _SORTS = ("relevance", "date", "oldest", "url")
 @click.option("--publication", default="", metavar="NAME", help="Only what this publication stored.")
 @click.option("--lang", default="", metavar="CODE", help="Only in this language: de, en.")
 @click.option("--errors", is_flag=True, help="Also error pages.")
+@click.option(
+    "--role", type=click.Choice(ROLES), help="Pages (default), what only pages of other hosts needed, or both."
+)
 @click.option("--exact", is_flag=True, help="Only the words as they are written, no other forms of them.")
 @click.option(
     "--group", type=click.Choice(["url", "snapshot"]), default="url", help="A hit a URL, or counts by snapshot."
@@ -39,12 +42,14 @@ _SORTS = ("relevance", "date", "oldest", "url")
 @click.option("--sort", type=click.Choice(_SORTS), default="relevance", show_default=True, help="The order of hits.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="At most so many.")
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="Leave out so many first.")
-@click.option("--facets", is_flag=True, help="Count the hits by kind, domain, language, publication, extension, year.")
+@click.option(
+    "--facets", is_flag=True, help="Count the hits by kind, domain, language, publication, extension, role, year."
+)
 @format_option(*LIST, Form.PATHS)
 @place_options
 def search(
     *, words: tuple[str, ...], place: ArchiveArgument, at: str | None, group: str, facets: bool, form: Form,
-    type_: str, lang: str, errors: bool, sort: str, **narrowing: Any,
+    type_: str, lang: str, errors: bool, role: str | None, sort: str, **narrowing: Any,
 ) -> None:  # fmt: skip
     """Show the documents in which all WORDS are.
 
@@ -60,6 +65,7 @@ def search(
       title:report               in the title; also headings:, text:, url:, description:
       site:example.org/news      on this host and below it, or in this folder
       type:pdf lang:de           of this kind, in this language
+      role:resource role:any     what only pages of other hosts needed; this and pages
       before:2024-01 after:2023  first captured so before, or from then on
 
     \b
@@ -73,6 +79,7 @@ def search(
     """
     if find_spec("tantivy") is None:
         raise UsageError("search needs more libraries: pip install 'webarcfs[search]'")
+    from webarcfs.search.query_language import Role  # noqa: PLC0415 # of the extra `search`
     from webarcfs.search.searching import HitOrder, Searcher, SearchQuestion  # noqa: PLC0415 # of the extra `search`
 
     question = SearchQuestion(
@@ -80,6 +87,7 @@ def search(
         at=moment(place, at),
         type=type_,
         language=lang,
+        role=None if role is None else Role(role),
         error_pages=errors,
         sort=HitOrder(sort),
         record=narrowing.pop("record") or "",

@@ -34,7 +34,10 @@ class Pages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotRow:
-    """A snapshot in a list: what its record says to readers. `href` is its record, `start` its first page in replay."""
+    """A snapshot in a list: what its record says to readers. `href` is its record, `start` its first page in replay.
+
+    It has pages of the `domains`; of `resource_hosts` others it has only what these pages needed.
+    """
 
     href: str
     start: str
@@ -52,6 +55,7 @@ class SnapshotRow:
     documents: int | None
     bytes: int | None
     closed_until: datetime | None = None
+    resource_hosts: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,17 +146,24 @@ class FieldGroup:
 
 @dataclass(frozen=True, slots=True)
 class PartRow:
-    """What a snapshot has of a domain: its start page in replay, documents and their bytes."""
+    """What a snapshot has of a domain: its start page in replay, documents and their bytes.
+
+    `is_resource`: it has no page of the domain, only what pages of others needed.
+    """
 
     domain: str
     start: str
     documents: int
     bytes: int
+    is_resource: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RecordPage:
-    """`/snapshot/<record>`: a record, as readers see it. Statistics are of what the reader may see."""
+    """`/snapshot/<record>`: a record, as readers see it. Statistics are of the pages that the reader may see.
+
+    `resources` are the documents, and their bytes, that only pages of other hosts needed.
+    """
 
     row: SnapshotRow
     is_closed: bool
@@ -167,11 +178,15 @@ class RecordPage:
     links: str
     neighbours: tuple[PageLink, ...]
     exports: tuple[PageLink, ...]
+    resources: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class ComparePage:
-    """`/compare/<A>..<B>`: two snapshots by type and by extension; what came and what went."""
+    """`/compare/<A>..<B>`: two snapshots by type and by extension; what came and what went.
+
+    `other` shows the documents with what only pages of other hosts needed, or without it.
+    """
 
     a: SnapshotRow
     b: SnapshotRow
@@ -181,6 +196,7 @@ class ComparePage:
     counts: tuple[tuple[str, int], ...]
     figures: tuple[tuple[str, str, str], ...]
     pages: Pages | None
+    other: PageLink | None = None
 
 
 @dataclass(frozen=True, slots=True)

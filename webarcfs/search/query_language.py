@@ -9,6 +9,7 @@ title:report             in the title; also headings:, text:, url:, description:
 site:example.org/news    on this host, the hosts below it, or in this folder
 type:pdf                 of this kind or MIME type; also type:image, type:image/png
 lang:de                  in this language
+role:resource            what only pages of other hosts needed; role:any: that and pages; without it, pages alone
 before:2024-01           first captured so before this time; after: from it on
 """
 
@@ -37,6 +38,14 @@ class DocumentPart(StrEnum):
     DESCRIPTION = "description"
     TEXT = "text"
     URL = "url"
+
+
+class Role(StrEnum):
+    """What documents are to their host: pages of it, or resources that only pages of other hosts needed."""
+
+    PAGE = "page"
+    RESOURCE = "resource"
+    ANY = "any"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +83,13 @@ class Language:
 
 
 @dataclass(frozen=True, slots=True)
+class RoleCondition:
+    """Documents of a role."""
+
+    role: Role
+
+
+@dataclass(frozen=True, slots=True)
 class Before:
     """Documents that were first captured, as they are, before a time."""
 
@@ -108,7 +124,7 @@ class Any:
     inner: tuple[Expression, ...]
 
 
-Expression = Words | Site | TypeCondition | Language | Before | After | Not | All | Any
+Expression = Words | Site | TypeCondition | Language | RoleCondition | Before | After | Not | All | Any
 
 _QUOTES = {'"': '"', "\u201c": "\u201d", "\u201e": "\u201c\u201d", "\u00ab": "\u00bb"}
 _TOKEN = re.compile(
@@ -117,9 +133,21 @@ _TOKEN = re.compile(
 )
 _TIME = re.compile(r"(\d{4})(?:-(\d\d?)(?:-(\d\d?)(?:T(\d\d?):(\d\d)(?::(\d\d))?)?)?)?")
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
-_FIELDS = ("title", "headings", "description", "text", "url", "site", "type", "lang", "before", "after")
+_FIELDS = ("title", "headings", "description", "text", "url", "site", "type", "lang", "role", "before", "after")
 #: Characters before a fault that are shown.
 _SHOWN = 60
+
+
+def asks_for_a_role(expression: Expression) -> bool:
+    """Return whether a search says which roles it means, anywhere in it."""
+    match expression:
+        case RoleCondition():
+            return True
+        case Not(inner):
+            return asks_for_a_role(inner)
+        case All(inner) | Any(inner):
+            return any(map(asks_for_a_role, inner))
+    return False
 
 
 def parse_search(text: str) -> Expression:
@@ -241,7 +269,7 @@ class _Parser:
         if self._depth > DEEPEST:
             raise self._wrong(f"more than {DEEPEST} brackets or minus signs inside each other", token.at)
 
-    def _field(self, field: _Token) -> Expression | None:
+    def _field(self, field: _Token) -> Expression | None:  # noqa: PLR0911 # a line for each field
         name = field.text[:-1].lower()
         value = self._peek()
         if name in ("http", "https"):
@@ -271,6 +299,8 @@ class _Parser:
                 if not _LANGUAGE.fullmatch(code):
                     raise self._wrong("a language is a code of two or three letters, as de", value.at)
                 return Language(code)
+            case "role":
+                return RoleCondition(self._role(text, value.at))
             case _:
                 time = self._time(text, value.at)
                 return Before(time) if name == "before" else After(time)
@@ -310,6 +340,11 @@ class _Parser:
         if not host or " " in host:
             raise self._wrong("a site is a host, as example.org, or a folder of it, as example.org/news", at)
         return f"{host.lower()}{slash}{rest}"
+
+    def _role(self, text: str, at: int) -> Role:
+        if text.lower() not in set(Role):
+            raise self._wrong(f"a role is {', '.join(Role)}", at)
+        return Role(text.lower())
 
     def _time(self, text: str, at: int) -> datetime:
         match = _TIME.fullmatch(text)

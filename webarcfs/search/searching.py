@@ -26,7 +26,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import captures
 from webarcfs.archive.index.captures import PathSpan, PathSpans, SourceSnapshot
 from webarcfs.archive.model.errors import BadCondition, NotFound, TooMany
-from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch
+from webarcfs.archive.model.metadata import PAGE_ROLE, RESOURCE_ROLE, CommitTag, format_time, from_epoch
 from webarcfs.archive.system import clocks
 from webarcfs.search import generations
 from webarcfs.search.index import STEMMERS, HitPage, IndexReader, stem
@@ -38,13 +38,16 @@ from webarcfs.search.query_language import (
     Expression,
     Language,
     Not,
+    Role,
+    RoleCondition,
     Site,
     TypeCondition,
     Words,
+    asks_for_a_role,
     parse_search,
 )
 from webarcfs.search.translation import Filter, Moment, ReadersView, Shown, Translator
-from webarcfs.search.words import ERROR_PAGE, SNAPSHOT, IndexedDocument, TextWord, words_of
+from webarcfs.search.words import ERROR_PAGE, RESOURCE, SNAPSHOT, IndexedDocument, TextWord, words_of
 
 # == suggestions ======================================================================================================
 
@@ -152,7 +155,7 @@ def _positive(expression: Expression) -> Iterator[Words]:
         case All(inner) | Any(inner):
             for operand in inner:
                 yield from _positive(operand)
-        case Not() | Site() | TypeCondition() | Language() | Before() | After():
+        case Not() | Site() | TypeCondition() | Language() | RoleCondition() | Before() | After():
             return
 
 
@@ -225,7 +228,8 @@ class SearchQuestion:
     """A search, and what narrows it. `words` is in the language of query_language.py.
 
     Of the states of the archive it means the present; with `at` that of a snapshot, or of all domains at a time; with
-    `record` the snapshots of a record; with `all_versions` all of them. Texts that are empty narrow nothing.
+    `record` the snapshots of a record; with `all_versions` all of them. Texts that are empty narrow nothing. Without a
+    `role`, and without one in the words, it means pages.
     """
 
     words: str
@@ -236,6 +240,7 @@ class SearchQuestion:
     publication: str = ""
     type: str = ""
     language: str = ""
+    role: Role | None = None
     error_pages: bool = False
     exact: bool = False
     sort: HitOrder = HitOrder.RELEVANCE
@@ -260,6 +265,7 @@ class Hit:
     size: int
     status: int
     publication: str
+    role: str
     since: str
     until: str
     first: str
@@ -355,6 +361,9 @@ class Searcher:
             ]
             for name in terms
         }
+        if self._reader.frequency("mark", RESOURCE):
+            roles = ((role, self.count(replace(question, role=role))) for role in (Role.PAGE, Role.RESOURCE))
+            facets["role"] = [(str(role), count) for role, count in roles if count]
         years: dict[str, int] = defaultdict(int)
         self._know_all_snapshots()
         for domain, begun, ended in asked.spans():
@@ -399,13 +408,15 @@ class Searcher:
         moment = self._moment(question)
         shown = Shown() if self._view is None else self._view.shown(moment)
         make = Translator(self._reader.schema, exact=question.exact, of_all=shown.is_all)
-        narrowed = [make.query(expression), *self._narrowing(make, question)]
+        role = question.role or (Role.ANY if asks_for_a_role(expression) else Role.PAGE)
+        of_role = make.role(role)
+        narrowed = [make.query(expression), *self._narrowing(make, question), *([] if role is Role.ANY else [of_role])]
         filter_ = Filter(make, shown)
         return _Asked(
             self._reader,
             expression,
             filter_.applied(make.all(*narrowed), moment),
-            filter_.applied(Query.all_query(), moment),
+            filter_.applied(of_role, moment),
             moment,
         )
 
@@ -482,9 +493,10 @@ class Searcher:
         at, since, until, first, last = (
             format_time(from_epoch(seq)) for seq in (shown[-1], own[0], own[-1], every[0], every[-1])
         )
+        role = RESOURCE_ROLE if document.is_resource else PAGE_ROLE
         return Hit(
             document.url, document.path, f"{at}@{document.domain}", document.title, document.mime_type, text.language,
-            document.size, document.status, document.publication, since, until, first, last, piece,
+            document.size, document.status, document.publication, role, since, until, first, last, piece,
         )  # fmt: skip
 
     def _seqs(self, domain: str, version: VersionSpan, standing: Standing = Standing.OPEN) -> list[int]:

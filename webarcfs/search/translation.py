@@ -47,11 +47,13 @@ from webarcfs.search.query_language import (
     Expression,
     Language,
     Not,
+    Role,
+    RoleCondition,
     Site,
     TypeCondition,
     Words,
 )
-from webarcfs.search.words import CURRENT, KINDS, began, ended, key, span
+from webarcfs.search.words import CURRENT, KINDS, RESOURCE, began, ended, key, span
 
 # == translation ======================================================================================================
 
@@ -98,6 +100,8 @@ class Translator:
                 return self._type(name)
             case Language(code):
                 return self.term("language", code)
+            case RoleCondition(role):
+                return self.role(role)
             case Before(time):
                 return self.number("since", None, int(time.timestamp()) - 1)
             case After(time):
@@ -162,6 +166,13 @@ class Translator:
         if name.endswith("/*"):
             return self.prefix("type", name[:-1])
         return self.term("type", name)
+
+    def role(self, role: Role) -> Query:
+        """Return the query of the documents of a role."""
+        if role is Role.ANY:
+            return Query.all_query()
+        resources = self.term("mark", RESOURCE)
+        return resources if role is Role.RESOURCE else self.but(Query.all_query(), resources)
 
     # -- terms and numbers -------------------------------------------------------------------------------------------
 

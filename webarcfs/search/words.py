@@ -185,7 +185,8 @@ class IndexedDocument:
     """A version of a document: in the snapshots of its domain from `since` up to `until`, which no longer has it.
 
     Both are seconds since 1970. `path` is `/<domain>/…`, `publication` that whose crawl stored it, `blob` git's id of
-    the body, `size` its bytes. `captured` is the time at which the server answered, in seconds.
+    the body, `size` its bytes. `captured` is the time at which the server answered, in seconds. `is_resource`: only
+    pages of other hosts needed it.
     """
 
     url: str
@@ -200,6 +201,7 @@ class IndexedDocument:
     status: int
     size: int
     blob: str
+    is_resource: bool = False
     extracted: Extracted = field(default_factory=Extracted)
 
     @property
@@ -234,6 +236,7 @@ class IndexedDocument:
         fields = [
             self.url, *place, self.publication, self.since, self.until, self.captured, self.mime_type, self.title,
             self.status, self.size, text.language, text.fault, len(text.headings), len(text.description),
+            *([1] if self.is_resource else []),
         ]  # fmt: skip
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode() + b"\n" + bytes.fromhex(self.blob)
 
@@ -248,7 +251,7 @@ def from_bytes(about: bytes, content: bytes = b"") -> IndexedDocument:
     line, _, blob = about.partition(b"\n")
     (
         url, path, domain, publication, since, until, captured, mime_type, title,
-        status, size, language, fault, headings, description,
+        status, size, language, fault, headings, description, *resource,
     ) = json.loads(line)  # fmt: skip
     if not path:
         path, domain = _place(url)
@@ -260,7 +263,8 @@ def from_bytes(about: bytes, content: bytes = b"") -> IndexedDocument:
     )  # fmt: skip
     return IndexedDocument(
         url=url, path=path, domain=domain, publication=publication, since=since, until=until, captured=captured,
-        mime_type=mime_type, title=title, status=status, size=size, blob=blob.hex(), extracted=extracted,
+        mime_type=mime_type, title=title, status=status, size=size, blob=blob.hex(), is_resource=bool(resource),
+        extracted=extracted,
     )  # fmt: skip
 
 
@@ -295,8 +299,8 @@ def faulty(fault: str) -> str:
     return f"x{fault}"
 
 
-#: The mark of error pages, and of a snapshot whose documents are all there.
-ERROR_PAGE, SNAPSHOT = "error", "snapshot"
+#: The mark of error pages, of what only pages of other hosts needed, and of a snapshot whose documents are all there.
+ERROR_PAGE, RESOURCE, SNAPSHOT = "error", "resource", "snapshot"
 
 
 def marks(document: IndexedDocument) -> Iterator[str]:
@@ -307,5 +311,7 @@ def marks(document: IndexedDocument) -> Iterator[str]:
     yield span(document.domain, document.since, document.until)
     if document.status >= 400:  # HTTP's
         yield ERROR_PAGE
+    if document.is_resource:
+        yield RESOURCE
     if document.extracted.fault:
         yield faulty(document.extracted.fault)

@@ -6,7 +6,7 @@ open job is on the disk before the page answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -30,7 +30,7 @@ from agent.service.agent_status import shown_state
 from webarcfs.archive.catalogue.catalogue import Catalogue, opened
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Busy, Damaged, NotFound, UsageError
-from webarcfs.archive.model.metadata import now, parse_compact_time, parse_time
+from webarcfs.archive.model.metadata import RESOURCE_ROLE, now, parse_compact_time, parse_time
 from webarcfs.archive.system import files
 from webarcfs.room.theme import language as languages
 from webarcfs.room.views import PageLink
@@ -129,7 +129,9 @@ _ROWS, _FINISHED = 30, 10
 _BINS = (0, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000)
 _HEADINGS = {
     "statuses": words.msgid("By status"), "types": words.msgid("By type"), "sizes": words.msgid("By size"),
-    "hosts": words.msgid("By server"), "left_out": words.msgid("Not archived, and why"),
+    "hosts": words.msgid("By server"),
+    "resource_hosts": words.msgid("Hosts without pages, which only gave resources"),
+    "left_out": words.msgid("Not archived, and why"),
 }  # fmt: skip
 
 
@@ -305,10 +307,11 @@ def _facts(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield name, str(count)
 
 
-def _tables(archive: Archive, job: str, ends: Iterable[Mapping[str, Any]]) -> Iterator[ReportTable]:
+def _tables(archive: Archive, job: str, ends: Sequence[Mapping[str, Any]]) -> Iterator[ReportTable]:
     """Yield the tables of a job: by status, type, size, server, and what was left out.
 
-    `ends` is what became of the hosts, as summary.json has it: those with pages come first, with why one is incomplete.
+    `ends` is what became of the hosts, as summary.json has it, with why one is incomplete. Those without pages have a
+    table of their own.
     """
     sizes: dict[int, list[int]] = {bound: [0, 0] for bound in _BINS}
     log_tables = tables.Tables()
@@ -327,10 +330,13 @@ def _tables(archive: Archive, job: str, ends: Iterable[Mapping[str, Any]]) -> It
     for name in ("statuses", "types"):
         yield _table(name, [(key, _meaning(name, key), row.urls, row.bytes) for key, row in by_name[name]])
     yield _table("sizes", [(_size(bound), "", count, size) for bound, (count, size) in sizes.items() if count])
+    resources = {end["host"] for end in ends if end.get("role") == RESOURCE_ROLE}
     reasons = {end["host"]: end["reason"] for end in ends}
     ranks = {host: rank for rank, host in enumerate(reasons)}
     hosts = sorted(by_name["hosts"], key=lambda pair: ranks.get(pair[0], len(ranks)))
-    yield _table("hosts", [(key, reasons.get(key, ""), row.urls, row.bytes) for key, row in hosts])
+    for name, are_resources in (("hosts", False), ("resource_hosts", True)):
+        of_role = [(key, row) for key, row in hosts if (key in resources) is are_resources]
+        yield _table(name, [(key, reasons.get(key, ""), row.urls, row.bytes) for key, row in of_role])
     yield _table("left_out", [(key, "", row.urls, row.bytes) for key, row in by_name["left_out"]])
 
 

@@ -241,6 +241,7 @@ def show(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         shared=_shared(visit, record),
         preview=preview,
         starts=tuple(_starts(record)),
+        resources=record.resources,
         why=tuple(_why(visit, record)),
         failures=tuple(_failures(visit, record)),
         asked=tuple(words.STEPS[step] for step in RUNS if _is_asked(visit, record, step)),
@@ -354,7 +355,7 @@ def _shared(visit: DeskVisit, record: Record) -> tuple[int, int] | None:
 
 
 def _starts(record: Record) -> Iterator[PageLink]:
-    for tag in {part.tag.domain: part.tag for part in record.parts}.values():
+    for tag in {part.tag.domain: part.tag for part in record.sites_first}.values():
         yield PageLink(f"{snapshots.href_of(record.id)}/preview?{urlencode({'domain': tag.domain})}", tag.domain)
 
 
@@ -528,7 +529,7 @@ def exported(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
 
 def start_of(visit: DeskVisit, record: Record, domain: str, url: str) -> tuple[CommitTag, str]:
     """Return the snapshot and the URL with which a preview begins. Raises NotFound."""
-    tags = {part.tag.domain: part.tag for part in record.parts}
+    tags = {part.tag.domain: part.tag for part in record.sites_first}
     if url:
         host = url.partition("://")[2].partition("/")[0]
         if host in tags:

@@ -263,6 +263,7 @@ def values_of(record: Record) -> dict[str, Any]:
         "release": record.release,
         "documents": _number(record.text(FieldNumber.FILES)),
         "bytes": _number(record.text(FieldNumber.BYTES)),
+        "resources": record.resources.bytes,
         "waits": int(record.state in HELD),
         "passed": int(progress.passed),
         "progress": _told(progress),

@@ -11,7 +11,7 @@ whether readers see it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import Enum, IntEnum, StrEnum
 
@@ -572,13 +572,27 @@ class Value:
 class CrawlPart:
     """What a capture published on one domain: `seen` is the tree that its publication saw, empty for all of it.
 
-    `is_held`: readers were not allowed to see it at once.
+    `is_held`: readers were not allowed to see it at once. `is_resource`: the crawl had no page of the domain, only what
+    pages of others needed.
     """
 
     tag: CommitTag
     complete: bool
     seen: str = ""
     is_held: bool = False
+    is_resource: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceCount:
+    """What a crawl has of hosts without pages: the hosts, the files that pages of others needed, and their bytes.
+
+    The numbered fields do not count it. A host is counted where nothing changed as well.
+    """
+
+    hosts: int = 0
+    files: int = 0
+    bytes: int = 0
 
 
 #: Bytes of an attachment, at most. Documents of people are smaller; what is larger is a capture's own, or an addition.
@@ -614,6 +628,8 @@ class Event:
 class Record:
     """A record. `values` has the fields 1 to 73 by number, `measures` the fields 74 to 81 of each measure.
 
+    `resources` counts what the fields 22 to 28 leave out.
+
     `release` and `closed_for` are copied from the publication when its job began. `job` is the job that captures it,
     where the record was there before its job.
     """
@@ -631,6 +647,7 @@ class Record:
     language: Value = Value("")
     access: Value = Value("")
     parts: tuple[CrawlPart, ...] = ()
+    resources: ResourceCount = ResourceCount()
     values: Mapping[int, Value] = field(default_factory=dict)
     measures: tuple[Mapping[int, Value], ...] = ()
     attachments: tuple[Attachment, ...] = ()
@@ -643,8 +660,19 @@ class Record:
 
     @property
     def domains(self) -> tuple[str, ...]:
-        """The domains that it has parts of, each once."""
-        return tuple(dict.fromkeys(part.tag.domain for part in self.parts))
+        """The domains that it has parts of, each once: sites first."""
+        return tuple(dict.fromkeys(part.tag.domain for part in self.sites_first))
+
+    @property
+    def sites_first(self) -> tuple[CrawlPart, ...]:
+        """Its parts, those of domains without pages at the end."""
+        return tuple(sorted(self.parts, key=lambda part: part.is_resource))
+
+    @property
+    def sites(self) -> tuple[str, ...]:
+        """The domains that it has pages of; all of them where it has pages of none."""
+        resources = {part.tag.domain for part in self.parts if part.is_resource}
+        return tuple(domain for domain in self.domains if domain not in resources) or self.domains
 
     @property
     def date(self) -> datetime | None:
@@ -661,11 +689,19 @@ class Record:
             "complete": "yes" if self.complete else "no",
             "title": self.title.text,
         }
-        return head | {
-            field.name: self.text(field.number)
-            for field in FIELDS
-            if not field.repeats and field.number != FieldNumber.ID
+        resources = {
+            f"resource{name.capitalize()}": str(number) if self.resources.hosts else ""
+            for name, number in asdict(self.resources).items()
         }
+        return (
+            head
+            | {
+                field.name: self.text(field.number)
+                for field in FIELDS
+                if not field.repeats and field.number != FieldNumber.ID
+            }
+            | resources
+        )
 
     def text(self, number: int) -> str:
         """Return the text of a field; empty without a value."""
@@ -686,7 +722,7 @@ class Record:
         title, language, access = about
         return replace(
             self, title=title, language=language, access=access, values=values, measures=tuple(measures),
-            attachments=(), events=(),
+            attachments=(), events=(), resources=self.resources if whole else ResourceCount(),
         )  # fmt: skip
 
     def attachment(self, name: str) -> Attachment | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from datetime import datetime
 
 from lxml import etree
@@ -22,12 +23,13 @@ from webarcfs.archive.catalogue.record import (
     Occasion,
     Record,
     RecordState,
+    ResourceCount,
     Value,
 )
 from webarcfs.archive.config import directory
 from webarcfs.archive.document.data_xml import clean, compiled
 from webarcfs.archive.model.errors import Damaged, InvalidDocument
-from webarcfs.archive.model.metadata import CommitTag, format_time, parse_time
+from webarcfs.archive.model.metadata import RESOURCE_ROLE, CommitTag, format_time, parse_time
 
 # == record xml =======================================================================================================
 
@@ -49,8 +51,11 @@ def write(record: Record) -> bytes:
         _add_value(root, name, getattr(record, name))
     for part in record.parts:
         _add(
-            root, "part", commitTag=str(part.tag), complete=_yes(part.complete), seen=part.seen, held=_yes(part.is_held)
-        )
+            root, "part", commitTag=str(part.tag), complete=_yes(part.complete), seen=part.seen,
+            held=_yes(part.is_held), role=RESOURCE_ROLE if part.is_resource else "",
+        )  # fmt: skip
+    if record.resources.hosts:
+        _add(root, "resources", **{name: str(number) for name, number in asdict(record.resources).items()})
     _add_fields(root, record.values)
     for measure in record.measures:
         _add_fields(_add(root, "measure"), measure)
@@ -113,6 +118,7 @@ def _read(root: etree._Element) -> Record:
         job=_get(root, "job"),
         **{name: _value(root.find(_name(name))) for name in _ABOUT},
         parts=tuple(_part(element) for element in root.iterfind(_name("part"))),
+        resources=_resources(root.find(_name("resources"))),
         values=dict(_fields(root)),
         measures=tuple(dict(_fields(element)) for element in root.iterfind(_name("measure"))),
         attachments=tuple(_attachment(element) for element in root.iterfind(_name("attachment"))),
@@ -122,7 +128,14 @@ def _read(root: etree._Element) -> Record:
 
 def _part(element: etree._Element) -> CrawlPart:
     tag = CommitTag.parse(_get(element, "commitTag"))
-    return CrawlPart(tag, _is_yes(element, "complete"), _get(element, "seen"), _is_yes(element, "held"))
+    is_resource = _get(element, "role") == RESOURCE_ROLE
+    return CrawlPart(tag, _is_yes(element, "complete"), _get(element, "seen"), _is_yes(element, "held"), is_resource)
+
+
+def _resources(element: etree._Element | None) -> ResourceCount:
+    if element is None:
+        return ResourceCount()
+    return ResourceCount(**{name: int(_get(element, name)) for name in ("hosts", "files", "bytes")})
 
 
 def _attachment(element: etree._Element) -> Attachment:

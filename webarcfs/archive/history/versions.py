@@ -9,15 +9,16 @@ The statistics of a snapshot are documents and bytes by MIME type and by extensi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 
 from webarcfs.archive.document.data_xml import metadata
 from webarcfs.archive.git.repository import CRAWLS, Repository, TreeEntry, is_arc
 from webarcfs.archive.model.arc_paths import DATA_XML, is_data_file, is_reserved
 from webarcfs.archive.model.errors import InvalidDocument
-from webarcfs.archive.model.metadata import OK, CommitTag, MetaData, parse_compact_time
+from webarcfs.archive.model.metadata import OK, PAGE_ROLE, CommitTag, MetaData, parse_compact_time
 from webarcfs.archive.model.url_lists import REDIRECTS
 
 # == versions =========================================================================================================
@@ -187,6 +188,16 @@ def described(store: Repository, arc: ArcTree) -> MetaData:
     return metadata(store.read(arc.data_xml))
 
 
+#: Documents by which it is told whether a tree has pages.
+_LOOKED_AT = 20
+
+
+def only_resources(store: Repository, tree: str) -> bool:
+    """Return whether a tree has no page, by the first of its documents, only what pages of other hosts needed."""
+    first = list(islice(arcs(store, tree), _LOOKED_AT))
+    return bool(first) and all(described(store, arc).is_resource for arc in first)
+
+
 # == statistics =======================================================================================================
 
 
@@ -198,7 +209,8 @@ NONE = "(none)"
 class Statistics:
     """Documents and bytes; each kind of count by MIME type and by extension (of the data file, without its dot).
 
-    Error pages are counted by themselves, and are no documents here.
+    Error pages are counted by themselves, and are no documents here. `resources` is the number of documents, and their
+    bytes, that only pages of other hosts needed.
     """
 
     documents: int = 0
@@ -206,6 +218,7 @@ class Statistics:
     types: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     extensions: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     error_pages: int = 0
+    resources: tuple[int, int] = (0, 0)
 
     def as_table(self) -> dict[str, object]:
         """For JSON: `{"documents": n, "bytes": n, "types": {"text/html": {"documents": n, "bytes": n}, …}, …}`."""
@@ -214,14 +227,16 @@ class Statistics:
             name: {key: {"documents": count, "bytes": size} for key, (count, size) in table.items()}
             for name, table in tables.items()
         }
-        return {"documents": self.documents, "bytes": self.bytes, "error_pages": self.error_pages, **parts}
+        resources = dict(zip(("documents", "bytes"), self.resources, strict=True))
+        whole = {"documents": self.documents, "bytes": self.bytes, "error_pages": self.error_pages}
+        return {**whole, "resources": resources, **parts}
 
 
-def statistics(store: Repository, tree: str) -> Statistics:
-    """Count a snapshot's documents; bodies are not read. An ARC with an unreadable data.xml has no type."""
+def statistics(store: Repository, tree: str, roles: Set[str] = frozenset({PAGE_ROLE})) -> Statistics:
+    """Count a snapshot's documents of some roles; bodies are not read. Without a readable data.xml it has no type."""
     counts: dict[str, Counter[str]] = {"types": Counter(), "extensions": Counter()}
     sizes: dict[str, Counter[str]] = {"types": Counter(), "extensions": Counter()}
-    error_pages = 0
+    error_pages = resources = resource_bytes = 0
     for arc in arcs(store, tree):
         if arc.data is None:
             continue
@@ -230,6 +245,10 @@ def statistics(store: Repository, tree: str) -> Statistics:
             meta = described(store, arc)
             if meta.is_error_page:
                 error_pages += 1
+                continue
+            if meta.is_resource:
+                resources, resource_bytes = resources + 1, resource_bytes + size
+            if meta.role not in roles:
                 continue
             kind = meta.mime_type or NONE
         except InvalidDocument:
@@ -248,4 +267,5 @@ def statistics(store: Repository, tree: str) -> Statistics:
         types=joined["types"],
         extensions=joined["extensions"],
         error_pages=error_pages,
+        resources=(resources, resource_bytes),
     )

@@ -117,7 +117,8 @@ class CaptureRow:
 
     `stored` is the snapshot whose crawl stored it (snapshots are seconds since 1970), `captured` the time of the
     answer in seconds, `blob` and `head` git's ids of the body and of headers.http, `size` bytes, `digest` the SHA-1 of
-    the body, `publication` that of the crawl that stored it. `surt` is the key of the URL.
+    the body, `publication` that of the crawl that stored it. `surt` is the key of the URL. `is_resource`: only pages of
+    other hosts needed it.
     """
 
     url: str
@@ -136,6 +137,7 @@ class CaptureRow:
     digest: bytes
     target: str
     publication: str
+    is_resource: bool = False
 
     @property
     def place(self) -> str:
@@ -360,8 +362,8 @@ def _has(seqs: Sequence[int], seq: int) -> bool:
 
 def _row(row: tuple[Any, ...]) -> CaptureRow:
     clocks.check()
-    url, path, surt, first, last, stored, captured, *rest = row
-    return CaptureRow(url, path, surt, first, last, stored, int(parse_time(captured).timestamp()), *rest)
+    captured, is_resource = int(parse_time(row[6]).timestamp()), bool(row[-1])
+    return CaptureRow(*(*row[:6], captured, *row[7:-1], is_resource))
 
 
 # == fulltext source ==================================================================================================
@@ -389,6 +391,7 @@ class SourceVersion:
     publication: str
     since: int
     until: int
+    is_resource: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -422,10 +425,12 @@ def versions(database: Path, domain: str, touched: Iterable[int]) -> Iterator[So
         with _reading(database) as connection:
             rows = connection.execute(sql("search/versions"), values | key).fetchall()
         for row in rows:
-            mime_type, since, until, _, url, path, title, status, captured, blob, head, size, publication = row
+            mime_type, since, until, _, url, path, title, status, captured, blob, head, size, publication, resource = (
+                row
+            )
             yield SourceVersion(
                 url, path, mime_type, title, status, int(parse_time(captured).timestamp()), blob.hex(), head.hex(),
-                size, publication or "", since, until,
+                size, publication or "", since, until, bool(resource),
             )  # fmt: skip
         if len(rows) < _ROWS:
             return

@@ -182,6 +182,7 @@ def _values(version: StoredVersion) -> dict[str, object]:
         "head": bytes.fromhex(version.head),
         "size": version.size,
         "digest": version.digest,
+        "resource": version.meta.is_resource,
     }
 
 

@@ -53,7 +53,7 @@ from webarcfs.archive.index.sqlite_file import (
 )
 from webarcfs.archive.model.arc_paths import arc_path, second_name, split
 from webarcfs.archive.model.errors import DatabaseDamaged, NotFound, TookTooLong, UrlRefused, WebarcError
-from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch
+from webarcfs.archive.model.metadata import ANY_ROLE, PAGE_ROLE, RESOURCE_ROLE, CommitTag, format_time, from_epoch
 from webarcfs.archive.model.url_lists import LONGEST_CHAIN, without_fragment
 from webarcfs.archive.system import clocks
 
@@ -223,10 +223,22 @@ _FORGET = ("links/forget_versions", "links/forget_snapshots", "links/forget_bodi
 
 @dataclass(frozen=True, slots=True)
 class PageChange:
-    """The new state of one path in a snapshot: a page's URL and blob, or None without a page."""
+    """The new state of one path in a snapshot: a page's URL and blob, or None without a page.
+
+    `is_resource`: only pages of other hosts needed it, such as a frame.
+    """
 
     path: str
     page: tuple[str, str] | None
+    is_resource: bool = False
+
+
+class _State(NamedTuple):
+    """The numbers of a page and of its body (None without one), and what the page is to its host."""
+
+    page: int
+    body: int | None
+    is_resource: bool
 
 
 class LinksDatabase(SqliteFile):
@@ -288,9 +300,9 @@ class LinksDatabase(SqliteFile):
 
     def _take_bodies(
         self, domain: str, changes: Iterable[PageChange], links: Callable[[PageChange], Iterable[ArchivedLink]]
-    ) -> list[tuple[int, int | None]]:
-        """Store new bodies; return the numbers of each page and of its body from now on, None without one."""
-        states: list[tuple[int, int | None]] = []
+    ) -> list[_State]:
+        """Store new bodies; return the state of each page from now on."""
+        states: list[_State] = []
         pending = iter(changes)
         more = True
         while more:
@@ -305,7 +317,7 @@ class LinksDatabase(SqliteFile):
                     if page is None:
                         continue
                     body, new = self._body(page, change, links)
-                    states.append((page, body))
+                    states.append(_State(page, body, change.is_resource))
                     rows += 1 + new
                 self._flush()
         return states
@@ -351,30 +363,32 @@ class LinksDatabase(SqliteFile):
         rows = ((body, references[link], times) for body, portion in pending for link, times in portion.items())
         self._connection.executemany(sql("links/add_link"), rows)
 
-    def _take_versions(self, tag: CommitTag, states: Iterable[tuple[int, int | None]]) -> None:
+    def _take_versions(self, tag: CommitTag, states: Iterable[_State]) -> None:
         seq, domain = int(tag.crawl_time.timestamp()), self._numbers.domain(tag.domain)
         values = {"crawlTime": format_time(tag.crawl_time), "commitTag": str(tag)}
         if not self._run("links/add_snapshot", domain=domain, seq=seq, **values).rowcount:
             return  # another process, catching up, was faster
         following = self._found("select_next_snapshot", domain=domain, seq=seq) or NEVER
-        for page, body in states:
-            self._change(page, domain, body, seq, following)
+        for state in states:
+            self._change(state, domain, seq, following)
 
-    def _change(self, page: int, domain: int, body: int | None, seq: int, following: int) -> None:
+    def _change(self, state: _State, domain: int, seq: int, following: int) -> None:
         """End a page's version at `seq`, and continue it from the following snapshot, if it was valid there."""
-        valid = self._run("links/valid_version", page=page, seq=seq).fetchone()
+        valid = self._run("links/valid_version", page=state.page, seq=seq).fetchone()
         if valid is not None and valid[2] > seq:
-            before, begun, until = valid
-            if before == body:
+            body, begun, until, is_resource = valid
+            before = _State(state.page, body, bool(is_resource))
+            if before == state:
                 return  # only users' additions or the head have changed
-            self._run("links/end_version", page=page, seq_from=begun, seq=seq)
+            self._run("links/end_version", page=state.page, seq_from=begun, seq=seq)
             if until > following:
-                self._add_version(page, domain, following, until, before)
-        if body is not None:
-            self._add_version(page, domain, seq, following, body)
+                self._add_version(before, domain, following, until)
+        if state.body is not None:
+            self._add_version(state, domain, seq, following)
 
-    def _add_version(self, page: int, domain: int, begun: int, until: int, body: int) -> None:
-        self._run("links/add_version", page=page, domain=domain, seq_from=begun, seq_until=until, body=body)
+    def _add_version(self, state: _State, domain: int, begun: int, until: int) -> None:
+        values = {"page": state.page, "domain": domain, "body": state.body, "resource": state.is_resource}
+        self._run("links/add_version", seq_from=begun, seq_until=until, **values)
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -409,6 +423,7 @@ class Question:
     """The links to find: those of the page at `path`, to one of `targets`, or named by all words of `word`; else all.
 
     `at` is the state of a snapshot, else the newest of every domain, or with `ever` every version. The rest filters.
+    Without a `role` they are those of pages, or of the page at `path`, whatever it is.
     """
 
     path: str = ""
@@ -419,6 +434,7 @@ class Question:
     kind: AskedKind | None = None
     external: bool = False
     broken: bool = False
+    role: str = ""
     limit: int | None = None
 
 
@@ -615,7 +631,9 @@ def figures(archive: Archive, tag: CommitTag, seconds: float) -> Figures:
 
 
 def _statement(question: Question) -> tuple[str | None, dict[str, Any]]:
+    role = question.role or (ANY_ROLE if question.path else PAGE_ROLE)
     values: dict[str, Any] = {
+        "resource": None if role == ANY_ROLE else role == RESOURCE_ROLE,
         "seq": None if question.ever else _seq(question.at),
         "domain": question.at.domain if question.at is not None else None,
         "kind": question.kind,

@@ -129,8 +129,9 @@ class MetaData:
     """The metadata of one version of one document (specification §2, /Cl-2.1/).
 
     `path` is absolute inside the archive: `/<domain>/…/<name>`, so that mount point + path is the ARC. `captured` is
-    the time of the server's answer; None if that was crawl_time, or before layout 2. `status` is HTTP's. The fields
-    after it are those of layout 3, each empty where it says nothing (xsd/arc.xsd says what they mean).
+    the time of the server's answer; None if that was crawl_time, or before layout 2. `status` is HTTP's. `role` is that
+    of a page, unless only pages of other hosts needed it. The fields after it are those of layout 3, each empty where
+    it says nothing (xsd/arc.xsd says what they mean).
     """
 
     url: str
@@ -143,7 +144,7 @@ class MetaData:
     commit_tag: CommitTag
     captured: datetime | None = None
     status: int = OK
-    role: str = ""
+    role: str = "page"
     source: str = ""
     certificate: str = ""
     method: str = ""
@@ -159,6 +160,11 @@ class MetaData:
         """Whether the server said with it that there is no such page."""
         return self.status >= _FIRST_ERROR
 
+    @property
+    def is_resource(self) -> bool:
+        """Whether no crawl met it as a page, only pages of other hosts needed it."""
+        return self.role == RESOURCE_ROLE
+
     def as_fields(self) -> dict[str, str]:
         """Return the fields of FIELDS and CAPTURE_FIELDS, whose names are those in XML, SQL and extended attributes."""
         return {
@@ -172,13 +178,15 @@ class MetaData:
             "commitTag": str(self.commit_tag),
             "captureTime": format_time(self.capture_time),
             "status": str(self.status),
+            "role": self.role,
         }
 
     def as_attributes(self) -> dict[str, str]:
         """Return what a data.xml has of them: all of FIELDS, and those of the others that say something."""
-        silent = {"captureTime": self.captured is None, "status": self.status == OK}
+        silent = {
+            "captureTime": self.captured is None, "status": self.status == OK, "role": self.role == PAGE_ROLE,
+        }  # fmt: skip
         fields = self.as_fields() | {
-            "role": self.role,
             "source": self.source,
             "certificate": self.certificate,
             "method": self.method,
@@ -204,7 +212,7 @@ class MetaData:
             commit_tag=CommitTag.parse(fields["commitTag"]),
             captured=None if captured == fields["crawlTime"] else parse_time(captured),
             status=_parse_status(fields.get("status", "200")),
-            role=fields.get("role", ""),
+            role=fields.get("role") or PAGE_ROLE,
             source=fields.get("source", ""),
             certificate=fields.get("certificate", ""),
             method=fields.get("method", ""),
@@ -221,9 +229,9 @@ def _parse_status(text: str) -> int:
 
 #: The names of the eight fields of the specification, in its order.
 FIELDS = ("url", "mimeType", "title", "path", "domain", "crawlTime", "createTime", "commitTag")
-#: The two fields of layout 2; a data.xml has them only if they add information: a time other than crawlTime, a status
-#: other than 200.
-CAPTURE_FIELDS = ("captureTime", "status")
+#: Two fields of layout 2 and one of layout 3; a data.xml has them only if they add information: a time other than
+#: crawlTime, a status other than 200, the role of a resource.
+CAPTURE_FIELDS = ("captureTime", "status", "role")
 #: `source` of a document that a WARC has as a record of that kind, without the head of an answer.
 RESOURCE = "resource"
 #: `source` of a copy: of a file of a mirror, or a page that a browser saved with a folder; of a page of SingleFile; of
@@ -235,8 +243,10 @@ HAR = "HAR"
 COPIES = frozenset({MIRROR, SINGLE_FILE, HAR, MHTML})
 #: What a host is to a crawl: it has pages of it, or only what pages of others need. The latter is `role` in data.xml.
 PAGE_ROLE, RESOURCE_ROLE = "page", "resource"
-#: The fields of layout 3; a data.xml has only those that say something. They are kept, and not yet shown.
-EVIDENCE_FIELDS = ("role", "source", "certificate", "method", "rendered")
+#: What questions say for both.
+ANY_ROLE = "any"
+#: The other fields of layout 3; a data.xml has only those that say something. They are kept, and not yet shown.
+EVIDENCE_FIELDS = ("source", "certificate", "method", "rendered")
 
 
 # == commit message, pure =============================================================================================
@@ -257,7 +267,8 @@ class CrawlMessage:
     `job` is the name of the job, `seen` the tree that its publication saw, empty if it saw the whole state, `met` the
     list of what it met unchanged; `held` says that readers may not see it as soon as it is published. The `sources` of
     a snapshot of an import are the SHA-256 of the files that it has captures of, `ended` those that no later snapshot
-    has any of; `imported_by` names the import. `copies`: this state may have documents that are copies (`COPIES`).
+    has any of; `imported_by` names the import. `copies`: this state may have documents that are copies (`COPIES`),
+    `resources`: it may have some that only pages of other hosts needed.
     """
 
     tag: CommitTag
@@ -273,6 +284,7 @@ class CrawlMessage:
     ended: Sequence[str] = ()
     imported_by: str = ""
     copies: bool = False
+    resources: bool = False
 
     def __str__(self) -> str:
         lines = [
@@ -287,6 +299,7 @@ class CrawlMessage:
             *([f"Met: {self.met}"] if self.met else []),
             *(["Errors: kept"] if self.errors else []),
             *(["Copies: kept"] if self.copies else []),
+            *(["Resources: kept"] if self.resources else []),
             *([f"Import: {self.imported_by}"] if self.imported_by else []),
             *(f"Source: sha256:{digest}" for digest in self.sources),
             *(f"Source-End: sha256:{digest}" for digest in self.ended),
@@ -379,6 +392,11 @@ class CommitMessage:
     def has_copies(self) -> bool:
         """Whether this state, or an earlier one, has copies among its documents."""
         return self.all("Copies") == ["kept"]
+
+    @property
+    def has_resources(self) -> bool:
+        """Whether this state, or an earlier one, has documents that only pages of other hosts needed."""
+        return self.all("Resources") == ["kept"]
 
     @property
     def done(self) -> dict[str, int]:

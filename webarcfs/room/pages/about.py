@@ -99,7 +99,7 @@ def about(visit: Visit) -> AboutPage:
         engine="pywb" if visit.origins.runs_scripts else "built-in",
         snapshots=len(heads),
         publications=len({head.publication for head in heads}),
-        domains=len({tag.domain for head in heads for tag in head.tags}),
+        domains=len({tag.domain for head in heads for tag in head.tags if tag.domain not in head.resource_domains}),
         first=min((head.date for head in heads), default=None),
         last=max((head.date for head in heads), default=None),
         interfaces=_INTERFACES,

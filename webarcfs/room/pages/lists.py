@@ -36,7 +36,8 @@ def snapshot_row(services: Services, head: RecordHead) -> SnapshotRow:
         signature=head.signature,
         provenance=head.provenance,
         project=head.project,
-        domains=tuple(dict.fromkeys(tag.domain for tag in head.tags)),
+        domains=sites_of(head),
+        resource_hosts=len(head.resource_domains),
         is_occasion=head.is_occasion,
         reason=head.occasion if head.is_occasion else "",
         date=head.date,
@@ -45,6 +46,12 @@ def snapshot_row(services: Services, head: RecordHead) -> SnapshotRow:
         bytes=head.bytes,
         closed_until=head.closed_until,
     )
+
+
+def sites_of(head: RecordHead) -> tuple[str, ...]:
+    """Return the domains of a snapshot that it has pages of; all of them where it has pages of none."""
+    every = dict.fromkeys(tag.domain for tag in head.tags)
+    return tuple(domain for domain in every if domain not in head.resource_domains) or tuple(every)
 
 
 def record_href(record_id: str) -> str:
@@ -66,9 +73,10 @@ def start_of(services: Services, head: RecordHead) -> str:
 def start_urls(services: Services, head: RecordHead) -> list[tuple[str, str]]:
     """Return the start pages of a snapshot on its domains: URL, and path of the frame.
 
-    That is each URL of the publication whose domain the snapshot has; else the root of its domains.
+    That is each URL of the publication whose domain the snapshot has; else the root of its domains with pages.
     """
-    tags = {tag.domain: tag for tag in head.tags}
+    sites = set(sites_of(head))
+    tags = {tag.domain: tag for tag in head.tags if tag.domain in sites}
     urls = [url for url in publication_urls(services, head.publication) if _domain(url) in tags]
     for domain, tag in tags.items():
         if not any(_domain(url) == domain for url in urls):

@@ -23,7 +23,7 @@ from webarcfs.archive.catalogue.record import BY_NUMBER, Record
 from webarcfs.archive.index.links import FoundLink, Question, ask
 from webarcfs.archive.model.arc_paths import data_name
 from webarcfs.archive.model.errors import Forbidden, NotFound, UrlRefused
-from webarcfs.archive.model.metadata import CommitTag, format_time
+from webarcfs.archive.model.metadata import ANY_ROLE, CommitTag, format_time
 from webarcfs.room import limits
 from webarcfs.room.pages import lists
 from webarcfs.room.replay.replay_url import diff_path
@@ -50,10 +50,14 @@ _FIRST_ERROR = 400
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Documents and bytes of a snapshot, by MIME type and by extension: (documents, bytes). Error pages are none."""
+    """Documents and bytes of a snapshot, by MIME type and by extension: (documents, bytes). Error pages are none.
+
+    `resources` are counted by themselves: documents, and their bytes, that only pages of other hosts needed.
+    """
 
     types: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     extensions: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    resources: tuple[int, int] = (0, 0)
 
     @property
     def documents(self) -> int:
@@ -66,7 +70,13 @@ class Counts:
         return sum(size for _, size in self.types.values())
 
     def __add__(self, other: Counts) -> Counts:
-        return Counts(_sum(self.types, other.types), _sum(self.extensions, other.extensions))
+        resources = self.resources[0] + other.resources[0], self.resources[1] + other.resources[1]
+        return Counts(_sum(self.types, other.types), _sum(self.extensions, other.extensions), resources)
+
+    @property
+    def is_site(self) -> bool:
+        """Whether it has pages; not where pages of other hosts needed all of it."""
+        return bool(self.types) or not self.resources[0]
 
 
 def of_tag(services: Services, tag: CommitTag) -> Counts:
@@ -93,8 +103,12 @@ def _counted(services: Services, domain: str, seq: int) -> Counts:
     sizes: Counter[str] = Counter()
     extensions: Counter[str] = Counter()
     extension_sizes: Counter[str] = Counter()
+    resources = resource_bytes = 0
     for capture in shown_in(services, domain, seq):
         if capture.status >= _FIRST_ERROR:
+            continue
+        if capture.is_resource:
+            resources, resource_bytes = resources + 1, resource_bytes + capture.size
             continue
         kind, extension = capture.mime_type or NONE, extension_of(capture.url)
         types[kind] += 1
@@ -104,6 +118,7 @@ def _counted(services: Services, domain: str, seq: int) -> Counts:
     return Counts(
         {kind: (count, sizes[kind]) for kind, count in types.most_common()},
         {kind: (count, extension_sizes[kind]) for kind, count in extensions.most_common()},
+        (resources, resource_bytes),
     )
 
 
@@ -207,6 +222,7 @@ def record(visit: Visit, record_id: str) -> RecordPage:
         links=f"{row.href}/links" if services.archive.links.exists() else "",
         neighbours=tuple(neighbours),
         exports=exports,
+        resources=total.resources,
     )
 
 
@@ -234,7 +250,10 @@ def _part(services: Services, head: RecordHead) -> Iterator[PartRow]:
     for tag in head.tags:
         counts = of_tag(services, tag)
         start = lists.frame_of(tag, lists.root_of(services, tag))
-        yield PartRow(tag.domain, start, counts.documents, counts.bytes)
+        of_pages, of_resources = (counts.documents, counts.bytes), counts.resources
+        is_resource = tag.domain in head.resource_domains
+        documents, size = of_resources if is_resource else of_pages
+        yield PartRow(tag.domain, start, documents, size, is_resource)
 
 
 def exported(visit: Visit, record_id: str, kind: str) -> tuple[bytes, str]:
@@ -331,7 +350,8 @@ def compare(visit: Visit, pair: str) -> ComparePage:
     for head in (a, b):
         _must_be_open(head)
     figures_a, figures_b = of_tags(services, a.tags), of_tags(services, b.tags)
-    changes = list(_changes(services, a, b))
+    with_resources = visit.parameter("role") == ANY_ROLE
+    changes = list(_changes(services, a, b, with_resources=with_resources))
     pages, part = lists.pages_of(visit, len(changes))
     kinds = ("added", "removed", "changed")
     return ComparePage(
@@ -343,7 +363,17 @@ def compare(visit: Visit, pair: str) -> ComparePage:
         counts=tuple((kind, sum(what == kind for what, _, _ in changes)) for kind in kinds),
         figures=tuple(_figures(services, a, b, visit.language)),
         pages=pages if len(changes) > part.stop or part.start else None,
+        other=_other(visit, with_resources=with_resources)
+        if figures_a.resources[0] or figures_b.resources[0]
+        else None,
     )
+
+
+def _other(visit: Visit, *, with_resources: bool) -> PageLink:
+    """Return the link to the same list with what only pages of other hosts needed, or without it."""
+    if with_resources:
+        return PageLink(visit.with_parameters(role=None, page=None), "without what only pages of other hosts needed")
+    return PageLink(visit.with_parameters(role=ANY_ROLE, page=None), "with what only pages of other hosts needed")
 
 
 def _figures(services: Services, a: RecordHead, b: RecordHead, language: str) -> Iterator[tuple[str, str, str]]:
@@ -355,12 +385,14 @@ def _figures(services: Services, a: RecordHead, b: RecordHead, language: str) ->
             yield label, *texts
 
 
-def _changes(services: Services, a: RecordHead, b: RecordHead) -> Iterator[tuple[str, str, str]]:
+def _changes(
+    services: Services, a: RecordHead, b: RecordHead, *, with_resources: bool
+) -> Iterator[tuple[str, str, str]]:
     """Yield the documents that differ: what happened, URL, and where it is shown."""
     of_a, of_b = ({tag.domain: tag for tag in head.tags} for head in (a, b))
     left = limits.COMPARED
     for domain in sorted(of_a.keys() | of_b.keys()):
-        for change in _of_domain(services, domain, of_a.get(domain), of_b.get(domain)):
+        for change in _of_domain(services, domain, of_a.get(domain), of_b.get(domain), with_resources=with_resources):
             left -= 1
             if left < 0:
                 return
@@ -368,13 +400,14 @@ def _changes(services: Services, a: RecordHead, b: RecordHead) -> Iterator[tuple
 
 
 def _of_domain(
-    services: Services, domain: str, a: CommitTag | None, b: CommitTag | None
+    services: Services, domain: str, a: CommitTag | None, b: CommitTag | None, *, with_resources: bool
 ) -> Iterator[tuple[str, str, str]]:
     if a is None or b is None:
         tag, what = (a, "removed") if a is not None else (b, "added")
         if tag is not None:
             for capture in shown_in(services, domain, int(tag.crawl_time.timestamp())):
-                yield what, capture.url, lists.frame_of(tag, capture.url)
+                if with_resources or not capture.is_resource:
+                    yield what, capture.url, lists.frame_of(tag, capture.url)
         return
     seqs = [int(tag.crawl_time.timestamp()) for tag in (a, b)]
     facts = services.gate.facts(domain)
@@ -387,6 +420,8 @@ def _of_domain(
                     outcome = services.captures.visible(domain, row)
                     sides[at] = outcome if isinstance(outcome, VisibleCapture) else None
         old, new = sides
+        if not with_resources and all(side is None or side.is_resource for side in sides):
+            continue
         if old is not None and new is not None:
             yield "changed", new.url, diff_path(seqs[0], seqs[1], new.url)
         elif new is not None:

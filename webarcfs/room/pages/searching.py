@@ -18,7 +18,7 @@ from webarcfs.room.pages import lists
 from webarcfs.room.replay.replay_url import calendar_path
 from webarcfs.room.views import Facet, HitGroup, HitRow, Marked, PageLink, SearchPage
 from webarcfs.room.visit import Services, Visit
-from webarcfs.search.query_language import parse_search
+from webarcfs.search.query_language import Role, parse_search
 
 if TYPE_CHECKING:
     from webarcfs.search.searching import Hit, SearchQuestion
@@ -32,6 +32,7 @@ _FIELDS = (
     "site",
     "type",
     "language",
+    "role",
     "publication",
     "after",
     "before",
@@ -48,6 +49,7 @@ _FACETS = {
     "domain": ("site", "Site"),
     "language": ("language", "Language"),
     "publication": ("publication", "Publication"),
+    "role": ("role", "Pages and resources"),
     "year": ("", "Year"),
 }
 _SORTS = {"": "by relevance", "date": "newest first", "oldest": "oldest first", "url": "by URL"}
@@ -132,7 +134,7 @@ def question_of(visit: Visit) -> SearchQuestion:
     site = visit.parameter("site")
     if site:
         words = f"({words}) site:{site}"
-    sort = visit.parameter("sort")
+    sort, role = visit.parameter("sort"), visit.parameter("role")
     records = visit.parameters().get("record", [])
     at = _at(visit.parameter("at"))
     return SearchQuestion(
@@ -143,6 +145,7 @@ def question_of(visit: Visit) -> SearchQuestion:
         publication=visit.parameter("publication"),
         type=visit.parameter("type"),
         language=visit.parameter("language"),
+        role=Role(role) if role in set(Role) else None,
         error_pages=visit.parameter("errors") == "1",
         sort=HitOrder(sort) if sort in set(HitOrder) else HitOrder.RELEVANCE,
     )
