@@ -720,7 +720,7 @@ def _keys_of_crawl(content: bytes | None, name: str) -> Set[str]:
 
 
 def _host(publication: Publication) -> str:
-    return split(arc_path(publication.urls[0]))[0] if publication.urls else ""
+    return split(arc_path(publication.named_urls[0]))[0] if publication.named_urls else ""
 
 
 def _software(folder: Path) -> str:

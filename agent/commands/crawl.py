@@ -173,6 +173,8 @@ def _configured(settings: Settings, name: str, values: dict[str, Any]) -> Defini
         raise UsageError(f"webarc.toml has no publication {name}; there are: {known}")
     if publication.retired:
         raise UsageError(f"{name} is retired; `webarc-agent publication edit {name} --unset retired` takes it back")
+    if publication.watch and ("depth" in values or values.get("sitemaps")):
+        raise UsageError(f"{name} watches a feed, and captures the pages of its items alone: no --depth, no --sitemaps")
     changed = dataclasses.replace(publication, crawl=config.override(publication.crawl, values, "command line"))
     return Definition(publication=changed, profile=settings.profiles.get(publication.profile or ""))
 

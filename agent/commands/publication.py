@@ -72,6 +72,7 @@ def _row(archive: Archive, publication: Publication, state: dict[str, Any]) -> d
         "name": publication.name,
         "place": settings_files.place_of(archive, publication.name),
         "urls": list(publication.urls),
+        "watch": publication.watch,
         "description": publication.description,
         "interval": str(publication.crawl.interval),
         "next": None if publication.retired else state["next"],
@@ -137,7 +138,7 @@ def _shown(key: str, value: Any) -> Any:
 
 @publication.command()
 @click.argument("name")
-@click.argument("urls", nargs=-1, required=True, metavar="URL...")
+@click.argument("urls", nargs=-1, metavar="[URL...]")
 @archive_option
 @_set
 @_try
@@ -151,10 +152,13 @@ def add(
     Examples:
       webarc-agent publication add example http://www.example.org/ --set interval='1 month' --try
       webarc-agent publication add example http://www.example.org/ --set 'paths=["/press/*"]' --set depth=unlimited
+      webarc-agent publication add news --set watch=http://www.example.org/feed.xml --set interval='1 hour' --try
     """
     place = opened(archive)
     people.acting(place, Right.PUBLICATIONS)
-    values = {"urls": [start_url(url) for url in urls], **_values(sets)}
+    values = ({"urls": [start_url(url) for url in urls]} if urls else {}) | _values(sets)
+    if not any(values.get(key) for key in ("urls", "list", "watch")):
+        raise UsageError("give start URLs, or --set list=FILE, or --set watch=FEED, whose new items are captured")
     if only_try:
         _tell(
             _tried(place, *settings_files.with_text(place, name, settings_files.new_text(place, name, values))),
@@ -220,6 +224,8 @@ def _in_editor(archive: Archive, name: str) -> None:
 def try_(name: str, archive: str | None, form: Form) -> None:
     """Fetch robots.txt and the start URLs of a publication, and name 20 URLs that it would fetch next.
 
+    Of one that watches a feed it fetches the feed, and names 20 items that it would capture.
+
     Nothing is archived. `add` and `edit` have --try, to try what is not in force yet.
     """
     place = opened(archive)
@@ -249,7 +255,11 @@ def _lines(trial: Trial) -> Iterator[str]:
     yield from (_said(answer) for answer in trial.robots)
     for chain in trial.starts:
         yield from (f"{'  ' * number}{_said(answer)}" for number, answer in enumerate(chain))
-    yield f"{trial.number} URLs would be fetched next" + (":" if trial.would else "")
+    if trial.feed:
+        before = f", {trial.captured} were captured before" if trial.captured else ""
+        yield f"{trial.number} items would be captured{before}" + (":" if trial.would else "")
+    else:
+        yield f"{trial.number} URLs would be fetched next" + (":" if trial.would else "")
     yield from (f"  {url}" for url in trial.would)
     if trial.number > len(trial.would):
         yield f"  and {trial.number - len(trial.would)} more"

@@ -27,10 +27,12 @@ from agent.crawl.frontier import (
     HOSTS,
     LISTED,
     PATTERNS,
+    WATCHED,
     FoundUrl,
     Frontier,
     FrontierUrl,
     RedirectCookies,
+    WatchedFeed,
 )  # fmt: skip
 from agent.crawl.scope import ScopeVerdict, TypeRules
 from agent.crawl.sitemaps import MOST_NESTED, MOST_SITEMAPS, USUAL_PLACE
@@ -205,6 +207,7 @@ _LETTERS: Mapping[str, str] = {
     LinkKind.SITEMAP: "M",
     LinkKind.LISTED: "M",
     LinkKind.SEED: "",
+    LinkKind.FEED: "",
 }
 
 
@@ -217,7 +220,8 @@ def _bounds(frontier: Frontier, settings: CrawlSettings) -> scope.Bounds:
 
 def uses_sitemaps(publication: Publication) -> bool:
     """Return whether a crawl looks for pages in sitemaps: not where it follows no links, or has a list of pages."""
-    return publication.crawl.sitemaps and publication.crawl.depth > 0 and not publication.list
+    settings = publication.crawl
+    return settings.sitemaps and settings.depth > 0 and not publication.list and not publication.watch
 
 
 def _origin(url: str) -> str:
@@ -238,12 +242,18 @@ class Discovery:
         publication: Publication,
         profile: Profile | None = None,
         jars: CookieJars | None = None,
+        is_settled: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """`jars` tell whether a redirect that leads back to a URL has changed its cookies; none: it never has."""
+        """`jars` tell whether a redirect that leads back to a URL has changed its cookies; none: it never has.
+
+        `is_settled` says which items of a watched feed are not asked for any more.
+        """
         self._frontier = frontier
         self._jars = jars
+        self._is_settled = is_settled
         self.publication = publication
-        hosts = frozenset(scope.domain_in(url) for url in publication.urls) | frozenset(frontier.get(HOSTS) or ())
+        named = frozenset(map(scope.domain_in, publication.named_urls))
+        hosts = named | frozenset(frontier.get(HOSTS) or ())
         self._scope = scope.CrawlScope(
             hosts=hosts,
             patterns=publication.hosts,
@@ -252,7 +262,8 @@ class Discovery:
             depth=publication.crawl.depth,
             resources=publication.crawl.resources,
             traps=_bounds(frontier, publication.crawl),
-            private_addresses=scope.may_be_private(publication.crawl, publication.urls),
+            private_addresses=scope.may_be_private(publication.crawl, publication.named_urls),
+            private_hosts=named if publication.watch else None,
             private_resources=publication.crawl.private_addresses,
             paths=publication.crawl.paths,
             extensions=publication.crawl.exclude_extensions,
@@ -431,6 +442,49 @@ class Discovery:
         self._listed[domain] = (pages, maps)
         self._is_listed_new = True
 
+    # -- a watched feed ------------------------------------------------------------------------------------------
+
+    def watch(self, waiting: Iterable[str]) -> None:
+        """Add the feed that the publication watches, and the items that wait from earlier crawls."""
+        url = self.publication.watch
+        self._frontier.add([FoundUrl(url=url, domain=scope.domain_in(url), kind=LinkKind.FEED, depth=0, hops="")])
+        self._add_items(waiting)
+
+    def items(self, links: Iterable[Link]) -> None:
+        """Add what the watched feed lists and is new to the publication; each item is a start URL."""
+        urls = [link.url for link in self._without_sessions(links)]
+        new = [url for url in urls if not self._is_settled(url)]
+        self._add_items(new)
+        self._frontier.set(WATCHED, WatchedFeed(items=len(urls), new=len(new)))
+
+    def _add_items(self, urls: Iterable[str]) -> None:
+        """Add items, as far as the settings take them, with their hosts."""
+        hosts = set(self._scope.hosts)
+        for url in dict.fromkeys(map(self._sessions.without, urls)):
+            if self._crowd.is_uncertain(url):
+                self.flush()
+            find = self.judged_item(url)
+            self._finds.append(find)
+            if find.state == UrlState.WAITING:
+                hosts.add(find.domain)
+        self.flush()
+        self._scope = dataclasses.replace(self._scope, hosts=frozenset(hosts))
+        self._frontier.set(HOSTS, sorted(hosts))
+
+    def item_of(self, url: str) -> str:
+        """Return what an item of the watched feed is called: its page without session ids."""
+        return self._sessions.without(url)
+
+    def judged_item(self, url: str) -> FoundUrl:
+        """Return what an item of the watched feed is to the crawl. Any host may have one: the feed's owner names it."""
+        domain = scope.domain_in(url)
+        find = FoundUrl(url=url, domain=domain, kind=LinkKind.SEED, depth=0, hops="")
+        accepting = dataclasses.replace(self._scope, hosts=frozenset({domain}))
+        verdict = scope.judge(accepting, url, 0, LinkKind.LISTED)
+        if verdict is None:
+            verdict = self._crowd.judge(url, domain, domain == scope.domain_in(self.publication.watch))
+        return find if verdict is None else _refused(find, verdict)
+
     # -- the frontier --------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
@@ -451,7 +505,7 @@ class Discovery:
         target = bare_target if bare_target != page.url else target
         if page.is_start:
             self._accept(scope.domain_in(target))
-        kind = LinkKind.SITEMAP if page.kind == LinkKind.SITEMAP else LinkKind.REDIRECT
+        kind = page.kind if page.kind in (LinkKind.SITEMAP, LinkKind.FEED) else LinkKind.REDIRECT
         find = self.judged(target, kind, page.depth, page, is_start=page.is_start)
         hops = page.hops + _LETTERS[LinkKind.REDIRECT]
         find = dataclasses.replace(find, hops=hops, named=page.named)
@@ -560,9 +614,9 @@ class Discovery:
             if verdict is None:
                 self._frontier.admit(row.id)
 
-    def is_host_of_job(self, domain: str) -> bool:
-        """Return whether pages of a host belong to the job, not only what other pages need of it."""
-        return scope.accepts_host(self._scope, domain)
+    def is_opened(self, domain: str) -> bool:
+        """Return whether a host may be at a private address since a start URL is at one."""
+        return scope.opens(self._scope, domain)
 
 
 def _page_of(row: FrontierUrl) -> int:

@@ -17,15 +17,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from agent.crawl import frontier, wget
+from agent.crawl import frontier, watching, wget
 from agent.crawl.cookie_jars import CookieJars
 from agent.crawl.discovery import Discovery
+from agent.crawl.feeds import read_feed
 from agent.crawl.frontier import Frontier, FrontierUrl, UrlOutcome
 from agent.crawl.hsts import SecureOnly
 from agent.crawl.job_folder import Job
 from agent.crawl.politeness import BUSY, SERVER_BUSY, TRIES, in_a_row, is_given_up
 from agent.crawl.scope import PRIVATE_ADDRESS
+from agent.crawl.sitemaps import LONGEST_SITEMAP, MOST_LISTED, Listing
 from agent.crawl.vocabulary import GONE, TEMPORARY_REDIRECT, LinkKind, Reason, Status, UrlState
+from agent.crawl.watching import WatchedItems
 from agent.crawl.wget import FetchResult
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
@@ -35,6 +38,7 @@ from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.model.metadata import OK, format_time, now
 from webarcfs.archive.system import clocks
 from webarcfs.content import forwarding, mimetype, outlinks, text
+from webarcfs.content.outlinks import Link, LinkPurpose
 from webarcfs.content.reference_table import NamedAs
 from webarcfs.warc import http_response
 
@@ -108,6 +112,18 @@ class ArchivedPages:
         nosniff = head is not None and head.forbids_sniffing
         kind = outlinks.read_as(page.mime_type, mimetype.declared_type(sent), NamedAs(named), nosniff=nosniff)
         return _Content(body, kind, charset, "" if head is None else head.get("refresh"))
+
+    def feed(self, url: str, most: int) -> tuple[Listing, int] | None:
+        """Return what the feed at `url` lists, and how many items have no page; None if it cannot be read as one."""
+        try:
+            page = self._page(url)
+            store = self._store(url)
+            if page is None or store.size(page.body) > LONGEST_SITEMAP:
+                return None
+            listing, unlinked = read_feed([store.read(page.body)], url, most or MOST_LISTED)
+        except WebarcError:
+            return None
+        return (listing, unlinked) if listing.is_sitemap else None
 
     def mime_type(self, url: str) -> str | None:
         """Return the MIME type of the page that was stored for this very URL; None if there is none."""
@@ -259,7 +275,10 @@ class Disposition:
         self._folder = job.folder
         self._accept_shrink = job.accept_shrink
         self._frontier = job.frontier
-        self._discovery = Discovery(job.frontier, job.publication, job.profile, jars)
+        self._watched = WatchedItems(job.archive, job.publication.name) if job.publication.watch else None
+        is_settled = self._watched.is_settled if self._watched is not None else lambda _: False
+        self._discovery = Discovery(job.frontier, job.publication, job.profile, jars, is_settled)
+        self._most_items = job.settings.max_sitemap_urls
         self._archived = archived
         self._secure = SecureOnly(job.frontier)
         self._settled: list[UrlOutcome] = []
@@ -320,7 +339,8 @@ class Disposition:
 
     def _fail(self, settled: UrlOutcome, row: FrontierUrl) -> None:
         self._settled.append(settled)
-        if row.kind not in (LinkKind.ROBOTS, LinkKind.SITEMAP):  # leaving a sitemap removes nothing
+        # Leaving a sitemap removes nothing, and the items of a feed that does not come wait for the next crawl.
+        if row.kind not in (LinkKind.ROBOTS, LinkKind.SITEMAP, LinkKind.FEED):
             self._lead_on_as_archived(row)
 
     def _flush(self) -> None:
@@ -334,12 +354,22 @@ class Disposition:
 
     def verdict(self) -> Captured:
         """Return the end of the capture once nothing is left to fetch."""
-        ends = ((seed, self._frontier.end_of(seed)) for seed in self._frontier.seeds())
-        return Captured(True, hosts=host_ends(self._frontier, ends, accept_shrink=self._accept_shrink))
+        seeds = self._frontier.seeds()
+        if self._watched is not None:
+            seeds = filter(watching.is_wanted, seeds)
+        ends = ((seed, self._frontier.end_of(seed)) for seed in seeds)
+        hosts = host_ends(self._frontier, ends, accept_shrink=self._accept_shrink)
+        domain, why = watching.fault_of_feed(self._frontier)
+        return Captured(True, hosts=hosts | ({domain: why} if why else {}))
 
-    def is_host_of_job(self, domain: str) -> bool:
-        """Return whether pages of a host belong to the job, not only what other pages need of it."""
-        return self._discovery.is_host_of_job(domain)
+    def close(self) -> None:
+        """Close what it has open."""
+        if self._watched is not None:
+            self._watched.close()
+
+    def is_opened(self, domain: str) -> bool:
+        """Return whether a host may be at a private address since a start URL is at one."""
+        return self._discovery.is_opened(domain)
 
     def _one(self, answer: FetchResult) -> UrlOutcome:
         row, settled = answer.row, self._fitting(self._held(answer))
@@ -365,6 +395,8 @@ class Disposition:
         elif answer.target:
             self._flush()  # `redirect` reads the frontier
             self._discovery.redirect(row, answer.target, sets_cookie=answer.sets_cookie)
+        elif row.kind == LinkKind.FEED:
+            self._take_feed(answer, settled)
         else:
             self._take_page(answer, settled)
         return settled
@@ -378,6 +410,18 @@ class Disposition:
             self._discovery.return_to_robots(answer.row, sets_cookie=answer.sets_cookie)
         else:
             self._discovery.sitemaps_of(answer.row.url, status, body)
+
+    def _take_feed(self, answer: FetchResult, settled: UrlOutcome) -> None:
+        """Add the items of the watched feed; those of the archived one if it did not change."""
+        self._flush()  # `annotate` reads the frontier
+        if settled.note == Reason.NOT_MODIFIED:
+            if (archived := self._archived.feed(answer.row.url, self._most_items)) is not None:
+                listing, unlinked = archived
+                for word in wget.feed_words(listing, unlinked):
+                    self._frontier.annotate(answer.row.id, word)
+                self._discovery.items(Link(url, LinkPurpose.LINK) for url in listing.pages)
+        elif answer.lists:
+            self._discovery.items(answer.links)
 
     def _take_page(self, answer: FetchResult, settled: UrlOutcome) -> None:
         """Add the links of a page; those of the archived one if it did not change."""
@@ -404,7 +448,8 @@ class Disposition:
         if settled.note != Reason.NOT_MODIFIED:
             return settled
         mime = self._archived.mime_type(row.url)
-        if mime is not None:
+        is_lost = row.kind == LinkKind.FEED and self._archived.feed(row.url, 1) is None
+        if mime is not None and not is_lost:
             return replace(settled, mime=mime)
         state = UrlState.FAILED if row.note == Reason.ASKED_AGAIN else UrlState.WAITING
         return UrlOutcome(id=row.id, state=state, status=settled.status, note=Reason.ASKED_AGAIN)

@@ -70,8 +70,9 @@ class FrontierUrl:
 
     @property
     def is_start(self) -> bool:
-        """Whether it is a start URL, or one to which nothing but redirects lead from there."""
-        return self.kind == LinkKind.SEED or (self.kind == LinkKind.REDIRECT and not self.hops.strip("R"))
+        """Whether it is a start URL or a watched feed, or one to which nothing but redirects lead from there."""
+        is_named = self.kind in (LinkKind.SEED, LinkKind.FEED)
+        return is_named or (self.kind == LinkKind.REDIRECT and not self.hops.strip("R"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -404,6 +405,19 @@ LISTED: Fact[dict[str, tuple[int, int]]] = Fact("listed")
 PATTERNS: Fact[dict[str, int]] = Fact("patterns")
 #: The lines of the list of URLs that are no URLs, and how many there are, once the list was read: jobs.crawljob.
 LIST_READ: Fact[tuple[list[str], int]] = Fact("list_read")
+
+
+class WatchedFeed(TypedDict):
+    """How many items a watched feed lists, and how many of them are new to the publication."""
+
+    items: int
+    new: int
+
+
+#: How many items wait from earlier crawls, once they and the feed were added: jobs.crawljob.
+WATCH_BEGUN: Fact[int] = Fact("watch_begun")
+#: What the watched feed listed; absent until it was read: crawl.discovery.
+WATCHED: Fact[WatchedFeed] = Fact("watched")
 #: Filter → its failures: jobs.stages.
 FILTER_ERRORS: Fact[dict[str, FilterFailure]] = Fact("filter_errors")
 #: Step → its seconds, over all processes of the job: reports.report.
@@ -667,6 +681,10 @@ class Frontier:
             yield from rows
             after = rows[-1].id
 
+    def feed(self) -> FrontierUrl | None:
+        """Return the feed that the publication watches; None where it watches none."""
+        return next(iter(self._rows("frontier/feed")), None)
+
     def counts(self) -> dict[str, int]:
         """Return state → number of URLs; also `bytes` of all responses, and `documents` fetched without robots.txt."""
         rows = list(self._query("frontier/counts"))
@@ -762,6 +780,10 @@ class Frontier:
     def not_modified(self, domain: str) -> list[tuple[int, str, str]]:
         """Return (row, URL, ARC) of the documents that a server did not send again, since they did not change."""
         return list(self._connection.execute(sql("frontier/not_modified"), {"domain": domain}))
+
+    def has_more(self, domain: str) -> bool:
+        """Return whether the crawl has anything of a domain for the archive beside the feed that it watches."""
+        return bool(self._scalar("frontier/has_more", domain=domain))
 
     def has_body(self, domain: str, arc: str) -> bool:
         """Return whether the crawl saw a document whose place is this ARC, and the archive has it."""

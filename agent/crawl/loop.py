@@ -260,6 +260,7 @@ def capture(job: Job, archived: ArchivedPages, book: OrderBook) -> Captured:
         finally:
             work.reader.close()
             work.log.close()
+            work.intake.close()
 
 
 class _Capture:
@@ -286,8 +287,11 @@ class _Capture:
         if not job.settings.private_addresses:
             self.lookups = Lookups(names=not proxied)
         # A start URL at a private address opens the hosts of the job, not those that only have resources of its pages.
-        self.is_inside = scope.may_be_private(job.settings, job.publication.urls)
-        public = not self.is_inside
+        self.is_inside = scope.may_be_private(job.settings, job.publication.named_urls)
+        # A feed opens its own host alone.
+        is_narrow = bool(job.publication.watch) and not job.settings.private_addresses
+        public = not self.is_inside or is_narrow
+        opened = (scope.domain_in(job.publication.watch),) if self.is_inside and is_narrow else ()
         self.reader = ResultReader(
             Limits(
                 job.settings.max_file_size,
@@ -296,6 +300,7 @@ class _Capture:
                 self.is_conditional,
                 proxied,
                 job.settings.max_sitemap_urls,
+                opened,
             )
         )
         # What the archive allows over all jobs, no job raises.
@@ -443,7 +448,7 @@ class _Capture:
 
     def _may_ask(self, domain: str) -> bool:
         """Return whether the server is known to be at an address that the crawl may request from."""
-        is_free = self.lookups is None or (self.is_inside and self.intake.is_host_of_job(domain))
+        is_free = self.lookups is None or (self.is_inside and self.intake.is_opened(domain))
         reach = Reach.PUBLIC if is_free or self.lookups is None else self.lookups.reach(scope.host_of(domain))
         if reach is Reach.PENDING:
             self.turns.held[domain] = time.monotonic() + _POLL
@@ -518,7 +523,7 @@ class _Capture:
             shown = self.secrets.for_url(rows[0].url)
             rows = [row for row in rows if self.secrets.for_url(row.url) is shown]
         rows, referrer = self._with_one_referrer(rows)
-        rows, conditions = self._with_conditions(rows) if self.is_conditional and not to_the_end else (rows, {})
+        rows, conditions = (rows, {}) if to_the_end else self._with_conditions(rows)
         self.number += 1
         files = wget.BatchFiles(self.job.folder, self.number)
         wget.write_list(files, [row.url for row in rows])
@@ -541,10 +546,12 @@ class _Capture:
     def _with_conditions(self, rows: list[FrontierUrl]) -> tuple[list[FrontierUrl], Mapping[str, str]]:
         """Return the first URL with the fields that make its request conditional, else those before such a URL.
 
-        wget sends a field with all URLs of a run, so a conditional request is a run of its own.
+        wget sends a field with all URLs of a run, so a conditional request is a run of its own. The watched feed is
+        always asked for so.
         """
         for number, row in enumerate(rows):
-            if row.kind != LinkKind.ROBOTS and row.note != Reason.ASKED_AGAIN:
+            asks_if_changed = self.is_conditional or (row.kind == LinkKind.FEED and self.settings.unchanged == "keep")
+            if asks_if_changed and row.kind != LinkKind.ROBOTS and row.note != Reason.ASKED_AGAIN:
                 conditions = self.archived.conditions(row.url, as_page=not row.embedded)
                 if conditions:
                     return (rows[:number], {}) if number else ([row], conditions)

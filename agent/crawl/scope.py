@@ -366,9 +366,10 @@ class CrawlScope:
     `exclude` are host names in which `*` matches any characters and `?` matches one. A pattern with a port
     (`*.e.org:8080`) is compared with host and port, any other with the host alone. `exclude` precedes all other rules.
     `private_addresses` allows hosts at private addresses, `private_resources` also those that are no hosts of the job,
-    and only have what its pages need. `left_out` are hosts, or hosts and paths (`e.org/old/*`),
-    that the publication leaves out; they precede the rest, too. `paths` are the parts that belong to the job, with or
-    without a host before them; none means all. `extensions` and `types` say what is not fetched.
+    and only have what its pages need; `private_hosts` narrows it to some hosts of the job. `left_out` are hosts, or
+    hosts and paths (`e.org/old/*`), that the publication leaves out; they precede the rest, too. `paths` are the parts
+    that belong to the job, with or without a host before them; none means all. `extensions` and `types` say what is
+    not fetched.
     """
 
     hosts: frozenset[str]
@@ -384,11 +385,12 @@ class CrawlScope:
     extensions: tuple[str, ...] = ()
     types: TypeRules = TypeRules()
     servers: tuple[ServerSettings, ...] = ()
+    private_hosts: frozenset[str] | None = None
 
 
 #: What costs depth; and what belongs to a crawl wherever it lies on its host.
 _CLICKED = frozenset({LinkKind.LINK, LinkKind.LISTED})
-_NAMED = frozenset({LinkKind.SEED, LinkKind.SITEMAP})
+_NAMED = frozenset({LinkKind.SEED, LinkKind.SITEMAP, LinkKind.FEED})
 
 
 def judge(  # each bound is a line
@@ -429,7 +431,7 @@ def judge(  # each bound is a line
 def _trap(scope: CrawlScope, url: str, kind: str) -> ScopeVerdict | None:
     """Return which trap a URL is; None if it is none."""
     # The user names start URLs explicitly: only the fixed limits apply to them.
-    trap = beyond_all(url) if kind == LinkKind.SEED else trap_in(url, scope.traps)
+    trap = beyond_all(url) if kind in (LinkKind.SEED, LinkKind.FEED) else trap_in(url, scope.traps)
     if trap is None:
         return None
     return trapped(CALENDAR, url) if trap == CALENDAR else ScopeVerdict(Status.TRAP, trap)
@@ -446,7 +448,7 @@ def _foreign(scope: CrawlScope, url: str, domain: str, kind: str, *, is_resource
         return EXCLUDED_HOST
     if scope.left_out and any(_covers(pattern, domain, url) for pattern in scope.left_out):
         return EXCLUDED
-    if kind == LinkKind.SEED or (is_resource and scope.resources is PageResources.ANY):
+    if kind in (LinkKind.SEED, LinkKind.FEED) or (is_resource and scope.resources is PageResources.ANY):
         return None
     return None if accepts_host(scope, domain) else FOREIGN_HOST
 
@@ -456,9 +458,19 @@ def _is_private(scope: CrawlScope, domain: str, *, is_resource: bool) -> bool:
 
     A start URL at such an address opens the hosts of the job, not those that any page may name as its resources'.
     """
-    if scope.private_addresses and (scope.private_resources or not is_resource or accepts_host(scope, domain)):
+    if scope.private_addresses and (scope.private_resources or opens(scope, domain, is_resource=is_resource)):
         return False
     return bool(is_private_domain(domain))
+
+
+def opens(scope: CrawlScope, domain: str, *, is_resource: bool = True) -> bool:
+    """Return whether a start URL at a private address opens that of a host as well: a host of the job.
+
+    The feed that a publication watches opens its own host alone: what it lists comes from others.
+    """
+    if scope.private_hosts is not None:
+        return domain in scope.private_hosts
+    return not is_resource or accepts_host(scope, domain)
 
 
 def _unwanted(  # what it is, and from where

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from enum import Enum, auto
-from typing import NamedTuple, cast
+from typing import ClassVar, NamedTuple, cast
 
 from lxml import etree
 
@@ -34,7 +34,6 @@ _GZIP = b"\x1f\x8b"
 _PIECE = 1 << 16
 #: Bytes at the beginning that decide on the encoding and the kind.
 _SAMPLE = 1 << 12
-_ROOTS = frozenset({"urlset", "sitemapindex", "rss", "feed", "RDF"})
 _NO_PAGES = frozenset({"self", "hub", "edit", "replies", "service", "http://schemas.google.com/g/2005#feed", "first",
                        "search", "icon", "stylesheet"})  # fmt: skip
 #: Relations of a feed's link to more of the same feed (RFC 5005).
@@ -81,7 +80,7 @@ class SitemapReader:
         self._is_first, self._first = True, b""
         self._left = LONGEST_SITEMAP
         self._decoder: codecs.IncrementalDecoder | None = None
-        self._xml: _XmlListing | None = None
+        self._xml: XmlListing | None = None
         self._line = ""
         self._pages: dict[str, None] = {}
         self._maps: dict[str, None] = {}
@@ -144,13 +143,16 @@ class SitemapReader:
         self._decoder = text.decoder(charset)
         begin = text.decoder(charset).decode(start[:_SAMPLE]).lstrip("\ufeff\0 \t\r\n")
         if begin.startswith("<"):
-            self._kind, self._xml = _Kind.XML, _XmlListing()
+            self._kind, self._xml = _Kind.XML, self._new_xml()
         elif _LINE.match(begin):
             self._kind = _Kind.LINES
         else:
             self._kind = _Kind.NONE
             return
         self._read(start)
+
+    def _new_xml(self) -> XmlListing:
+        return XmlListing()
 
     def _read(self, data: bytes) -> None:
         """Read bytes of a known kind, in pieces, so that the end is noticed soon."""
@@ -209,8 +211,11 @@ class _Unpacking:
             yield piece
 
 
-class _XmlListing:
+class XmlListing:
     """Finds the references of a sitemap or a feed while its XML passes; elements that were read are dropped."""
+
+    #: Names of the first element of what is read.
+    roots: ClassVar[frozenset[str]] = frozenset({"urlset", "sitemapindex", "rss", "feed", "RDF"})
 
     def __init__(self) -> None:
         # Without collect_ids=False: with it lxml reads the DTD that a document names, though load_dtd is off.
@@ -254,12 +259,13 @@ class _XmlListing:
             name = element.tag.rpartition("}")[2]
             if event == "start":
                 if not self._open:
-                    self.is_sitemap, self.is_other = name in _ROOTS, name not in _ROOTS
+                    self.is_sitemap, self.is_other = name in self.roots, name not in self.roots
                 self._elements += 1
                 if self.is_other or len(self._open) >= _DEEPEST or self._elements > _MOST_ELEMENTS:
                     self.is_broken = True
                     return
                 self._open.append(name)
+                self._begin(name, element)
                 continue
             del self._open[-1:]
             yield from self._of(name, element)
@@ -268,7 +274,11 @@ class _XmlListing:
             if parent is not None:
                 parent.remove(element)
 
+    def _begin(self, name: str, element: etree._Element) -> None:
+        """Take note of an element that begins, with its attributes; it is the last of `_open`."""
+
     def _of(self, name: str, element: etree._Element) -> Iterator[tuple[str, bool]]:
+        """Yield what an element that ends refers to; it is no more in `_open`."""
         try:
             if name == "loc":
                 if value := (element.text or "").strip():

@@ -52,6 +52,7 @@ class LinkKind(_Word):
     ROBOTS = "robots", "It is the robots.txt of a server."
     SITEMAP = "sitemap", "It is a sitemap, or a feed that a page names."
     LISTED = "listed", "A sitemap or a feed lists it."
+    FEED = "feed", "It is the feed that the publication watches."
 
 
 class Result(_Word):
@@ -103,7 +104,11 @@ class Reason(_Word):
     REDIRECTS = "trap:redirects", "It is one of too many redirects in a row."
     LISTED_ALONE = "listed-alone", "A sitemap or feed lists it, and no page links to it; leaving that removes nothing."
     NO_SITEMAP = "no-sitemap", "It was asked for as a sitemap, and is none; it is not archived."
-    SITEMAP_CUT = "sitemap-cut", "The sitemap lists more pages than were taken (`max_sitemap_urls`, 64 MiB unpacked)."
+    SITEMAP_CUT = (
+        "sitemap-cut",
+        "The sitemap or feed lists more pages than were taken (`max_sitemap_urls`, 64 MiB unpacked), or is broken.",
+    )
+    NO_FEED = "no-feed", "It is what `watch` names, and is no feed, or none that can be read; it is archived as it is."
     SITEMAP_FULL = "sitemap-full", "The sitemaps of its host had listed as many pages as `max_sitemap_urls` before it."
     SITEMAP_NUMBER = "sitemap-number", "Its host has more sitemaps than 1,000, or more than five led to it."
     REDIRECT_LOOP = "redirect-loop", "Its redirects lead back to it."
@@ -233,6 +238,7 @@ class Figure(_Word):
     DEPTH = "depth:", "So many links lie between a start URL and it."
     LINKS = "links:", "So many links were found in it."
     TRIES = "tries:", "It was requested so often."
+    UNLINKED = "unlinked:", "So many items of the watched feed have no page."
     PATTERN = "pattern:", "The pattern of a trap's URLs: `#` stands for digits, `*` for a long value."
 
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from agent.crawl import robots
+from agent.crawl.feeds import FeedReader
 from agent.crawl.frontier import FrontierUrl, UrlOutcome
 from agent.crawl.hsts import may_have_policy
 from agent.crawl.politeness import again, asks_for_pause, failed, in_a_row, passing, pause, paused
@@ -34,6 +35,7 @@ from agent.crawl.vocabulary import (
     PARTIAL_CONTENT,
     PASSING,
     WHOLE,
+    Figure,
     LinkKind,
     Reason,
     Status,
@@ -505,7 +507,8 @@ class Limits:
     """The limits of a response. With `public`, a response from a private address is dropped unread.
 
     With `conditional`, a 304 says that the archived page is unchanged. `proxied`: addresses are those of a proxy.
-    `sitemap_urls` is how many URLs of a sitemap are taken; 0 is no limit.
+    `sitemap_urls` is how many URLs of a sitemap are taken; 0 is no limit. `opened` are hosts that may be at private
+    addresses although others may not.
     """
 
     max_file_size: int
@@ -514,6 +517,7 @@ class Limits:
     conditional: bool = False
     proxied: bool = False
     sitemap_urls: int = 0
+    opened: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -591,7 +595,8 @@ def _with_faults(answer: FetchResult, faults: str) -> FetchResult:
 
 def _unread(row: FrontierUrl, response: http_response.Response, limits: Limits) -> FetchResult | None:
     """Return the outcome of a response that is dropped unread; None if it is to be read."""
-    if limits.public and response.address and is_private(response.address):
+    is_kept_out = limits.public and row.domain not in limits.opened
+    if is_kept_out and response.address and is_private(response.address):
         # The server's name resolved to another address here than in wget (loop.py).
         status, note = int(PRIVATE_ADDRESS.status), PRIVATE_ADDRESS.reason
         return FetchResult(row, UrlOutcome(id=row.id, state=UrlState.FAILED, status=status, note=note))
@@ -687,6 +692,8 @@ def _of_whole(
     """Return the result of a whole response that is no redirect. No `body`, no links."""
     if row.kind == LinkKind.ROBOTS:
         return FetchResult(row, settled, robots=body or b"")
+    if isinstance(reader, FeedReader):
+        return _of_feed(row, settled, reader, notes)
     if reader is not None:
         result = _of_sitemap(row, settled, reader.close(), notes)
         if result is not None:
@@ -696,6 +703,8 @@ def _of_whole(
 
 def _sitemap_reader(row: FrontierUrl, head: http_response.Head, limits: Limits) -> SitemapReader | None:
     """Return a reader for what may list pages: a sitemap, a feed that a page names, any packed XML."""
+    if row.kind == LinkKind.FEED and head.status in WHOLE:
+        return FeedReader(row.url, head.content_type, limits.sitemap_urls or MOST_LISTED)
     if head.status not in WHOLE or (row.kind != LinkKind.SITEMAP and not row.url.endswith(_PACKED)):
         return None
     return SitemapReader(row.url, head.content_type, limits.sitemap_urls or MOST_LISTED)
@@ -711,6 +720,36 @@ def _of_sitemap(row: FrontierUrl, settled: UrlOutcome, listing: Listing, notes: 
     links = [outlinks.Link(url, LinkPurpose.SITEMAP) for url in listing.maps]
     links += [outlinks.Link(url, LinkPurpose.LINK) for url in listing.pages]
     return FetchResult(row, replace(archived, note=note, links=len(links)), links=tuple(links), lists=True)
+
+
+def _of_feed(row: FrontierUrl, settled: UrlOutcome, reader: FeedReader, notes: str) -> FetchResult:
+    """Return the result of the watched feed, or of what is there in its place: that leads nowhere."""
+    listing = reader.close()
+    words = feed_words(listing, reader.unlinked)
+    archived = replace(_archived(row, settled), note=",".join(filter(None, (notes, *words))))
+    if not listing.is_sitemap:
+        return FetchResult(row, archived)
+    links = tuple(outlinks.Link(url, outlinks.LinkPurpose.LINK) for url in listing.pages)
+    return FetchResult(row, replace(archived, links=len(links)), links=links, lists=True)
+
+
+def feed_words(listing: Listing, unlinked: int) -> list[str]:
+    """Return the annotations of what was read as a feed."""
+    if not listing.is_sitemap:
+        return [Reason.NO_FEED]
+    cut = [Reason.SITEMAP_CUT] if listing.is_cut else []
+    return [*cut, *([f"{Figure.UNLINKED}{unlinked}"] if unlinked else [])]
+
+
+def feed_at(warc_file: Path, position: int, row: FrontierUrl, most: int) -> tuple[Listing, int]:
+    """Return what a fetched feed lists, read from its WARC, and how many of its items have no page."""
+    with warc_file.open("rb") as file:
+        response = job_warc.response_at(file, position)
+        stream = http_response.Hashed(response.stream)
+        reader = FeedReader(row.url, response.head.content_type, most or MOST_LISTED)
+        with contextlib.suppress(BadBody):
+            _read_body(stream, response, 0, 0, named="", forgiven=BodyNotes(), reader=reader)
+        return reader.close(), reader.unlinked
 
 
 def _of_bad_body(row: FrontierUrl, error: BadBody, now: float) -> UrlOutcome:
@@ -748,7 +787,8 @@ def _of_document(
 
 
 def _is_unmodified(row: FrontierUrl, status: int, limits: Limits) -> bool:
-    return limits.conditional and status == NOT_MODIFIED and row.kind != LinkKind.ROBOTS
+    is_conditional = limits.conditional or row.kind == LinkKind.FEED
+    return is_conditional and status == NOT_MODIFIED and row.kind != LinkKind.ROBOTS
 
 
 def _unmodified(row: FrontierUrl, settled: UrlOutcome) -> UrlOutcome:

@@ -535,7 +535,10 @@ class PublicationsPage:
 
 @dataclass(frozen=True, slots=True)
 class TrialPage:
-    """What came of a trial; `runs`: nothing yet. Each of `starts` is a start URL with its redirects."""
+    """What came of a trial; `runs`: nothing yet. Each of `starts` is a start URL with its redirects.
+
+    `is_feed`: it is the feed that the publication watches, of which `captured` items were captured before.
+    """
 
     runs: bool
     fault: str
@@ -545,6 +548,8 @@ class TrialPage:
     number: int
     refused: tuple[tuple[str, int, str], ...]
     is_good: bool
+    is_feed: bool = False
+    captured: int = 0
 
     @classmethod
     def of(cls, trial: Trial | None, fault: str) -> TrialPage:
@@ -561,6 +566,8 @@ class TrialPage:
             number=trial.number,
             refused=tuple((word, count, tables.sentence_of(word) or "") for word, count in refused),
             is_good=trial.is_good,
+            is_feed=bool(trial.feed),
+            captured=trial.captured,
         )
 
 

@@ -5,21 +5,23 @@ from __future__ import annotations
 import dataclasses
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from agent.crawl import job_folder, url_files
+from agent.crawl import job_folder, url_files, watching
 from agent.crawl.discovery import Discovery
 from agent.crawl.disposition import OVER_TIME, ArchivedPages, Captured, lines_on_hosts
-from agent.crawl.frontier import BEGUN, CAPTURED, LIST_READ, ORDERS, CaptureEnd, Frontier
+from agent.crawl.frontier import BEGUN, CAPTURED, LIST_READ, ORDERS, WATCH_BEGUN, CaptureEnd, Frontier
 from agent.crawl.job_folder import OCCASION, Definition, Job, Progress, StateKeeper
 from agent.crawl.job_orders import OrderBook, stop_on_discard
 from agent.crawl.job_state import Phase
 from agent.crawl.loop import capture
+from agent.crawl.sitemaps import MOST_LISTED
 from agent.crawl.vocabulary import Reason, Status
+from agent.crawl.watching import WatchedItems
 from agent.filters import chain
-from agent.jobs.publishing import JobOutcome, failures_noted, finish, publish, until_stopped
+from agent.jobs.publishing import JobOutcome, failures_noted, finish, publish, until_stopped, was_published
 from agent.pipeline import domain_run
 from agent.reports import report
 from webarcfs.archive.config.directory import Archive
@@ -108,7 +110,7 @@ def _job(archive: Archive, folder: Path, frontier: Frontier, asked: Definition, 
         begun=from_epoch(frontier.get(BEGUN) or 0),
         accept_shrink=asked.accept_shrink,
         instances=asked.instances,
-        only_adds=asked.only_adds,
+        only_adds=asked.only_adds or bool(asked.publication.watch),
         **how,
     )
 
@@ -119,6 +121,8 @@ def _work(job: Job, keeper: StateKeeper, book: OrderBook) -> JobOutcome:
         discovery.seeds(job.publication.urls)
         if job.publication.list and job.frontier.get(LIST_READ) is None:
             _read_list(job, discovery)
+        if job.publication.watch and job.frontier.get(WATCH_BEGUN) is None:
+            _begin_watch(job, discovery)
     seconds = report.Seconds(job.frontier)
     captured = _captured(job, seconds, book)
     keeper.to(Phase.CONVERTING)
@@ -127,7 +131,9 @@ def _work(job: Job, keeper: StateKeeper, book: OrderBook) -> JobOutcome:
     withheld = publish(job, dataclasses.replace(captured, complete=removes), seconds)
     warnings += withheld if removes else []
     warnings += _not_urls(job)
+    _settle_items(job, lambda _: True)
     warnings += _fruitless(job)
+    _tell_of_feed(job)
     _tell_of_lonely(job)
     state = Phase.INTERRUPTED if captured.reason in (OVER_TIME, Reason.STOPPED) else Phase.ARCHIVED
     return finish(job, keeper, seconds, captured=captured, warnings=warnings, state=state)
@@ -142,6 +148,7 @@ def _discarded(job: Job, keeper: StateKeeper) -> JobOutcome:
     reason = str(Reason.DISCARDED)
     end = Captured(False, reason)
     publish(job, end, seconds, only_begun=True)
+    _settle_items(job, lambda domain: was_published(job, domain))
     keeper.note(held="", reason=reason)
     return finish(job, keeper, seconds, captured=end, warnings=[reason], state=Phase.INTERRUPTED)
 
@@ -207,6 +214,43 @@ def _read_list(job: Job, discovery: Discovery) -> None:
     job.frontier.set(LIST_READ, (faults, number))
 
 
+def _begin_watch(job: Job, discovery: Discovery) -> None:
+    """Add the feed of the publication, and the items that earlier crawls did not get."""
+    with WatchedItems(job.archive, job.publication.name) as items:
+        waiting = items.waiting(job.settings.max_sitemap_urls)
+    discovery.watch(waiting)
+    job.frontier.set(WATCH_BEGUN, len(waiting))
+
+
+def _settle_items(job: Job, is_published: Callable[[str], bool]) -> None:
+    """Record which items of the watched feed are captured, and which are to be asked for again."""
+    if job.publication.watch:
+        with WatchedItems(job.archive, job.publication.name) as items:
+            items.settle(job.name, watching.ends_of(job.frontier, is_published))
+
+
+def _of_item(job: Job, url: str) -> str:
+    """Return what becomes of an item of a watched feed that gave nothing; empty for other start URLs."""
+    if not job.publication.watch:
+        return ""
+    with WatchedItems(job.archive, job.publication.name) as items:
+        tries = items.tries(url)
+    return f"; given up after {tries} crawls" if tries >= watching.MOST_TRIES else "; the next crawl tries it again"
+
+
+def _tell_of_feed(job: Job) -> None:
+    """Log what the watched feed listed beside the items that were taken."""
+    feed = job.frontier.feed()
+    if feed is None:
+        return
+    end = job.frontier.end_of(feed)
+    if Reason.SITEMAP_CUT in end.note.split(","):
+        most = job.settings.max_sitemap_urls or MOST_LISTED
+        _log.warning("%s lists more than was read: it is broken, or has more than %d items", feed.url, most)
+    if unlinked := watching.unlinked_in(end):
+        _log.warning("%s lists %d items without a page", feed.url, unlinked)
+
+
 def _not_urls(job: Job) -> list[str]:
     """Return lines on what is no URL in the list."""
     faults, number = job.frontier.get(LIST_READ) or ([], 0)
@@ -219,7 +263,8 @@ def _fruitless(job: Job) -> list[str]:
     """Return a line for each start URL without an archived document; of many, only their number."""
     lines: list[str] = []
     more = 0
-    for seed in job.frontier.seeds():
+    seeds = job.frontier.seeds()
+    for seed in filter(watching.is_wanted, seeds) if job.publication.watch else seeds:
         end = job.frontier.end_of(seed)
         if end.result not in ("added", "changed", "unchanged", "duplicate"):
             if len(lines) >= _MOST_LINES:
@@ -227,5 +272,5 @@ def _fruitless(job: Job) -> list[str]:
                 continue
             why = ", ".join(part for part in (str(end.status), end.note, end.result) if part)
             where = "" if end.id == seed.id else f" (by way of {end.url})"
-            lines.append(f"{seed.url} gave nothing{where}: {why}")
+            lines.append(f"{seed.url} gave nothing{where}: {why}{_of_item(job, seed.url)}")
     return [*lines, *([f"{more} further start URLs gave nothing; `webarc-agent report` lists them"] if more else [])]

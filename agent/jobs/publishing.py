@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from agent.catalogue.recording import keep_capture
-from agent.crawl import frontier
+from agent.crawl import frontier, job_folder
 from agent.crawl.disposition import Captured
 from agent.crawl.frontier import PublishedDomain
 from agent.crawl.job_folder import Job, StateKeeper
 from agent.crawl.job_state import JobState, Phase, reason_of
+from agent.crawl.watching import is_idle
 from agent.indexing.recovery import catch_up_domain, catch_up_links
 from agent.jobs.stages import compare, describe, extract, filter_, normalise, unpack
 from agent.pipeline.domain_run import Document, DomainRun, LaterCrawls, TreeReader, later_crawls
@@ -338,6 +339,12 @@ def finish(
     return outcome
 
 
+def _has_no_news(job: Job) -> bool:
+    """Return whether a crawl found a watched feed without new items, and no person asked for it: it has no record."""
+    begun = job_folder.load(job.folder)
+    return is_idle(job.publication, job.frontier) and (begun is None or not (begun.record or begun.occasion))
+
+
 def reported(
     job: Job,
     account: report.Account,
@@ -361,5 +368,6 @@ def reported(
     tags = tuple(part["commit_tag"] for part in parts if not part.get("shared"))
     item = dataclasses.replace(item, complete=whole, tags=tags, pid=0, ticks=0)
     path = report.write(job, account, summary, item)
-    keep_capture(job, tags)
+    if tags or not whole or not _has_no_news(job):
+        keep_capture(job, tags)
     return JobOutcome(job.name, False, whole, item.warnings, tags, summary, path, lacks)

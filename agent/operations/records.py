@@ -364,7 +364,7 @@ def enter(
     if (occasion is Occasion.OCCASION) != bool(why):
         raise UsageError("an occasion and its reason (--type occasion, --reason) go together")
     catalogue = Catalogue(archive)
-    host = split(arc_path(publication_settings.urls[0]))[0] if publication_settings.urls else ""
+    host = split(arc_path(publication_settings.named_urls[0]))[0] if publication_settings.named_urls else ""
     name = _free_name(archive, catalogue, publication + (OCCASION if why and not shift else ""))
     texts = {
         **recording.wanted(publication_settings, publication_settings.describe),

@@ -17,12 +17,13 @@ from pathlib import Path
 from agent.crawl import job_folder, url_files, wget
 from agent.crawl.discovery import Discovery
 from agent.crawl.disposition import ArchivedPages
-from agent.crawl.frontier import BEGUN, FrontierUrl
+from agent.crawl.frontier import BEGUN, FoundUrl, FrontierUrl
 from agent.crawl.job_folder import Job
 from agent.crawl.job_orders import OrderBook
 from agent.crawl.loop import capture
 from agent.crawl.robots import Permission, RobotsCache
-from agent.crawl.vocabulary import LinkKind, Reason, UrlState
+from agent.crawl.vocabulary import WHOLE, LinkKind, Reason, UrlState
+from agent.crawl.watching import WatchedItems
 from agent.crawl.wget import BatchFiles
 from agent.reports import tables
 from webarcfs.archive.config import directory
@@ -56,18 +57,25 @@ class Answer:
 
 @dataclass(slots=True)
 class Trial:
-    """What a trial found. `starts` has each start URL with its redirects; `refused` counts by the word for why."""
+    """What a trial found. `starts` has each start URL with its redirects; `refused` counts by the word for why.
+
+    Of a watched feed, `starts` has the feed, `would` the items that would be captured, and `captured` counts those that
+    were captured before, or were given up.
+    """
 
     robots: list[Answer] = field(default_factory=list)
     starts: list[list[Answer]] = field(default_factory=list)
     would: list[str] = field(default_factory=list)
     number: int = 0
     refused: dict[str, int] = field(default_factory=dict)
+    feed: str = ""
+    captured: int = 0
 
     @property
     def is_good(self) -> bool:
-        """Whether each start URL leads to a document."""
-        return bool(self.starts) and all(chain[-1].status == 200 for chain in self.starts)
+        """Whether each start URL leads to a document, and what is to be watched to a feed."""
+        ends = [chain[-1] for chain in self.starts]
+        return bool(ends) and all(end.status == 200 and Reason.NO_FEED not in end.words.split(",") for end in ends)
 
 
 def attempt(
@@ -86,6 +94,8 @@ def attempt(
         at_deadline=AtDeadline.PUBLISH,
         conditional=False,
     )
+    # A feed is fetched as a page would be: its items are only named.
+    tried = dataclasses.replace(publication, urls=publication.named_urls, watch="", crawl=bare)
     with tempfile.TemporaryDirectory(prefix="webarcfs-try-") as parent:
         scratch = directory.create(Path(parent) / "archive")
         (scratch.root / "lock").rmdir()
@@ -96,7 +106,7 @@ def attempt(
                 archive=scratch,
                 name=folder.name,
                 folder=folder,
-                publication=dataclasses.replace(publication, crawl=bare),
+                publication=tried,
                 profile=profile,
                 frontier=frontier,
                 begun=from_epoch(frontier.get(BEGUN) or 0),
@@ -105,29 +115,52 @@ def attempt(
             )
             with frontier.changes():
                 discovery = Discovery(frontier, job.publication, profile)
-                discovery.seeds(publication.urls)
+                discovery.seeds(tried.urls)
                 if publication.list:
                     discovery.seeds_of_list(islice(_urls_of_list(archive, publication), _MOST_OF_LIST))
             capture(job, ArchivedPages(scratch), OrderBook(job))
-            return _trial(job, publication)
+            return _trial(archive, job, publication)
 
 
 def _urls_of_list(archive: Archive, publication: Publication) -> Iterator[str]:
     return (listed.url for listed in url_files.read_urls(url_files.list_of(archive, publication)) if listed.url)
 
 
-def _trial(job: Job, publication: Publication) -> Trial:
-    trial = Trial()
+def _trial(archive: Archive, job: Job, publication: Publication) -> Trial:
+    trial = Trial(feed=publication.watch)
     trial.robots = [_answer(row) for row, _ in job.frontier.all() if row.kind == LinkKind.ROBOTS]
     discovery = Discovery(job.frontier, publication, job.profile)
     robots = RobotsCache(job.frontier, publication.crawl.user_agent)
-    known_urls = set(publication.urls)
+    known_urls = set(publication.named_urls)
     for seed in job.frontier.seeds():
         chain = list(_chain(job, seed))
         trial.starts.append([_answer(row) for row in chain])
         known_urls |= {row.url for row in chain}
-        _follow(job, chain[-1], (discovery, robots), known_urls, trial)
+        if publication.watch:
+            _list_items(archive, job, chain[-1], (discovery, robots), trial)
+        else:
+            _follow(job, chain[-1], (discovery, robots), known_urls, trial)
     return trial
+
+
+def _list_items(
+    archive: Archive, job: Job, feed: FrontierUrl, judges: tuple[Discovery, RobotsCache], trial: Trial
+) -> None:
+    """Judge the items of a watched feed, and those that wait from earlier crawls, as the crawl would."""
+    if not feed.position or feed.state != UrlState.DONE or feed.status not in WHOLE:
+        return
+    most = judges[0].publication.crawl.max_sitemap_urls
+    listing, unlinked = wget.feed_at(BatchFiles(job.folder, feed.batch).warc, feed.position, feed, most)
+    end = trial.starts[-1][-1]
+    words = ",".join(filter(None, (end.words, *wget.feed_words(listing, unlinked))))
+    trial.starts[-1][-1] = dataclasses.replace(end, words=words)
+    with WatchedItems(archive, judges[0].publication.name, reads=True) as items:
+        urls = dict.fromkeys(map(judges[0].item_of, (*items.waiting(most), *listing.pages)))
+        for url in urls:
+            if items.is_settled(url):
+                trial.captured += 1
+            else:
+                _count(job, judges[0].judged_item(url), judges, trial)
 
 
 def _chain(job: Job, row: FrontierUrl) -> Iterator[FrontierUrl]:
@@ -145,7 +178,7 @@ def _follow(
     """Judge what a start page leads to, as the crawl would."""
     if not page.position or page.state != UrlState.DONE:
         return
-    discovery, robots = judges
+    discovery = judges[0]
     settings = discovery.publication.crawl
     for link in wget.links_at(BatchFiles(job.folder, page.batch).warc, page.position, page):
         if link.url in known_urls:
@@ -153,16 +186,22 @@ def _follow(
         known_urls.add(link.url)
         requisite = link.kind is LinkPurpose.REQUISITE and settings.resources is not PageResources.NONE
         kind = LinkKind.REQUISITE if requisite else LinkKind.LINK
-        target = discovery.judged(link.url, kind, page.depth + (not requisite), page)
-        with job.frontier.changes():  # another host's robots.txt may be noted as one to ask for
-            says = robots.say(link.url, clocks.steady()) if settings.robots else Permission.YES
-        if target.state != UrlState.WAITING:
-            trial.refused[str(target.note)] = trial.refused.get(target.note, 0) + 1
-        elif says is Permission.NO:
-            trial.refused[str(Reason.ROBOTS)] = trial.refused.get(Reason.ROBOTS, 0) + 1
-        else:
-            trial.number += 1
-            trial.would += [link.url] if len(trial.would) < NAMED else []
+        _count(job, discovery.judged(link.url, kind, page.depth + (not requisite), page), judges, trial)
+
+
+def _count(job: Job, target: FoundUrl, judges: tuple[Discovery, RobotsCache], trial: Trial) -> None:
+    """Count a URL as one that would be fetched, or by the word for why not."""
+    discovery, robots = judges
+    with job.frontier.changes():  # another host's robots.txt may be noted as one to ask for
+        obeys = discovery.publication.crawl.robots
+        says = robots.say(target.url, clocks.steady()) if obeys else Permission.YES
+    if target.state != UrlState.WAITING:
+        trial.refused[str(target.note)] = trial.refused.get(target.note, 0) + 1
+    elif says is Permission.NO:
+        trial.refused[str(Reason.ROBOTS)] = trial.refused.get(Reason.ROBOTS, 0) + 1
+    else:
+        trial.number += 1
+        trial.would += [target.url] if len(trial.would) < NAMED else []
 
 
 def _answer(row: FrontierUrl) -> Answer:

@@ -131,12 +131,16 @@ class Publisher:
     def _unchanged(self, tree: str, seen: str) -> Commit | None:
         """Return the publication's last crawl of a domain of resources if this one changed nothing; else None.
 
-        Pages of thousands of hosts need something of as many others, which seldom changes.
+        Pages of thousands of hosts need something of as many others, which seldom changes. So it is where nothing but
+        the watched feed was asked for: most crawls of a feed find it as it was.
         """
         run, store = self._run, self._run.store
-        if not run.is_resource or run.older or run.base is None or tree != run.base.tree:
+        is_feed_alone = bool(run.job.publication.watch) and not run.job.frontier.has_more(run.domain)
+        if not (run.is_resource or is_feed_alone) or run.older or run.base is None or tree != run.base.tree:
             return None
-        if store.ref(MAIN) != run.base.oid or store.ref(PUBLICATIONS + run.job.publication.name) != seen:
+        if store.ref(MAIN) != run.base.oid:
+            return None
+        if not is_feed_alone and store.ref(PUBLICATIONS + run.job.publication.name) != seen:
             return None
         last = sequence.crawl_commit(store, run.base.oid)
         if last is None or last.message.publication != run.job.publication.name:

@@ -29,6 +29,7 @@ from agent.crawl.frontier import FILTER_ERRORS, IDLE, PUBLISHED, SECONDS, Filter
 from agent.crawl.job_folder import Job
 from agent.crawl.job_state import JobState, save
 from agent.crawl.vocabulary import DECISIONS
+from agent.crawl.watching import account_of as account_of_watch
 from agent.pipeline.domain_run import ARC_COUNTS, REDIRECT_COUNTS, DomainRun, TreeReader
 from agent.pipeline.publish import Published
 from agent.pipeline.removal import TOO_FEW
@@ -291,6 +292,7 @@ def summary(  # noqa: PLR0917 # what a report is made of
 ) -> dict[str, Any]:
     """Return the content of summary.json."""
     lacks = lacks or Missing()
+    watched = {"watch": account_of_watch(job.archive, job.publication, job.frontier)} if job.publication.watch else {}
     return {
         "job": job.name,
         "publication": job.publication.name,
@@ -298,6 +300,7 @@ def summary(  # noqa: PLR0917 # what a report is made of
         "complete": complete,
         "hosts": [asdict(host) for host in hosts],
         "missing": asdict(lacks),
+        **watched,
         "started": format_time(job.begun),
         "finished": format_time(now()),
         "seconds": {stage: round(value, 3) for stage, value in seconds.items()},

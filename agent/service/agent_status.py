@@ -131,7 +131,7 @@ def disagreeing(settings: Settings) -> list[str]:
     """Return a line for each host of two publications that differ in when readers may see their captures."""
     names_by_host: dict[str, dict[tuple[str, str], str]] = {}
     for publication in settings.publications:
-        for url in publication.urls:
+        for url in publication.named_urls:
             host = split(arc_path(url))[0]
             names_by_host.setdefault(host, {}).setdefault(
                 (publication.release, str(publication.closed_for or "")), publication.name
@@ -161,7 +161,7 @@ def _publication(archive: Archive, named: tuple[str, Publication | None], past: 
     jobs = [job.job for job in past.open if job.publication == name]
     return {
         "name": name,
-        "urls": list(publication.urls) if publication else [],
+        "urls": list(publication.named_urls) if publication else [],
         "interval": str(publication.crawl.interval) if publication else None,
         "next": _next(publication, past, at),
         "retired": publication is not None and publication.retired,

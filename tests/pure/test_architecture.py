@@ -35,6 +35,7 @@ ONLY = {
     },
     "sqlite_utils": {"webarcfs.archive.index.sqlite_file"},
     "lxml": {
+        "agent.crawl.feeds",
         "agent.crawl.sitemaps",
         "webarcfs.export.bagit",
         "webarcfs.content.visible_lines",

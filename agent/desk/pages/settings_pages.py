@@ -209,7 +209,7 @@ TRIALS = Trials()
 
 
 #: Keys of a publication by the parts of its form; what is not here is in the last part.
-_FIRST = ("urls", "description", "note", "start", "interval", "release", "closed_for", "retired")
+_FIRST = ("urls", "list", "watch", "description", "note", "start", "interval", "release", "closed_for", "retired")
 _EXTENT = ("depth", "hosts", "exclude_hosts", "exclude", "paths", "exclude_extensions", "profile", "types",
            "exclude_types", "max_path_depth", "max_file_size", "max_total_size", "page_resources",
            "page_requisites", "max_resource_hosts", "max_page_resources")  # fmt: skip
@@ -243,7 +243,7 @@ def listed(visit: DeskVisit, _: Mapping[str, str]) -> Response:
             name=publication.name,
             href=f"/publications/{quote(publication.name, safe='')}",
             description=publication.description,
-            urls=publication.urls,
+            urls=publication.named_urls,
             interval=str(publication.crawl.interval),
             next=None
             if publication.retired
@@ -260,7 +260,7 @@ def listed(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 
 def _text_of(publication: Publication) -> str:
     """Return what the list is searched in."""
-    return f"{publication.name} {publication.description} {' '.join(publication.urls)}".casefold()
+    return f"{publication.name} {publication.description} {' '.join(publication.named_urls)}".casefold()
 
 
 # -- the form of one ---------------------------------------------------------------------------------------------------

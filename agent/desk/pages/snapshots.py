@@ -234,7 +234,7 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 def _choices(settings: Settings) -> tuple[tuple[str, str], ...]:
     """Return the publications as a form offers them: name, and what it is."""
     choices = (
-        (publication.name, publication.description or ", ".join(publication.urls[:2]))
+        (publication.name, publication.description or ", ".join(publication.named_urls[:2]))
         for publication in settings.publications
     )
     return tuple((name, f"{name} ({what})" if what else name) for name, what in choices)

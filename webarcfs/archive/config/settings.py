@@ -380,6 +380,9 @@ class Publication:
     list: str = setting(
         validators.text, "", "A file with further start URLs: text, bookmarks, OPML, a feed or a sitemap."
     )
+    watch: str = setting(
+        validators.feed_url, "", "A feed instead of start URLs: each crawl captures the pages of its new items, once."
+    )
     start: datetime | None = setting(validators.time, None, "When its first crawl is due.")
     hosts: tuple[str, ...] = setting(
         validators.list_of(validators.text), (), "Hosts accepted beside those of the start URLs."
@@ -428,6 +431,11 @@ class Publication:
     two_persons: bool = setting(validators.boolean, False, f"{_TWO_HELP} The archive's own value holds else.")
     describe: DescribeSettings = DescribeSettings()
     crawl: CrawlSettings = CrawlSettings()
+
+    @property
+    def named_urls(self) -> tuple[str, ...]:
+        """The URLs that a person wrote into it: its start URLs, or the feed that it watches."""
+        return (*self.urls, self.watch) if self.watch else self.urls
 
     @property
     def is_held(self) -> bool:

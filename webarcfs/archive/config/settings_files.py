@@ -189,13 +189,15 @@ def _publications(tables: Any, above: Settings, faults: list[str]) -> tuple[Publ
         name = table.get("name", f"number {number}") if isinstance(table, dict) else f"number {number}"
         where = f"publication {name}"
         values = as_table(table, where, faults)
-        missing = [
-            key for key in ("name", "urls") if not values.get(key) and not (key == "urls" and values.get("list"))
-        ]
-        faults += [f"{where}.{key}: is missing" for key in missing]
+        says_where = values.get("urls") or values.get("list") or values.get("watch")
+        faults += [f"{where}.name: is missing"] if not values.get("name") else []
+        faults += [] if says_where else [f"{where}.urls: is missing"]
+        faults += [f"{where}.{fault}" for fault in _against_watch(values)]
         mine = {key: value for key, value in values.items() if key in own}
         below = {key: value for key, value in values.items() if key not in own and key != "describe"}
         its_crawl = read_table(CrawlSettings, with_newer_words(below), where, faults, above.crawl)
+        if values.get("watch"):
+            its_crawl = dataclasses.replace(its_crawl, depth=0, sitemaps=False)
         described = read_table(
             DescribeSettings, values.get("describe", {}), f"{where}.describe", faults, above.describe
         )
@@ -205,6 +207,16 @@ def _publications(tables: Any, above: Settings, faults: list[str]) -> tuple[Publ
         mine.setdefault("urls", [])
         result.append(read_table(Publication, mine, where, faults, base))
     return tuple(result)
+
+
+def _against_watch(values: Mapping[str, Any]) -> list[str]:
+    """Return what a publication says that does not go with its `watch`."""
+    if not values.get("watch"):
+        return []
+    faults = [f"{key}: not with `watch`, whose feed names the pages" for key in ("urls", "list") if values.get(key)]
+    faults += ["sitemaps: not with `watch`, whose feed names the pages"] if values.get("sitemaps") is True else []
+    is_deep = values.get("depth", 0) != 0
+    return faults + (["depth: not with `watch`, which captures the pages of items alone"] if is_deep else [])
 
 
 def _further(

@@ -255,6 +255,11 @@ def url(value: Any) -> str:
         raise ValueError(str(error)) from None
 
 
+def feed_url(value: Any) -> str:
+    """Check for an http(s) URL, or none; return its canonical form."""
+    return url(value) if value else ""
+
+
 def start_url(typed: str) -> str:
     """Return a URL that a person typed, validated, with `http://` if it has no scheme. Raises UsageError."""
     try:

@@ -85,6 +85,13 @@ def domains_of(database: Path, publication: str) -> list[str]:
         return [str(row[0]) for row in connection.execute(sql("metadata/domains_of_publication"), values)]
 
 
+def urls_of(database: Path, publication: str) -> list[str]:
+    """Return the URLs of the documents and redirects that the crawls of a publication stored."""
+    values = {"publication": publication}
+    with _reading(database) as connection:
+        return [str(row[0]) for row in connection.execute(sql("metadata/urls_of_publication"), values)]
+
+
 def _version(row: tuple[str, str, str, str, int, int, int]) -> HeldVersion:
     path, url, captured, blob, first, last, stored = row
     return HeldVersion(path, url, parse_time(captured), blob, first, last, stored)

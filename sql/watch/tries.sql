@@ -1,0 +1,1 @@
+SELECT tries FROM item WHERE url = :url AND captured = 0;
