@@ -325,6 +325,10 @@ class Disposition:
         self._settled = []
         self._discovery.flush()
 
+    def add(self, urls: Iterable[str]) -> None:
+        """Add URLs that a person names. The caller wraps it in one transaction."""
+        self._discovery.add_by_hand(urls)
+
     def is_doubtful(self, domain: str) -> bool:
         """Return whether the last batch could not reach the server."""
         return domain in self._unreached
