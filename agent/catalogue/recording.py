@@ -33,7 +33,7 @@ from agent.crawl.wget import BatchFiles, command
 from agent.indexing import fulltext
 from agent.reports.report import HostEnd
 from webarcfs.archive.catalogue import formats
-from webarcfs.archive.catalogue.catalogue import Catalogue, PublishedCrawl, captures, part_of
+from webarcfs.archive.catalogue.catalogue import Catalogue, PublishedCrawl, captures, part_of, with_patch
 from webarcfs.archive.catalogue.record import (
     OWN,
     CrawlPart,
@@ -44,7 +44,17 @@ from webarcfs.archive.catalogue.record import (
     ResourceCount,
     Value,
 )
-from webarcfs.archive.catalogue.workflow import BUT_FOR, HELD, ORDER, Way, WorkflowStep, next_by_itself, progress_of
+from webarcfs.archive.catalogue.workflow import (
+    BUT_FOR,
+    HELD,
+    ORDER,
+    PATCHED,
+    Way,
+    WorkflowStep,
+    next_by_itself,
+    progress_of,
+    with_status,
+)
 from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import (
@@ -80,19 +90,21 @@ def settings_now(archive: Archive) -> Settings:
 
 def publication_of(archive: Archive, record: Record, settings: Settings) -> Publication:
     """Return a record's publication as webarc.toml has it, else as it was when it was captured last."""
+    return definition_of(archive, record, settings).publication
+
+
+def definition_of(archive: Archive, record: Record, settings: Settings) -> Definition:
+    """Return a record's publication and its profile, as webarc.toml has them, else as they were at its last crawl."""
     current = next(
         (publication for publication in settings.publications if publication.name == record.publication), None
     )
     if current is not None:
-        return current
+        return Definition(publication=current, profile=settings.profiles.get(current.profile or ""))
     content = Catalogue(archive).file(f"publications/{record.publication}.json")
-    kept: Definition | None = None
     if content is not None:
-        try:
-            kept = job_folder.parsed(content)
-        except Damaged:
-            kept = None
-    return settings.unlisted(record.publication) if kept is None else kept.publication
+        with suppress(Damaged):
+            return job_folder.parsed(content)
+    return Definition(publication=settings.unlisted(record.publication))
 
 
 def way_of(archive: Archive, publication: Publication, settings: Settings, release: str = "") -> Way:
@@ -798,6 +810,45 @@ def ask_next(archive: Archive, record: Record, way: Way | None = None) -> Workfl
     return step
 
 
+def add_parts(
+    archive: Archive, catalogue: Catalogue, record_id: str, new: Iterable[CrawlPart], text: str, *, by: str
+) -> Record:
+    """Add parts of a patch to a record; return it as it is then. Raises NotFound, Busy."""
+    new = tuple(new)
+    before = catalogue.newest(catalogue.read(record_id)[0].publication, record_id)
+
+    def changed(record: Record) -> Record:
+        parts = with_patch(record.parts, new)
+        if parts == record.parts:
+            return record
+        if record.state is RecordState.RELEASED and any(part.is_held for part in parts[len(record.parts) :]):
+            _log.warning("%s is released, and its patch was held: readers do not see it", record.id)
+            return record
+        return _patched(archive, replace(record, parts=parts), before, text, by)
+
+    saved = catalogue.change(record_id, changed, by or SYSTEM, lambda _: "patched")
+    ask_next(archive, saved)
+    return saved
+
+
+def _patched(archive: Archive, record: Record, before: Record | None, text: str, by: str) -> Record:
+    state = None
+    if record.state in HELD:
+        is_counted_later = of_record(archive, record).step_by_step
+        state = RecordState.CAPTURED if is_counted_later else RecordState.COUNTED
+    texts: dict[int, str] = {
+        FieldNumber.COPY_PATH: ", ".join(
+            f"{archive.content.name}/{part.tag.domain}.git {part.tag.ref}" for part in record.parts
+        ),
+    }
+    if state is RecordState.CAPTURED:
+        texts[FieldNumber.COUNTED] = ""
+    else:
+        texts |= counted_fields(archive, record, before)
+    record = record.with_values(texts, SYSTEM, now()).with_event(PATCHED, by or SYSTEM, text, state)
+    return with_status(record, SYSTEM, now())
+
+
 def catch_up_records(archive: Archive, stop: Callable[[], bool] = lambda: False) -> int:
     """Write the records of captures that have none, but for jobs that have not ended; return their number.
 
@@ -820,15 +871,20 @@ def _catch_up(archive: Archive, stop: Callable[[], bool]) -> int:
         since = {tag: number for number, tag in database.since(described)}
     if not since:
         return 0
-    under_way = {folder.name for folder in archive.jobs.iterdir()}
+    under_way = set(_under_way(archive))
     captured = captures(archive, map(CommitTag.parse, since))
     last = min(
         [max(since.values()), *(capture.sequence - 1 for capture in captured if folder_of(capture.job) in under_way)]
     )
-    missing = [
-        capture for capture in captured if folder_of(capture.job) not in under_way and not catalogue.has(capture.job)
-    ]
-    waiting = _waiting(catalogue) if missing else {}
+    ended = [capture for capture in captured if folder_of(capture.job) not in under_way]
+    missing = [capture for capture in ended if not catalogue.has(capture.job)]
+    begun = _begun(catalogue) if missing else {}
+    for capture in ended:
+        if capture.patches and (capture not in missing or capture.job in begun):
+            record_id = begun[capture.job][0].id if capture.job in begun else capture.job
+            add_parts(archive, catalogue, record_id, capture.parts, ", ".join(capture.patches), by=SYSTEM)
+    waiting = {job: found for job, found in begun.items() if found[0].state is RecordState.OPEN}
+    missing = [capture for capture in missing if capture.job in waiting or capture.job not in begun]
     expected: dict[str, str | None]
     newest: dict[str, Record] = {}
     for start in range(0, len(missing), _AT_ONCE):
@@ -849,12 +905,21 @@ def _catch_up(archive: Archive, stop: Callable[[], bool]) -> int:
     return len(missing)
 
 
-def _waiting(catalogue: Catalogue) -> dict[str, tuple[Record, str]]:
-    """Return the open records whose jobs have begun, by their jobs, with their blobs."""
-    records = (
-        catalogue.read(record.id) for record in catalogue.records() if record.state is RecordState.OPEN and record.job
-    )
+def _begun(catalogue: Catalogue) -> dict[str, tuple[Record, str]]:
+    """Return the records that were there before their jobs, by these, with their blobs."""
+    records = (catalogue.read(record.id) for record in catalogue.records() if record.job)
     return {record.job: (record, blob) for record, blob in records}
+
+
+def _under_way(archive: Archive) -> Iterator[str]:
+    """Yield the folders of jobs that have not ended, and the crawls that some of them patch."""
+    for folder in archive.jobs.iterdir():
+        yield folder.name
+        if job_folder.is_patch(folder.name):
+            with suppress(Damaged):
+                asked = job_folder.load(folder)
+                if asked is not None and asked.patch is not None:
+                    yield asked.patch.job
 
 
 def _described(archive: Archive, catalogue: Catalogue, capture: PublishedCrawl, newest: dict[str, Record]) -> Record:

@@ -24,10 +24,13 @@ from agent.commands.common import (
     stop_on_signals,
     tell,
 )
+from agent.commands.report import find
 from agent.crawl import job_folder, url_files
 from agent.crawl.job_folder import Definition, command_line_name, is_step, list_name
 from agent.indexing import recovery
 from agent.jobs import crawljob
+from agent.operations import ordering, patching
+from agent.reports import missing_urls
 from webarcfs.archive.catalogue.record import Occasion
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config.directory import Archive
@@ -56,6 +59,15 @@ _OF_STANDARD_INPUT = "webarcfs-list-"
 @click.option("--page", is_flag=True, help="Crawl the URLs alone, each with all that it needs to be shown.")
 @click.option("--publication", metavar="NAME", help="Crawl a publication of webarc.toml instead of URLs.")
 @click.option("--resume", metavar="JOB", help="Resume an interrupted job, with its settings.")
+@click.option(
+    "--missing",
+    metavar="JOB",
+    help="Ask again for what the crawl of that job did not get, as a part of its record.",
+)
+@click.option("--word", default="", metavar="WORD", help="With --missing: those with this word of crawl.log alone.")
+@click.option(
+    "--url", "url_pattern", default="", metavar="PATTERN", help="With --missing: those of a host, or HOST/PATH, with *."
+)
 @click.option("--accept-shrink", is_flag=True, help="Believe a crawl that finds much less than the last one did.")
 @click.option("--type", "occasion", type=click.Choice([*map(str, Occasion)]), default="regular", show_default=True)
 @click.option("--reason", default="", metavar="TEXT", help="The occasion, for --type occasion; kept in the record.")
@@ -70,6 +82,9 @@ def crawl(
     *,
     url_list: str | None,
     page: bool,
+    missing: str | None,
+    word: str,
+    url_pattern: str,
     occasion: str,
     reason: str,
     shift: bool,
@@ -82,23 +97,35 @@ def crawl(
 
     With --page and --list a crawl only adds pages: it removes none.
 
+    With --missing it asks again for URLs that failed, each with what it needs, by the publication's settings and those
+    given here. What comes belongs to the record of that crawl. If nothing is missing, it says so, and ends with 0.
+
     A crawl on an occasion comes beside the regular ones: the publication is due as before, unless the crawl shifts it.
 
     \b
     Example:
       webarc-agent crawl --publication example --type occasion --reason 'end of the election period'
+      webarc-agent crawl --missing example --word timeout --timeout 120
     """
     place = opened(archive)
     crawl_as_before(place)
     settings = settings_of(place)
     values = {key: value for key, value in given.items() if value is not None and value != ()}
-    if [bool(urls), url_list is not None, publication is not None, resume is not None].count(True) != 1:
-        raise UsageError("give either URLs, or --list FILE, or --publication NAME, or --resume JOB")
+    _check_missing(missing, word, url_pattern, values)
+    if [bool(urls), *(named is not None for named in (url_list, publication, resume, missing))].count(True) != 1:
+        raise UsageError("give either URLs, or --list FILE, or --publication NAME, or --resume JOB, or --missing JOB")
     if page and (not urls or "depth" in values):
         raise UsageError("--page goes with URLs, and without --depth")
     if (occasion == Occasion.OCCASION) != bool(reason.strip()) or (reason and publication is None):
         raise UsageError("--type occasion, --reason and --publication go together")
-    if resume is not None:
+    if missing is not None:
+        plan = patching.plan(place, settings, _patched(place, missing), word=word, url=url_pattern)
+        if not plan.urls:
+            click.echo(f"{plan.patch.job}: nothing is missing")
+            return
+        _log.info("asking again for %d URLs of %s", plan.urls, plan.patch.job)
+        asked = _with(plan.definition, values)
+    elif resume is not None:
         asked = _resumed(place, resume, values)
     elif publication is not None:
         asked = _configured(settings, publication, values)
@@ -121,11 +148,14 @@ def crawl(
             folder=place.jobs / resume if resume is not None else None,
             occasion=reason.strip(),
             only_adds=asked.only_adds,
+            patch=asked.patch,
             shifts=shift,
             stop=stop_on_signals(),
             progress=display,
         )
-        steps_are_done = outcome.interrupted or follow(place, outcome.job, display)
+        steps_are_done = outcome.interrupted or follow(
+            place, outcome.job if asked.patch is None else asked.patch.record, display
+        )
     tell(outcome)
     if not steps_are_done:
         sys.exit(Exit.FAILED)
@@ -186,5 +216,26 @@ def _resumed(place: Archive, job: str, values: dict[str, Any]) -> Definition:
         names = (path.name for path in place.jobs.iterdir())
         waiting = ", ".join(sorted(name for name in names if not is_step(name))) or "none"
         raise UsageError(f"there is no interrupted job {job}; there are: {waiting}")
+    return _with(asked, values)
+
+
+def _with(asked: Definition, values: dict[str, Any]) -> Definition:
     crawl_settings = config.override(asked.publication.crawl, values, "command line")
     return dataclasses.replace(asked, publication=dataclasses.replace(asked.publication, crawl=crawl_settings))
+
+
+def _check_missing(missing: str | None, word: str, url_pattern: str, values: dict[str, Any]) -> None:
+    if missing is None and (word or url_pattern):
+        raise UsageError("--word and --url go with --missing")
+    if missing is not None and "depth" in values:
+        raise UsageError("--missing follows no links; leave --depth out")
+
+
+def _patched(place: Archive, name: str) -> str:
+    """Return the job that --missing means, which has ended. Raises NotFound, UsageError."""
+    folder, _ = find(place, name)
+    if folder.parent != place.jobs:
+        return missing_urls.patched_by(folder) or folder.name
+    if ordering.state_of(folder).runs:
+        raise UsageError(f"{folder.name} still runs; `webarc-agent job {folder.name} add URL` has it ask for more")
+    raise UsageError(f"{folder.name} has not ended; `webarc-agent crawl --resume {folder.name}` ends it")

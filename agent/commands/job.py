@@ -19,11 +19,13 @@ from agent.service.agent_status import overview
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.workflow import Right
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import UsageError
+from webarcfs.archive.model.errors import UsageError, WebarcError
 from webarcfs.commands.listing import LIST, Form, format_option, print_object, print_rows
 
 #: Seconds that the command waits until the job has taken an order: one that runs, and one that has to begin first.
 _SOON, _LATER = 3.0, 8.0
+#: Hosts that `job show` names.
+_MOST_HOSTS = 30
 
 
 @click.command()
@@ -40,6 +42,8 @@ def job(words: tuple[str, ...], archive: str | None, reason: str, form: Form) ->
     webarc-agent job example pause
     webarc-agent job example deadline '2 hours'
     webarc-agent job example exclude 'calendar.example.org' --reason 'an endless calendar'
+    webarc-agent job example add https://www.example.org/forgotten
+    webarc-agent job example wait www.example.org 10
 
     A job is named as its folder in jobs/, or by its publication. An order is on the disk before the command ends,
     and is taken within two seconds, whoever runs the job: the agent, or `crawl` in another terminal. A job that
@@ -53,6 +57,12 @@ def job(words: tuple[str, ...], archive: str | None, reason: str, form: Form) ->
     discard         end without publishing anything more
     deadline TIME   until when it may fetch: 2026-12-01T22:00:00 (CET), or a span from now
     exclude HOST    leave out what waits of a host, or of hosts with *
+    add URL...      fetch these too, as start URLs; the hosts, excludes and robots.txt of the crawl hold
+    wait HOST SECONDS
+                    from now on, the seconds between two requests to a host, or to hosts with *
+
+    `job show` also lists the hosts that it asks: how many URLs wait, when the next one may be fetched, and the last
+    word of crawl.log for that host.
     """
     place = opened(archive)
     if reason and (len(words) < 2 or words[0] in ("list", "show")):
@@ -83,7 +93,11 @@ def _described(archive: Archive, folder: Path) -> dict[str, Any]:
     if job is None:
         raise job_orders.ended(folder.name)
     given = [{**order, "taken": order["number"] <= job["orders"]} for order in job_orders.describe_orders(folder)]
-    return {**job, "given": given}
+    try:
+        hosts = ordering.hosts_now(archive, folder)
+    except (WebarcError, OSError):  # it has not begun, or is about to end
+        hosts = []
+    return {**job, "given": given, "hosts": hosts}
 
 
 def _lines_of(jobs: Iterable[dict[str, Any]]) -> Iterator[str]:
@@ -98,6 +112,12 @@ def _lines_of(jobs: Iterable[dict[str, Any]]) -> Iterator[str]:
         words = f"{order['order']} {order['value']}".strip()
         why = f": {order['reason']}" if order["reason"] else ""
         yield f"order {order['number']}: {words}, {order['at']} by {order['by']}{why}{taken}"
+    for host in job["hosts"][:_MOST_HOSTS]:
+        at = (f", next {host['next'] or 'now'}") if host["waiting"] else ""
+        last = f", last {host['last']}" if host["last"] else ""
+        yield f"host {host['host']}: {host['waiting']} waiting{at}{last}"
+    if more := len(job["hosts"][_MOST_HOSTS:]):
+        yield f"{more} further hosts; --json has them all"
 
 
 # -- orders ------------------------------------------------------------------------------------------------------------
@@ -109,6 +129,8 @@ def _order(archive: Archive, folder: Path, reason: str, word: str, *values: str)
     order = ordering.give(folder, word, values, person.name, reason)
     if runs or agent_status.running(archive) is not None:
         click.echo(f"{folder.name}: {order}, {ordering.is_taken(folder, order, _SOON if runs else _LATER)}")
+        for line in ordering.what_became(folder, order):
+            click.echo(f"  {line}")
     else:
         _without_process(archive, folder, order)
 

@@ -209,6 +209,16 @@ _LETTERS: Mapping[str, str] = {
     LinkKind.SEED: "",
     LinkKind.FEED: "",
 }
+#: The kind of a URL by the last letter of its path.
+_KINDS: Mapping[str, LinkKind] = {
+    "": LinkKind.SEED,
+    "L": LinkKind.LINK,
+    "E": LinkKind.REQUISITE,
+    "R": LinkKind.REDIRECT,
+    "M": LinkKind.LISTED,
+}
+#: URLs that are collected before they are written.
+_MOST_FINDS = 1_000
 
 
 def _bounds(frontier: Frontier, settings: CrawlSettings) -> scope.Bounds:
@@ -305,6 +315,31 @@ class Discovery:
         if self._looks_for_sitemaps and not self.publication.crawl.robots:
             for origin in dict.fromkeys(map(_origin, urls)):
                 self._look_for_sitemap(origin)
+
+    def once_more(self, url: str, hops: str) -> None:
+        """Add a URL that a crawl before had found by these `hops`, judged as it was then; `flush` writes it."""
+        domain = scope.domain_in(url)
+        kind = _KINDS[hops[-1:]]
+        embedded = hops.rpartition("L")[2].rpartition("M")[2].count("E")
+        is_start = not hops.strip("R")
+        verdict = scope.judge(self._scope, url, 0, kind, is_start=is_start, embedded=embedded)
+        find = FoundUrl(url=url, domain=domain, kind=kind, depth=0, hops=hops, embedded=embedded)
+        self._finds.append(find if verdict is None else _refused(find, verdict))
+        if len(self._finds) >= _MOST_FINDS:
+            self.flush()
+
+    def add_by_hand(self, urls: Iterable[str]) -> None:
+        """Add URLs that a person names while the job runs: start URLs, if they are of hosts that it accepts.
+
+        One that was asked for in vain, or that was cut off, is asked for once more.
+        """
+        for url in map(self._sessions.without, urls):
+            row = self._frontier.by_url(url)
+            verdict = scope.judge(self._scope, url, 0, LinkKind.LINK)
+            find = FoundUrl(url=url, domain=scope.domain_in(url), kind=LinkKind.SEED, depth=0, hops="")
+            if row is not None and verdict is None and row.state in (UrlState.FAILED, UrlState.REFUSED):
+                self._frontier.admit(row.id)
+            self._frontier.add([find if verdict is None else _refused(find, verdict)])
 
     def links(self, page: FrontierUrl, links: Iterable[Link]) -> None:
         """Add the links of a page; `flush` writes them into the frontier."""

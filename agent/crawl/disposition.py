@@ -38,8 +38,8 @@ from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.model.metadata import OK, format_time, now
 from webarcfs.archive.system import clocks
 from webarcfs.content import forwarding, mimetype, outlinks, text
-from webarcfs.content.outlinks import Link, LinkPurpose
-from webarcfs.content.reference_table import NamedAs
+from webarcfs.content.outlinks import Link
+from webarcfs.content.reference_table import LinkPurpose, NamedAs
 from webarcfs.warc import http_response
 
 # == archived pages ===================================================================================================
@@ -347,6 +347,10 @@ class Disposition:
         self._frontier.settle(self._settled)
         self._settled = []
         self._discovery.flush()
+
+    def add(self, urls: Iterable[str]) -> None:
+        """Add URLs that a person names. The caller wraps it in one transaction."""
+        self._discovery.add_by_hand(urls)
 
     def is_doubtful(self, domain: str) -> bool:
         """Return whether the last batch could not reach the server."""

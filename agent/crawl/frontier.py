@@ -18,7 +18,7 @@ from __future__ import annotations
 import errno
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby, islice
@@ -144,6 +144,22 @@ class MissingUrls(NamedTuple):
     def word(self) -> str:
         """The first word of crawl.log for why; the status where it has none."""
         return self.note.partition(",")[0] or f"status {self.status}"
+
+
+class HostNow(NamedTuple):
+    """A host that a job asks: URLs that wait and are with wget, when one may be fetched, the last outcome."""
+
+    domain: str
+    waiting: int
+    fetching: int
+    ready: float | None
+    status: int
+    note: str
+
+    @property
+    def word(self) -> str:
+        """The first word of crawl.log for the last outcome, else its status; empty before the first one."""
+        return self.note.partition(",")[0] or (f"status {self.status}" if self.status else "")
 
 
 class MetAnswer(NamedTuple):
@@ -403,6 +419,14 @@ HSTS: FactAbout[bool | None] = FactAbout("hsts")
 LISTED: Fact[dict[str, tuple[int, int]]] = Fact("listed")
 #: Pattern → how many pages of it in a row led to nothing new but each other: crawl.discovery.
 PATTERNS: Fact[dict[str, int]] = Fact("patterns")
+#: The page that had named a URL which a job asks for again, by the URL; empty without one: jobs.patchjob.
+ASKED: FactAbout[str] = FactAbout("asked")
+#: How many URLs the job asks for again, once they are in the frontier: jobs.patchjob.
+ASKED_URLS: Fact[int] = Fact("asked_urls")
+#: URLs that a person had added, and that are not in the frontier yet: crawl.job_orders, crawl.loop.
+ADDED: Fact[list[str]] = Fact("added")
+#: Host → the seconds between two requests to it that a person gave: crawl.job_orders.
+WAITS: Fact[dict[str, float]] = Fact("waits")
 #: The lines of the list of URLs that are no URLs, and how many there are, once the list was read: jobs.crawljob.
 LIST_READ: Fact[tuple[list[str], int]] = Fact("list_read")
 
@@ -621,14 +645,19 @@ class Frontier:
             row = target
         return row
 
-    def referrers(self, rows: Iterable[FrontierUrl]) -> dict[int, str]:
+    def referrers(self, rows: Sequence[FrontierUrl]) -> dict[int, str]:
         """Return the page that named each URL, by id; redirects between them are passed over.
 
         Start URLs and robots.txt have none.
         """
         ids = json.dumps([row.id for row in rows])
         found = self._query("frontier/referrers", ids=ids, longest=LONGEST_CHAIN)
-        return {int(row["id"]): str(row["url"]) for row in found}
+        pages = {int(row["id"]): str(row["url"]) for row in found}
+        if self.get(ASKED_URLS):
+            for row in rows:
+                if row.id not in pages and (page := self.get(ASKED.of(row.url))):
+                    pages[row.id] = page
+        return pages
 
     def hosts_named(self, page: int) -> dict[str, bool]:
         """Return the hosts of all that a page names, and whether the crawl took anything there."""
@@ -655,6 +684,10 @@ class Frontier:
         later = json.dumps([Status.ROBOTS, Status.CUT, Status.QUOTA, Status.LEFT_OUT])
         rows = self._connection.execute(sql("frontier/crawled_hosts"), {"later": later})
         return list(map(CrawledHost._make, rows))
+
+    def hosts_now(self) -> list[HostNow]:
+        """Return the hosts that the job asks, those with URLs that wait first. Reads all rows."""
+        return list(map(HostNow._make, self._connection.execute(sql("frontier/hosts_now"))))
 
     def host_faults(self) -> list[HostFault]:
         """Return why hosts are not whole, as far as their URLs say it."""
@@ -684,6 +717,13 @@ class Frontier:
     def feed(self) -> FrontierUrl | None:
         """Return the feed that the publication watches; None where it watches none."""
         return next(iter(self._rows("frontier/feed")), None)
+
+    def asked(self) -> Iterator[FrontierUrl]:
+        """Yield the URLs that the job asks for again, in their order, read in portions."""
+        after = 0
+        while rows := self._rows("frontier/asked", after=after, most=_AT_ONCE):
+            yield from rows
+            after = rows[-1].id
 
     def counts(self) -> dict[str, int]:
         """Return state → number of URLs; also `bytes` of all responses, and `documents` fetched without robots.txt."""

@@ -6,8 +6,9 @@ process can do so. `StateKeeper` updates item.json: at every change of state, an
 
 A folder's name is `<YYYYmmddTHHMMSS>-<publication>`. An import's name is `<time>-<publication>+<digest>`; if its files
 hold several crawls, each of these is a job with a number, `<time>-<publication>+<digest>.0001`, in the folder of the
-import. The name of a crawl beside the schedule is `<time>-<publication>+occasion`; `+` cannot occur in a publication's
-name. A step of a snapshot has a folder there, too, `step-<record>-<step>`: it is no job of a publication.
+import. The name of a crawl beside the schedule is `<time>-<publication>+occasion`, that of a patch of a crawl
+`<time>-<publication>+patch`; `+` cannot occur in a publication's name. A step of a snapshot has a folder there, too,
+`step-<record>-<step>`: it is no job of a publication.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
 from webarcfs.archive.config.settings_files import OLD_DEFAULTS
 from webarcfs.archive.config.validators import Interval
-from webarcfs.archive.model.errors import Damaged, WebarcError
+from webarcfs.archive.model.errors import Damaged, NotFound, WebarcError
 from webarcfs.archive.model.metadata import compact_time, format_time, from_epoch, now, parse_compact_time
 from webarcfs.archive.system import files, locks
 from webarcfs.archive.system.clocks import Speed
@@ -51,6 +52,8 @@ _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+|\.\.+", re.ASCII)
 _LONGEST_SLUG = 60
 #: What the kind of a crawl beside the schedule ends in: it is no run of its publication.
 OCCASION = "+occasion"
+#: What the kind of a job ends in that asks again for what a crawl of its publication did not get.
+PATCH = "+patch"
 _STEP = "step-"
 _CRAWL_OF_IMPORT = re.compile(r"(\+[0-9a-z]+)\.\d{4,}\Z", re.ASCII)
 
@@ -70,7 +73,7 @@ def publication_of(job: str) -> str:
 
 def is_import(job: str) -> bool:
     """Return whether a job, or the kind of a job, is an import."""
-    return "+" in job and not is_occasion(job)
+    return "+" in job and not is_beside_schedule(job)
 
 
 def crawl_of_import(folder: str, number: int, crawls: int) -> str:
@@ -83,9 +86,14 @@ def folder_of(job: str) -> str:
     return _CRAWL_OF_IMPORT.sub(r"\1", job)
 
 
-def is_occasion(job: str) -> bool:
-    """Return whether a job, or the kind of a job, is a crawl beside the schedule."""
-    return job.endswith(OCCASION)
+def is_beside_schedule(job: str) -> bool:
+    """Return whether a job, or the kind of a job, is a crawl beside the schedule, or a patch of a crawl."""
+    return job.endswith((OCCASION, PATCH))
+
+
+def is_patch(job: str) -> bool:
+    """Return whether a job, or the kind of a job, is a patch of a crawl."""
+    return job.endswith(PATCH)
 
 
 def is_step(folder: str) -> bool:
@@ -128,6 +136,20 @@ FILE = "definition.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Patch:
+    """What a job asks for again: URLs that the crawl of `job`, which `record` describes, did not get.
+
+    `word` is the word of crawl.log for why, `url` a pattern of theirs; empty: any. `by` is who asked for it.
+    """
+
+    record: str
+    job: str
+    word: str = ""
+    url: str = ""
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
     """The publication as of the job's start. `instances` is the number of wgets that the archive allows (/Cr-1.3/).
 
@@ -142,6 +164,7 @@ class Definition:
     record: str = ""
     occasion: str = ""
     only_adds: bool = False
+    patch: Patch | None = None
 
 
 def save(folder: Path, definition: Definition) -> None:
@@ -161,6 +184,8 @@ def save(folder: Path, definition: Definition) -> None:
         "occasion": (begun or definition).occasion,
         "only_adds": (begun or definition).only_adds,
     }
+    if (patch := (begun or definition).patch) is not None:
+        content["patch"] = dataclasses.asdict(patch)
     files.write_json(folder / FILE, content)
 
 
@@ -204,9 +229,14 @@ def _definition(content: dict[str, Any], where: str) -> Definition:
             record=str(content.get("record", "")),
             occasion=str(content.get("occasion", "")),
             only_adds=bool(content.get("only_adds", False)),
+            patch=_patch(content.get("patch")),
         )
     except (KeyError, TypeError, ValueError, WebarcError) as error:
         raise Damaged(f"{where} is no definition of a job: {error}; it is left alone") from None
+
+
+def _patch(content: dict[str, Any] | None) -> Patch | None:
+    return None if content is None else Patch(**{key: str(value) for key, value in content.items()})
 
 
 def _as_it_was(crawl: dict[str, Any]) -> dict[str, Any]:
@@ -291,7 +321,8 @@ class ImportedCut:
 class Job:
     """One run of one publication. `begun` is the start of the crawl (/Cr-4/).
 
-    A crawl of an import publishes one snapshot of a host at a time, `cut`.
+    A crawl of an import publishes one snapshot of a host at a time, `cut`. A `patch` is of a crawl that was published
+    before; `is_closed`: readers do not see that crawl now.
     """
 
     archive: Archive
@@ -305,10 +336,22 @@ class Job:
     instances: int = 0  # number of wgets that the archive allows over all jobs; 0: as many as this job
     only_adds: bool = False
     cut: ImportedCut | None = None
+    patch: Patch | None = None
+    is_closed: bool = False
     stop: threading.Event = field(default_factory=threading.Event)
     progress: Progress = lambda *_: None
     note: Note = _nothing
     by_agent: bool = False  # whether it ends when it is held, since the agent begins it again
+
+    @property
+    def crawl(self) -> str:
+        """The job whose record describes what it publishes: itself, unless it is a patch."""
+        return self.name if self.patch is None else self.patch.job
+
+    @property
+    def is_held(self) -> bool:
+        """Whether readers may not see at once what it publishes."""
+        return self.publication.is_held or self.is_closed
 
     @property
     def types(self) -> TypeRules:
@@ -390,6 +433,15 @@ def check(folder: Path) -> None:
     job_state.load(folder)
     if has_begun(folder):
         Frontier(folder / _FRONTIER).close()
+
+
+@contextmanager
+def looked_at(folder: Path) -> Iterator[Frontier]:
+    """Open the frontier of a job to read it; another process may work on it. Raises NotFound, Damaged, WebarcError."""
+    if not has_begun(folder):
+        raise NotFound(f"{folder.name} has not begun")
+    with contextlib.closing(Frontier(folder / _FRONTIER)) as frontier:
+        yield frontier
 
 
 @contextmanager

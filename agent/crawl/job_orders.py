@@ -24,7 +24,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from agent.crawl import frontier
+from agent.crawl import frontier, scope
 from agent.crawl.job_folder import Job
 from agent.crawl.job_state import VERSION, Hold
 from webarcfs.archive.model.errors import Damaged, NotFound
@@ -48,11 +48,14 @@ class OrderWord(StrEnum):
     DISCARD = "discard"
     DEADLINE = "deadline"
     EXCLUDE = "exclude"
+    ADD = "add"
+    WAIT = "wait"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """One order. `value` is the time of a deadline (`yyyy-mm-ddThh:mm:ss`, CET) or the host to exclude.
+    """One order. `value` is the time of a deadline (`yyyy-mm-ddThh:mm:ss`, CET), the host to exclude, the URLs to add,
+    or a host and the seconds between two requests to it.
 
     `reason` is a line that a person gave with it; empty in orders of older versions.
     """
@@ -177,6 +180,11 @@ class OrderBook:
         left_out = self._frontier.get(frontier.LEFT_OUT)
         #: Hosts whose waiting URLs are dropped, as `exclude_hosts` names them.
         self.left_out: tuple[str, ...] = () if left_out is None else tuple(left_out)
+        #: URLs to be added, which are not in the frontier yet.
+        added = self._frontier.get(frontier.ADDED)
+        self.added: tuple[str, ...] = () if added is None else tuple(added)
+        #: Hosts, as `exclude_hosts` names them → the seconds between two requests to them.
+        self.waits: dict[str, float] = self._frontier.get(frontier.WAITS) or {}
         given = self._frontier.get(frontier.DEADLINE)
         own = self._job.begun.timestamp() + self._job.settings.max_duration.seconds
         #: When its time is over, in seconds since 1970; the time of a pause is not counted.
@@ -226,6 +234,15 @@ class OrderBook:
             self._read()
             self.tell()
 
+    def wait_of(self, domain: str) -> float | None:
+        """Return the seconds between two requests to a server that a person gave; None if nobody did."""
+        return next((wait for host, wait in self.waits.items() if scope.matches_host((host,), domain)), None)
+
+    def forget_added(self) -> None:
+        """Note that the added URLs are in the frontier. The caller wraps it in the transaction that puts them there."""
+        self._frontier.set(frontier.ADDED, [])
+        self.added = ()
+
     def tell(self) -> None:
         """Write into the item what the job took, and what holds now."""
         self._job.note(orders=self._taken, held=str(self.held or ""), latest_end=format_time(self.latest_end))
@@ -244,8 +261,21 @@ class OrderBook:
             self._go_on()
         elif order.word is OrderWord.DEADLINE:
             self._extend(order.value)
+        elif order.word is OrderWord.ADD:
+            self._frontier.set(frontier.ADDED, [*self.added, *order.value.split()])
+        elif order.word is OrderWord.WAIT:
+            self._slow_down(order.value)
         else:
             self._frontier.set(frontier.LEFT_OUT, sorted({*self.left_out, order.value}))
+
+    def _slow_down(self, value: str) -> None:
+        host, _, seconds = value.rpartition(" ")
+        waits = {known: wait for known, wait in self.waits.items() if known != host}
+        try:
+            # The newest order comes first: its host may be a pattern of what others named.
+            self._frontier.set(frontier.WAITS, {host: max(0.0, float(seconds)), **waits})
+        except ValueError:
+            _log.warning("%s: %r is no host and seconds; its waits stay", self._job.name, value)
 
     def _hold(self, why: Hold) -> None:
         held = self._frontier.get(frontier.HELD)

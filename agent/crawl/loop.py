@@ -12,7 +12,7 @@ are dropped by the address in their WARC record (`wget.py`).
 `Turns` decides which server is asked next, for how many URLs, with which pause, and how fast. The server with the
 fewest URLs fetched so far is next. The more servers wait, the shorter the batches, so that each is served soon; where
 the deadline is near, so short that each server still has its turn before it. Also here: the bounds of single servers,
-and the servers that a person left out while the crawl runs.
+and what a person orders for servers while the crawl runs.
 """
 
 from __future__ import annotations
@@ -184,6 +184,9 @@ class Turns:
 
     def wait(self, domain: str) -> float:
         """Return the pause between two requests to a server, in seconds."""
+        given = self._book.wait_of(domain)
+        if given is not None:
+            return given
         own = scope.server_of(self._job.publication.server, domain)
         return self._settings.wait if own is None or own.wait is None else own.wait
 
@@ -320,9 +323,9 @@ class _Capture:
     def run(self) -> Captured:
         """Start batches that are due and read batches that have ended, until nothing is left."""
         while True:
-            if self.book.take():
-                self.wgets.end_soon(lambda domain: scope.matches_host(self.book.left_out, domain))
-                self.turns.waiting = None
+            waits = self.book.waits
+            if self.book.take() or self.book.added:
+                self._obey(waits)
             self.wgets.tend()
             limit = self._limit()
             if limit is not None:
@@ -336,6 +339,21 @@ class _Capture:
             if batch is not None:
                 self.start_batches()  # wget continues while its last results are applied
                 self.read(batch)
+
+    def _obey(self, waits: Mapping[str, float]) -> None:
+        """Apply the orders that were taken; `waits` are those that held before."""
+        changed = tuple(host for host, wait in self.book.waits.items() if waits.get(host) != wait)
+        self.wgets.end_soon(lambda domain: scope.matches_host((*self.book.left_out, *changed), domain))
+        self._add()
+        self.turns.waiting = None
+
+    def _add(self) -> None:
+        """Put the URLs that a person added into the frontier."""
+        if self.book.added:
+            with self.frontier.changes():
+                self.intake.add(self.book.added)
+                self.book.forget_added()
+            self.log.found()
 
     def start_batches(self) -> bool:
         """Start wget on each server that is free and due; return whether any URL waits."""
@@ -578,6 +596,7 @@ class _Capture:
         self._drain(_LONGEST_DRAIN)
         if not self.end():
             return Captured(False, "stopped")
+        self._add()  # so that the report names them
         with self.frontier.changes():
             self.frontier.give_up(Status.CUT, why)
         return Captured(False, why)

@@ -446,7 +446,7 @@ def _foreign(scope: CrawlScope, url: str, domain: str, kind: str, *, is_resource
     """Return why the host of a URL, or the part of it, does not belong to the job; None if it does."""
     if matches_host(scope.exclude, domain):
         return EXCLUDED_HOST
-    if scope.left_out and any(_covers(pattern, domain, url) for pattern in scope.left_out):
+    if scope.left_out and any(covers(pattern, domain, url) for pattern in scope.left_out):
         return EXCLUDED
     if kind in (LinkKind.SEED, LinkKind.FEED) or (is_resource and scope.resources is PageResources.ANY):
         return None
@@ -497,7 +497,7 @@ def server_of(servers: tuple[ServerSettings, ...], domain: str) -> ServerSetting
 
 def _on_paths(patterns: tuple[str, ...], url: str) -> bool:
     domain = domain_in(url)
-    return any(_covers(pattern if pattern[0] != "/" else f"*{pattern}", domain, url) for pattern in patterns)
+    return any(covers(pattern if pattern[0] != "/" else f"*{pattern}", domain, url) for pattern in patterns)
 
 
 def accepts_host(scope: CrawlScope, domain: str) -> bool:
@@ -515,7 +515,8 @@ def matches_host(patterns: tuple[str, ...], domain: str) -> bool:
     return bool(patterns) and any(_regex(pattern).fullmatch(domain) for pattern in patterns)
 
 
-def _covers(pattern: str, domain: str, url: str) -> bool:
+def covers(pattern: str, domain: str, url: str) -> bool:
+    """Return whether a URL of a domain matches a host, or a host and a path, in which `*` matches any characters."""
     host, slash, path = pattern.partition("/")
     if not _regex(host).fullmatch(domain):
         return False

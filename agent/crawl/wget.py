@@ -729,7 +729,7 @@ def _of_feed(row: FrontierUrl, settled: UrlOutcome, reader: FeedReader, notes: s
     archived = replace(_archived(row, settled), note=",".join(filter(None, (notes, *words))))
     if not listing.is_sitemap:
         return FetchResult(row, archived)
-    links = tuple(outlinks.Link(url, outlinks.LinkPurpose.LINK) for url in listing.pages)
+    links = tuple(outlinks.Link(url, LinkPurpose.LINK) for url in listing.pages)
     return FetchResult(row, replace(archived, links=len(links)), links=links, lists=True)
 
 

@@ -13,7 +13,7 @@ from agent.crawl import job_folder, url_files, watching
 from agent.crawl.discovery import Discovery
 from agent.crawl.disposition import OVER_TIME, ArchivedPages, Captured, lines_on_hosts
 from agent.crawl.frontier import BEGUN, CAPTURED, LIST_READ, ORDERS, WATCH_BEGUN, CaptureEnd, Frontier
-from agent.crawl.job_folder import OCCASION, Definition, Job, Progress, StateKeeper
+from agent.crawl.job_folder import OCCASION, Definition, Job, Patch, Progress, StateKeeper
 from agent.crawl.job_orders import OrderBook, stop_on_discard
 from agent.crawl.job_state import Phase
 from agent.crawl.loop import capture
@@ -21,6 +21,7 @@ from agent.crawl.sitemaps import MOST_LISTED
 from agent.crawl.vocabulary import Reason, Status
 from agent.crawl.watching import WatchedItems
 from agent.filters import chain
+from agent.jobs import patchjob
 from agent.jobs.publishing import JobOutcome, failures_noted, finish, publish, until_stopped, was_published
 from agent.pipeline import domain_run
 from agent.reports import report
@@ -48,6 +49,7 @@ def run(
     by_agent: bool = False,
     occasion: str = "",
     only_adds: bool = False,
+    patch: Patch | None = None,
     shifts: bool = False,
     stop: threading.Event | None = None,
     progress: Progress = lambda *_: None,
@@ -56,7 +58,8 @@ def run(
 
     `folder` selects a job; by default it is the job that was interrupted last, or a new one. `instances` is the number
     of wgets that the archive allows over all jobs. `by_agent`: the agent started the job, not a command. `occasion`
-    says why it is begun beside the schedule, which resumes from it only if it `shifts`. Raises Busy if the publication
+    says why it is begun beside the schedule, which resumes from it only if it `shifts`. `patch` names the crawl that it
+    asks again for, and which of its URLs. Raises Busy if the publication
     is being crawled already, SettingsError if its filters cannot be loaded, NotFound if the job has finished meanwhile,
     Damaged if it is of another version.
     """
@@ -67,16 +70,24 @@ def run(
         accept_shrink=accept_shrink,
         instances=instances,
         occasion=occasion,
-        only_adds=only_adds,
+        only_adds=only_adds or patch is not None,
+        patch=patch,
     )
     kind = publication.name + (OCCASION if occasion and not shifts else "")
     with job_folder.alone(archive, publication.name):
         if folder is not None and not folder.is_dir():
             raise NotFound(f"there is no job {folder.name} any more")
+        if patch is not None:
+            folder = folder or patchjob.begun(archive, asked)
         folder = folder or job_folder.interrupted(archive, kind)
         folder = folder or job_folder.new_folder(archive, kind)
         keeper = StateKeeper(folder, publication.name, progress, by_agent=by_agent)
-        with job_folder.opened(folder) as frontier, failures_noted(keeper):
+        known = job_folder.load(folder) or asked
+        with (
+            patchjob.alone(archive, known.patch),
+            job_folder.opened(folder) as frontier,
+            failures_noted(keeper),
+        ):
             job_folder.save(folder, asked)
             begun = job_folder.load(folder) or asked
             keeper.begin(frontier)
@@ -91,6 +102,8 @@ def _run(job: Job, keeper: StateKeeper) -> JobOutcome:
     book.take(at_once=True)
     book.tell()
     if not book.discarded:
+        if job.patch is not None and (why := patchjob.refusal(job.archive, job.patch)):
+            return _discarded(job, keeper, why)
         with stop_on_discard(job, job.frontier.get(ORDERS) or 0):
             outcome = until_stopped(job, keeper, lambda: _work(job, keeper, book), _STOPPED)
         if not outcome.interrupted:
@@ -104,25 +117,30 @@ def _job(archive: Archive, folder: Path, frontier: Frontier, asked: Definition, 
         archive=archive,
         name=folder.name,
         folder=folder,
-        publication=asked.publication,
+        publication=asked.publication if asked.patch is None else patchjob.narrowed(asked.publication),
         profile=asked.profile,
         frontier=frontier,
         begun=from_epoch(frontier.get(BEGUN) or 0),
         accept_shrink=asked.accept_shrink,
         instances=asked.instances,
         only_adds=asked.only_adds or bool(asked.publication.watch),
+        patch=asked.patch,
+        is_closed=patchjob.is_closed(archive, asked.patch),
         **how,
     )
 
 
 def _work(job: Job, keeper: StateKeeper, book: OrderBook) -> JobOutcome:
     with job.frontier.changes():
-        discovery = Discovery(job.frontier, job.publication, job.profile)
-        discovery.seeds(job.publication.urls)
-        if job.publication.list and job.frontier.get(LIST_READ) is None:
-            _read_list(job, discovery)
-        if job.publication.watch and job.frontier.get(WATCH_BEGUN) is None:
-            _begin_watch(job, discovery)
+        if job.patch is not None:
+            patchjob.add_missing(job)
+        else:
+            discovery = Discovery(job.frontier, job.publication, job.profile)
+            discovery.seeds(job.publication.urls)
+            if job.publication.list and job.frontier.get(LIST_READ) is None:
+                _read_list(job, discovery)
+            if job.publication.watch and job.frontier.get(WATCH_BEGUN) is None:
+                _begin_watch(job, discovery)
     seconds = report.Seconds(job.frontier)
     captured = _captured(job, seconds, book)
     keeper.to(Phase.CONVERTING)
@@ -132,20 +150,22 @@ def _work(job: Job, keeper: StateKeeper, book: OrderBook) -> JobOutcome:
     warnings += withheld if removes else []
     warnings += _not_urls(job)
     _settle_items(job, lambda _: True)
-    warnings += _fruitless(job)
+    fruitless = _fruitless(job)
+    warnings += fruitless
+    if job.patch is not None and fruitless:
+        captured = dataclasses.replace(captured, complete=False)
     _tell_of_feed(job)
     _tell_of_lonely(job)
     state = Phase.INTERRUPTED if captured.reason in (OVER_TIME, Reason.STOPPED) else Phase.ARCHIVED
     return finish(job, keeper, seconds, captured=captured, warnings=warnings, state=state)
 
 
-def _discarded(job: Job, keeper: StateKeeper) -> JobOutcome:
+def _discarded(job: Job, keeper: StateKeeper, reason: str = str(Reason.DISCARDED)) -> JobOutcome:
     """End a job without publishing what is not published yet; its report and record say so."""
     job.stop.clear()
     seconds = report.Seconds(job.frontier)
     with job.frontier.changes():
         job.frontier.give_up(Status.CUT, Reason.DISCARDED)
-    reason = str(Reason.DISCARDED)
     end = Captured(False, reason)
     publish(job, end, seconds, only_begun=True)
     _settle_items(job, lambda domain: was_published(job, domain))
@@ -263,7 +283,7 @@ def _fruitless(job: Job) -> list[str]:
     """Return a line for each start URL without an archived document; of many, only their number."""
     lines: list[str] = []
     more = 0
-    seeds = job.frontier.seeds()
+    seeds = job.frontier.seeds() if job.patch is None else job.frontier.asked()
     for seed in filter(watching.is_wanted, seeds) if job.publication.watch else seeds:
         end = job.frontier.end_of(seed)
         if end.result not in ("added", "changed", "unchanged", "duplicate"):

@@ -20,6 +20,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
+from agent.catalogue.patches import keep_patch
 from agent.catalogue.recording import keep_capture
 from agent.crawl import frontier, job_folder
 from agent.crawl.disposition import Captured
@@ -91,7 +92,7 @@ def was_published(job: Job, domain: str) -> bool:
     store = Repository(job.archive.repository(domain))
     target = store.ref(CommitTag.parse(tag).ref)
     commit = sequence.crawl_commit(store, target) if target else None
-    return commit is not None and commit.message.job == job.name
+    return commit is not None and job.name in (commit.message.job, commit.message.patch)
 
 
 def _begin(job: Job, domain: str, complete: bool, *, is_resource: bool) -> DomainRun | None:
@@ -368,6 +369,8 @@ def reported(
     tags = tuple(part["commit_tag"] for part in parts if not part.get("shared"))
     item = dataclasses.replace(item, complete=whole, tags=tags, pid=0, ticks=0)
     path = report.write(job, account, summary, item)
-    if tags or not whole or not _has_no_news(job):
+    if job.patch is not None:
+        keep_patch(job, tags)
+    elif tags or not whole or not _has_no_news(job):
         keep_capture(job, tags)
     return JobOutcome(job.name, False, whole, item.warnings, tags, summary, path, lacks)

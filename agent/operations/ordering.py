@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
+import math
+import os
 import time
 import unicodedata
+from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
-from agent.crawl import job_orders, job_state
-from agent.crawl.job_folder import is_import, publication_of
+from agent.crawl import job_folder, job_orders, job_state, scope, wgetpool
+from agent.crawl.frontier import WAITS
+from agent.crawl.job_folder import Definition, is_import, publication_of
 from agent.crawl.job_orders import Order, OrderWord
 from agent.crawl.job_state import JobState
+from agent.crawl.politeness import LONGEST_PAUSE
+from agent.crawl.vocabulary import UrlState
+from agent.reports import tables
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.validators import Interval
-from webarcfs.archive.model.errors import NotFound, UsageError
-from webarcfs.archive.model.metadata import CET, format_time, now
+from webarcfs.archive.config.validators import Interval, start_url
+from webarcfs.archive.model.errors import NotFound, UsageError, WebarcError
+from webarcfs.archive.model.metadata import CET, format_time, from_epoch, now
 
 #: Most characters of the reason of an order.
 LONGEST_REASON = 500
+#: Most URLs that one order adds; a list of more is a crawl of its own.
+MOST_URLS = 100
+_OF_URLS = (OrderWord.EXCLUDE, OrderWord.ADD, OrderWord.WAIT)
+#: Seconds until a job that has taken an order to add URLs has them.
+_SECONDS_TO_ADD = 1.0
+#: What stands behind an order: in words, how many values at least and at most.
+_WANTS = {
+    OrderWord.DEADLINE: ("a time", 1, 1),
+    OrderWord.EXCLUDE: ("a host", 1, 1),
+    OrderWord.ADD: (f"1 to {MOST_URLS} URLs", 1, MOST_URLS),
+    OrderWord.WAIT: ("a host and seconds", 2, 2),
+}
 
 
 def find(archive: Archive, name: str) -> Path:
@@ -40,13 +61,13 @@ def words_for(state: JobState) -> tuple[OrderWord, ...]:
     if state.state is job_state.Phase.CONVERTING:
         return (OrderWord.DISCARD,)
     if state.held == job_state.Hold.DEADLINE:
-        return (OrderWord.STOP, OrderWord.DISCARD, OrderWord.DEADLINE, OrderWord.EXCLUDE)
+        return (OrderWord.STOP, OrderWord.DISCARD, OrderWord.DEADLINE, *_OF_URLS)
     return (
         OrderWord.RESUME if state.held else OrderWord.PAUSE,
         OrderWord.STOP,
         OrderWord.DISCARD,
         OrderWord.DEADLINE,
-        OrderWord.EXCLUDE,
+        *_OF_URLS,
     )
 
 
@@ -55,9 +76,8 @@ def judged(state: JobState, word: str, values: tuple[str, ...]) -> tuple[OrderWo
     if word not in set(OrderWord):
         raise UsageError(f"{word} is no order; there are: {', '.join(OrderWord)}")
     wanted = OrderWord(word)
-    most = 1 if wanted in (OrderWord.DEADLINE, OrderWord.EXCLUDE) else 0
-    if len(values) != most:
-        missing = {OrderWord.DEADLINE: "a time", OrderWord.EXCLUDE: "a host"}.get(wanted, "nothing")
+    missing, least, most = _WANTS.get(wanted, ("nothing", 0, 0))
+    if not least <= len(values) <= most:
         raise UsageError(f"{word} wants {missing} behind it")
     if is_import(state.job):
         raise UsageError(f"{state.job} is an import, which takes no orders; the same command resumes it")
@@ -65,6 +85,14 @@ def judged(state: JobState, word: str, values: tuple[str, ...]) -> tuple[OrderWo
         return wanted, format_time(_time(values[0]))
     if wanted is OrderWord.EXCLUDE:
         return wanted, _host(values[0])
+    if wanted in (OrderWord.ADD, OrderWord.WAIT) and state.state is job_state.Phase.CONVERTING:
+        raise UsageError(
+            f"{state.job} fetches nothing more; `webarc-agent crawl --missing` patches it once it has ended"
+        )
+    if wanted is OrderWord.ADD:
+        return wanted, " ".join(dict.fromkeys(map(start_url, values)))
+    if wanted is OrderWord.WAIT:
+        return wanted, f"{_host(values[0])} {_seconds(values[1]):g}"
     if wanted is OrderWord.RESUME and state.held == job_state.Hold.DEADLINE:
         raise UsageError(f"its time is over: give it more by `deadline`, or `stop` or `discard` {state.job}")
     return wanted, ""
@@ -79,6 +107,68 @@ def give(folder: Path, word: str, values: tuple[str, ...], by: str, reason: str 
     """Give an order to a job; it is on the disk on return. Raises UsageError, NotFound if the job ended, OSError."""
     wanted, value = judged(state_of(folder), word, values)
     return job_orders.give(folder, wanted, value, by=by, reason=reason_of(reason))
+
+
+def what_became(folder: Path, order: Order) -> Iterator[str]:
+    """Yield what a job that took an order to add URLs made of each, where it can be seen."""
+    if order.word is not OrderWord.ADD:
+        return
+    with suppress(WebarcError, OSError), job_folder.looked_at(folder) as frontier:
+        until = time.monotonic() + _SECONDS_TO_ADD
+        for url in order.value.split():
+            while (row := frontier.by_url(url)) is None and time.monotonic() < until:
+                time.sleep(0.05)
+            if row is None:
+                yield f"{url}: is taken in as soon as the job can"
+            elif row.state == UrlState.REFUSED:
+                yield f"{url}: is not asked for, {tables.sentence_of(row.note.partition(',')[0]) or row.note}"
+            else:
+                yield f"{url}: {'waits' if row.state == UrlState.WAITING else f'was asked for, status {row.status}'}"
+
+
+def hosts_now(archive: Archive, folder: Path) -> list[dict[str, Any]]:
+    """Return the hosts that an open job asks: the URLs that wait, the next time, the last word. Raises WebarcError.
+
+    The next time is empty for a host that is asked now, and for one of which nothing waits.
+    """
+    asked = job_folder.load(folder)
+    with job_folder.looked_at(folder) as frontier:
+        hosts, waits = frontier.hosts_now(), frontier.get(WAITS) or {}
+    rows = []
+    for host in hosts:
+        given = next((wait for pattern, wait in waits.items() if scope.matches_host((pattern,), host.domain)), None)
+        wait = given if given is not None else _wait_of(asked, host.domain)
+        at = None if host.ready is None else max(host.ready, time.time() + _pause(archive, host.domain, wait))
+        is_now = host.fetching or at is None or at <= time.time()
+        rows.append(
+            {
+                "host": host.domain,
+                "waiting": host.waiting + host.fetching,
+                "next": "" if is_now or at is None else format_time(from_epoch(math.ceil(at))),
+                "last": host.word,
+                "wait": wait,
+            }
+        )
+    return rows
+
+
+def _wait_of(asked: Definition | None, domain: str) -> float:
+    if asked is None:
+        return 0.0
+    own = scope.server_of(asked.publication.server, domain)
+    return asked.publication.crawl.wait if own is None or own.wait is None else own.wait
+
+
+def _pause(archive: Archive, domain: str, wait: float) -> float:
+    """Return the seconds until any job may send its next request to a server."""
+    try:
+        lock = os.open(archive.server_lock(domain), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return 0.0
+    try:
+        return wgetpool.seconds_to_wait(lock, wait)
+    finally:
+        os.close(lock)
 
 
 def reason_of(text: str) -> str:
@@ -117,6 +207,16 @@ def _time(text: str) -> datetime:
     if at <= now():
         raise UsageError(f"{format_time(at)} is over already; `stop` ends it now")
     return at
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= LONGEST_PAUSE:
+        raise UsageError(f"{text!r} is no number of seconds from 0 to {LONGEST_PAUSE:g}")
+    return seconds
 
 
 def _host(text: str) -> str:

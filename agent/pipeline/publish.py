@@ -145,7 +145,7 @@ class Publisher:
         last = sequence.crawl_commit(store, run.base.oid)
         if last is None or last.message.publication != run.job.publication.name:
             return None
-        return last if last.message.is_held == run.job.publication.is_held else None
+        return last if last.message.is_held == run.job.is_held else None
 
     def _count_not_modified(self) -> None:
         """Count the documents that a server did not send again. If one is gone meanwhile, the crawl is not complete."""
@@ -376,13 +376,14 @@ class Publisher:
                 sources=() if cut is None else cut.sources,
                 ended=() if cut is None else cut.ended,
                 imported_by="" if cut is None else cut.job,
-                job=run.job.name,
-                held=run.job.publication.is_held,
+                job=run.job.crawl,
+                held=run.job.is_held,
                 seen=seen,
                 errors=run.errors or self._errors > 0,
                 copies=run.copies or self._copies > 0,
                 resources=run.resources or run.is_resource,
                 met=met,
+                patch="" if run.job.patch is None else run.job.name,
             )
             seconds = int((run.job.begun if cut is None else run.tag.crawl_time).timestamp())
             commit = store.write_commit(tree, [parent] if parent else [], str(message), COMMITTER, seconds)

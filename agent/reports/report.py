@@ -296,6 +296,7 @@ def summary(  # noqa: PLR0917 # what a report is made of
     return {
         "job": job.name,
         "publication": job.publication.name,
+        **({} if job.patch is None else {"patches": job.patch.job}),
         "commit_tags": [part["commit_tag"] for part in parts],
         "complete": complete,
         "hosts": [asdict(host) for host in hosts],

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.crawl import job_state
-from agent.crawl.job_folder import is_import, is_occasion
+from agent.crawl.job_folder import is_beside_schedule, is_import
 from agent.crawl.job_state import AT_WORK, JobState, Phase
 from agent.service import scheduler
 from agent.service.scheduler import History
@@ -152,7 +152,7 @@ def _all(settings: Settings, past: History) -> list[tuple[str, Publication | Non
     """Return the publications of webarc.toml in its order, then those given on a command line only; no imports."""
     listed = [(publication.name, publication) for publication in settings.publications]
     others = set(past.runs) - {name for name, _ in listed}
-    return [*listed, *((name, None) for name in sorted(others) if not is_import(name) and not is_occasion(name))]
+    return [*listed, *((name, None) for name in sorted(others) if not is_import(name) and not is_beside_schedule(name))]
 
 
 def _publication(archive: Archive, named: tuple[str, Publication | None], past: History) -> dict[str, Any]:

@@ -344,8 +344,8 @@ def test_orders_get_numbers_of_their_own_and_one_that_cannot_be_read_is_passed_o
     (tmp_path / "orders" / "notes.txt").write_text("")
     (tmp_path / "orders" / "2.json").write_text('{"word": "stop", "by": "me"}')
     found = job_orders.after(tmp_path, 1)
-    assert [each.number for each in found] == [2, 4, 5, 6] and found[0].reason == "", "as older versions wrote it"
-    assert job_orders.give(tmp_path, OrderWord.STOP).number == 8
+    assert [each.number for each in found] == [2, 4, 5, 6, 8] and found[0].reason == "", "as older versions wrote it"
+    assert job_orders.give(tmp_path, OrderWord.STOP).number == 9
     assert [path.name for path in (tmp_path / "orders").glob(".*")] == []
     with pytest.raises(NotFound, match="has ended already"):
         job_orders.give(tmp_path / "gone", OrderWord.STOP)
@@ -393,3 +393,91 @@ def test_a_kill_amid_an_order_loses_and_doubles_nothing(archive: Archive, site: 
     assert (len(summary["commit_tags"]) == 0) == (word == "discard")
     assert max(asked(site).values()) <= 2 and sum(times > 1 for times in asked(site).values()) <= 4
     assert run_command("verify", "--archive", archive.root).code == 0
+
+
+# -- URLs and waits ----------------------------------------------------------------------------------------------------
+
+
+def test_a_running_job_takes_urls_and_says_what_it_makes_of_them(archive: Archive, site: Site) -> None:
+    """S-order-3: of its hosts alone, and no private address is opened by it; each is fetched once."""
+    site.add_html("/forgotten", "<a href='/behind'>x</a><img src='/forgotten.png'>")
+    for place in ("/behind", "/forgotten.png"):
+        site.add_html(place, place)
+    configure(archive, publication(site, exclude_hosts=["left.example"]))
+    with agent(archive) as running:
+        fetches(site)
+        urls = (site.url("/forgotten"), "http://other.example/", "http://10.0.0.1/", "http://left.example/x")
+        told = order(archive, "p", "add", *urls, "--reason", "no page links to it")
+        assert f"{urls[0]}: waits" in told or f"{urls[0]}: was asked for" in told
+        assert f"{urls[1]}: is not asked for, Its host is none" in told
+        assert f"{urls[2]}: is not asked for" in told and f"{urls[3]}: is not asked for, The setting" in told
+        quick(site)
+        summary = finished(archive)
+        assert running.stop() == 0
+    assert summary["complete"] and asked(site)["/forgotten"] == asked(site)["/behind"] == 1
+    assert {"forgotten", "forgotten.png", "behind"} <= crawls.arcs(archive, site.host)
+    lines = crawls.log_lines(archive, summary["job"])
+    assert [lines[url].notes for url in urls[1:]] == [("host",), ("host",), ("excluded-host",)]
+
+
+def test_an_added_url_that_failed_is_asked_for_once_more(archive: Archive, site: Site) -> None:
+    quick(site)
+    site.add_html("/p3", "x" * 200_000)
+    site.add_html("/p4", "".join(f'<a href="/q{number}">x</a>' for number in range(_PAGES)))
+    for number in range(_PAGES):
+        site.add_nasty(f"/q{number}", slow(0.1, page(f"<html><title>{number}</title></html>")))
+    configure(archive, publication(site, max_file_size=100_000))
+    with agent(archive) as running:
+        until(lambda: asked(site)["/q1"], "the first batch was read", every=0.02)
+        site.add_html("/p3", "x")
+        assert f"{site.url('/p3')}: w" in order(archive, "p", "add", site.url("/p3"))
+        summary = finished(archive)
+        assert running.stop() == 0
+    assert summary["complete"] and asked(site)["/p3"] == 2 and "p3" in crawls.arcs(archive, site.host)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("add",),
+        ("add", "ftp://x.example/"),
+        ("add", *[f"http://x.example/{number}" for number in range(101)]),
+        ("wait", "x.example"),
+        ("wait", "x.example", "nan"),
+        ("wait", "x.example/a", "1"),
+        ("wait", "x.example", "soon"),
+        ("wait", "x.example", "4000"),
+    ],
+)
+def test_orders_about_urls_that_make_no_sense_are_told(archive: Archive, site: Site, words: tuple[str, ...]) -> None:
+    configure(archive, publication(site))
+    with agent(archive) as running:
+        fetches(site, 1)
+        assert order(archive, "p", *words, code=1)
+        order(archive, "p", "discard")
+        assert running.stop() == 0
+
+
+def test_a_wait_holds_for_a_host_from_now_on_and_over_restarts(archive: Archive, site: Site) -> None:
+    """S-order-3."""
+    configure(archive, publication(site))
+    with agent(archive) as running:
+        fetches(site)
+        assert "taken" in order(archive, "p", "wait", site.host, "2")
+        quick(site)
+        time.sleep(1.0)
+        before = len(site.requests)
+        time.sleep(4.2)
+        assert 1 <= len(site.requests) - before <= 3
+        (host,) = json.loads(order(archive, "show", "p", "--json"))["hosts"]
+        assert (host["host"], host["wait"], host["last"]) == (site.host, 2.0, "status 200") and host["waiting"]
+        running.kill()
+    with agent(archive) as running:
+        until(lambda: (known := job_of(archive, "p")) and known["running"], "it is resumed")
+        before = len(site.requests)
+        time.sleep(4.2)
+        assert len(site.requests) - before <= 3
+        assert f"host {site.host}: " in order(archive, "show", "p")
+        order(archive, "p", "wait", site.host, "0")
+        assert finished(archive)["complete"]
+        assert running.stop() == 0

@@ -64,6 +64,7 @@ class CapturedPart:
     sources: tuple[str, ...]
     time: int
     sequence: int
+    patch: str = ""
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -79,7 +80,8 @@ class CapturedPart:
 class PublishedCrawl:
     """What one job published: its parts in the order of the feed. `is_import`: it read files, and fetched nothing.
 
-    `last` is the number in the feed of its last part, `sequence` of its first.
+    `last` is the number in the feed of its last part, `sequence` of its first. `patches` are the jobs that asked again
+    for what it had not got.
     """
 
     job: str
@@ -88,6 +90,7 @@ class PublishedCrawl:
     sequence: int
     last: int
     is_import: bool
+    patches: tuple[str, ...] = ()
 
     @property
     def is_complete(self) -> bool:
@@ -160,14 +163,28 @@ def _part(store: Repository, commit: Commit) -> CapturedPart:
     message = commit.message
     part = part_of(store, commit)
     sources = tuple(message.all("Source"))
-    return CapturedPart(part, message.job, message.publication, sources, commit.time, message.sequence)
+    return CapturedPart(part, message.job, message.publication, sources, commit.time, message.sequence, message.patch)
 
 
 def _capture(parts: list[CapturedPart]) -> PublishedCrawl:
     first = parts[0]
     job = first.job or f"{compact_time(from_epoch(first.time))}-{first.publication}"
-    shown = tuple(captured_part.part for captured_part in parts)
-    return PublishedCrawl(job, first.publication, shown, first.sequence, parts[-1].sequence, bool(first.sources))
+    own = tuple(captured_part.part for captured_part in parts if not captured_part.patch)
+    shown = with_patch(own, (captured_part.part for captured_part in parts if captured_part.patch))
+    patches = tuple(dict.fromkeys(captured_part.patch for captured_part in parts if captured_part.patch))
+    sequences = first.sequence, parts[-1].sequence
+    return PublishedCrawl(job, first.publication, shown, *sequences, bool(first.sources), patches)
+
+
+def with_patch(parts: tuple[CrawlPart, ...], more: Iterable[CrawlPart]) -> tuple[CrawlPart, ...]:
+    """Return the parts of a crawl with those of its patch that it lacks.
+
+    A patch only adds: a host that was complete before is so after it, and no other one becomes complete by it.
+    """
+    complete = {part.tag.domain: part.complete for part in parts}
+    tags = {part.tag for part in parts}
+    new = (part for part in more if part.tag not in tags)
+    return (*parts, *(replace(part, complete=complete.get(part.tag.domain, False)) for part in new))
 
 
 # == record rows, pure ================================================================================================

@@ -139,6 +139,8 @@ HELD = frozenset(_POSITIONS)
 _FETCHED = HELD | {RecordState.RELEASED}
 #: The event of a check that waits for persons to look at pages, and of a person who looked at one.
 CHECKING, LOOKED = "checking", "looked"
+#: The event of a crawl that was asked again for what it had not got: what was done before it counts no more.
+PATCHED = "patched"
 #: Events that do not end a check's wait for persons.
 _BESIDE = {LOOKED, "edited", "backup", "measure", "attached", "replaced", "noted", "detached"}
 
@@ -259,7 +261,7 @@ def progress_of(record: Record, *, is_locked: bool = False) -> Progress:
 
 def _after(done: set[WorkflowStep], event: Event) -> set[WorkflowStep]:
     """Return the steps that are done after an event."""
-    if event.what == "captured":
+    if event.what in ("captured", PATCHED):
         return set() if event.state is RecordState.CAPTURED else {WorkflowStep.COUNT}
     for step in (*ORDER, WorkflowStep.BACKUP):
         if event.what == TABLE[step].event:
@@ -413,7 +415,7 @@ BUT_FOR = "complete but for "
 
 def with_status(record: Record, by: str, at: datetime) -> Record:
     """Return a record whose field 21 names its last step."""
-    words = [*(rule.event for rule in TABLE.values()), CHECKING]
+    words = [*(rule.event for rule in TABLE.values()), CHECKING, PATCHED]
     last = next((event.what for event in reversed(record.events) if event.what in words), "")
     whole = "complete" if record.complete else "incomplete" if record.parts else str(record.state)
     told = record.text(FieldNumber.STATUS).partition("; last step: ")[0]

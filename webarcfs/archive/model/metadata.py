@@ -6,8 +6,9 @@ attributes are the same words in snake_case.
 The first line of the message of a domain's commit is the commitTag (/Ar-8/). A crawl's commit has the trailers
 Publication, Complete, Sequence, Job; for imports, Import, Source and Source-End; `Release: held` if readers may not see
 it at once; Seen, the tree that the publication saw, if less than the commit's; and Met, the blob of the list of what it
-met unchanged. `Errors: kept` says that error pages are archived in this state or an earlier one. A commit of additions
-has an `Added` for each file, a `Journal` for each of their logs.
+met unchanged. The commit of a patch has the Job of the crawl that it patches, and its own name as Patch. `Errors: kept`
+says that error pages are archived in this state or an earlier one. A commit of additions has an `Added` for each file,
+a `Journal` for each of their logs.
 """
 
 from __future__ import annotations
@@ -268,7 +269,8 @@ class CrawlMessage:
     list of what it met unchanged; `held` says that readers may not see it as soon as it is published. The `sources` of
     a snapshot of an import are the SHA-256 of the files that it has captures of, `ended` those that no later snapshot
     has any of; `imported_by` names the import. `copies`: this state may have documents that are copies (`COPIES`),
-    `resources`: it may have some that only pages of other hosts needed.
+    `resources`: it may have some that only pages of other hosts needed. `patch` names the job that made it, where that
+    asked again for what the crawl of `job` did not get.
     """
 
     tag: CommitTag
@@ -285,6 +287,7 @@ class CrawlMessage:
     imported_by: str = ""
     copies: bool = False
     resources: bool = False
+    patch: str = ""
 
     def __str__(self) -> str:
         lines = [
@@ -294,6 +297,7 @@ class CrawlMessage:
             f"Complete: {'yes' if self.complete else 'no'}",
             f"Sequence: {self.sequence}",
             *([f"Job: {self.job}"] if self.job else []),
+            *([f"Patch: {self.patch}"] if self.patch else []),
             *(["Release: held"] if self.held else []),
             *([f"Seen: {self.seen}"] if self.seen else []),
             *([f"Met: {self.met}"] if self.met else []),
@@ -367,6 +371,11 @@ class CommitMessage:
     def job(self) -> str:
         """Name of the job that made it; empty for additions, and for crawls of layout 1."""
         return "".join(self.all("Job")[:1])
+
+    @property
+    def patch(self) -> str:
+        """Name of the job that made it, where it patches the crawl of `job`; else empty."""
+        return "".join(self.all("Patch")[:1])
 
     @property
     def is_held(self) -> bool:

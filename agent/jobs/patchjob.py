@@ -1,0 +1,111 @@
+"""A patch of a crawl: a job that asks again for URLs which the crawl did not get, each with what it needs.
+
+Its URLs come from the crawl's own log, with how the crawl came to them: a resource stays one, the target of a redirect
+too, and the page that named a URL is told to the server (Referer). Hosts, excludes and private addresses are those of
+the crawl. Links of its pages are not followed. It only adds, as a list of URLs does; what it publishes belongs to the
+record of the crawl.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from agent.catalogue import patches
+from agent.crawl import job_folder
+from agent.crawl.discovery import Discovery
+from agent.crawl.frontier import ASKED, ASKED_URLS, HOSTS
+from agent.crawl.job_folder import Definition, Job, Patch
+from agent.reports import missing_urls
+from agent.reports.tables import LogLine
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.record import RecordState
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import Publication
+from webarcfs.archive.model.errors import Damaged, NotFound
+from webarcfs.archive.system import locks
+
+
+def alone(archive: Archive, patch: Patch | None) -> AbstractContextManager[object]:
+    """Hold the lock of the record that is patched, so that nobody decides about it meanwhile. Raises Busy."""
+    if patch is None:
+        return nullcontext()
+    busy = f"{patch.record} is being worked on by another process; look again when that has ended"
+    return locks.exclusive_or_busy(archive.record_lock(patch.record), busy)
+
+
+def narrowed(publication: Publication) -> Publication:
+    """Return a publication whose crawl asks for the URLs that it is given, and for what they need."""
+    crawl = dataclasses.replace(publication.crawl, depth=0, sitemaps=False)
+    return dataclasses.replace(publication, list="", watch="", crawl=crawl)
+
+
+def refusal(archive: Archive, patch: Patch) -> str:
+    """Return why the record takes the patch no more; empty if it does. It may have been decided about meanwhile."""
+    catalogue = Catalogue(archive)
+    try:
+        why = patches.refusal(archive, catalogue, catalogue.read(patch.record)[0])
+    except NotFound as error:
+        return str(error)
+    return f"{patch.record} takes no patch: {why}" if why else ""
+
+
+def is_closed(archive: Archive, patch: Patch | None) -> bool:
+    """Return whether readers do not see the record that is patched."""
+    if patch is None:
+        return False
+    try:
+        return Catalogue(archive).read(patch.record)[0].state is not RecordState.RELEASED
+    except NotFound:
+        return True
+
+
+def begun(archive: Archive, asked: Definition) -> Path:
+    """Return the folder of a patch that begins, or of the same record's patch that was interrupted.
+
+    The caller holds the lock of the publication.
+    """
+    assert asked.patch is not None
+    kind = asked.publication.name + job_folder.PATCH
+    for folder in job_folder.folders_of(archive, kind):
+        earlier = _patch_in(folder)
+        if earlier is not None and earlier.record == asked.patch.record and job_folder.usable(folder):
+            return folder
+    folder = job_folder.new_folder(archive, kind)
+    job_folder.save(folder, asked)
+    return folder
+
+
+def _patch_in(folder: Path) -> Patch | None:
+    try:
+        asked = job_folder.load(folder)
+    except Damaged:
+        return None
+    return None if asked is None else asked.patch
+
+
+def chosen(archive: Archive, patch: Patch) -> Iterator[LogLine]:
+    """Yield the lines of the URLs that a patch asks for again. Raises NotFound, Damaged."""
+    for line in missing_urls.lines(archive, patch.job):
+        if missing_urls.is_chosen(line, patch.word, patch.url):
+            yield line
+
+
+def add_missing(job: Job) -> None:
+    """Add the URLs that the job asks for again, once. The caller wraps it in a transaction."""
+    assert job.patch is not None
+    if job.frontier.get(ASKED_URLS) is not None:
+        return
+    hosts = {line.host for line in missing_urls.lines(job.archive, job.patch.job) if not line.path.strip("-R")}
+    job.frontier.set(HOSTS, sorted(hosts))
+    discovery = Discovery(job.frontier, job.publication, job.profile)
+    number = 0
+    for line in chosen(job.archive, job.patch):
+        number += 1
+        hops = line.path.strip("-")
+        discovery.once_more(line.url, hops)
+        job.frontier.set(ASKED.of(line.url), line.referrer.strip("-") if hops.strip("R") else "")
+    discovery.flush()
+    job.frontier.set(ASKED_URLS, number)

@@ -1,0 +1,108 @@
+"""What a crawl asked for and did not get: the lines of its crawl.log, as its patches left them.
+
+A patch asks again for some of these URLs, and writes a log of its own. So what counts of a URL is its newest line. A
+URL that a page of a patch needs, and that failed there, is missing as well.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from agent.crawl import crawl_log, job_folder, scope
+from agent.crawl.vocabulary import DECISIONS, PASSING, WHOLE, Reason, Result
+from agent.reports import tables
+from agent.reports.tables import LogLine
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import Damaged
+from webarcfs.archive.system import files
+
+# == choosing, pure ===================================================================================================
+
+
+#: Decisions that are about this one crawl: a person may want what they left out all the same, and says so by the word.
+_OF_THIS_CRAWL = frozenset(
+    {
+        Reason.ROBOTS, Reason.HOST_FULL, Reason.OVER_SIZE, Reason.OVER_TIME, Reason.STOPPED, Reason.DISCARDED,
+        Reason.LEFT_OUT, Reason.TOO_BIG,
+    }
+)  # fmt: skip
+_REDIRECTS = range(300, 400)
+_SERVER_ERRORS = 500
+_SITEMAP = "M"
+
+
+def could_be_asked_for(line: LogLine) -> bool:
+    """Return whether a URL is not archived for a reason that may be another one next time.
+
+    Settings that left it out hold in a patch as well. robots.txt, redirects, sitemaps and second URLs of a document are
+    no pages.
+    """
+    if line.archived or line.path.endswith("P") or line.path == _SITEMAP or line.status in _REDIRECTS:
+        return False
+    words = {Result.DUPLICATE, Reason.NO_SITEMAP, Reason.FOREIGN_HOST, Reason.NOT_MODIFIED}
+    if not words.isdisjoint(line.notes) or any(note.startswith(Reason.FILTER) for note in line.notes):
+        return False
+    return line.reason not in DECISIONS or line.reason in _OF_THIS_CRAWL
+
+
+def has_failed(line: LogLine) -> bool:
+    """Return whether a URL did not come through a failure: no answer, a broken one, or trouble of the server's own."""
+    if not could_be_asked_for(line) or line.reason in DECISIONS:
+        return False
+    return line.status <= 0 or line.status >= _SERVER_ERRORS or line.status in PASSING or line.status in WHOLE
+
+
+def words_of(line: LogLine) -> tuple[str, ...]:
+    """Return the words by which a person may choose a URL: the reasons, and `status 404`."""
+    return (*line.notes, f"status {line.status}", str(line.status))
+
+
+def is_chosen(line: LogLine, word: str = "", url: str = "") -> bool:
+    """Return whether a patch asks for a URL again: a failure, or of this word; a word before a colon stands for all.
+
+    `url` is a host, or a host and a path, with `*`.
+    """
+    if url and not scope.covers(url, line.host, line.url):
+        return False
+    if not word:
+        return has_failed(line)
+    has_word = any(name == word or name.startswith(f"{word}:") for name in words_of(line))
+    return has_word and could_be_asked_for(line)
+
+
+# == reading ==========================================================================================================
+
+
+def patches_of(archive: Archive, job: str) -> list[Path]:
+    """Return the reports of the patches of a crawl, oldest first."""
+    publication = job_folder.publication_of(job)
+    folders = sorted(archive.reports.glob(f"[0-9]*-{publication}{job_folder.PATCH}"))
+    return [folder for folder in folders if patched_by(folder) == job]
+
+
+def patched_by(report: Path) -> str:
+    """Return the job of the crawl that the job of a report patched; empty if it patched none."""
+    with suppress(Damaged, OSError):
+        return str((files.read_json(report / "summary.json") or {}).get("patches", ""))
+    return ""
+
+
+def lines(archive: Archive, job: str) -> Iterator[LogLine]:
+    """Yield the newest line of each URL of a crawl. Memory grows with its patches alone. Raises NotFound, Damaged."""
+    newest: dict[str, LogLine] = {}
+    for folder in patches_of(archive, job):
+        with crawl_log.reading(folder) as log:
+            asked = (line for line in tables.parsed(log) if line.archived or could_be_asked_for(line))
+            newest |= {line.url: line for line in asked}
+    with crawl_log.reading(archive.reports / job) as log:
+        for line in tables.parsed(log):
+            yield newest.pop(line.url, line)
+    yield from newest.values()
+
+
+def counted(chosen: Iterable[LogLine]) -> Counter[str]:
+    """Return how many URLs could be asked for again, by their word."""
+    return Counter(line.reason for line in chosen if could_be_asked_for(line))

@@ -1,0 +1,235 @@
+"""Patches of crawls: what a crawl did not get is asked for again, and belongs to the record of that crawl."""
+
+from __future__ import annotations
+
+import json
+import socket
+from typing import Any
+
+import pytest
+
+from tests.support import crawls
+from tests.support.crawls import run_command
+from tests.support.site import Site
+from webarcfs.access.gate import Gate, Reader
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.record import Record, RecordState
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import Exit
+
+pytestmark = pytest.mark.crawl
+
+_OPTIONS = ("--wait", "0", "--private-addresses")
+
+
+def _configure(archive: Archive, site: Site, **more: Any) -> None:
+    lines = {"name": "p", "urls": [site.url("/")], "wait": 0, "sitemaps": False, "min_share": 0, **more}
+    text = "\n".join(f"{key} = {json.dumps(value)}" for key, value in lines.items())
+    archive.settings.write_text(f"[[publication]]\n{text}\n")
+
+
+def _pages(site: Site, *, broken: bool) -> None:
+    """A start page with a page that fails while `broken`, a page that is gone, and one that is as it is."""
+    site.add_html("/", "<a href='/a'>a</a><a href='/b'>b</a><a href='/gone'>c</a>")
+    site.add_html("/a", "a")
+    site.gone("/gone")
+    if broken:
+        site.gone("/b", 500)
+    else:
+        site.add_html("/b", "b<img src='/b.png'><a href='/further'>x</a>")
+        site.add_html("/b.png", "x")
+        site.add_html("/further", "x")
+
+
+def _run(archive: Archive, *arguments: str) -> crawls.Done:
+    return run_command("crawl", "--archive", archive.root, *arguments)
+
+
+def _record(archive: Archive) -> Record:
+    (record,) = Catalogue(archive).records()
+    return record
+
+
+def _arcs(archive: Archive, site: Site) -> set[str]:
+    return crawls.arcs(archive, site.host)
+
+
+def test_a_patch_asks_for_what_failed_and_for_what_that_needs(archive: Archive, site: Site) -> None:
+    """S-patch-1."""
+    _configure(archive, site)
+    _pages(site, broken=True)
+    assert _run(archive, "--publication", "p").code == Exit.INCOMPLETE
+    before = _record(archive)
+    _pages(site, broken=False)
+    site.clear_log()
+    done = _run(archive, "--missing", "p")
+    assert done.code == 0, done.err
+    asked = [request.path for request in site.requests if request.path != "/robots.txt"]
+    assert sorted(asked) == ["/b", "/b.png"]
+    assert {"a", "b", "b.png"} <= _arcs(archive, site) and "further" not in _arcs(archive, site)
+    record = _record(archive)
+    assert len(record.parts) == 2 and record.parts[0] == before.parts[0]
+    assert (record.id, record.state, record.complete) == (before.id, before.state, before.complete)
+    event = record.events[-1]
+    assert event.what == "patched" and event.text.startswith("1 of 1 URLs came, ")
+    done = _run(archive, "--missing", "p")
+    assert (done.code, "nothing is missing" in done.out) == (0, True)
+
+
+def _broken(archive: Archive, site: Site, **more: Any) -> Record:
+    """The record of a crawl that lacks a page, which the site has by now."""
+    _configure(archive, site, **more)
+    _pages(site, broken=True)
+    assert _run(archive, "--publication", "p").code == Exit.INCOMPLETE
+    _pages(site, broken=False)
+    site.clear_log()
+    return _record(archive)
+
+
+def _decide(archive: Archive, *words: str) -> None:
+    done = run_command("record", words[0], "--archive", archive.root, *words[1:])
+    assert done.code == 0, done.err
+
+
+def test_what_fails_again_is_named_and_stays_missing(archive: Archive, site: Site) -> None:
+    _broken(archive, site)
+    _pages(site, broken=True)
+    done = _run(archive, "--missing", "p")
+    assert done.code == Exit.INCOMPLETE and f"{site.url('/b')} gave nothing: 500" in done.err
+    assert len(_record(archive).parts) == 1, "nothing came"
+    _pages(site, broken=False)
+    site.gone("/b.png", 500)
+    assert _run(archive, "--missing", "p").code == Exit.INCOMPLETE
+    site.add_html("/b.png", "x")
+    site.clear_log()
+    (second,) = {path.name for path in archive.reports.glob("*+patch")} - {
+        path.name for path in sorted(archive.reports.glob("*+patch"))[:1]
+    }
+    done = _run(archive, "--missing", second)
+    assert done.code == 0, "a patch names the crawl that it patched"
+    assert [request.path for request in site.requests if request.path != "/robots.txt"] == ["/b.png"]
+    assert len(_record(archive).parts) == 3
+
+
+def test_words_and_patterns_choose_and_what_fits_nothing_is_told(archive: Archive, site: Site) -> None:
+    job = _broken(archive, site).id
+    for options, says in (
+        (("--word", "dns"), "status 404 1, status 500 1"),
+        (("--url", "other.example"), "status 404 1"),
+        (("--url", "http://"), "is no host or part of one"),
+        (("--depth", "2"), "leave --depth out"),
+        (("--page",), "--page goes with URLs"),
+        ((site.url("/"),), "give either URLs"),
+    ):
+        done = _run(archive, "--missing", job, *options)
+        assert done.code == Exit.USAGE and says in done.err, done.err
+    assert not site.requests
+    assert "--word and --url go with --missing" in _run(archive, site.url("/"), "--word", "dns").err
+    site.add_html("/gone", "x")
+    done = _run(archive, "--missing", job, "--word", "404")
+    assert done.code == 0, done.err
+    assert site.count("/gone") == 1 and site.count("/b") == 0
+    done = _run(archive, "--missing", job, "--word", "status 500", "--url", f"http://{site.host}/b*")
+    assert done.code == 0 and "b" in _arcs(archive, site)
+
+
+@pytest.mark.parametrize(
+    ("decisions", "says"),
+    [
+        ((("discard", "ID", "--reason", "x"),), "it is discarded"),
+        ((("reject", "ID", "--reason", "x"),), "it is rejected"),
+        ((("release", "ID"),), "withdraw it first"),
+        ((("release", "ID"), ("withdraw", "ID", "--reason", "x")), ""),
+        ((), ""),
+    ],
+)
+def test_the_state_of_the_record_decides_whether_it_takes_a_patch(
+    archive: Archive, site: Site, decisions: tuple[tuple[str, ...], ...], says: str
+) -> None:
+    """S-patch-2: a record that readers see by a person's decision takes none; of a held one readers see nothing."""
+    record = _broken(archive, site, release="by-hand")
+    for words in decisions:
+        _decide(archive, *(record.id if word == "ID" else word for word in words))
+    done = _run(archive, "--missing", record.id)
+    if says:
+        assert done.code and says in done.err and not site.requests
+        return
+    assert done.code == 0, done.err
+    after = _record(archive)
+    assert after.state is RecordState.COUNTED and len(after.parts) == 2 and all(part.is_held for part in after.parts)
+    assert not list(Gate(archive, Reader()).records())
+    _decide(archive, "release", record.id)
+    assert _record(archive).state is RecordState.RELEASED
+
+
+def test_a_withdrawn_crawl_of_an_automatic_publication_stays_withdrawn(archive: Archive, site: Site) -> None:
+    record = _broken(archive, site)
+    _decide(archive, "withdraw", record.id, "--reason", "x")
+    assert _run(archive, "--missing", record.id).code == 0
+    after = _record(archive)
+    assert after.state is RecordState.COUNTED and [part.is_held for part in after.parts] == [False, True]
+
+
+def test_only_the_newest_crawl_of_a_publication_is_patched(archive: Archive, site: Site) -> None:
+    record = _broken(archive, site)
+    assert _run(archive, "--publication", "p").code == 0
+    done = _run(archive, "--missing", record.id)
+    assert done.code and "is a newer crawl of p; patch that one" in done.err
+    assert "nothing is missing" in _run(archive, "--missing", "p").out
+
+
+def test_jobs_that_are_unknown_or_published_nothing_are_told(archive: Archive, site: Site) -> None:
+    assert "there is no report" in _run(archive, "--missing", "nowhere").err
+    _configure(archive, site)
+    site.gone("/", 500)
+    assert _run(archive, "--publication", "p").code == Exit.INCOMPLETE
+    done = _run(archive, "--missing", "p")
+    assert done.code and "published nothing" in done.err
+
+
+def test_a_dead_host_of_resources_is_asked_again_as_it_was(archive: Archive, site: Site) -> None:
+    """Its host is none of the crawl's: it is a resource still, and its server is told the page. Excludes hold."""
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        port = reserved.getsockname()[1]
+    away = f"http://127.0.0.1:{port}"
+    site.add_html("/", f"<link rel=stylesheet href='{away}/a.css'><a href='/page'>x</a>")
+    site.add_html("/page", f"<img src='{away}/i.png'><a href='{away}/page'>x</a>")
+    _configure(archive, site, private_addresses=True)
+    assert _run(archive, "--publication", "p").code == 0, "a host of resources alone loses nothing"
+    with Site(port) as other:
+        other.add("/a.css", "a{background:url(/b.png)}", "text/css")
+        for place in ("/i.png", "/b.png"):
+            other.add(place, "x", "image/png")
+        other.add_html("/page", "x")
+        done = _run(archive, "--missing", "p")
+        assert done.code == 0, done.err
+        asked = {request.path: request.headers.get("referer", "") for request in other.requests}
+    assert asked.keys() - {"/robots.txt"} == {"/a.css", "/i.png", "/b.png"}
+    assert {asked["/a.css"], asked["/i.png"]} == {site.url("/")}
+    record = _record(archive)
+    assert record.domains == (site.host, f"127.0.0.1:{port}")
+    assert {
+        line.path for line in crawls.log_lines(archive, sorted(p.name for p in archive.reports.iterdir())[-1]).values()
+    } >= {"E", "LE"}
+
+
+def test_settings_of_now_hold(archive: Archive, site: Site) -> None:
+    """An exclude that came since the crawl leaves the URL out, and says so."""
+    _broken(archive, site, exclude_hosts=["x.example"])
+    with archive.settings.open("a") as settings:
+        settings.write(f'\n[[publication.exclude]]\nmatch = "{site.host}/b"\nreason = "private"\n')
+    done = _run(archive, "--missing", "p")
+    assert done.code == Exit.INCOMPLETE and "gave nothing: -5000, excluded" in done.err
+    assert not [request for request in site.requests if request.path == "/b"]
+
+
+def test_a_crawl_by_hand_is_patched_by_its_own_settings(archive: Archive, site: Site) -> None:
+    _pages(site, broken=True)
+    assert run_command("crawl", "--archive", archive.root, *_OPTIONS, "--depth", "1", site.url("/")).code
+    _pages(site, broken=False)
+    record = _record(archive)
+    before = Catalogue(archive).file(f"publications/{record.publication}.json")
+    assert _run(archive, "--missing", record.id).code == 0
+    assert Catalogue(archive).file(f"publications/{record.publication}.json") == before
+    assert {"b", "b.png"} <= _arcs(archive, site)
