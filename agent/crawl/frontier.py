@@ -402,6 +402,8 @@ HSTS: FactAbout[bool | None] = FactAbout("hsts")
 LISTED: Fact[dict[str, tuple[int, int]]] = Fact("listed")
 #: Pattern → how many pages of it in a row led to nothing new but each other: crawl.discovery.
 PATTERNS: Fact[dict[str, int]] = Fact("patterns")
+#: Whether a run of the job showed secrets to servers; its publication may have none any more: crawl.loop.
+SHOWED_SECRETS: Fact[bool] = Fact("showed_secrets")
 #: The lines of the list of URLs that are no URLs, and how many there are, once the list was read: jobs.crawljob.
 LIST_READ: Fact[tuple[list[str], int]] = Fact("list_read")
 #: Filter → its failures: jobs.stages.

@@ -73,6 +73,7 @@ class NamedSnapshot:
     time: int
     ended: tuple[str, ...] = ()
     imported_by: str = ""
+    secrets: bool = False
     met_is_listed: bool = False
 
 
@@ -140,6 +141,7 @@ def snapshot(fields: Mapping[str, str], block: bytes) -> NamedSnapshot:
         *(f"{name} {values.get(name)!r}" for name in ("complete", "held") if values.get(name) not in ("yes", "no")),
         *([f"errors {values['errors']!r}"] if values.get("errors", "kept") not in ("kept", "no", "") else []),
         *([f"copies {values['copies']!r}"] if values.get("copies", "kept") not in ("kept", "no", "") else []),
+        *([f"secrets {values['secrets']!r}"] if values.get("secrets", "") not in ("shown", "") else []),
         *([f"met {values['met']!r}"] if values.get("met", "unknown") not in ("listed", "unknown") else []),
         *(
             f"{name} {values.get(name)!r}"
@@ -167,6 +169,7 @@ def snapshot(fields: Mapping[str, str], block: bytes) -> NamedSnapshot:
         held=values["held"] == "yes",
         errors=values.get("errors") == "kept",
         copies=values.get("copies") == "kept",
+        secrets=values.get("secrets") == "shown",
         sequence=int(values["sequence"]),
         tree=values["tree"],
         seen=values.get("seen", "") if values.get("seen") != values["tree"] else "",

@@ -315,6 +315,7 @@ def _updates(store: Repository, ready: _Ready, number: int) -> list[RefUpdate]:
         seen=built.seen,
         errors=named.errors,
         copies=named.copies,
+        secrets=named.secrets,
         met=built.met,
     )
     newest = store.write_commit(built.tree, [parent] if parent else [], str(message), COMMITTER, named.time)

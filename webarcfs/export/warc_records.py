@@ -252,6 +252,7 @@ class SnapshotRecords:
             ("held", "yes" if message.is_held else "no"),
             ("errors", "kept" if message.has_errors else ""),
             ("copies", "kept" if message.has_copies else ""),
+            ("secrets", "shown" if message.showed_secrets else ""),
             ("sequence", str(message.sequence)),
             ("tree", exported.tree),
             ("seen", exported.seen),

@@ -255,6 +255,7 @@ class CrawlMessage:
     list of what it met unchanged; `held` says that readers may not see it as soon as it is published. The `sources` of
     a snapshot of an import are the SHA-256 of the files that it has captures of, `ended` those that no later snapshot
     has any of; `imported_by` names the import. `copies`: this state may have documents that are copies (`COPIES`).
+    `secrets`: the crawl showed secrets to servers, so headers that it stored may have what these answered.
     """
 
     tag: CommitTag
@@ -270,6 +271,7 @@ class CrawlMessage:
     ended: Sequence[str] = ()
     imported_by: str = ""
     copies: bool = False
+    secrets: bool = False
 
     def __str__(self) -> str:
         lines = [
@@ -284,6 +286,7 @@ class CrawlMessage:
             *([f"Met: {self.met}"] if self.met else []),
             *(["Errors: kept"] if self.errors else []),
             *(["Copies: kept"] if self.copies else []),
+            *(["Secrets: shown"] if self.secrets else []),
             *([f"Import: {self.imported_by}"] if self.imported_by else []),
             *(f"Source: sha256:{digest}" for digest in self.sources),
             *(f"Source-End: sha256:{digest}" for digest in self.ended),
@@ -376,6 +379,11 @@ class CommitMessage:
     def has_copies(self) -> bool:
         """Whether this state, or an earlier one, has copies among its documents."""
         return self.all("Copies") == ["kept"]
+
+    @property
+    def showed_secrets(self) -> bool:
+        """Whether the crawl showed secrets to servers; earlier crawls do not count."""
+        return self.all("Secrets") == ["shown"]
 
     @property
     def done(self) -> dict[str, int]:
