@@ -31,7 +31,7 @@ from agent.crawl.job_folder import Definition, Job, folder_of, is_import
 from agent.crawl.scope import matches_host
 from agent.crawl.wget import BatchFiles, command
 from agent.indexing import fulltext
-from agent.reports.report import HostEnd
+from agent.reports.report import HostEnd, text_of_certificates
 from webarcfs.archive.catalogue import formats
 from webarcfs.archive.catalogue.catalogue import Catalogue, PublishedCrawl, captures
 from webarcfs.archive.catalogue.record import OWN, CrawlPart, FieldNumber, Occasion, Record, RecordState, Value
@@ -311,7 +311,8 @@ def describe_capture(
     )
     status: dict[int, str] = {FieldNumber.STATUS: status_of(about, is_complete=is_complete)}
     resources = {end.host for end in about.hosts if not end.is_page}
-    texts = {**_from_git(archive, capture, resources), **status, **_times_in(summary), **about.texts}
+    remarks: dict[int, str] = {FieldNumber.CAPTURE_REMARKS: text_of_certificates(summary)}
+    texts = {**_from_git(archive, capture, resources), **status, **_times_in(summary), **remarks, **about.texts}
     counted = counted_fields(archive, record, before) if state is not RecordState.CAPTURED else {}
     record = record.with_values({**texts, **counted}, SYSTEM, now())
     record = replace(record, title=Value(title_of(record), SYSTEM, now()))

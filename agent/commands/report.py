@@ -22,7 +22,7 @@ from agent.crawl.vocabulary import IN_CRAWL_LOG
 from agent.indexing import fulltext
 from agent.operations.records import catalogue_of
 from agent.reports import tables
-from agent.reports.report import missing_in, read_waiting
+from agent.reports.report import missing_in, read_waiting, text_of_certificates
 from agent.reports.storage import bar, show
 from agent.reports.storage import storage as storage_of
 from agent.reports.tables import Tables
@@ -285,6 +285,8 @@ def _show(summary: dict[str, Any], job_tables: Tables, top: int) -> None:
         console.print(f"  {what}, {order['at']} by {order['by'] or 'somebody'}{why}", markup=False)
     for line in missing_in(summary).lines():
         console.print(f"  {line}", markup=False)
+    if text := text_of_certificates(summary):
+        console.print(f"  {text}", markup=False)
     if ends := summary.get("hosts"):
         console.print()
         console.print(_table_of_hosts(ends, top))

@@ -658,6 +658,10 @@ class Frontier:
         """Yield what pages need and the archive does not have, and pages that did not come."""
         return map(MissingUrls._make, self._connection.execute(sql("frontier/missing")))
 
+    def unchecked(self) -> Iterator[tuple[str, str, int]]:
+        """Yield (domain, annotations, documents) of what came under certificates that were not valid."""
+        return iter(self._connection.execute(sql("frontier/unchecked")))
+
     def failed_resources(self) -> Iterator[tuple[str, str]]:
         """Yield (domain, URL) of the resources of pages that did not come."""
         return iter(self._connection.execute(sql("frontier/failed_resources")))

@@ -28,7 +28,7 @@ from agent.crawl.disposition import Captured
 from agent.crawl.frontier import FILTER_ERRORS, IDLE, PUBLISHED, SECONDS, FilterFailure, Frontier, PublishedDomain
 from agent.crawl.job_folder import Job
 from agent.crawl.job_state import JobState, save
-from agent.crawl.vocabulary import DECISIONS
+from agent.crawl.vocabulary import DECISIONS, certificate_of
 from agent.pipeline.domain_run import ARC_COUNTS, REDIRECT_COUNTS, DomainRun, TreeReader
 from agent.pipeline.publish import Published
 from agent.pipeline.removal import TOO_FEW
@@ -140,7 +140,8 @@ class Account:
     """What a report says of the URLs of a job: the lines of crawl.log, and what is counted.
 
     `urls` are counted by status, `documents` by MIME type. `warcs` are the files that `keep_warc` keeps. `revisits` are
-    those that found nothing, and wait.
+    those that found nothing, and wait. `certificates` has, by host and words, the number of documents that came under a
+    certificate that was not valid, and that the crawl took all the same.
     """
 
     lines: Iterable[str]
@@ -150,6 +151,7 @@ class Account:
     filter_errors: dict[str, FilterFailure]
     warcs: Sequence[Path]
     revisits: Iterable[dict[str, Any]] = ()
+    certificates: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 def account_of(job: Job) -> Account:
@@ -161,7 +163,26 @@ def account_of(job: Job) -> Account:
         bytes=job.frontier.counts()["bytes"],
         filter_errors=job.frontier.get(FILTER_ERRORS) or {},
         warcs=sorted(job.folder.glob("*.warc")),
+        certificates=_certificates(job.frontier),
     )
+
+
+def _certificates(frontier: Frontier) -> dict[str, dict[str, int]]:
+    hosts: dict[str, dict[str, int]] = {}
+    for domain, note, number in frontier.unchecked():
+        words = hosts.setdefault(domain, {})
+        words[certificate_of(note)] = words.get(certificate_of(note), 0) + number
+    return hosts
+
+
+def text_of_certificates(summary: Mapping[str, Any]) -> str:
+    """Return what a summary says of certificates that were not valid: `a.org (expired) 12, …`; empty for nothing."""
+    counts = {
+        f"{host} ({words})": number
+        for host, by_words in (summary.get("certificates") or {}).items()
+        for words, number in by_words.items()
+    }
+    return f"documents under certificates that were not valid: {_most(counts)}" if counts else ""
 
 
 def domains(frontier: Frontier) -> list[PublishedDomain]:
@@ -304,6 +325,7 @@ def summary(  # noqa: PLR0917 # what a report is made of
         "urls": account.urls,
         "documents": account.documents,
         "bytes": account.bytes,
+        "certificates": account.certificates,
         "arcs": {key: sum(part["arcs"][key] for part in parts) for key in ARC_COUNTS},
         "redirects": {key: sum(part.get("redirects", {}).get(key, 0) for part in parts) for key in REDIRECT_COUNTS},
         "orders": job_orders.describe_orders(job.folder),
