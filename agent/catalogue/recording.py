@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,19 @@ from agent.crawl.job_folder import Definition, Job, folder_of, is_import
 from agent.crawl.scope import matches_host
 from agent.crawl.wget import BatchFiles, command
 from agent.indexing import fulltext
-from agent.reports.report import HostEnd, text_of_certificates
+from agent.reports.report import HostEnd, missing_in, most_rows, text_of_certificates
 from webarcfs.archive.catalogue import formats
 from webarcfs.archive.catalogue.catalogue import Catalogue, PublishedCrawl, captures
-from webarcfs.archive.catalogue.record import OWN, CrawlPart, FieldNumber, Occasion, Record, RecordState, Value
+from webarcfs.archive.catalogue.record import (
+    OWN,
+    CrawlPart,
+    FieldNumber,
+    MissingResources,
+    Occasion,
+    Record,
+    RecordState,
+    Value,
+)
 from webarcfs.archive.catalogue.workflow import BUT_FOR, HELD, ORDER, Way, WorkflowStep, next_by_itself, progress_of
 from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
@@ -210,6 +220,8 @@ SYSTEM = "webarcfs"
 _DAY = 86_400
 #: Incomplete hosts that field 21 names; the report has all.
 _MOST_NAMED = 20
+#: Rows of a record on resources that are missing; the report has more.
+_MOST_MISSING = 100
 #: The event of a record that was there before its job: the job has begun, for the person who asked for it.
 BEGUN = "begun"
 #: Fields that are set before the download, by people and for the person who entered the record.
@@ -308,6 +320,7 @@ def describe_capture(
         release=release,
         closed_for=about.closed_for,
         parts=capture.parts,
+        missing=tuple(starmap(MissingResources, most_rows(missing_in(summary).rows, _MOST_MISSING))),
     )
     status: dict[int, str] = {FieldNumber.STATUS: status_of(about, is_complete=is_complete)}
     resources = {end.host for end in about.hosts if not end.is_page}

@@ -239,12 +239,14 @@ class Missing:
     """What a crawl did not bring: resources of pages by host, URLs by the word for why.
 
     `lost` counts what a server has, as far as is known, and failed to come: pages, resources on hosts of pages, and
-    resources on other hosts that were archived before.
+    resources on other hosts that were archived before. `rows` are the resources by host and word, the most first, and
+    at their end all further ones, without a host.
     """
 
     resources: Mapping[str, int] = field(default_factory=dict)
     words: Mapping[str, int] = field(default_factory=dict)
     lost: int = 0
+    rows: Sequence[tuple[str, str, int]] = ()
 
     def lines(self) -> list[str]:
         """Return the lines with which a crawl ends."""
@@ -258,6 +260,8 @@ class Missing:
 
 #: What a line names of hosts or words; the report has all.
 _MOST_NAMED = 8
+#: Rows of the table of what is missing, in the report.
+_MOST_ROWS = 1_000
 
 
 def _most(counts: Mapping[str, int]) -> str:
@@ -269,22 +273,36 @@ def _most(counts: Mapping[str, int]) -> str:
 def missing_in(summary: Mapping[str, Any]) -> Missing:
     """Return what a crawl did not bring, as its summary.json has it; nothing where an older version wrote that."""
     known = summary.get("missing") or {}
-    return Missing(known.get("resources") or {}, known.get("words") or {}, int(known.get("lost") or 0))
+    rows = tuple((str(host), str(word), int(urls)) for host, word, urls in known.get("rows") or ())
+    return Missing(known.get("resources") or {}, known.get("words") or {}, int(known.get("lost") or 0), rows)
+
+
+def most_rows(rows: Sequence[tuple[str, str, int]], most: int) -> Iterator[tuple[str, str, int]]:
+    """Yield the first rows of what is missing, and one without a host for all others."""
+    named = [row for row in rows if row[0]]
+    yield from named[:most]
+    rest = sum(urls for host, _, urls in rows if not host) + sum(urls for _, _, urls in named[most:])
+    if rest:
+        yield "", "", rest
 
 
 def missing(archive: Archive, frontier: Frontier) -> Missing:
     """Return what a crawl did not bring, once it is published."""
     with_pages = {host.domain for host in frontier.crawled_hosts() if host.has_pages}
     resources, words = Counter[str](), Counter[str]()
+    by_word = Counter[tuple[str, str]]()
     lost = 0
     for some in frontier.missing():
         words[some.word] += some.urls
         if some.is_resource:
             resources[some.domain] += some.urls
+            by_word[some.domain, some.word] += some.urls
         if some.has_failed and some.word not in DECISIONS and (not some.is_resource or some.domain in with_pages):
             lost += some.urls
     lost += _lost_elsewhere(archive, frontier, with_pages)
-    return Missing(dict(resources), dict(words), lost)
+    ranked = sorted(by_word.items(), key=lambda pair: (-pair[1], pair[0]))
+    rows = tuple(most_rows([(domain, word, urls) for (domain, word), urls in ranked], _MOST_ROWS))
+    return Missing(dict(resources), dict(words), lost, rows)
 
 
 def _lost_elsewhere(archive: Archive, frontier: Frontier, with_pages: Set[str]) -> int:
