@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +32,14 @@ from agent.crawl.job_folder import Definition, Job, folder_of, is_import
 from agent.crawl.scope import matches_host
 from agent.crawl.wget import BatchFiles, command
 from agent.indexing import fulltext
-from agent.reports.report import HostEnd
+from agent.reports.report import HostEnd, missing_in, most_rows, text_of_certificates
 from webarcfs.archive.catalogue import formats
 from webarcfs.archive.catalogue.catalogue import Catalogue, PublishedCrawl, captures, part_of, with_patch
 from webarcfs.archive.catalogue.record import (
     OWN,
     CrawlPart,
     FieldNumber,
+    MissingResources,
     Occasion,
     Record,
     RecordState,
@@ -231,6 +233,8 @@ SYSTEM = "webarcfs"
 _DAY = 86_400
 #: Incomplete hosts that field 21 names; the report has all.
 _MOST_NAMED = 20
+#: Rows of a record on resources that are missing; the report has more.
+_MOST_MISSING = 100
 #: The event of a record that was there before its job: the job has begun, for the person who asked for it.
 BEGUN = "begun"
 #: Fields that are set before the download, by people and for the person who entered the record.
@@ -331,10 +335,12 @@ def describe_capture(
         closed_for=about.closed_for,
         parts=capture.parts,
         resources=_resources_of(archive, capture.parts, about.hosts),
+        missing=tuple(starmap(MissingResources, most_rows(missing_in(summary).rows, _MOST_MISSING))),
     )
     status: dict[int, str] = {FieldNumber.STATUS: status_of(about, is_complete=is_complete)}
     resources = {end.host for end in about.hosts if not end.is_page} | _without_pages(capture.parts)
-    texts = {**_from_git(archive, capture, resources), **status, **_times_in(summary), **about.texts}
+    remarks: dict[int, str] = {FieldNumber.CAPTURE_REMARKS: text_of_certificates(summary)}
+    texts = {**_from_git(archive, capture, resources), **status, **_times_in(summary), **remarks, **about.texts}
     counted = counted_fields(archive, record, before) if state is not RecordState.CAPTURED else {}
     record = record.with_values({**texts, **counted}, SYSTEM, now())
     record = replace(record, title=Value(title_of(record), SYSTEM, now()))

@@ -28,6 +28,7 @@ from agent.crawl import job_folder
 from agent.crawl.job_folder import step_folder
 from agent.operations import records
 from agent.operations.records import Measure, catalogue_of, one
+from agent.reports.advice import advice_on
 from agent.service import agent_status
 from agent.steps import checking, running
 from webarcfs.archive.catalogue import people, record_xml
@@ -174,7 +175,8 @@ def show(record_id: str, archive: str | None, form: Form, with_empty: bool) -> N
     stored_record, _ = _found(archive, record_id)
     if form is Form.JSON:
         record_fields = stored_record.as_fields() | {
-            "attachments": [attachment.name for attachment in stored_record.attachments]
+            "attachments": [attachment.name for attachment in stored_record.attachments],
+            "missing": [asdict(lack) | {"advice": advice_on(lack.word)} for lack in stored_record.missing],
         }
         print_object(record_fields, indent=1)
         return
@@ -201,6 +203,9 @@ def show(record_id: str, archive: str | None, form: Form, with_empty: bool) -> N
     for measure in stored_record.measures:
         for number, value in measure.items():
             table.add_row(str(number), BY_NUMBER[number].en, value.text)
+    for lack in stored_record.missing:
+        text = f"{lack.urls:,} resources" + f": {lack.word}. {advice_on(lack.word)}" * bool(lack.word)
+        table.add_row("", "missing from pages", escape(f"{lack.host or 'further hosts'}, {text}"))
     for attachment in stored_record.attachments:
         table.add_row(
             "",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from agent.crawl.vocabulary import IN_CRAWL_LOG
 from agent.indexing import fulltext
 from agent.operations.records import catalogue_of
 from agent.reports import tables
-from agent.reports.report import missing_in, read_waiting
+from agent.reports.advice import advice_on
+from agent.reports.report import missing_in, most_rows, read_waiting, text_of_certificates
 from agent.reports.storage import bar, show
 from agent.reports.storage import storage as storage_of
 from agent.reports.tables import Tables
@@ -155,7 +157,14 @@ def report(  # each option is a branch
     def print_all(rows: Iterable[Row]) -> None:
         print_object({"summary": summary, "tables": list(rows), "waiting": waits})
 
-    print_rows(form, tables.as_rows(job_tables), show_all, as_json=print_all, columns=_CSV, newline="\n")
+    lacks = (_lack_as_row(*row) for row in missing_in(summary).rows)
+    print_rows(form, chain(tables.as_rows(job_tables), lacks), show_all, as_json=print_all, columns=_CSV, newline="\n")
+
+
+def _lack_as_row(host: str, word: str, urls: int) -> Row:
+    """Return a row of the table of what pages lack, as JSON and CSV have it."""
+    meaning = advice_on(word) if word else ""
+    return {"table": "missing", "key": f"{host} {word}".strip(), "meaning": meaning, "urls": urls}
 
 
 _print_array = partial(print_object, indent=1)
@@ -165,7 +174,7 @@ def _tell_url(folder: Path, summary: dict[str, Any], url: str, *, live: bool, fo
     """Say what became of a URL; exit with 1 where the crawl did not see it."""
     ways = tables.spellings(url)
     with crawl_log.reading(folder) as log:
-        lines = {line.url: line for line in tables.parsed(log, live=live) if line.url in ways}
+        lines = tables.lines_of(log, url, live=live)
     ends = {end["host"]: end for end in summary.get("hosts", [])}
     end = ends.get(url.partition("://")[2].partition("/")[0])
     if form is Form.JSON:
@@ -285,6 +294,11 @@ def _show(summary: dict[str, Any], job_tables: Tables, top: int) -> None:
         console.print(f"  {what}, {order['at']} by {order['by'] or 'somebody'}{why}", markup=False)
     for line in missing_in(summary).lines():
         console.print(f"  {line}", markup=False)
+    if text := text_of_certificates(summary):
+        console.print(f"  {text}", markup=False)
+    if lacks := missing_in(summary).rows:
+        console.print()
+        console.print(_table_of_missing(lacks, top))
     if ends := summary.get("hosts"):
         console.print()
         console.print(_table_of_hosts(ends, top))
@@ -305,6 +319,16 @@ def _table_of_hosts(ends: list[dict[str, Any]], top: int) -> Table:
     if top and len(ends) > top:
         rest = ends[top:]
         table.add_row(f"{len(rest)} more", "", "", str(sum(end["failed"] for end in rest)), "")
+    return table
+
+
+def _table_of_missing(rows: Sequence[tuple[str, str, int]], top: int) -> Table:
+    """Return the table of resources that pages need and that are not there."""
+    table = Table(title="Missing from pages", title_justify="left", box=None, pad_edge=False)
+    for column in ("", "why", "resources", "what to do"):
+        table.add_column(column, no_wrap=True, justify="right" if column == "resources" else "left")
+    for host, word, urls in most_rows(rows, top or len(rows)):
+        table.add_row(host or "further ones", word, str(urls), advice_on(word) if word else "")
     return table
 
 

@@ -427,6 +427,8 @@ ASKED_URLS: Fact[int] = Fact("asked_urls")
 ADDED: Fact[list[str]] = Fact("added")
 #: Host → the seconds between two requests to it that a person gave: crawl.job_orders.
 WAITS: Fact[dict[str, float]] = Fact("waits")
+#: Whether a run of the job showed secrets to servers; its publication may have none any more: crawl.loop.
+SHOWED_SECRETS: Fact[bool] = Fact("showed_secrets")
 #: The lines of the list of URLs that are no URLs, and how many there are, once the list was read: jobs.crawljob.
 LIST_READ: Fact[tuple[list[str], int]] = Fact("list_read")
 
@@ -702,6 +704,10 @@ class Frontier:
     def missing(self) -> Iterator[MissingUrls]:
         """Yield what pages need and the archive does not have, and pages that did not come."""
         return map(MissingUrls._make, self._connection.execute(sql("frontier/missing")))
+
+    def unchecked(self) -> Iterator[tuple[str, str, int]]:
+        """Yield (domain, annotations, documents) of what came under certificates that were not valid."""
+        return iter(self._connection.execute(sql("frontier/unchecked")))
 
     def failed_resources(self) -> Iterator[tuple[str, str]]:
         """Yield (domain, URL) of the resources of pages that did not come."""

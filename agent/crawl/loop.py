@@ -33,7 +33,7 @@ from agent.crawl import scope, wget, wgetpool
 from agent.crawl.cookie_jars import CookieJars
 from agent.crawl.crawl_log import LiveLog
 from agent.crawl.disposition import OVER_SIZE, OVER_TIME, ArchivedPages, Captured, Disposition
-from agent.crawl.frontier import NO_STATES, FrontierUrl, UrlOutcome
+from agent.crawl.frontier import NO_STATES, SHOWED_SECRETS, FrontierUrl, UrlOutcome
 from agent.crawl.job_folder import Job
 from agent.crawl.job_orders import OrderBook
 from agent.crawl.job_state import Hold
@@ -280,8 +280,11 @@ class _Capture:
         self.robots = RobotsCache(job.frontier, job.settings.user_agent)
         self.secrets = Secrets.of(job.publication)
         if job.publication.has_secrets:
+            with job.frontier.changes():
+                job.frontier.set(SHOWED_SECRETS, True)
             _log.warning(
-                "%s shows secrets to servers: what these set by them (Set-Cookie) is in each headers.http of the mount",
+                "%s shows secrets to servers: what they answer (Set-Cookie, authorization) is in each headers.http of "
+                "the mount; readers get these fields blanked",
                 job.publication.name,
             )
         self.wgets = Wgets(job.folder, job.settings, job.types, self.jars, self.secrets)

@@ -24,6 +24,7 @@ from agent.crawl.cookie_jars import Cookie
 from agent.crawl.scope import domain_in
 from webarcfs.archive.config.settings import HostSecret, Publication
 from webarcfs.archive.model.errors import CrawlFailed
+from webarcfs.warc.secret_fields import blank
 
 # == files ============================================================================================================
 
@@ -197,9 +198,5 @@ def _requests(file: BinaryIO) -> Iterator[tuple[bytes, int, int]]:
 
 
 def _blanked(block: bytes, names: frozenset[str]) -> bytes:
-    def blank(match: re.Match[bytes]) -> bytes:
-        is_secret = match[2].decode("latin-1").lower() in names
-        return match[1] + b"*" * len(match[3]) if is_secret else match[0]
-
     head, end, rest = block.partition(b"\r\n\r\n")
-    return re.sub(rb"(\r\n([^:\r\n]+):[ \t]*)([^\r\n]*)", blank, head) + end + rest
+    return blank(head, lambda name: name.decode("latin-1") in names) + end + rest

@@ -309,6 +309,7 @@ class SnapshotPage:
     again: str
     handover: str
     attachments: AttachedFiles
+    missing: tuple[LackRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,12 +331,18 @@ class PreviewPage:
 
 @dataclass(frozen=True, slots=True)
 class PreviewNote:
-    """A page of a preview that the snapshot does not have, or that leads out of it; `text` is a msgid."""
+    """A page of a preview that the snapshot does not have, or that leads out of it; `text` is a msgid.
+
+    `fate` has what the crawl's log says of the URL: its spelling, sentences, what to do (a msgid). `unseen` says why
+    the log has nothing (a msgid), empty where it was not asked.
+    """
 
     text: str
     url: str
     record: str
     back: str = ""
+    fate: tuple[tuple[str, tuple[str, ...], str], ...] = ()
+    unseen: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,6 +420,17 @@ class ReportPage:
     orders: tuple[OrderRow, ...]
     tables: tuple[ReportTable, ...]
     log: str
+    missing: tuple[LackRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LackRow:
+    """Resources of a host that pages lack: the word for why, and what to do (a msgid). No host: all further ones."""
+
+    host: str
+    word: str
+    advice: str
+    urls: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,7 @@ from webarcfs.archive.catalogue.workflow import RIGHTS, Right
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
+from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.errors import NotFound, SettingsError
 from webarcfs.archive.model.metadata import now
 from webarcfs.archive.system.cache import Cache, identity
@@ -73,6 +74,10 @@ class OpenedGate(KnownGate):
     def rules(self) -> AccessRules:
         """Return the access rules that hold: none for staff, who mend a file with faults here."""
         return AccessRules() if self._record is None else super().rules()
+
+    def hides_headers(self, store: Repository, stored: int) -> bool:
+        """Return whether headers may have secrets, which a preview shows as little as readers get them."""
+        return self._record is not None and super().hides_headers(store, stored)
 
     def with_rules(self, answer: Answer, url: str, captured: datetime) -> Answer:
         """Return an answer after the access rules, which a preview shows as readers would meet them."""

@@ -74,6 +74,7 @@ class NamedSnapshot:
     time: int
     ended: tuple[str, ...] = ()
     imported_by: str = ""
+    secrets: bool = False
     met_is_listed: bool = False
 
 
@@ -142,6 +143,7 @@ def snapshot(fields: Mapping[str, str], block: bytes) -> NamedSnapshot:
         *([f"errors {values['errors']!r}"] if values.get("errors", "kept") not in ("kept", "no", "") else []),
         *([f"copies {values['copies']!r}"] if values.get("copies", "kept") not in ("kept", "no", "") else []),
         *([f"resources {values['resources']!r}"] if values.get("resources", "kept") not in ("kept", "no", "") else []),
+        *([f"secrets {values['secrets']!r}"] if values.get("secrets", "") not in ("shown", "") else []),
         *([f"met {values['met']!r}"] if values.get("met", "unknown") not in ("listed", "unknown") else []),
         *(
             f"{name} {values.get(name)!r}"
@@ -170,6 +172,7 @@ def snapshot(fields: Mapping[str, str], block: bytes) -> NamedSnapshot:
         errors=values.get("errors") == "kept",
         copies=values.get("copies") == "kept",
         resources=values.get("resources") == "kept",
+        secrets=values.get("secrets") == "shown",
         sequence=int(values["sequence"]),
         tree=values["tree"],
         seen=values.get("seen", "") if values.get("seen") != values["tree"] else "",

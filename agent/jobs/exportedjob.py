@@ -316,6 +316,7 @@ def _updates(store: Repository, ready: _Ready, number: int) -> list[RefUpdate]:
         errors=named.errors,
         copies=named.copies,
         resources=named.resources,
+        secrets=named.secrets,
         met=built.met,
     )
     newest = store.write_commit(built.tree, [parent] if parent else [], str(message), COMMITTER, named.time)

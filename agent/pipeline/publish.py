@@ -11,6 +11,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from agent.crawl.frontier import SHOWED_SECRETS
 from agent.crawl.vocabulary import GONE, Reason, Result, is_error_page, source_in
 from agent.pipeline.domain_run import Document, DomainRun, TreeReader
 from agent.pipeline.removal import SeenTree, crawl_before, own_files, own_paths, removed_arcs, seen_part, without
@@ -382,6 +383,7 @@ class Publisher:
                 errors=run.errors or self._errors > 0,
                 copies=run.copies or self._copies > 0,
                 resources=run.resources or run.is_resource,
+                secrets=run.job.publication.has_secrets or run.job.frontier.get(SHOWED_SECRETS) is True,
                 met=met,
                 patch="" if run.job.patch is None else run.job.name,
             )

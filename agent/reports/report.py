@@ -28,7 +28,7 @@ from agent.crawl.disposition import Captured
 from agent.crawl.frontier import FILTER_ERRORS, IDLE, PUBLISHED, SECONDS, FilterFailure, Frontier, PublishedDomain
 from agent.crawl.job_folder import Job
 from agent.crawl.job_state import JobState, save
-from agent.crawl.vocabulary import DECISIONS
+from agent.crawl.vocabulary import DECISIONS, certificate_of
 from agent.crawl.watching import account_of as account_of_watch
 from agent.pipeline.domain_run import ARC_COUNTS, REDIRECT_COUNTS, DomainRun, TreeReader
 from agent.pipeline.publish import Published
@@ -141,7 +141,8 @@ class Account:
     """What a report says of the URLs of a job: the lines of crawl.log, and what is counted.
 
     `urls` are counted by status, `documents` by MIME type. `warcs` are the files that `keep_warc` keeps. `revisits` are
-    those that found nothing, and wait.
+    those that found nothing, and wait. `certificates` has, by host and words, the number of documents that came under a
+    certificate that was not valid, and that the crawl took all the same.
     """
 
     lines: Iterable[str]
@@ -151,6 +152,7 @@ class Account:
     filter_errors: dict[str, FilterFailure]
     warcs: Sequence[Path]
     revisits: Iterable[dict[str, Any]] = ()
+    certificates: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 def account_of(job: Job) -> Account:
@@ -162,7 +164,26 @@ def account_of(job: Job) -> Account:
         bytes=job.frontier.counts()["bytes"],
         filter_errors=job.frontier.get(FILTER_ERRORS) or {},
         warcs=sorted(job.folder.glob("*.warc")),
+        certificates=_certificates(job.frontier),
     )
+
+
+def _certificates(frontier: Frontier) -> dict[str, dict[str, int]]:
+    hosts: dict[str, dict[str, int]] = {}
+    for domain, note, number in frontier.unchecked():
+        words = hosts.setdefault(domain, {})
+        words[certificate_of(note)] = words.get(certificate_of(note), 0) + number
+    return hosts
+
+
+def text_of_certificates(summary: Mapping[str, Any]) -> str:
+    """Return what a summary says of certificates that were not valid: `a.org (expired) 12, …`; empty for nothing."""
+    counts = {
+        f"{host} ({words})": number
+        for host, by_words in (summary.get("certificates") or {}).items()
+        for words, number in by_words.items()
+    }
+    return f"documents under certificates that were not valid: {_most(counts)}" if counts else ""
 
 
 def domains(frontier: Frontier) -> list[PublishedDomain]:
@@ -219,12 +240,14 @@ class Missing:
     """What a crawl did not bring: resources of pages by host, URLs by the word for why.
 
     `lost` counts what a server has, as far as is known, and failed to come: pages, resources on hosts of pages, and
-    resources on other hosts that were archived before.
+    resources on other hosts that were archived before. `rows` are the resources by host and word, the most first, and
+    at their end all further ones, without a host.
     """
 
     resources: Mapping[str, int] = field(default_factory=dict)
     words: Mapping[str, int] = field(default_factory=dict)
     lost: int = 0
+    rows: Sequence[tuple[str, str, int]] = ()
 
     def lines(self) -> list[str]:
         """Return the lines with which a crawl ends."""
@@ -238,6 +261,8 @@ class Missing:
 
 #: What a line names of hosts or words; the report has all.
 _MOST_NAMED = 8
+#: Rows of the table of what is missing, in the report.
+_MOST_ROWS = 1_000
 
 
 def _most(counts: Mapping[str, int]) -> str:
@@ -249,22 +274,36 @@ def _most(counts: Mapping[str, int]) -> str:
 def missing_in(summary: Mapping[str, Any]) -> Missing:
     """Return what a crawl did not bring, as its summary.json has it; nothing where an older version wrote that."""
     known = summary.get("missing") or {}
-    return Missing(known.get("resources") or {}, known.get("words") or {}, int(known.get("lost") or 0))
+    rows = tuple((str(host), str(word), int(urls)) for host, word, urls in known.get("rows") or ())
+    return Missing(known.get("resources") or {}, known.get("words") or {}, int(known.get("lost") or 0), rows)
+
+
+def most_rows(rows: Sequence[tuple[str, str, int]], most: int) -> Iterator[tuple[str, str, int]]:
+    """Yield the first rows of what is missing, and one without a host for all others."""
+    named = [row for row in rows if row[0]]
+    yield from named[:most]
+    rest = sum(urls for host, _, urls in rows if not host) + sum(urls for _, _, urls in named[most:])
+    if rest:
+        yield "", "", rest
 
 
 def missing(archive: Archive, frontier: Frontier) -> Missing:
     """Return what a crawl did not bring, once it is published."""
     with_pages = {host.domain for host in frontier.crawled_hosts() if host.has_pages}
     resources, words = Counter[str](), Counter[str]()
+    by_word = Counter[tuple[str, str]]()
     lost = 0
     for some in frontier.missing():
         words[some.word] += some.urls
         if some.is_resource:
             resources[some.domain] += some.urls
+            by_word[some.domain, some.word] += some.urls
         if some.has_failed and some.word not in DECISIONS and (not some.is_resource or some.domain in with_pages):
             lost += some.urls
     lost += _lost_elsewhere(archive, frontier, with_pages)
-    return Missing(dict(resources), dict(words), lost)
+    ranked = sorted(by_word.items(), key=lambda pair: (-pair[1], pair[0]))
+    rows = tuple(most_rows([(domain, word, urls) for (domain, word), urls in ranked], _MOST_ROWS))
+    return Missing(dict(resources), dict(words), lost, rows)
 
 
 def _lost_elsewhere(archive: Archive, frontier: Frontier, with_pages: Set[str]) -> int:
@@ -308,6 +347,7 @@ def summary(  # noqa: PLR0917 # what a report is made of
         "urls": account.urls,
         "documents": account.documents,
         "bytes": account.bytes,
+        "certificates": account.certificates,
         "arcs": {key: sum(part["arcs"][key] for part in parts) for key in ARC_COUNTS},
         "redirects": {key: sum(part.get("redirects", {}).get(key, 0) for part in parts) for key in REDIRECT_COUNTS},
         "orders": job_orders.describe_orders(job.folder),

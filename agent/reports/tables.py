@@ -273,6 +273,14 @@ def sentence_of(note: str) -> str | None:
     return _SENTENCES.get(note) or _SENTENCES.get(word + colon)
 
 
+def lines_of(log: Iterable[str], url: str, *, live: bool = False) -> dict[str, LogLine]:
+    """Return the lines of a crawl.log about a URL in its spellings. Raises Damaged for an invalid one among them."""
+    ways = spellings(url)
+    part = url.partition("://")[2].partition("?")[0].rstrip("/")
+    near = (text for text in log if part in text)  # to parse a line takes ten times as long
+    return {line.url: line for line in parsed(near, live=live) if line.url in ways}
+
+
 def spellings(url: str) -> tuple[str, ...]:
     """Return a canonical URL, and those with which people confuse it: of the other scheme, with or without a slash."""
     scheme, _, rest = url.partition("://")

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from warcio.archiveiterator import ArchiveIterator
 
 from tests.support import crawls
 from tests.support.crawls import secret_file
+from tests.support.readercommand import webarc
+from tests.support.rooms import served
 from tests.support.secure import Authority, SecureHosts
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.record import FieldNumber
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import ServerSettings
@@ -178,3 +184,34 @@ def test_secrets_by_https(archive: Archive, servers: Servers, tmp_path: Path) ->
     assert log[BAD[2]].status == 200, "another host gets none, and needs none"
     sent = {(b"host: fine.test" in head.lower(), b"authorization: basic" in head.lower()) for head in got}
     assert sent == {(True, True), (False, False)}
+
+
+def test_what_was_not_checked_is_shown(archive: Archive, servers: Servers, tmp_path: Path) -> None:
+    """S-certificate-1: in the frame, `log`, report, record and exports, for readers as well; not for a valid one."""
+    servers.crawl(archive, "https://fine.test/", *BAD[:-1], certificates="any")
+    wanted = {"both.test": "expired issuer", "host.test": "host", "fine.test": ""}
+    record = next(Catalogue(archive).records())
+    remarks = record.for_readers().text(FieldNumber.CAPTURE_REMARKS)
+    assert "both.test (expired issuer) 2" in remarks and "host.test (host) 2" in remarks and "fine" not in remarks
+    assert remarks in crawls.run_command("report", "--archive", archive.root, record.job_name).out
+    with served(archive) as room:
+        for host, words in wanted.items():
+            url = f"https://{host}/"
+            log = webarc("log", "--archive", str(archive.root), "--as-reader", url)
+            assert (f"(certificate: {words})" in log.stdout) == bool(words) and log.returncode == 0
+            rows = webarc("log", "--archive", str(archive.root), "--json", url).stdout.splitlines()
+            assert json.loads(rows[0])["certificate"] == words
+            frame = room.get(f"/web/2100/{url}", {"Accept-Language": "en"})
+            frame = room.get(frame.headers["location"]) if frame.status in (302, 307) else frame
+            assert ('class="unchecked"' in frame.text) == bool(words), frame.text[:500]
+            assert ("nobody who is trusted issued it." in frame.text) == ("issuer" in words)
+    for option in ((), ("--as-reader",)):
+        out = tmp_path / f"out{len(option)}.warc.gz"
+        assert webarc("export", "--archive", str(archive.root), *option, str(out)).returncode == 0
+        with out.open("rb") as file:
+            fields = {
+                record.rec_headers["WARC-Target-URI"]: record.rec_headers.get_header("Webarcfs-Certificate") or ""
+                for record in ArchiveIterator(file)
+                if record.rec_type == "response"
+            }
+        assert {host: fields[f"https://{host}/"] for host in wanted} == wanted

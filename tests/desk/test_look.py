@@ -13,6 +13,7 @@ from babel.messages.pofile import read_po
 from agent import desk
 from agent.desk import forms, login
 from agent.desk.theme import words
+from agent.reports import advice
 from tests.desk.conftest import World
 from webarcfs.archive.catalogue.record import BY_NUMBER, FIELDS, RecordState
 from webarcfs.archive.catalogue.workflow import TABLE, Role, WorkflowStep
@@ -37,6 +38,7 @@ def msgids() -> set[str]:
                 key = each.metadata.get("key", each.name)
                 found |= {words.label_of_setting(key, str), each.metadata["help"]}
                 found |= set(map(str, getattr(each.metadata["check"], "words", ())))
+    found |= set(advice.TEXTS)
     return {str(each) for each in found if each}
 
 

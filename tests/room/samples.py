@@ -290,6 +290,7 @@ _FRAME = FramePage(
     runs_scripts=False,
     is_unreleased=True,
     copy="SingleFile",
+    certificate=("expired", "host"),
 )
 _MISSING = MissingPage(
     url=_PAGE,

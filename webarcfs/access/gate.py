@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import ClassVar
 from weakref import WeakValueDictionary
 
-from webarcfs.access import access_rules
+from webarcfs.access import access_rules, secret_headers
 from webarcfs.access.access_rules import (
     Absent,
     Access,
@@ -143,6 +143,10 @@ class Gate:
     def now(self) -> datetime:
         """Return the time by which closures and rules are judged."""
         return self._clock()
+
+    def hides_headers(self, store: Repository, stored: int) -> bool:
+        """Return whether secrets may be in headers that a crawl of a domain stored, which the reader may not see."""
+        return not self.is_staff and secret_headers.of_crawl(store, stored)
 
     # -- facts -------------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self
 
+from webarcfs.access import secret_headers
 from webarcfs.access.access_rules import Access, Standing, VisibleSnapshot, hosts, plain_key
 from webarcfs.access.gate import Gate
 from webarcfs.archive.catalogue.record import OWN
@@ -292,7 +293,15 @@ class _DomainView:
     def is_whole(self) -> bool:
         """Whether nothing of the domain is hidden."""
         is_open = all(snapshot.standing is Standing.OPEN for snapshot in self._snapshots)
-        return bool(self._snapshots) and is_open and self._is_plain and not self._kept_in_house
+        is_plain = self._is_plain and self._without_secrets_but is None
+        return bool(self._snapshots) and is_open and is_plain and not self._kept_in_house
+
+    @cached_property
+    def _without_secrets_but(self) -> frozenset[CommitTag] | None:
+        """The crawls whose headers the reader sees as they were sent; None: all of them."""
+        if self._gate.is_staff:
+            return None
+        return secret_headers.plain_crawls(Repository(self._gate.archive.repository(self._domain)), self._domain)
 
     def made(self, path: Path) -> Repository:
         """Make the reader's repository at `path`, and return it."""
@@ -303,6 +312,8 @@ class _DomainView:
         store = Repository(path)
         trees: dict[int, str] = {}
         self._without = WithoutAdditions(store)
+        plain = self._without_secrets_but
+        self._blanked = None if plain is None else secret_headers.WithoutSecrets(store, plain)
         updates = []
         commit = ""
         for snapshot in self.shown:
@@ -347,6 +358,8 @@ class _DomainView:
             tree = stored_by(store, whole, own)
         if snapshot.publication in self._kept_in_house:
             tree = self._without.of(tree)
+        if self._blanked is not None:
+            tree = self._blanked.of(tree)
         hidden, allowed = self._ruled(snapshot.seq)
         if snapshot.standing is Standing.CLOSED:
             return only(store, tree, allowed)

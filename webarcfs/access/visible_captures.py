@@ -42,8 +42,8 @@ class VisibleCapture:
     1970; NEVER). `last` is the last visible snapshot that has it. `captured` is the time of the server's answer, as far
     as the reader may know it. `blob` and `head` are git's ids of the body and of headers.http, `size` its bytes,
     `digest` its SHA-1. A redirect has a `target` and neither body nor type. `surt` is the key of the URL that sorts by
-    host. `is_revisit`: the crawl of `since` met it unchanged, at the time `captured`, by this URL.
-    `is_resource`: only pages of other hosts needed it.
+    host. `stored` is the snapshot whose crawl stored it. `is_revisit`: the crawl of `since` met it unchanged, at the
+    time `captured`, by this URL. `is_resource`: only pages of other hosts needed it.
     """
 
     url: str
@@ -62,6 +62,7 @@ class VisibleCapture:
     digest: bytes = b""
     target: str = ""
     publication: str = ""
+    stored: int = 0
     is_revisit: bool = False
     is_resource: bool = False
 
@@ -380,6 +381,7 @@ class VisibleCaptures:
             target=row.target,
             publication=row.publication,
             is_resource=row.is_resource,
+            stored=row.stored,
         )
 
     def _met_at(self, domain: str, row: CaptureRow, seq: int) -> int:

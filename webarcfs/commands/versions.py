@@ -28,8 +28,8 @@ def log(document_: str, *, place: ArchiveArgument, form: Form) -> None:
     """Show what each snapshot did to a document, newest first.
 
     It was added, changed, removed, extended by users, or met unchanged. The time of the server's answer is in UTC. A
-    status other than 200 is shown: 404, an error page. Of a document named by its URL, redirects are shown, too, of
-    http and https.
+    status other than 200 is shown: 404, an error page. So is a server's certificate that was not valid. Of a document
+    named by its URL, redirects are shown, too, of http and https.
 
     \b
     Examples:
@@ -57,8 +57,12 @@ def _told(step: versions.ChangedDocument, shown: Collection[CommitTag]) -> tuple
     """Return a document's change as fields, and as text. The time of a crawl that is not shown is left out."""
     files = f"  + {', '.join(step.files)}" if step.files else ""
     status = f"  ({step.status})" if step.status != OK else ""
+    status += f"  (certificate: {step.certificate})" if step.certificate else ""
     captured = format_utc(step.captured) if step.captured is not None and step.stored in shown else ""
-    fields = {"what": step.what, "size": step.size, "files": step.files, "status": step.status, "captured": captured}
+    fields = {
+        "what": step.what, "size": step.size, "files": step.files, "status": step.status, "captured": captured,
+        "certificate": step.certificate,
+    }  # fmt: skip
     when = f"  captured {captured}" if captured and step.what != "extended" else ""
     return fields, f"{step.what:10} {step.size:>12,} bytes{status}{when}{files}"
 

@@ -163,6 +163,7 @@ _AGAIN = ("Webarcfs-Again", "yes")
 _CARRIED = ("Webarcfs-Carried", "yes")
 #: What a copy was taken from; an import reads it.
 _SOURCE = "Webarcfs-Source"
+_CERTIFICATE = "Webarcfs-Certificate"
 #: Why a document has no response.
 UNREADABLE = "responses of documents whose data.xml or body is missing or cannot be read; their files are there"
 #: Characters of paths that fields have as they are.
@@ -253,6 +254,7 @@ class SnapshotRecords:
             ("errors", "kept" if message.has_errors else ""),
             ("copies", "kept" if message.has_copies else ""),
             ("resources", "kept" if message.has_resources else ""),
+            ("secrets", "shown" if message.showed_secrets else ""),
             ("sequence", str(message.sequence)),
             ("tree", exported.tree),
             ("seen", exported.seen),
@@ -306,7 +308,7 @@ class SnapshotRecords:
             self.digests.add(blob, payload)
             named = self._named(document.path, data=data, marks=_marks(document, data))
             digests = (("WARC-Payload-Digest", sha1(payload)), ("WARC-Block-Digest", sha1(block)))
-            named = (*([(_SOURCE, meta.source)] if meta.source in COPIES else ()), *named)
+            named = (*_evidence(meta), *named)
             first = self._id(kind, document.path, "", blob)
             when = meta.capture_time
             yield WarcRecord(kind, meta.url, when, first, type_, digests + named, http, body, payload, status, mime)
@@ -513,6 +515,12 @@ def percent(path: str) -> str:
 def _marks(document: ExportedDocument, path: str) -> _Marks:
     """Return whether the publication saw a file of a document."""
     return _Marks(unseen=document.seen is None or document.seen.get(path) != document.files.get(path))
+
+
+def _evidence(meta: MetaData) -> tuple[tuple[str, str], ...]:
+    """Return the fields that say how far a document can be relied on: what is no response, and who may have sent it."""
+    fields = ((_SOURCE, meta.source if meta.source in COPIES else ""), (_CERTIFICATE, meta.certificate))
+    return tuple((name, value) for name, value in fields if value)
 
 
 def _refers_to(url: str, time: datetime) -> tuple[tuple[str, str], ...]:

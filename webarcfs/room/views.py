@@ -466,6 +466,7 @@ class FramePage:
     reason_against: str = ""  # why the document is a download, in words of `DownloadReason`
     size: int = 0
     message_script: bool = False  # pywb's engine reports to the frame where it is
+    certificate: tuple[str, ...] = ()  # what was wrong with the server's: expired, host, issuer, invalid
     copy: str = ""  # what it was taken from, if no server sent it to a crawler: mirror, SingleFile, HAR, MHTML
 
 

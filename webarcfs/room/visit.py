@@ -27,7 +27,7 @@ from starlette.responses import HTMLResponse, Response
 from webarcfs.access.gate import KnownGate, Reader
 from webarcfs.access.reader_repositories import ReaderRepositories
 from webarcfs.access.reader_stores import ReaderLinks, ReaderRecords
-from webarcfs.access.visible_captures import VisibleCaptures
+from webarcfs.access.visible_captures import VisibleCapture, VisibleCaptures
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import ReadersSettings, Settings
@@ -38,6 +38,7 @@ from webarcfs.archive.model.errors import SettingsError, UsageError
 from webarcfs.archive.system.cache import Cache, identity
 from webarcfs.content.rewriting.references import References
 from webarcfs.room import limits
+from webarcfs.warc.secret_fields import blank_response
 
 if TYPE_CHECKING:
     from webarcfs.archive.index.links import Question
@@ -181,6 +182,13 @@ class Services:
     def has_search(self) -> bool:
         """Whether there is a full-text index, and the libraries for it."""
         return find_spec("tantivy") is not None and (self.archive.search / "current").exists()
+
+    def shown_head(self, domain: str, capture: VisibleCapture, head: bytes) -> bytes:
+        """Return the archived head of a capture as the reader may see it; the same object if that is all of it."""
+        blanked = blank_response(head)
+        if blanked is head or not self.gate.hides_headers(self.shared.repository(domain), capture.stored):
+            return head
+        return blanked
 
     def searcher(self) -> Searcher:
         """Return the searcher of the reader. Raises NotFound without an index."""

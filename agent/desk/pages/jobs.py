@@ -6,7 +6,7 @@ open job is on the disk before the page answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -20,11 +20,12 @@ from agent.crawl.job_folder import publication_of, step_of
 from agent.crawl.job_orders import OrderWord
 from agent.crawl.job_state import JobState
 from agent.desk.theme import words
-from agent.desk.views import JobCard, OrderRow, ReportPage, ReportTable, RunningPage
+from agent.desk.views import JobCard, LackRow, OrderRow, ReportPage, ReportTable, RunningPage
 from agent.desk.visit import DeskVisit
 from agent.operations import ordering
 from agent.reports import tables
-from agent.reports.report import missing_in
+from agent.reports.advice import advice_on
+from agent.reports.report import missing_in, most_rows
 from agent.service import agent_status, scheduler
 from agent.service.agent_status import shown_state
 from webarcfs.archive.catalogue.catalogue import Catalogue, opened
@@ -294,8 +295,15 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         tables=visit.desk.kept(("report", job, (folder / "summary.json").stat().st_mtime_ns), counted),
         log=f"/snapshot/{quote(job, safe='')}/log/{crawl_log.COMPRESSED}"
         if has_record and (folder / crawl_log.COMPRESSED).exists() else "",
+        missing=tuple(lack_rows(most_rows(missing_in(summary).rows, _ROWS))),
     )  # fmt: skip
     return visit.page(view)
+
+
+def lack_rows(rows: Iterable[tuple[str, str, int]]) -> Iterator[LackRow]:
+    """Yield the rows of the table of what is missing from pages."""
+    for host, word, urls in rows:
+        yield LackRow(host, word, advice_on(word) if word else "", urls)
 
 
 def _facts(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

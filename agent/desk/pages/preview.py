@@ -6,22 +6,26 @@ page embeds is asked for without cookies, so the token is all that it has; frame
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from agent.crawl import crawl_log
 from agent.desk.pages import snapshots
 from agent.desk.pages.snapshot import start_of
 from agent.desk.theme import words
 from agent.desk.views import PreviewNote, PreviewPage
 from agent.desk.visit import NO_STORE, Desk, DeskVisit
+from agent.reports import tables
+from agent.reports.advice import advice_on
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.catalogue.workflow import Right, WorkflowStep
-from webarcfs.archive.model.errors import NotFound, UsageError
+from webarcfs.archive.model.errors import Damaged, NotFound, TookTooLong, UsageError
+from webarcfs.archive.system import clocks
 from webarcfs.room.pages import archived, frame, lists
 from webarcfs.room.replay.replay_url import Modifier, Refused, Replay, TimeGate, parse
 from webarcfs.room.views import ErrorPage, FramePage, MissingPage, PageLink
@@ -61,10 +65,44 @@ class _Preview:
         if isinstance(view, FramePage):
             page = _framed(self, view)
         elif isinstance(view, MissingPage):
-            page = PreviewNote(words.msgid("This crawl does not have the page"), view.url, self.record)
+            page = self._missing(view.url)
         elif isinstance(view, ErrorPage):
             page = PreviewNote(view.heading, view.details, self.record)
         return self.visit.renderer(page, self.visit)
+
+    def _missing(self, url: str) -> PreviewNote:
+        """Return the note on a page that the crawl does not have, with what its log says of the URL."""
+        text = words.msgid("This crawl does not have the page")
+        archive = self.visit.desk.archive
+        job = Catalogue(archive).read(self.record)[0].job_name
+        try:
+            with crawl_log.reading(archive.reports / job) as log:
+                lines = tables.lines_of(_bounded(log), url)
+        except (NotFound, Damaged):
+            return PreviewNote(text, url, self.record, unseen=words.msgid("Its log is not there, or is damaged."))
+        except TookTooLong:
+            unseen = words.msgid("The log of this crawl is long. The command report with --url reads all of it.")
+            return PreviewNote(text, url, self.record, unseen=unseen)
+        if not lines:
+            unseen = words.msgid("No page that the crawl read has a link to it.")
+            return PreviewNote(text, url, self.record, unseen=unseen)
+        fates = tuple(
+            (line.url, tuple(tables.fate(line))[1:], "" if line.archived else advice_on(line.reason))
+            for line in lines.values()
+        )
+        return PreviewNote(text, url, self.record, fate=fates)
+
+
+#: Lines of a log that are read for a page.
+_MOST_LINES = 1_000_000
+
+
+def _bounded(log: Iterable[str]) -> Iterator[str]:
+    for number, text in enumerate(log):
+        if number >= _MOST_LINES:
+            raise TookTooLong("the log is long")
+        clocks.check()
+        yield text
 
 
 def _answer(preview: _Preview) -> Response:

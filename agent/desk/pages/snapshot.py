@@ -265,6 +265,7 @@ def show(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         job=record.job_name if (archive.jobs / record.job_name).is_dir() else "",
         handover=_handover(visit, record),
         attachments=shown(visit, record),
+        missing=tuple(jobs.lack_rows((lack.host, lack.word, lack.urls) for lack in record.missing)),
         again=f"/new?{urlencode({'publication': record.publication})}" if visit.may(Right.CAPTURE) else "",
     )  # fmt: skip
     return visit.page(view)

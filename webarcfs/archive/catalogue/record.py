@@ -595,6 +595,18 @@ class ResourceCount:
     bytes: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class MissingResources:
+    """Resources of a host that pages need and the crawl did not bring, and the word for why.
+
+    Without a host, those of all that are not listed.
+    """
+
+    host: str
+    word: str
+    urls: int
+
+
 #: Bytes of an attachment, at most. Documents of people are smaller; what is larger is a capture's own, or an addition.
 LARGEST_ATTACHMENT = 20_000_000
 
@@ -650,6 +662,7 @@ class Record:
     resources: ResourceCount = ResourceCount()
     values: Mapping[int, Value] = field(default_factory=dict)
     measures: tuple[Mapping[int, Value], ...] = ()
+    missing: tuple[MissingResources, ...] = ()
     attachments: tuple[Attachment, ...] = ()
     events: tuple[Event, ...] = ()
 
@@ -711,7 +724,8 @@ class Record:
     def for_readers(self, *, whole: bool = True) -> Record:
         """Return what readers see of it: neither persons, nor places of copies, nor attachments, nor its history.
 
-        Not `whole`: nor what counts or names its documents, since readers may not see all of them.
+        Nor what is missing from pages. Not `whole`: nor what counts or names its documents, since readers may not see
+        all of them.
         """
         public = {
             number for number, field in BY_NUMBER.items() if field.is_public and (whole or not field.is_about_documents)
@@ -722,7 +736,8 @@ class Record:
         title, language, access = about
         return replace(
             self, title=title, language=language, access=access, values=values, measures=tuple(measures),
-            attachments=(), events=(), resources=self.resources if whole else ResourceCount(),
+            missing=(), attachments=(), events=(),
+            resources=self.resources if whole else ResourceCount(),
         )  # fmt: skip
 
     def attachment(self, name: str) -> Attachment | None:

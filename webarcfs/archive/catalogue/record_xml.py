@@ -20,6 +20,7 @@ from webarcfs.archive.catalogue.record import (
     CrawlPart,
     Event,
     FieldNumber,
+    MissingResources,
     Occasion,
     Record,
     RecordState,
@@ -59,6 +60,8 @@ def write(record: Record) -> bytes:
     _add_fields(root, record.values)
     for measure in record.measures:
         _add_fields(_add(root, "measure"), measure)
+    for lack in record.missing:
+        _add(root, "missing", host=lack.host, word=lack.word, urls=str(lack.urls))
     for attachment in record.attachments:
         element = _add(
             root, "attachment", attachment.note, bytes=str(attachment.bytes), at=_time(attachment.at), by=attachment.by
@@ -121,6 +124,7 @@ def _read(root: etree._Element) -> Record:
         resources=_resources(root.find(_name("resources"))),
         values=dict(_fields(root)),
         measures=tuple(dict(_fields(element)) for element in root.iterfind(_name("measure"))),
+        missing=tuple(_lack(element) for element in root.iterfind(_name("missing"))),
         attachments=tuple(_attachment(element) for element in root.iterfind(_name("attachment"))),
         events=tuple(_event(element) for element in root.iterfind(_name("event"))),
     )
@@ -136,6 +140,10 @@ def _resources(element: etree._Element | None) -> ResourceCount:
     if element is None:
         return ResourceCount()
     return ResourceCount(**{name: int(_get(element, name)) for name in ("hosts", "files", "bytes")})
+
+
+def _lack(element: etree._Element) -> MissingResources:
+    return MissingResources(_get(element, "host"), _get(element, "word"), int(_get(element, "urls")))
 
 
 def _attachment(element: etree._Element) -> Attachment:

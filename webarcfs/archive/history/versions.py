@@ -40,7 +40,7 @@ class ChangedDocument:
 
     `size` is the new size of the data file in bytes; 0 if it was removed. `files` are the new additions. `status` is
     HTTP's of the new version. `stored` is the snapshot whose crawl stored the version, `captured` the time of the
-    server's answer.
+    server's answer, `certificate` what was wrong with the server's.
     """
 
     tag: CommitTag
@@ -50,6 +50,7 @@ class ChangedDocument:
     status: int = OK
     stored: CommitTag | None = None
     captured: datetime | None = None
+    certificate: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def _step(
     size = store.size(new.oid) if new is not None else 0
     came = tuple(sorted(name for name in after.keys() - before.keys() if not is_reserved(name)))
     was, now = _described(store, before), _described(store, after)
-    version = () if now is None else (now.status, now.commit_tag, now.capture_time)
+    version = () if now is None else (now.status, now.commit_tag, now.capture_time, now.certificate)
     if before and not after:
         return ChangedDocument(tag, "removed", 0)
     if after and not before:

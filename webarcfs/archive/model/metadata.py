@@ -270,7 +270,8 @@ class CrawlMessage:
     a snapshot of an import are the SHA-256 of the files that it has captures of, `ended` those that no later snapshot
     has any of; `imported_by` names the import. `copies`: this state may have documents that are copies (`COPIES`),
     `resources`: it may have some that only pages of other hosts needed. `patch` names the job that made it, where that
-    asked again for what the crawl of `job` did not get.
+    asked again for what the crawl of `job` did not get. `secrets`: the crawl showed secrets to servers, so headers that
+    it stored may have what these answered.
     """
 
     tag: CommitTag
@@ -288,6 +289,7 @@ class CrawlMessage:
     copies: bool = False
     resources: bool = False
     patch: str = ""
+    secrets: bool = False
 
     def __str__(self) -> str:
         lines = [
@@ -304,6 +306,7 @@ class CrawlMessage:
             *(["Errors: kept"] if self.errors else []),
             *(["Copies: kept"] if self.copies else []),
             *(["Resources: kept"] if self.resources else []),
+            *(["Secrets: shown"] if self.secrets else []),
             *([f"Import: {self.imported_by}"] if self.imported_by else []),
             *(f"Source: sha256:{digest}" for digest in self.sources),
             *(f"Source-End: sha256:{digest}" for digest in self.ended),
@@ -406,6 +409,11 @@ class CommitMessage:
     def has_resources(self) -> bool:
         """Whether this state, or an earlier one, has documents that only pages of other hosts needed."""
         return self.all("Resources") == ["kept"]
+
+    @property
+    def showed_secrets(self) -> bool:
+        """Whether the crawl showed secrets to servers; earlier crawls do not count."""
+        return self.all("Secrets") == ["shown"]
 
     @property
     def done(self) -> dict[str, int]:

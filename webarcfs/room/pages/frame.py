@@ -62,6 +62,7 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
     is_page = is_of_pywb or not visit.origins.runs_scripts
     digits = digits_of(seq if located.named is None else located.named)
     source = visit.token + replay_path(digits, Modifier.PAGE if is_page else Modifier.OBJECT, url)
+    evidence = states.evidence_of(services, located.domain, capture)
     furthest, goes_on = _contents(visit, located, seq, capture)
     changed = next((state for state in reversed(shown) if state.seq < seq and _differs(state.capture, capture)), None)
     return FramePage(
@@ -89,7 +90,8 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
         reason_against="" if is_of_pywb else reason_against(capture.mime_type, capture.size) or "",
         size=capture.size,
         message_script=visit.origins.runs_scripts,
-        copy=states.copied_from(services, located.domain, capture),
+        copy=evidence.copy,
+        certificate=evidence.certificate,
     )
 
 

@@ -225,6 +225,7 @@ def answer_record(visit: Visit, name: str) -> Response:
         raise NotFound("there is no such record")
     body = visit.services.shared.body(domain, capture.blob) if capture.blob else b""
     head = visit.services.shared.body(domain, capture.head) if capture.head else b""
+    head = visit.services.shown_head(domain, capture, head)
     tag = CommitTag(from_epoch(capture.since), domain)
     return Response(b"".join(warc_record(capture, str(tag), head, body)), media_type=MEDIA_TYPE)
 

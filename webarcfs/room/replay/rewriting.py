@@ -228,7 +228,9 @@ def head_of(services: Services, domain: str, capture: VisibleCapture) -> Head | 
     """Return the archived head of a capture; None where there is none that can be read."""
     if not capture.head:
         return None
-    return _HEADS.get(capture.head, lambda: parse_head(services.shared.body(domain, capture.head)))
+    head = _HEADS.get(capture.head, lambda: parse_head(services.shared.body(domain, capture.head)))
+    shown = b"" if head is None else services.shown_head(domain, capture, head.raw)
+    return head if head is None or shown is head.raw else parse_head(shown)
 
 
 def reading_of(mime_type: str, modifier: Modifier) -> ReplayReading | None:

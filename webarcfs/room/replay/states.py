@@ -123,22 +123,34 @@ def state_beside(services: Services, domain: str, head: RecordHead | None, seq: 
     return state_of(services, domain, seq)
 
 
-def copied_from(services: Services, domain: str, capture: VisibleCapture) -> str:
-    """Return what a capture was taken from, by its data.xml; empty for what a server sent to a crawler."""
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """How far a capture can be relied on, by its data.xml.
+
+    `copy` is what it was taken from; empty for what a server sent to a crawler. `certificate` has the words for what
+    was wrong with the server's, which the crawl took all the same.
+    """
+
+    copy: str = ""
+    certificate: tuple[str, ...] = ()
+
+
+def evidence_of(services: Services, domain: str, capture: VisibleCapture) -> Evidence:
+    """Return what data.xml says of a capture; nothing for a redirect, or where data.xml cannot be read."""
     if capture.is_redirect:
-        return ""
+        return Evidence()
     store = services.shared.repository(domain)
     commit = store.ref(CommitTag(from_epoch(capture.since), domain).ref)
     if commit is None:
-        return ""
+        return Evidence()
     found = store.find(store.commit(commit).tree, f"{capture.path.removeprefix(f'/{domain}/')}/{DATA_XML}")
     if found is None or not found.is_document:
-        return ""
+        return Evidence()
     try:
-        source = data_xml.metadata(store.read(found.oid)).source
+        meta = data_xml.metadata(store.read(found.oid))
     except (InvalidDocument, Damaged):
-        return ""
-    return source if source in COPIES else ""
+        return Evidence()
+    return Evidence(meta.source if meta.source in COPIES else "", tuple(meta.certificate.split()))
 
 
 def record_of(services: Services, domain: str, seq: int) -> RecordHead | None:

@@ -1,0 +1,121 @@
+"""What pages need and a crawl did not bring: in its report, its record, on the desk, and what to do about each word."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from agent.crawl.vocabulary import DECISIONS, Reason
+from agent.reports.advice import TEXTS, advice_on
+from agent.reports.report import most_rows
+from tests.support import crawls, desks
+from tests.support.crawls import archive
+from tests.support.site import Site
+from webarcfs.archive.catalogue import record_xml
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.record import MissingResources, Record
+from webarcfs.archive.config.directory import Archive
+
+__all__ = ["archive"]
+
+HOME = (
+    "<link rel=stylesheet href=http://cdn.test/a.css><img src=http://cdn.test/b.png><img src=http://cdn.test/c.png>"
+    "<img src=http://closed.test/d.png><img src=/here.png><a href=/page>p</a><a href=/gone>g</a>"
+)
+WANTED = {("cdn.test", "status 404"): 2, ("closed.test", "robots"): 1, ("www.test", "status 403"): 1}
+
+
+@pytest.fixture
+def crawled(archive: Archive) -> Iterator[tuple[Archive, Record]]:
+    """A crawl of one site whose pages lack something of three hosts."""
+    with Site() as site:
+        site.add_html("/", HOME, host="www.test")
+        site.add_html("/page", "<img src=http://cdn.test/b.png>", host="www.test")
+        site.gone("/here.png", status=403, host="www.test")
+        site.add("/a.css", "a { }", "text/css", host="cdn.test")
+        for path in ("/b.png", "/c.png"):
+            site.gone(path, host="cdn.test")
+        site.add("/robots.txt", "User-agent: *\nDisallow: /\n", "text/plain", host="closed.test")
+        through = crawls.through(site.proxy)
+        crawls.crawl(archive, "http://www.test/", wget_args=through, name="p", page_resources="any", release="by-hand")
+    yield archive, next(Catalogue(archive).records())
+
+
+def test_the_report(crawled: tuple[Archive, Record]) -> None:
+    archive, record = crawled
+    rows = crawls.summary_of(archive, record.id)["missing"]["rows"]
+    assert {(host, word): urls for host, word, urls in rows} == WANTED and rows[0][:2] == ["cdn.test", "status 404"]
+    text = crawls.run_command("report", "--archive", archive.root, "p").out
+    table = text.partition("Missing from pages")[2].partition("\n\n")[0]
+    for host, word in WANTED:
+        line = next(line for line in table.splitlines() if line.startswith(host))
+        assert word in line and advice_on(word) in line
+    answer = json.loads(crawls.run_command("report", "--archive", archive.root, "--json", "p").out)
+    lacks = [row for row in answer["tables"] if row["table"] == "missing"]
+    assert {row["key"]: row["urls"] for row in lacks} == {" ".join(key): urls for key, urls in WANTED.items()}
+    found = csv.DictReader(io.StringIO(crawls.run_command("report", "--archive", archive.root, "--csv", "p").out))
+    assert sum(row["table"] == "missing" and bool(row["meaning"]) for row in found) == len(WANTED)
+
+
+def test_the_record(crawled: tuple[Archive, Record]) -> None:
+    """Staff have it in record.xml and by `record show`; readers do not."""
+    archive, record = crawled
+    assert {(lack.host, lack.word): lack.urls for lack in record.missing} == WANTED
+    assert record_xml.read(record_xml.write(record)) == record
+    assert record.for_readers().missing == () and b"<missing" not in record_xml.write(record.for_readers())
+    shown = crawls.run_command("record", "show", "--archive", archive.root, record.id).out
+    assert "closed.test, 1 resources: robots." in shown and advice_on("robots") in shown
+    fields = json.loads(crawls.run_command("record", "show", "--json", "--archive", archive.root, record.id).out)
+    assert {row["advice"] for row in fields["missing"]} == {advice_on(word) for _, word in WANTED}
+
+
+def test_the_desk(crawled: tuple[Archive, Record]) -> None:
+    """The report's and the record's page have the table; a preview says why a page is not there."""
+    archive, record = crawled
+    desks.with_people(archive)
+    with desks.served(archive) as served:
+        anna = served.client("anna")
+        for path in (f"/report/{record.id}", f"/snapshot/{record.id}"):
+            page = anna.get(path)
+            assert page.status == 200
+            table = page.page.xpath("//table[caption='Missing from pages']")
+            rows = [[cell.text_content() for cell in row] for row in table[0].xpath("tbody/tr")]
+            assert {(row[0], row[1]): int(row[2]) for row in rows} == WANTED
+            assert {row[3] for row in rows} == {advice_on(word) for _, word in WANTED}
+        first = anna.get(f"/snapshot/{record.id}/preview")
+        gone = anna.get(f"{first.path.rpartition('http://')[0]}http://www.test/gone")
+        assert "This crawl does not have the page" in gone.words and "Why it is not there" in gone.words
+        assert "status 404: Not Found" in gone.words and advice_on("status 404") in gone.words
+        assert "found by a link of http://www.test/" in gone.words
+        unseen = anna.get(f"{first.path.rpartition('http://')[0]}http://www.test/never")
+        assert "No page that the crawl read has a link to it." in unseen.words
+
+
+@pytest.mark.parametrize("word", [*DECISIONS, *Reason])
+def test_each_word_has_an_advice(word: Reason) -> None:
+    assert advice_on(f"{word}x" if word.endswith(":") else str(word)) in TEXTS
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 410, 429, 500, 503, 520, 418, 201])
+def test_each_status_has_an_advice(status: int) -> None:
+    assert advice_on(f"status {status}") in TEXTS
+    assert (advice_on(f"status {status}") == advice_on("status 404")) == (status in (404, 410, 418, 201))
+
+
+def test_a_decision_is_never_advised_to_be_forgotten() -> None:
+    general = advice_on("an unknown word")
+    assert [word for word in DECISIONS if advice_on(str(word)) == general] == [
+        word for word in DECISIONS if word in (Reason.SITEMAP_FULL, Reason.SITEMAP_NUMBER)
+    ]
+
+
+def test_a_table_has_a_bound_and_says_how_much_is_left() -> None:
+    rows = [(f"h{number}", "robots", 1) for number in range(5000)]
+    short = list(most_rows(rows, 100))
+    assert len(short) == 101 and short[-1] == ("", "", 4900)
+    assert list(most_rows(short, 10))[-1] == ("", "", 4990)
+    assert MissingResources(*short[-1]).urls == 4900

@@ -1,0 +1,201 @@
+"""What servers answer to a crawl with secrets (Set-Cookie, authorization): staff see it, readers nowhere."""
+
+from __future__ import annotations
+
+import gzip
+import time
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from starlette.requests import Request
+
+from agent.desk.visit import OpenedServices
+from tests.support import crawls
+from tests.support.readercommand import webarc
+from tests.support.rooms import served
+from tests.support.site import Site
+from tests.support.waiting import until
+from tests.support.wire import Answer, Exchange
+from webarcfs.access.gate import Reader
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.config import directory
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import HostSecret
+from webarcfs.archive.git.repository import CRAWLS
+from webarcfs.archive.model.metadata import MetaData
+from webarcfs.client.client import WebarchiveClient
+from webarcfs.room.pages import mementos
+from webarcfs.room.replay.cdx import record_name
+from webarcfs.room.visit import Origins, Services, Shared, Visit
+from webarcfs.warc.secret_fields import blank_response
+
+#: What the server says to whom it knows; none of it may reach a reader.
+HIDDEN = ("ses5ion", "ne7t", "fo1ded", "re4lm", "pr0xy")
+SAYS = (
+    "Set-Cookie: id=ses5ion; HttpOnly\r\nset-cookie : other=1;\r\n  and=fo1ded\r\n"
+    'Authentication-Info: nextnonce="ne7t"\r\nWWW-Authenticate: Negotiate re4lm\r\nProxy-Info: pr0xy\r\n'
+)
+HEAD, URLS = "headers.http", ("http://a.test/", "http://a.test/b")
+
+
+def says(text: str) -> Answer:
+    """A page whose server says more than others may know."""
+
+    def answer(exchange: Exchange) -> None:
+        body = text.encode()
+        start = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Plain: seen\r\n"
+        exchange.send(f"{start}{SAYS}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+
+    return answer
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archive]:
+    """One crawl without secrets (of c.test), and two of a.test: with one, then without, when one page changed."""
+    folder = tmp_path_factory.mktemp("secrets")
+    made = directory.create(folder / "archive")
+    file = folder / "login"
+    file.write_text("me:pa55word\n")
+    file.chmod(0o600)
+    with Site() as site:
+        how = {"wget_args": crawls.through(site.proxy), "name": "p"}
+        site.add_nasty("/", says("<title>c</title>"), "c.test")
+        crawls.crawl(made, "http://c.test/", wget_args=how["wget_args"], name="c")
+        site.add_nasty("/", says("<a href=/b>b</a>"), "a.test")
+        site.add_nasty("/b", says("b"), "a.test")
+        secret = HostSecret(hosts=("http://a.test",), file=str(file))
+        assert crawls.crawl(made, "http://a.test/", login=[secret], **how).complete
+        second = int(time.time())
+        until(lambda: int(time.time()) > second, "the captures of the two crawls have times of their own")
+        site.add_nasty("/", says("<a href=/b>new</a>"), "a.test")
+        assert crawls.crawl(made, "http://a.test/", **how).complete
+    yield made
+
+
+def read_heads(client: WebarchiveClient) -> dict[tuple[str, str], bytes]:
+    """Snapshot and URL → headers.http."""
+    return {(str(meta.commit_tag), meta.url): head_of(client, meta) for meta in client.select("domain = 'a.test'")}
+
+
+def head_of(client: WebarchiveClient, meta: MetaData) -> bytes:
+    """headers.http of a document."""
+    with client.open_read(meta, HEAD) as file:
+        return file.read()
+
+
+def has_hidden(data: bytes) -> set[str]:
+    """The words of HIDDEN in some bytes."""
+    return {word for word in HIDDEN if word.encode() in data}
+
+
+def test_a_commit_says_that_secrets_were_shown(archive: Archive) -> None:
+    """Each crawl's own one."""
+    store = crawls.store(archive, "a.test")
+    first, second = (store.commit(oid).message for _, oid in sorted(store.refs(CRAWLS).items()))
+    assert (first.showed_secrets, second.showed_secrets) == (True, False)
+
+
+def test_readers_get_blanked_headers(archive: Archive) -> None:
+    """S-secret-2: of what that crawl stored, and of nothing else; sizes stay, and staff see all."""
+    with WebarchiveClient(archive.root) as staff, WebarchiveClient(archive.root, reader="") as reader:
+        whole, shown = read_heads(staff), read_heads(reader)
+        assert [meta.url for meta in reader.select("domain = 'c.test'")] == ["http://c.test/"]
+        plain = head_of(reader, reader.select("domain = 'c.test'")[0])
+    assert has_hidden(plain) == set(HIDDEN), "a crawl without secrets"
+    first, second = sorted({tag for tag, _ in whole})
+    assert all(has_hidden(head) == set(HIDDEN) for head in whole.values()) and whole.keys() == shown.keys()
+    for url, tag in ((URLS[0], first), (URLS[1], first), (URLS[1], second)):  # the second one met /b unchanged
+        assert has_hidden(shown[tag, url]) == set(), (tag, url)
+        assert len(shown[tag, url]) == len(whole[tag, url]) and b"X-Plain: seen" in shown[tag, url]
+        assert b"Set-Cookie: **" in shown[tag, url] and b"set-cookie : ***" in shown[tag, url]
+    assert has_hidden(shown[second, URLS[0]]) == set(HIDDEN), "the second crawl had no secrets, and stored this one"
+
+
+def _texts(path: Path) -> bytes:
+    if path.is_dir():
+        return b"".join(_texts(part) for part in sorted(path.rglob("*")) if part.is_file())
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as packed:
+            parts = [packed.read(name) for name in packed.namelist()]
+        return b"".join(gzip.decompress(part) if part[:2] == b"\x1f\x8b" else part for part in parts)
+    data = path.read_bytes()
+    return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+
+
+@pytest.mark.parametrize("kind", ["warc", "wacz", "bagit", "static"])
+def test_exports(archive: Archive, tmp_path: Path, kind: str) -> None:
+    """As staff they have all (a folder to browse has no headers); as reader nothing that is hidden."""
+    tag = min(map(str, (meta.commit_tag for meta in WebarchiveClient(archive.root).select("domain = 'a.test'"))))
+    for option in ((), ("--as-reader",)):
+        out = tmp_path / f"out{len(option)}.{kind}"
+        command = ["export", "--archive", archive.root, "--at", tag, "--format", kind, *option, out]
+        done = webarc(*map(str, command))
+        assert done.returncode == 0, done.stderr
+        wanted = set() if option or kind == "static" else set(HIDDEN)
+        assert has_hidden(_texts(out)) == wanted, (kind, option)
+
+
+def test_the_room(archive: Archive) -> None:
+    """Original headers of replay, and the WARC records that its other engine reads."""
+    with served(archive) as room:
+        rows = [row.split() for row in room.get("/cdx?url=a.test/*").text.splitlines()]
+        shown = []
+        for row in rows:
+            answer = room.get(f"/web/{row[1]}id_/{row[2]}")
+            assert answer.status == 200 and answer.headers["x-archive-orig-x-plain"] == "seen"
+            shown.append((row[2], has_hidden(str(answer.headers).encode())))
+    nothing: set[str] = set()
+    said = {"ne7t", "pr0xy"}  # the room leaves cookies out of all
+    assert shown == [(URLS[0], nothing), (URLS[0], said), (URLS[1], nothing), (URLS[1], nothing)]
+
+
+def test_records_for_the_engine_with_scripts(archive: Archive) -> None:
+    """What pywb gets of the room."""
+    services = Services(Shared(archive), Reader())
+    visit = Visit(Request({"type": "http"}), Reader(), "en", services, Origins(), str, "", "")
+    visit.services.look()
+    try:
+        shown = []
+        for capture in visit.services.captures.history(URLS[0]).captures:
+            record = mementos.answer_record(visit, record_name(capture.captured, capture.url))
+            assert b"X-Plain: seen" in bytes(record.body)
+            shown.append(has_hidden(bytes(record.body)))
+        assert shown[0] == set() and shown[-1] >= {"ses5ion", "ne7t"}
+    finally:
+        visit.services.close()
+
+
+@pytest.mark.parametrize("is_staff", [True, False])
+def test_previews(archive: Archive, is_staff: bool) -> None:
+    """Staff see the headers at the desk; a record as readers would see it has them blanked."""
+    record = next(record.id for record in Catalogue(archive).records() if "a.test" in record.domains)
+    services = OpenedServices(Shared(archive), None if is_staff else record)
+    services.look()
+    try:
+        history = services.captures.history(URLS[1])
+        capture = history.captures[0]
+        head = services.shared.body("a.test", capture.head)
+        assert has_hidden(services.shown_head("a.test", capture, head)) == (set(HIDDEN) if is_staff else set())
+    finally:
+        services.close()
+
+
+@pytest.mark.parametrize(
+    ("head", "shown"),
+    [
+        (b"HTTP/1.1 200 OK\r\nSet-Cookie: a=b\r\n\r\n", b"HTTP/1.1 200 OK\r\nSet-Cookie: ***\r\n\r\n"),
+        (b"HTTP/1.1 200 OK\nSET-COOKIE2:a b\n\n", b"HTTP/1.1 200 OK\nSET-COOKIE2:* *\n\n"),
+        (b"HTTP/1.1 200 OK\r\n Set-Cookie: a\r\n\r\n", b"HTTP/1.1 200 OK\r\n Set-Cookie: *\r\n\r\n"),
+        (b"X\r\nSet-Cookie: a\r\n\tb: c\r\nD: e\r\n\r\n", b"X\r\nSet-Cookie: *\r\n\t** *\r\nD: e\r\n\r\n"),
+        (b"X\r\nA: b\rSet-Cookie: c\r\n\r\n", b"X\r\nA: b\rSet-Cookie: *\r\n\r\n"),
+        (b"X\r\nSet-Cookie\x00: c\r\n\r\n", b"X\r\nSet-Cookie\x00: *\r\n\r\n"),
+        (b"X\r\nProxy-Anything: c\r\nProxyless: d\r\n\r\n", b"X\r\nProxy-Anything: *\r\nProxyless: d\r\n\r\n"),
+        (b"X\r\nSet-Cookie\r\nSet-Cookies: a\r\n\r\n", b"X\r\nSet-Cookie\r\nSet-Cookies: a\r\n\r\n"),
+        (b"", b""),
+    ],
+)
+def test_forms_of_fields(head: bytes, shown: bytes) -> None:
+    assert blank_response(head) == shown and len(shown) == len(head)
+    assert (blank_response(head) is head) == (shown == head)
