@@ -284,7 +284,7 @@ def test_archived_pages_may_do_nothing(room: Served) -> None:
     answer = page(room, HOME)
     policy = answer.headers["content-security-policy"]
     assert policy.startswith("sandbox allow-forms allow-downloads allow-top-navigation-by-user-activation;")
-    for rule in ("script-src 'none'", "connect-src 'none'", "object-src 'none'", f"form-action {room.origin}"):
+    for rule in ("script-src 'none'", "connect-src 'none'", "object-src 'self' data:;", f"form-action {room.origin}"):
         assert rule in policy
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["cache-control"] == "no-cache"

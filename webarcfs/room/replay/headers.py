@@ -67,7 +67,7 @@ def policy(room: str, *, is_framed: bool, has_links: bool) -> str:
     sandbox = SANDBOX if has_links else _SANDBOX_WITHOUT_LINKS
     rules = (
         f"sandbox {sandbox}; default-src 'self' data: blob: 'unsafe-inline'; script-src 'none'; connect-src 'none'; "
-        f"object-src 'none'; worker-src 'none'; manifest-src 'none'; base-uri 'self'; form-action {room}"
+        f"object-src 'self' data:; worker-src 'none'; manifest-src 'none'; base-uri 'self'; form-action {room}"
     )
     return f"{rules}; frame-ancestors {room}" if is_framed else rules
 
