@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from webarcfs.archive.config import directory, settings_files
@@ -152,10 +153,23 @@ def wanted(archive: Archive) -> bool:
     with suppress(NotAnArchive):  # it is being restored
         if directory.layout_of(archive.root) < directory.WITH_CATALOGUE:
             return False
+    with suppress(SettingsError):
+        return _wanted_in(archive.settings, _identity(archive.settings))
+    return False
+
+
+def _identity(path: Path) -> tuple[int, int, int] | None:
     try:
-        return settings_files.load(archive.settings)[0].index.links
-    except SettingsError:
-        return False
+        about = path.stat()
+    except OSError:
+        return None
+    return about.st_ino, about.st_size, about.st_mtime_ns
+
+
+@lru_cache(maxsize=4)
+def _wanted_in(settings: Path, _state: tuple[int, int, int] | None) -> bool:
+    """Return what a state of the settings says: a crawl asks for each of its hosts, which may be thousands."""
+    return settings_files.load(settings)[0].index.links
 
 
 def add_missing(

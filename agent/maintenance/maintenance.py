@@ -107,8 +107,10 @@ def _maintain_domain(archive: Archive, domain: str) -> list[str]:
     if repacking.has_many_refs(store.path):
         with _refs_stand_still(archive, domain):
             repacking.pack_refs(store.path)
-    repacking.repack(store.path)
-    repacking.write_graph(store.path)
+    if not repacking.is_packed(store.path):
+        repacking.repack(store.path)
+    if not repacking.has_graph(store.path):
+        repacking.write_graph(store.path)
     return removed
 
 

@@ -4,8 +4,10 @@ import os
 import subprocess
 import threading
 import time
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +17,7 @@ from agent.maintenance.verification import verify
 from tests.support.archives import DOMAIN, add, publish, store_of
 from tests.support.crawls import run_command
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git import git_command
 from webarcfs.archive.git.repository import INCOMING, MAIN, RefUpdate, Repository
 from webarcfs.archive.model import metadata
 from webarcfs.archive.system import locks
@@ -56,6 +59,30 @@ def test_many_small_packs_become_few_while_readers_read(archive: Archive) -> Non
         assert found is not None and reader.read(found.oid) == b"%d" % number
     assert reader.read(unborn) == b"an addition that is not committed yet"
     assert list(verify(archive)) == []
+
+
+def test_a_domain_that_nothing_changed_starts_no_git(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most of an archive's hosts only give resources, and change seldom."""
+    run, commands = git_command.run, list[str]()
+
+    def noted(arguments: Sequence[str], path: Path | None = None, *more: Any, **options: Any) -> Any:
+        commands.extend(word for word in arguments if word in ("repack", "commit-graph"))
+        return run(arguments, path, *more, **options)
+
+    publish(archive, DOMAIN, {"a.html": b"1"})
+    catch_up(archive)
+    time.sleep(0.2)  # a ref and the graph within a tick of the clock are in no order
+    monkeypatch.setattr(git_command, "run", noted)
+    for wanted in (["repack", "commit-graph"], []):
+        commands.clear()
+        maintain(archive)
+        assert commands == wanted
+    publish(archive, DOMAIN, {"b.html": b"2"})
+    time.sleep(0.2)
+    commands.clear()
+    maintain(archive)
+    assert commands == ["repack", "commit-graph"]
+    assert _loose(store_of(archive)) == 0 and store_of(archive).check() == []
 
 
 def test_what_crashes_left_goes_and_nothing_else(archive: Archive) -> None:

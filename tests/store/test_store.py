@@ -210,6 +210,36 @@ def test_names_of_any_bytes(store: Repository) -> None:
     assert store.check() == []
 
 
+def test_the_next_repository_of_a_folder_is_as_git_makes_one(tmp_path: Path) -> None:
+    """Only the first starts git."""
+    made = [Repository.create(tmp_path / f"{number}.git").path for number in range(3)]
+    first, *others = [
+        {path.relative_to(folder): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+        for folder in made
+    ]
+    assert first and all(other == first for other in others)
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("size", [10, 1 << 19, 1 << 21])
+def test_few_files_and_large_ones_are_stored_alike(tmp_path: Path, size: int) -> None:
+    """Few small files are stored without a git of their own, up to a bound."""
+    fresh = Repository.create(tmp_path / "e.git")
+    files = {f"{number}/data.xml": os.urandom(4) * (size // 4) for number in range(4)}
+    tree = None
+    for number in range(2):
+        with fresh.importer(tree) as importer:
+            for path, body in files.items():
+                importer.put_stream(
+                    f"{number}/{path}", len(body), (body[at : at + 65536] for at in range(0, size, 65536))
+                )
+            tree = importer.finish()
+    assert tree is not None
+    fresh.update_refs([RefUpdate(MAIN, commit(fresh, tree), None)])
+    assert fresh.check() == []
+    assert files_of(fresh, tree) == {f"{number}/{path}": body for number in range(2) for path, body in files.items()}
+
+
 @settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(canonical_urls, min_size=30, max_size=60))
 def test_names_of_urls_survive_git(tmp_path: Path, urls: list[str]) -> None:

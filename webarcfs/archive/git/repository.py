@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from io import IOBase
 from pathlib import Path
 from typing import IO, Final, NamedTuple
@@ -546,9 +546,7 @@ class Repository(Objects):
         """Make an empty bare repository at `path` in one step; one that another process made meanwhile is kept."""
         scratch = path.with_name(f".new-{os.getpid()}-{path.name}")
         shutil.rmtree(scratch, ignore_errors=True)
-        git_command.run([*_INIT, str(scratch)])
-        for key, value in CONFIG.items():
-            git_command.run(["config", "--file", str(scratch / "config"), key, value])
+        _write_empty(scratch)
         sync_tree(scratch)
         try:
             scratch.rename(path)
@@ -740,6 +738,33 @@ class Repository(Objects):
         done = git_command.run(arguments, self.path, check=False)
         lines = (done.stderr + done.stdout).decode("utf-8", "replace").splitlines()
         return done.returncode, [line for line in lines if not line.startswith("notice:")]
+
+
+def _write_empty(folder: Path) -> None:
+    """Write the files of an empty repository: git makes the first beside it, and a crawl may make thousands."""
+    files = _empty_repository(folder.parent)
+    if files:
+        folder.mkdir()
+        for name, content in files.items():
+            if content is None:
+                (folder / name).mkdir()
+            else:
+                (folder / name).write_bytes(content)
+        return
+    git_command.run([*_INIT, str(folder)])
+    for key, value in CONFIG.items():
+        git_command.run(["config", "--file", str(folder / "config"), key, value])
+    for path in sorted(folder.rglob("*")):
+        files[str(path.relative_to(folder))] = None if path.is_dir() else path.read_bytes()
+
+
+@lru_cache(maxsize=16)
+def _empty_repository(_parent: Path) -> dict[str, bytes | None]:
+    """Return the files of an empty repository as git made one in a folder, each behind the folders (None) above it.
+
+    Empty until then. Other folders may lie on another file system, of which git notes what it can do.
+    """
+    return {}
 
 
 def _ref_command(update: RefUpdate) -> str:

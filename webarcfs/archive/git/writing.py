@@ -7,7 +7,8 @@ A domain's tree is derived from another one by any number of changes in any orde
 on the disk until `finish`; then each affected folder is read once and written once. So the cost of a document does not
 depend on the size of its folder; `git fast-import`, given the same changes by path, searches the folder for each.
 
-Of many files, the bytes go through a `git fast-import` (git-fast-import(1)), and the trees are made here. Measured at
+Of many files, the bytes go through a `git fast-import` (git-fast-import(1)), and the trees are made here. A few small
+files are stored together with the trees, by one git. Measured at
 three times the speed of `git add` and `git commit`, and no file of a crawl is created meanwhile. Git receives no paths:
 it would search all of a folder for each, and keep all trees in memory.
 """
@@ -102,14 +103,15 @@ class Pack:
             if keep is not None:
                 keep.unlink(missing_ok=True)
 
-    def store(self) -> Path | None:
+    def store(self, *, as_pack: bool = False) -> Path | None:
         """Store all; return the file that keeps repacks from removing the objects, if any; the caller removes it.
 
-        Raises OSError on a full disk, Damaged when git refuses.
+        `as_pack`: as one pack, however few they are. Raises OSError on a full disk, Damaged when git refuses.
         """
         if not self._objects:
             return None
         few = len(self._objects) < FEW and all(isinstance(content, bytes) for content in self._objects.values())
+        few = few and not as_pack
         # Without core.fsyncMethod=batch: objects would get their names before their bytes are safe.
         command = ["unpack-objects", "-q"] if few else ["index-pack", "--stdin", "--keep"]
         for left in reversed(range(_TRIES)):
@@ -243,11 +245,15 @@ class Rewriting:
 
     def write(self, path: str, body: bytes) -> None:
         """Place a file with these bytes, which are stored together with the trees."""
-        self.put(path, self._keep(body, "blob"))
+        self.put(path, self.keep_blob(body))
 
     def remove(self, path: str) -> None:
         """Drop the tree's file or folder at `path`; files that are put there, before or after, stay."""
         self.put_digest(path, _NOTHING)
+
+    def keep_blob(self, body: bytes) -> str:
+        """Take a blob, which is stored together with the trees; return its id."""
+        return self._keep(body, "blob")
 
     def put_digest(self, path: str, blob: bytes) -> None:
         """As `put`, with the id as 20 bytes."""
@@ -255,12 +261,15 @@ class Rewriting:
         self._changes += 1
         self._sorter.add(b"%s\0%s%s" % (os.fsencode(path), self._changes.to_bytes(_NUMBER, "big"), blob))
 
-    def finish(self) -> str:
-        """Store the new trees, and return the id of the outermost. Raises OSError on a full disk, Damaged."""
+    def finish(self, *, as_pack: bool = False) -> str:
+        """Store the new trees, and return the id of the outermost. Raises OSError on a full disk, Damaged.
+
+        `as_pack`: as one pack, however few they are.
+        """
         tree = tree_stream.changed_tree(self._base, _each_once(self._sorter.rows()), self._read, self._keep)
         if tree is None:
             tree = self._keep(b"")
-        self._store()
+        self._store(as_pack=as_pack)
         return tree
 
     def __enter__(self) -> Self:
@@ -275,8 +284,8 @@ class Rewriting:
             self._store()
         return oid
 
-    def _store(self) -> None:
-        keep = self._pack.store()
+    def _store(self, *, as_pack: bool = False) -> None:
+        keep = self._pack.store(as_pack=as_pack)
         if keep is not None:
             self._stack.callback(keep.unlink, missing_ok=True)
         self._pack = Pack(self._repository)
@@ -307,6 +316,8 @@ BIG_FILE = 8 * 1024 * 1024
 _MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(4 << 20), "MALLOC_TRIM_THRESHOLD_": str(16 << 20)}
 #: Git remembers each blob that it received, in some 70 bytes, so it is restarted after so many.
 _BLOBS = 300_000
+#: Bytes and number of files up to which no git is begun: most hosts that only give resources have one or two.
+_KEPT, _KEPT_FILES = 1 << 20, 64
 # Room for git to lag while the next documents are read and described.
 _PIPE = 1 << 20
 
@@ -322,8 +333,11 @@ class FastImport:
         self._repository = repository
         self._loose = git_command.LooseObjectsSince(repository)
         self._tree = Rewriting(repository, base, read)
+        self._is_first = base is None
         self._blobs = 0
-        self._process = self._begin()
+        #: Room for files that are stored together with the trees, without a git of their own, while there are few.
+        self._room = _KEPT
+        self._process: subprocess.Popen[bytes] | None = None
 
     def remove(self, path: str) -> None:
         """Drop the tree's file or folder at `path`; files that are put there, before or after, stay."""
@@ -331,6 +345,9 @@ class FastImport:
 
     def put(self, path: str, body: bytes) -> None:
         """Write a file."""
+        if self._is_kept(len(body)):
+            self._tree.write(path, body)
+            return
         digest = blob_hash(len(body))
         digest.update(body)
         self._send(b"blob\ndata %d\n%s\n" % (len(body), body))
@@ -346,6 +363,11 @@ class FastImport:
         return self._stored(what, size, chunks).hex()
 
     def _stored(self, what: str, size: int, chunks: Iterable[bytes]) -> bytes:
+        if self._is_kept(size):
+            body = b"".join(chunks)
+            if len(body) != size:
+                raise WebarcError(f"{what}: the body changed its size while it was stored")
+            return bytes.fromhex(self._tree.keep_blob(body))
         digest, left = blob_hash(size), size
         self._send(b"blob\ndata %d\n" % size)
         for chunk in chunks:
@@ -363,15 +385,19 @@ class FastImport:
 
         Until the importer is closed, no repack drops the trees.
         """
-        self._end()
-        self._loose.sync()  # git writes few objects as loose files, not as a pack
-        return self._tree.finish()
+        if self._process is not None:
+            self._end()
+            self._loose.sync()  # git writes few objects as loose files, not as a pack
+        # A new repository has no pack yet; many loose objects would cost it more files than all the rest.
+        return self._tree.finish(as_pack=self._is_first and self._process is None)
 
     def __enter__(self) -> FastImport:
         return self
 
     def __exit__(self, *exc: object) -> None:
         self._tree.__exit__(*exc)
+        if self._process is None:
+            return
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()
@@ -379,11 +405,22 @@ class FastImport:
             if stream is not None:
                 _close_quietly(stream)
 
+    def _is_kept(self, size: int) -> bool:
+        """Return whether a file is stored together with the trees: the first few, while none was sent to git."""
+        self._room -= size + _KEPT // _KEPT_FILES
+        return self._process is None and self._room >= 0
+
     def _count(self) -> None:
         self._blobs += 1
         if self._blobs % _BLOBS == 0:
             self._end()
             self._process = self._begin()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        """Return git, begun where it is needed first."""
+        if self._process is None:
+            self._process = self._begin()
+        return self._process
 
     def _begin(self) -> subprocess.Popen[bytes]:
         settings = ["-c", "core.compression=1", "-c", "pack.compression=1", "-c", f"core.bigFileThreshold={BIG_FILE}"]
@@ -402,7 +439,7 @@ class FastImport:
         return process
 
     def _send(self, data: bytes) -> None:
-        stdin = self._process.stdin
+        stdin = self._running().stdin
         assert stdin is not None
         try:
             stdin.write(data)
@@ -416,11 +453,12 @@ class FastImport:
 
     def _wait(self) -> None:
         """Wait for git, and raise its error."""
-        stdin, stderr = self._process.stdin, self._process.stderr
+        process = self._running()
+        stdin, stderr = process.stdin, process.stderr
         assert stdin is not None and stderr is not None
         _close_quietly(stdin)
         message = stderr.read()
-        if self._process.wait():
+        if process.wait():
             fail(f"{self._repository}: git fast-import failed", message, self._repository)
 
 

@@ -23,10 +23,10 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from webarcfs.archive.additions import commit_additions
@@ -183,10 +183,22 @@ def is_sound_ref(content: bytes) -> bool:
     return _LOOSE.fullmatch(content) is not None
 
 
+_REQUIRED = {"core.repositoryformatversion": "0", "core.bare": "true", **CONFIG}
+
+
 def wrong_settings(repository: Path) -> dict[str, str]:
     """Return the wrong settings of a repository: name → required value. All, if git cannot read them."""
-    wanted = {"core.repositoryformatversion": "0", "core.bare": "true", **CONFIG}
-    done = _config(repository / CONFIG_FILE, "--null", "--list")
+    try:
+        return dict(_wrong_in((repository / CONFIG_FILE).read_bytes()))
+    except FileNotFoundError:
+        return dict(_REQUIRED)
+
+
+@lru_cache(maxsize=16)
+def _wrong_in(text: bytes) -> Mapping[str, str]:
+    """Return the wrong settings in this text. Nearly all repositories have the same text, and git takes long."""
+    wanted = dict(_REQUIRED)
+    done = git_command.run(["config", "--file", "-", "--null", "--list"], Path("/"), text, check=False)
     if done.returncode:
         return wanted
     pairs = (setting.partition("\n") for setting in done.stdout.decode("utf-8", "replace").split("\0"))

@@ -11,7 +11,9 @@ A repack trusts the file system to keep new packs before it loses old ones, as e
 from __future__ import annotations
 
 import os
+import struct
 import time
+from itertools import pairwise
 from pathlib import Path
 
 from webarcfs.archive.git import git_command
@@ -23,6 +25,12 @@ LOOSE_REFS = 50
 STALE = 3600.0
 #: The commit-graph: a file, or a folder with parts.
 GRAPHS = ("objects/info/commit-graph", "objects/info/commit-graphs")
+#: A pack has so many times the objects of the next smaller one at least.
+_FACTOR = 2
+#: Where an index of packs has the number of its objects: behind its head, the last of 256 counts.
+_COUNT_AT = 8 + 255 * 4
+#: Nanoseconds by which times of files may be wrong among each other.
+_TICK = 10**8
 _SCRATCH = (
     "objects/pack/tmp_*",
     "objects/pack/.tmp-*",
@@ -33,14 +41,60 @@ _SCRATCH = (
 )
 
 
+def is_packed(repository: Path) -> bool:
+    """Return whether `repack` would change nothing: no object is loose, and each pack is twice the next at least.
+
+    Most hosts that only give resources are so from one maintenance to the next.
+    """
+    with os.scandir(repository / "objects") as scan:
+        if any(len(entry.name) == len("00") for entry in scan):
+            return False
+    try:
+        counts = sorted(_objects_in(path) for path in (repository / "objects" / "pack").glob("*.idx"))
+    except (OSError, struct.error):
+        return False
+    return all(large >= _FACTOR * small for small, large in pairwise(counts))
+
+
+def _objects_in(index: Path) -> int:
+    """Return how many objects a pack has, by its index (gitformat-pack(5), version 2)."""
+    with index.open("rb", buffering=0) as file:
+        file.seek(_COUNT_AT)
+        count: int = struct.unpack(">I", file.read(4))[0]
+        return count
+
+
+def has_graph(repository: Path) -> bool:
+    """Return whether the commit-graph was written after the last ref moved. In doubt it was not.
+
+    Refs move by new files, so their folders tell it. In one tick of the clock the order is not known.
+    """
+    try:
+        written = max(_changed_at(repository / name) for name in GRAPHS)
+        folders = [Path(folder) for folder, _, _ in os.walk(repository / "refs")]
+        moved = max(_changed_at(path) for path in (repository / "packed-refs", *folders))
+    except OSError:
+        return False
+    return written - moved > _TICK
+
+
+def _changed_at(path: Path) -> int:
+    """Return when a file or folder changed, in nanoseconds; 0 without it. Raises OSError."""
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
 def repack(repository: Path) -> None:
     """Merge small packs and loose objects into larger packs, each at least twice the next (git-repack(1)).
 
     Raises OSError on a full disk, Damaged for an unreadable object; the repository is unchanged then.
     """
     # Many small crawls leave many small packs, and each look-up searches them all.
-    arguments = ["-c", "pack.threads=1", "-c", "pack.windowMemory=64m"]
-    done = git_command.run([*arguments, "repack", "--geometric=2", "-d", "--quiet"], repository, check=False)
+    settings = ["-c", "pack.threads=1", "-c", "pack.windowMemory=64m"]
+    arguments = ["repack", f"--geometric={_FACTOR}", "-d", "-n", "--quiet"]
+    done = git_command.run([*settings, *arguments], repository, check=False)
     if done.returncode:
         git_command.fail(f"{repository} was not repacked", done.stderr, repository)
 

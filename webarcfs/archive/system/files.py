@@ -77,8 +77,13 @@ def replacing(path: Path, scratch: Path, *, durable: bool = True) -> Iterator[Bi
 
 
 def sync_tree(root: Path) -> None:
-    """Sync everything in a new folder, and the folder, but not its name. Raises OSError."""
-    for folder, _, files in os.walk(root):
+    """Sync everything in a new folder, and the folder, but not its name. Raises OSError.
+
+    An empty folder is durable with the folder that names it.
+    """
+    for folder, folders, files in os.walk(root):
+        if not folders and not files and Path(folder) != root:
+            continue
         for name in files:
             fd = os.open(Path(folder, name), os.O_RDONLY | os.O_CLOEXEC)
             try:
