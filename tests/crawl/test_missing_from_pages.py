@@ -95,7 +95,7 @@ def test_the_desk(crawled: tuple[Archive, Record]) -> None:
         assert "No page that the crawl read has a link to it." in unseen.words
 
 
-@pytest.mark.parametrize("word", [*DECISIONS, *Reason])
+@pytest.mark.parametrize("word", sorted({*DECISIONS, *Reason}))
 def test_each_word_has_an_advice(word: Reason) -> None:
     assert advice_on(f"{word}x" if word.endswith(":") else str(word)) in TEXTS
 
