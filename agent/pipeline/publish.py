@@ -374,7 +374,7 @@ class Publisher:
                 seen=seen,
                 errors=run.errors or self._errors > 0,
                 copies=run.copies or self._copies > 0,
-                resources=run.resources or run.is_resource,
+                resources="alone" if run.is_resource else "kept" if run.resources else "",
                 met=met,
             )
             seconds = int((run.job.begun if cut is None else run.tag.crawl_time).timestamp())

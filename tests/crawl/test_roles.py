@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,11 +25,12 @@ from webarcfs.access.gate import Gate, Reader
 from webarcfs.archive.catalogue import record_xml
 from webarcfs.archive.catalogue.catalogue import Catalogue, captures
 from webarcfs.archive.catalogue.record import FieldNumber
+from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import links
 from webarcfs.archive.index.links import Question
 from webarcfs.archive.model.errors import BadCondition
-from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.model.metadata import CommitMessage, CommitTag
 from webarcfs.client import WebarchiveClient
 from webarcfs.search.query_language import Role
 from webarcfs.search.searching import Searcher, SearchQuestion
@@ -255,3 +257,48 @@ def test_the_reading_room_shows_sites_first(archived: Archive) -> None:
         assert json.loads(room.get("/search.json?q=zebra&role=any").text)["total"] == 2
         found = room.get("/search?q=zebra").text
         assert "Resources of pages elsewhere" in found and "role=resource" in found
+
+
+def test_a_host_of_another_publication_may_give_fewer_resources(archive: Archive, site: Site) -> None:
+    """Its documents are pages, and still this publication needs no page of it."""
+
+    def start(*images: int) -> None:
+        site.add_html("/", "".join(f'<img src="http://{FRAMES}/{number}.png">' for number in images), host=SITE)
+
+    site.add_html("/f.html", "".join(f'<img src="/{number}.png">' for number in range(9)), host=FRAMES)
+    for number in range(9):
+        site.add(f"/{number}.png", f"{number}", "image/png", host=FRAMES)
+    start(*range(9))
+    assert again(archive, site).complete
+    other = crawl(archive, f"http://{FRAMES}/f.html", name="other", wget_args=crawls.through(site.proxy))
+    assert other.complete and set(_roles(archive, f"domain = '{FRAMES}'").values()) >= {"page"}
+    site.add("/0.png", "new", "image/png", host=FRAMES)
+    start(*range(9))
+    assert again(archive, site).complete  # sees pages now
+    assert crawls.meta(archive, FRAMES, "0.png").role == "page"
+    start(0)
+    assert again(archive, site).complete
+    start()
+    assert again(archive, site).complete
+    assert len(crawls.arcs(archive, FRAMES)) == 10  # the other publication has them
+
+
+def test_an_exported_archive_has_the_same_roles(archived: Archive, tmp_path: Path) -> None:
+    out, copy = tmp_path / "out", tmp_path / "copy"
+    done = webarc("export", str(out), "--archive", str(archived.root))
+    assert done.returncode == 0, done.stderr
+    other = directory.create(copy)
+    assert crawls.run_command("import", "--as-exported", out, "--archive", copy).code == 0
+    assert _roles(other) == _roles(archived)
+    for host in (SITE, STYLES):
+        messages = [_message(place, host) for place in (archived, other)]
+        assert messages[0].has_pages is messages[1].has_pages is (host == SITE)
+        assert messages[0].has_resources is messages[1].has_resources is (host != SITE)
+    with WebarchiveClient(copy) as client:
+        assert {meta.domain for meta in client.select("role = 'page'")} == {SITE}
+
+
+def _message(archive: Archive, host: str) -> CommitMessage:
+    head = crawls.store(archive, host).head()
+    assert head is not None
+    return head.message
