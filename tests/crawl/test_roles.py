@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -281,6 +282,19 @@ def test_a_host_of_another_publication_may_give_fewer_resources(archive: Archive
     start()
     assert again(archive, site).complete
     assert len(crawls.arcs(archive, FRAMES)) == 10  # the other publication has them
+
+
+def test_a_folder_to_browse_and_the_pages_of_a_wacz_list_sites(archived: Archive, tmp_path: Path) -> None:
+    """S-role-3."""
+    for form, out in (("static", tmp_path / "folder"), ("wacz", tmp_path / "all.wacz")):
+        done = webarc("export", str(out), "--format", form, "--archive", str(archived.root))
+        assert done.returncode == 0, done.stderr
+    listed = (tmp_path / "folder" / "index.html").read_text()
+    heading = listed.index("Hosts without pages, which only gave resources")
+    assert listed.index(f">{SITE}</a>") < heading < min(listed.index(host) for host in (STYLES, FONTS, FRAMES))
+    with zipfile.ZipFile(tmp_path / "all.wacz") as wacz:
+        pages = [json.loads(line) for line in wacz.read("pages/pages.jsonl").splitlines()[1:]]
+    assert [page["url"] for page in pages] == [f"http://{SITE}/"]
 
 
 def test_an_exported_archive_has_the_same_roles(archived: Archive, tmp_path: Path) -> None:
