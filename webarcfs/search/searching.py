@@ -409,6 +409,8 @@ class Searcher:
         shown = Shown() if self._view is None else self._view.shown(moment)
         make = Translator(self._reader.schema, exact=question.exact, of_all=shown.is_all)
         role = question.role or (Role.ANY if asks_for_a_role(expression) else Role.PAGE)
+        if role is Role.PAGE and not self._reader.frequency("mark", RESOURCE):
+            role = Role.ANY  # there is nothing to leave out
         of_role = make.role(role)
         narrowed = [make.query(expression), *self._narrowing(make, question), *([] if role is Role.ANY else [of_role])]
         filter_ = Filter(make, shown)
