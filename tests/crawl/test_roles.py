@@ -105,6 +105,10 @@ def test_searches_mean_pages_unless_they_ask(archived: Archive) -> None:
     assert _hits(archived, "zebra", Gate(archived, Reader(""))) == [SITE]
     assert _hits(archived, "zebra role:any", Gate(archived, Reader(""))) == [FRAMES, SITE]
     assert _hits(archived, "role:resource") == [STYLES, FONTS, FRAMES]
+    with WebarchiveClient(archived.root) as client:
+        assert (client.search("zebra").total, client.search("zebra", role="any").total) == (1, 2)
+        with pytest.raises(BadCondition, match="a role is page, resource, any"):
+            client.search("zebra", role="pages")
     with pytest.raises(BadCondition, match="a role is page, resource, any"):
         _hits(archived, "zebra role:pages")
     searcher = Searcher(archived)
