@@ -71,7 +71,7 @@ from webarcfs.archive.config.settings import (
 from webarcfs.archive.config.validators import UNLIMITED_WORD
 from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.history import sequence
-from webarcfs.archive.history.versions import arcs, described, leads_to_arcs, only_resources
+from webarcfs.archive.history.versions import arcs, described, leads_to_arcs
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.model.arc_paths import HEADERS, arc_path, is_data_file, split
 from webarcfs.archive.model.errors import Busy, Damaged, InvalidDocument, NotFound, SettingsError, WebarcError
@@ -320,7 +320,7 @@ def describe_capture(
     """
     summary = _summary(archive, capture)
     about = replace(about or Circumstances(), hosts=_hosts_in(summary))
-    capture = replace(capture, parts=with_roles(archive, capture.parts, about.hosts))
+    capture = replace(capture, parts=_with_roles(capture.parts, about.hosts))
     is_complete = is_whole(about, capture.parts, released)
     release = about.release or (Release.BY_HAND if capture.is_held else Release.AUTOMATIC)
     state = _state(release, is_complete, about.way)
@@ -347,21 +347,10 @@ def describe_capture(
     return record.with_event("captured", SYSTEM, "", record.state)
 
 
-def with_roles(archive: Archive, parts: Iterable[CrawlPart], hosts: Iterable[HostEnd] = ()) -> tuple[CrawlPart, ...]:
-    """Return parts that say whether their domain had pages: by what the crawl knew of its hosts, else by git."""
-    roles = {end.host: end.is_page for end in hosts}
-
-    def has_pages(part: CrawlPart) -> bool:
-        known = roles.get(part.tag.domain)
-        if known is not None or part.seen == OWN:
-            return known is not False
-        try:
-            tree = _tree(archive, part)
-            return tree is None or not only_resources(Repository(archive.repository(part.tag.domain)), tree)
-        except (Damaged, InvalidDocument):
-            return True  # `verify` reports it
-
-    return tuple(replace(part, is_resource=not has_pages(part)) for part in parts)
+def _with_roles(parts: Iterable[CrawlPart], hosts: Iterable[HostEnd]) -> tuple[CrawlPart, ...]:
+    """Return parts that say whether the crawl had pages of their domain, as it ended; git alone says it as it began."""
+    roles = {end.host: not end.is_page for end in hosts}
+    return tuple(replace(part, is_resource=roles.get(part.tag.domain, part.is_resource)) for part in parts)
 
 
 def _without_pages(parts: Iterable[CrawlPart]) -> set[str]:

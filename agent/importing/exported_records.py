@@ -65,7 +65,7 @@ class NamedSnapshot:
     held: bool
     errors: bool
     copies: bool
-    resources: bool
+    resources: str
     sequence: int
     tree: str
     seen: str
@@ -142,7 +142,7 @@ def snapshot(fields: Mapping[str, str], block: bytes) -> NamedSnapshot:
         *(f"{name} {values.get(name)!r}" for name in ("complete", "held") if values.get(name) not in ("yes", "no")),
         *([f"errors {values['errors']!r}"] if values.get("errors", "kept") not in ("kept", "no", "") else []),
         *([f"copies {values['copies']!r}"] if values.get("copies", "kept") not in ("kept", "no", "") else []),
-        *([f"resources {values['resources']!r}"] if values.get("resources", "kept") not in ("kept", "no", "") else []),
+        *([f"resources {values['resources']!r}"] if values.get("resources", "") not in ("kept", "alone", "") else []),
         *([f"secrets {values['secrets']!r}"] if values.get("secrets", "") not in ("shown", "") else []),
         *([f"met {values['met']!r}"] if values.get("met", "unknown") not in ("listed", "unknown") else []),
         *(
@@ -171,7 +171,7 @@ def snapshot(fields: Mapping[str, str], block: bytes) -> NamedSnapshot:
         held=values["held"] == "yes",
         errors=values.get("errors") == "kept",
         copies=values.get("copies") == "kept",
-        resources=values.get("resources") == "kept",
+        resources=values.get("resources", ""),
         secrets=values.get("secrets") == "shown",
         sequence=int(values["sequence"]),
         tree=values["tree"],

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from agent.catalogue.recording import SYSTEM, catch_up_records, with_roles
+from agent.catalogue.recording import SYSTEM, catch_up_records
 from agent.crawl.job_folder import Progress
 from agent.importing.exported_records import NamedSnapshot, Rows, by_snapshot
 from agent.importing.exported_trees import Built, Intake, build, drop_empty, in_order, with_met
@@ -256,7 +256,7 @@ def _complete_records(archive: Archive, tags: Sequence[CommitTag]) -> None:
             _log.warning("%s is released, and lacks snapshots that were held: they stay closed", record.id)
         elif new:
             whole = record.complete and all(part.complete for part in new)
-            more = replace(record, parts=(*record.parts, *with_roles(archive, new)), complete=whole)
+            more = replace(record, parts=(*record.parts, *new), complete=whole)
             more = more.with_event("captured", SYSTEM, ", ".join(str(part.tag) for part in new))
             catalogue.save([more], SYSTEM, f"{record.id}: {len(new)} parts more", expected={record.id: blob})
 

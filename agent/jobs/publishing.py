@@ -32,11 +32,11 @@ from agent.indexing.recovery import catch_up_domain, catch_up_links
 from agent.jobs.stages import compare, describe, extract, filter_, normalise, unpack
 from agent.pipeline.domain_run import Document, DomainRun, LaterCrawls, TreeReader, later_crawls
 from agent.pipeline.publish import Published, Publisher
+from agent.pipeline.removal import had_no_pages
 from agent.reports import report
 from agent.reports.report import Missing
 from webarcfs.archive.git.repository import CRAWLS, PUBLICATIONS, Commit, Repository
 from webarcfs.archive.history import redirect_lists, sequence
-from webarcfs.archive.history.versions import only_resources
 from webarcfs.archive.index.captures import domains_of
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Damaged, Interrupted, NotFound, WebarcError
@@ -321,7 +321,7 @@ def _idle_resource_domains(job: Job, asked: Set[str]) -> Iterator[str]:
             with contextlib.suppress(NotFound, Damaged):
                 store = Repository(job.archive.repository(domain))
                 seen = store.ref(PUBLICATIONS + job.publication.name)
-                if seen is not None and only_resources(store, seen):
+                if seen is not None and had_no_pages(store, store.head(), job.publication.name, seen):
                     yield domain
 
 

@@ -382,7 +382,7 @@ class Publisher:
                 seen=seen,
                 errors=run.errors or self._errors > 0,
                 copies=run.copies or self._copies > 0,
-                resources=run.resources or run.is_resource,
+                resources="alone" if run.is_resource else "kept" if run.resources else "",
                 secrets=run.job.publication.has_secrets or run.job.frontier.get(SHOWED_SECRETS) is True,
                 met=met,
                 patch="" if run.job.patch is None else run.job.name,

@@ -34,6 +34,8 @@ from webarcfs.archive.system import files
 
 _NOTES = "webarc-seen.json"
 _AT_ONCE = 1000
+#: Commits among which a publication's last complete crawl is looked for.
+_LOOKED_BACK = 1000
 
 
 def subset(store: Repository, tree: str, arcs: Iterator[tuple[str, bool]], redirects: TreeEntry | None = None) -> str:
@@ -239,7 +241,7 @@ def removed_arcs(
     before = seen.arcs - new + len(gone)
     is_too_few = fetched < run.job.settings.min_share * before and not run.job.accept_shrink
     # A domain that had pages, and of which only an image is needed now, is one whose links broke.
-    if is_too_few and not (run.is_resource and only_resources(store, last)):
+    if is_too_few and not (run.is_resource and had_no_pages(store, run.base, run.job.publication.name, last)):
         reason = (
             f"{TOO_FEW} {fetched} of the {before} ARCs that the last complete crawl saw; nothing was removed "
             f"(--accept-shrink accepts it)"
@@ -249,6 +251,19 @@ def removed_arcs(
     others = [TreeReader(store, oid) for name, oid in held if name != run.job.publication.name]
     arcs_gone = dict.fromkeys([*gone, *listed])
     return RemovalVerdict(True, [arc for arc in arcs_gone if not any(_holds(other, arc) for other in others)])
+
+
+def had_no_pages(store: Repository, base: Commit | None, publication: str, tree: str) -> bool:
+    """Return whether a publication's last complete crawl at or below `base`, which saw `tree`, had no page of a domain.
+
+    Another publication may have made pages of the documents since; then its commit tells.
+    """
+    if only_resources(store, tree):
+        return True
+    commits = islice(store.history(base.oid if base else None), _LOOKED_BACK)
+    own = (commit.message for commit in commits if commit.message.is_crawl and commit.message.complete)
+    last = next((message for message in own if message.publication == publication), None)
+    return last is not None and not last.has_pages
 
 
 def without(store: Repository, tree: str, arcs: list[str]) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import zipfile
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,11 +26,12 @@ from webarcfs.access.gate import Gate, Reader
 from webarcfs.archive.catalogue import record_xml
 from webarcfs.archive.catalogue.catalogue import Catalogue, captures
 from webarcfs.archive.catalogue.record import FieldNumber
+from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import links
 from webarcfs.archive.index.links import Question
 from webarcfs.archive.model.errors import BadCondition
-from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.model.metadata import CommitMessage, CommitTag
 from webarcfs.client import WebarchiveClient
 from webarcfs.search.query_language import Role
 from webarcfs.search.searching import Searcher, SearchQuestion
@@ -102,6 +105,10 @@ def test_searches_mean_pages_unless_they_ask(archived: Archive) -> None:
     assert _hits(archived, "zebra", Gate(archived, Reader(""))) == [SITE]
     assert _hits(archived, "zebra role:any", Gate(archived, Reader(""))) == [FRAMES, SITE]
     assert _hits(archived, "role:resource") == [STYLES, FONTS, FRAMES]
+    with WebarchiveClient(archived.root) as client:
+        assert (client.search("zebra").total, client.search("zebra", role="any").total) == (1, 2)
+        with pytest.raises(BadCondition, match="a role is page, resource, any"):
+            client.search("zebra", role="pages")
     with pytest.raises(BadCondition, match="a role is page, resource, any"):
         _hits(archived, "zebra role:pages")
     searcher = Searcher(archived)
@@ -255,3 +262,61 @@ def test_the_reading_room_shows_sites_first(archived: Archive) -> None:
         assert json.loads(room.get("/search.json?q=zebra&role=any").text)["total"] == 2
         found = room.get("/search?q=zebra").text
         assert "Resources of pages elsewhere" in found and "role=resource" in found
+
+
+def test_a_host_of_another_publication_may_give_fewer_resources(archive: Archive, site: Site) -> None:
+    """Its documents are pages, and still this publication needs no page of it."""
+
+    def start(*images: int) -> None:
+        site.add_html("/", "".join(f'<img src="http://{FRAMES}/{number}.png">' for number in images), host=SITE)
+
+    site.add_html("/f.html", "".join(f'<img src="/{number}.png">' for number in range(9)), host=FRAMES)
+    for number in range(9):
+        site.add(f"/{number}.png", f"{number}", "image/png", host=FRAMES)
+    start(*range(9))
+    assert again(archive, site).complete
+    other = crawl(archive, f"http://{FRAMES}/f.html", name="other", wget_args=crawls.through(site.proxy))
+    assert other.complete and set(_roles(archive, f"domain = '{FRAMES}'").values()) >= {"page"}
+    site.add("/0.png", "new", "image/png", host=FRAMES)
+    start(*range(9))
+    assert again(archive, site).complete  # sees pages now
+    assert crawls.meta(archive, FRAMES, "0.png").role == "page"
+    start(0)
+    assert again(archive, site).complete
+    start()
+    assert again(archive, site).complete
+    assert len(crawls.arcs(archive, FRAMES)) == 10  # the other publication has them
+
+
+def test_a_folder_to_browse_and_the_pages_of_a_wacz_list_sites(archived: Archive, tmp_path: Path) -> None:
+    """S-role-3."""
+    for form, out in (("static", tmp_path / "folder"), ("wacz", tmp_path / "all.wacz")):
+        done = webarc("export", str(out), "--format", form, "--archive", str(archived.root))
+        assert done.returncode == 0, done.stderr
+    listed = (tmp_path / "folder" / "index.html").read_text()
+    heading = listed.index("Hosts without pages, which only gave resources")
+    assert listed.index(f">{SITE}</a>") < heading < min(listed.index(host) for host in (STYLES, FONTS, FRAMES))
+    with zipfile.ZipFile(tmp_path / "all.wacz") as wacz:
+        pages = [json.loads(line) for line in wacz.read("pages/pages.jsonl").splitlines()[1:]]
+    assert [page["url"] for page in pages] == [f"http://{SITE}/"]
+
+
+def test_an_exported_archive_has_the_same_roles(archived: Archive, tmp_path: Path) -> None:
+    out, copy = tmp_path / "out", tmp_path / "copy"
+    done = webarc("export", str(out), "--archive", str(archived.root))
+    assert done.returncode == 0, done.stderr
+    other = directory.create(copy)
+    assert crawls.run_command("import", "--as-exported", out, "--archive", copy).code == 0
+    assert _roles(other) == _roles(archived)
+    for host in (SITE, STYLES):
+        messages = [_message(place, host) for place in (archived, other)]
+        assert messages[0].has_pages is messages[1].has_pages is (host == SITE)
+        assert messages[0].has_resources is messages[1].has_resources is (host != SITE)
+    with WebarchiveClient(copy) as client:
+        assert {meta.domain for meta in client.select("role = 'page'")} == {SITE}
+
+
+def _message(archive: Archive, host: str) -> CommitMessage:
+    head = crawls.store(archive, host).head()
+    assert head is not None
+    return head.message

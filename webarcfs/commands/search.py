@@ -79,7 +79,6 @@ def search(
     """
     if find_spec("tantivy") is None:
         raise UsageError("search needs more libraries: pip install 'webarcfs[search]'")
-    from webarcfs.search.query_language import Role  # noqa: PLC0415 # of the extra `search`
     from webarcfs.search.searching import HitOrder, Searcher, SearchQuestion  # noqa: PLC0415 # of the extra `search`
 
     question = SearchQuestion(
@@ -87,7 +86,7 @@ def search(
         at=moment(place, at),
         type=type_,
         language=lang,
-        role=None if role is None else Role(role),
+        role=role or "",
         error_pages=errors,
         sort=HitOrder(sort),
         record=narrowing.pop("record") or "",

@@ -56,7 +56,10 @@ _LEADING_SCRIPT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A domain in the list: its snapshot, and the file of its start page with the title; empty without one."""
+    """A domain in the list: its snapshot, and the file of its start page with the title; empty without one.
+
+    `is_resource`: it has no page, only what pages of other hosts needed. Such domains come last, under a heading.
+    """
 
     domain: str
     commit_tag: str
@@ -64,11 +67,15 @@ class Listed:
     documents: int
     start: str = ""
     title: str = ""
+    is_resource: bool = False
 
 
 def index(listed: Iterable[Listed], software: str) -> bytes:
     """Return the page that lists what is in the folder."""
-    rows = "\n".join(_row(snapshot) for snapshot in listed)
+    snapshots = list(listed)
+    sites = [_row(snapshot) for snapshot in snapshots if not snapshot.is_resource]
+    others = [_row(snapshot) for snapshot in snapshots if snapshot.is_resource]
+    rows = "\n".join([*sites, *([_HEADING, *others] if others else [])])
     body = f"""<h1>Archived web sites</h1>
 <p>This folder has archived pages as they were at the times below. Links lead to the pages of this folder only; scripts
 do not run. <code>static.json</code> says where each file comes from.</p>
@@ -82,6 +89,12 @@ Snapshot (<abbr title="UTC+01:00">CET</abbr>)</th><th scope="col">Publication / 
 </table>
 <p>Made by {escape(software)}.</p>"""
     return _page("Archived web sites", body, "")
+
+
+_HEADING = (
+    '<tr><th scope="rowgroup" colspan="4">Hosts without pages, which only gave resources / '
+    '<span lang="de">Rechner ohne Seiten, die nur Ressourcen lieferten</span></th></tr>'
+)
 
 
 def _row(snapshot: Listed) -> str:
@@ -285,11 +298,12 @@ class _Export:
         self.progress("snapshots", len(self.selection), len(self.selection))
 
     def _snapshot(self, exported: Exported, lines: _Lines) -> None:
-        start, before = _Start(), self.count
+        start, before, resources = _Start(), self.count, 0
         domain = exported.tag.domain
         for document, meta, kind in self._documents(exported):
             path = self._places.path_of(domain, document.path, kind)
-            if kind.reading is SiteReading.HTML:
+            resources += meta.is_resource
+            if kind.reading is SiteReading.HTML and not meta.is_resource:
                 start.offer(document.path, path, meta)
             row = lines.found(path)
             if row is None:
@@ -304,6 +318,7 @@ class _Export:
         listed = Listed(
             domain=domain, commit_tag=str(exported.tag), publication=message.publication,
             documents=self.count - before, start=static_pages.relative("", start.path), title=start.title,
+            is_resource=0 < resources == self.count - before,
         )  # fmt: skip
         self.listed.append((listed, {"tree": exported.tree, "record": message.job, "start": start.path}))
 

@@ -253,7 +253,7 @@ class SnapshotRecords:
             ("held", "yes" if message.is_held else "no"),
             ("errors", "kept" if message.has_errors else ""),
             ("copies", "kept" if message.has_copies else ""),
-            ("resources", "kept" if message.has_resources else ""),
+            ("resources", ("kept" if message.has_pages else "alone") if message.has_resources else ""),
             ("secrets", "shown" if message.showed_secrets else ""),
             ("sequence", str(message.sequence)),
             ("tree", exported.tree),

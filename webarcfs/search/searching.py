@@ -240,7 +240,7 @@ class SearchQuestion:
     publication: str = ""
     type: str = ""
     language: str = ""
-    role: Role | None = None
+    role: str = ""
     error_pages: bool = False
     exact: bool = False
     sort: HitOrder = HitOrder.RELEVANCE
@@ -408,7 +408,9 @@ class Searcher:
         moment = self._moment(question)
         shown = Shown() if self._view is None else self._view.shown(moment)
         make = Translator(self._reader.schema, exact=question.exact, of_all=shown.is_all)
-        role = question.role or (Role.ANY if asks_for_a_role(expression) else Role.PAGE)
+        role = _role(question.role) or (Role.ANY if asks_for_a_role(expression) else Role.PAGE)
+        if role is Role.PAGE and not self._reader.frequency("mark", RESOURCE):
+            role = Role.ANY  # there is nothing to leave out
         of_role = make.role(role)
         narrowed = [make.query(expression), *self._narrowing(make, question), *([] if role is Role.ANY else [of_role])]
         filter_ = Filter(make, shown)
@@ -555,6 +557,13 @@ class _Asked:
                 for name in ("since", "until")
             ]
             yield str(bucket["key"]), moments[0], moments[1]
+
+
+def _role(text: str) -> Role | None:
+    """Return the role that a text names; None for an empty one. Raises BadCondition for any other."""
+    if text and text not in set(Role):
+        raise BadCondition(f"a role is {', '.join(Role)}")
+    return Role(text) if text else None
 
 
 def _tag(domain: str, seq: int) -> str:

@@ -146,7 +146,7 @@ def part_of(store: Repository, commit: Commit) -> CrawlPart:
     seen = message.seen
     if not seen and not message.job and len(_publications(store)) > 1:
         seen = OWN
-    return CrawlPart(message.tag, message.complete, seen, message.is_held)
+    return CrawlPart(message.tag, message.complete, seen, message.is_held, not message.has_pages)
 
 
 def _publications(store: Repository) -> set[str]:

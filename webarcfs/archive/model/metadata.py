@@ -268,10 +268,10 @@ class CrawlMessage:
     `job` is the name of the job, `seen` the tree that its publication saw, empty if it saw the whole state, `met` the
     list of what it met unchanged; `held` says that readers may not see it as soon as it is published. The `sources` of
     a snapshot of an import are the SHA-256 of the files that it has captures of, `ended` those that no later snapshot
-    has any of; `imported_by` names the import. `copies`: this state may have documents that are copies (`COPIES`),
-    `resources`: it may have some that only pages of other hosts needed. `patch` names the job that made it, where that
-    asked again for what the crawl of `job` did not get. `secrets`: the crawl showed secrets to servers, so headers that
-    it stored may have what these answered.
+    has any of; `imported_by` names the import. `copies`: this state may have documents that are copies (`COPIES`).
+    `resources`: `kept` where some may be what only pages of other hosts needed, `alone` where the crawl had no page.
+    `patch` names the job that made it, where that asked again for what the crawl of `job` did not get. `secrets`: the
+    crawl showed secrets to servers, so headers that it stored may have what these answered.
     """
 
     tag: CommitTag
@@ -287,7 +287,7 @@ class CrawlMessage:
     ended: Sequence[str] = ()
     imported_by: str = ""
     copies: bool = False
-    resources: bool = False
+    resources: str = ""
     patch: str = ""
     secrets: bool = False
 
@@ -305,7 +305,7 @@ class CrawlMessage:
             *([f"Met: {self.met}"] if self.met else []),
             *(["Errors: kept"] if self.errors else []),
             *(["Copies: kept"] if self.copies else []),
-            *(["Resources: kept"] if self.resources else []),
+            *([f"Resources: {self.resources}"] if self.resources else []),
             *(["Secrets: shown"] if self.secrets else []),
             *([f"Import: {self.imported_by}"] if self.imported_by else []),
             *(f"Source: sha256:{digest}" for digest in self.sources),
@@ -408,7 +408,12 @@ class CommitMessage:
     @property
     def has_resources(self) -> bool:
         """Whether this state, or an earlier one, has documents that only pages of other hosts needed."""
-        return self.all("Resources") == ["kept"]
+        return bool(self.all("Resources"))
+
+    @property
+    def has_pages(self) -> bool:
+        """Whether its crawl had pages of the domain; not where only pages of other hosts needed what it met."""
+        return self.all("Resources") != ["alone"]
 
     @property
     def showed_secrets(self) -> bool:

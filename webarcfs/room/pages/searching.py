@@ -145,7 +145,7 @@ def question_of(visit: Visit) -> SearchQuestion:
         publication=visit.parameter("publication"),
         type=visit.parameter("type"),
         language=visit.parameter("language"),
-        role=Role(role) if role in set(Role) else None,
+        role=role if role in set(Role) else "",
         error_pages=visit.parameter("errors") == "1",
         sort=HitOrder(sort) if sort in set(HitOrder) else HitOrder.RELEVANCE,
     )
