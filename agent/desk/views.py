@@ -319,6 +319,7 @@ class PreviewPage:
     release: Button | None
     withhold: str
     href: str
+    patch: Button | None = None
 
     @property
     def is_unreleased(self) -> bool:
@@ -334,6 +335,7 @@ class PreviewNote:
     url: str
     record: str
     back: str = ""
+    patch: Button | None = None
 
 
 @dataclass(frozen=True, slots=True)

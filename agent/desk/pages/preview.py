@@ -61,7 +61,9 @@ class _Preview:
         if isinstance(view, FramePage):
             page = _framed(self, view)
         elif isinstance(view, MissingPage):
-            page = PreviewNote(words.msgid("This crawl does not have the page"), view.url, self.record)
+            text, visit = words.msgid("This crawl does not have the page"), self.visit
+            record = Catalogue(visit.desk.archive).read(self.record)[0]
+            page = PreviewNote(text, view.url, self.record, patch=snapshots.patch_button(visit, record, view.url))
         elif isinstance(view, ErrorPage):
             page = PreviewNote(view.heading, view.details, self.record)
         return self.visit.renderer(page, self.visit)
@@ -151,6 +153,7 @@ def _framed(preview: _Preview, view: FramePage) -> PreviewPage:
     return PreviewPage(
         frame=shown_frame, name=line.name, state=line.state, release=release, withhold=withhold,
         href=f"/snapshot/{quote(preview.record, safe='')}",
+        patch=snapshots.patch_button(visit, Catalogue(visit.desk.archive).read(preview.record)[0]),
     )  # fmt: skip
 
 
