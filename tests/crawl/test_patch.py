@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +26,7 @@ from tests.support.waiting import until
 from webarcfs.access.gate import Gate, Reader
 from webarcfs.archive.catalogue.catalogue import Catalogue, captures
 from webarcfs.archive.catalogue.record import Record, RecordState
-from webarcfs.archive.config import settings_files
+from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Exit
 
@@ -313,6 +316,25 @@ def test_git_alone_has_both_as_one_crawl(archive: Archive, site: Site) -> None:
         [part.tag for part in _record(archive).parts],
     )
     assert capture.is_complete == record.complete and capture.patches[0].endswith("+patch")
+
+
+def test_a_patched_crawl_is_exported_and_imported_as_one(archive: Archive, site: Site, tmp_path: Path) -> None:
+    record = _broken(archive, site)
+    assert _run(archive, "--missing", "p").code == 0
+    report = run_command("report", "--archive", archive.root, record.id).out
+    (patch,) = archive.reports.glob("*+patch")
+    assert f"patched by {patch.name}" in report
+    assert f"a patch of {record.id}" in run_command("report", "--archive", archive.root, patch.name).out
+    out = tmp_path / "out.warc.gz"
+    command = [str(Path(sys.executable).with_name("webarc")), "export", "--archive", str(archive.root)]
+    subprocess.run([*command, "--record", record.id, str(out)], check=True, capture_output=True)
+    other = directory.create(tmp_path / "other")
+    done = run_command("import", "--archive", other.root, "--as-exported", out)
+    assert done.code == 0, done.err
+    assert [part.tag for part in _record(other).parts] == [part.tag for part in _record(archive).parts]
+    assert _record(other).complete == _record(archive).complete
+    (capture,) = captures(other)
+    assert capture.patches == (patch.name,)
 
 
 def test_what_is_missing_by_the_words_of_its_line() -> None:
