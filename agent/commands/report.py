@@ -22,7 +22,7 @@ from agent.crawl.job_state import JobState
 from agent.crawl.vocabulary import IN_CRAWL_LOG
 from agent.indexing import fulltext
 from agent.operations.records import catalogue_of
-from agent.reports import tables
+from agent.reports import missing_urls, tables
 from agent.reports.advice import advice_on
 from agent.reports.report import missing_in, most_rows, read_waiting, text_of_certificates
 from agent.reports.storage import bar, show
@@ -131,6 +131,8 @@ def report(  # each option is a branch
     folder, host = find(place, job)
     live = folder.parent == place.jobs
     summary = _summary_so_far(folder) if live else _summary(folder)
+    if patches := [patch.name for patch in missing_urls.patches_of(place, folder.name)]:
+        summary["patched_by"] = patches
     if url is not None:
         if form not in OBJECT or text or shares:
             raise UsageError("--url goes with --json, or is text")
@@ -278,6 +280,10 @@ def _show(summary: dict[str, Any], job_tables: Tables, top: int) -> None:
     console.print(f"{summary['job']}: {state}, {span}", markup=False)
     for tag in summary["commit_tags"]:
         console.print(f"  {tag}", markup=False)
+    if summary.get("patches"):
+        console.print(f"  a patch of {summary['patches']}", markup=False)
+    for name in summary.get("patched_by", ()):
+        console.print(f"  patched by {name}", markup=False)
     if summary["arcs"]:
         console.print("  " + ", ".join(f"{count} {what}" for what, count in summary["arcs"].items()))
     redirects = {what: count for what, count in summary.get("redirects", {}).items() if count}

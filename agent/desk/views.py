@@ -322,6 +322,7 @@ class PreviewPage:
     release: Button | None
     withhold: str
     href: str
+    patch: Button | None = None
 
     @property
     def is_unreleased(self) -> bool:
@@ -343,6 +344,7 @@ class PreviewNote:
     back: str = ""
     fate: tuple[tuple[str, tuple[str, ...], str], ...] = ()
     unseen: str = ""
+    patch: Button | None = None
 
 
 @dataclass(frozen=True, slots=True)

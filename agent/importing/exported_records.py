@@ -76,6 +76,7 @@ class NamedSnapshot:
     imported_by: str = ""
     secrets: bool = False
     met_is_listed: bool = False
+    patch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,7 @@ def snapshot(fields: Mapping[str, str], block: bytes) -> NamedSnapshot:
         ),
         *([] if _TREE.fullmatch(values.get("tree", "")) else [f"tree {values.get('tree')!r}"]),
         *(f"source {source!r}" for source in (*sources, *ended) if not _SOURCE.fullmatch(source)),
-        *_strange_names(values.get("publication", ""), values.get("job", ""), values.get("import", "")),
+        *_strange_names(*(values.get(name, "") for name in ("publication", "job", "patch", "import"))),
     ]
     if not faults and int(values["time"]) > (now() + _SKEW).timestamp():
         faults.append(f"time {values['time']}")
@@ -167,6 +168,7 @@ def snapshot(fields: Mapping[str, str], block: bytes) -> NamedSnapshot:
         tag=tag,
         publication=values["publication"],
         job=values.get("job", ""),
+        patch=values.get("patch", ""),
         complete=values["complete"] == "yes",
         held=values["held"] == "yes",
         errors=values.get("errors") == "kept",

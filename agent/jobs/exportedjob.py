@@ -318,6 +318,7 @@ def _updates(store: Repository, ready: _Ready, number: int) -> list[RefUpdate]:
         resources=named.resources,
         secrets=named.secrets,
         met=built.met,
+        patch=named.patch,
     )
     newest = store.write_commit(built.tree, [parent] if parent else [], str(message), COMMITTER, named.time)
     if not older and main is not None:

@@ -27,7 +27,7 @@ from typing import IO
 from agent.catalogue import stepfolders
 from agent.catalogue.stepfolders import StepEnd
 from agent.crawl import job_folder, job_orders, job_state
-from agent.crawl.job_folder import Definition, is_import, kind_of, publication_of, step_of
+from agent.crawl.job_folder import Definition, is_import, is_patch, kind_of, publication_of, step_of
 from agent.crawl.job_state import JobState, Phase
 from agent.service import scheduler
 from agent.service.scheduler import History, Past
@@ -262,7 +262,8 @@ class Dispatch:
 
     def _is_to_resume(self, state: JobState, at: datetime) -> bool:
         """Return whether a job without a process needs one; one that is held does once it has an order."""
-        if not state.held and (state.job in self._left or job_state.is_due(state, at)):
+        is_asked = is_patch(state.job) and not state.attempted  # by the desk
+        if not state.held and (state.job in self._left or is_asked or job_state.is_due(state, at)):
             return True
         if is_import(state.job) or job_orders.last(self._archive.jobs / state.job) <= state.orders:
             return False

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent.catalogue.recording import catch_up_records
+from agent.jobs import crawljob
+from agent.operations import patching
+from agent.reports import missing_urls
+from agent.reports.tables import LogLine
 from tests.support import crawls
 from tests.support.crawls import run_command
-from tests.support.site import Site
+from tests.support.nasty import slow
+from tests.support.site import Site, page
+from tests.support.waiting import until
 from webarcfs.access.gate import Gate, Reader
-from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.catalogue import Catalogue, captures
 from webarcfs.archive.catalogue.record import Record, RecordState
+from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Exit
 
@@ -39,6 +52,14 @@ def _pages(site: Site, *, broken: bool) -> None:
         site.add_html("/b", "b<img src='/b.png'><a href='/further'>x</a>")
         site.add_html("/b.png", "x")
         site.add_html("/further", "x")
+
+
+@contextmanager
+def _slow(site: Site, path: str) -> Iterator[None]:
+    """A document that takes a minute, as long as it lasts."""
+    site.add_nasty(path, slow(60.0, page("x")))
+    yield
+    site.add_html(path, "x")
 
 
 def _run(archive: Archive, *arguments: str) -> crawls.Done:
@@ -233,3 +254,105 @@ def test_a_crawl_by_hand_is_patched_by_its_own_settings(archive: Archive, site: 
     assert _run(archive, "--missing", record.id).code == 0
     assert Catalogue(archive).file(f"publications/{record.publication}.json") == before
     assert {"b", "b.png"} <= _arcs(archive, site)
+
+
+def test_a_patch_that_is_killed_goes_on_and_what_came_is_not_fetched_again(archive: Archive, site: Site) -> None:
+    record = _broken(archive, site)
+    with _slow(site, "/b.png"):
+        running = crawls.start_command("crawl", "--archive", archive.root, "--missing", "p")
+        until(lambda: site.count("/b.png"), "it fetches")
+        running.kill()
+        running.wait()
+    assert len(_record(archive).parts) == 1
+    (folder,) = archive.jobs.iterdir()
+    says = _run(archive, "--missing", folder.name).err
+    assert f"crawl --resume {folder.name}" in says
+    assert _run(archive, "--resume", folder.name).code == 0
+    assert site.count("/b") == 1 and len(_record(archive).parts) == 2
+    assert _record(archive).id == record.id and not list(archive.jobs.iterdir())
+
+
+def test_a_patch_whose_record_was_decided_about_meanwhile_publishes_nothing(archive: Archive, site: Site) -> None:
+    """S-patch-2."""
+    record = _broken(archive, site)
+    with _slow(site, "/b.png"):
+        running = crawls.start_command("crawl", "--archive", archive.root, "--missing", "p")
+        until(lambda: site.count("/b.png"), "it fetches")
+        held = run_command("record", "discard", "--archive", archive.root, record.id, "--reason", "x")
+        assert held.code and "worked on by another process" in held.err
+        running.kill()
+        running.wait()
+    _decide(archive, "discard", record.id, "--reason", "x")
+    (folder,) = archive.jobs.iterdir()
+    done = _run(archive, "--resume", folder.name)
+    assert done.code == Exit.INCOMPLETE and "takes no patch: it is discarded" in done.err
+    assert len(_record(archive).parts) == 1 and not list(archive.jobs.iterdir())
+
+
+def test_a_record_that_lacks_its_patch_gets_it_at_the_next_start(
+    archive: Archive, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = _broken(archive, site)
+    settings, _ = settings_files.load(archive.settings)
+    planned = patching.plan(archive, settings, record.id)
+    asked = planned.definition
+    with monkeypatch.context() as patched:
+        patched.setattr("agent.jobs.publishing.keep_patch", lambda *_: None)
+        crawljob.run(archive, asked.publication, asked.profile, patch=asked.patch)
+    assert len(_record(archive).parts) == 1
+    catch_up_records(archive)
+    after = _record(archive)
+    assert len(after.parts) == 2 and after.events[-1].what == "patched"
+    catch_up_records(archive)
+    assert _record(archive) == after
+
+
+def test_git_alone_has_both_as_one_crawl(archive: Archive, site: Site) -> None:
+    record = _broken(archive, site)
+    assert _run(archive, "--missing", "p").code == 0
+    (capture,) = captures(archive)
+    assert (capture.job, [part.tag for part in capture.parts]) == (
+        record.id,
+        [part.tag for part in _record(archive).parts],
+    )
+    assert capture.is_complete == record.complete and capture.patches[0].endswith("+patch")
+
+
+def test_a_patched_crawl_is_exported_and_imported_as_one(archive: Archive, site: Site, tmp_path: Path) -> None:
+    record = _broken(archive, site)
+    assert _run(archive, "--missing", "p").code == 0
+    report = run_command("report", "--archive", archive.root, record.id).out
+    (patch,) = archive.reports.glob("*+patch")
+    assert f"patched by {patch.name}" in report
+    assert f"a patch of {record.id}" in run_command("report", "--archive", archive.root, patch.name).out
+    out = tmp_path / "out.warc.gz"
+    command = [str(Path(sys.executable).with_name("webarc")), "export", "--archive", str(archive.root)]
+    subprocess.run([*command, "--record", record.id, str(out)], check=True, capture_output=True)
+    other = directory.create(tmp_path / "other")
+    done = run_command("import", "--archive", other.root, "--as-exported", out)
+    assert done.code == 0, done.err
+    assert [part.tag for part in _record(other).parts] == [part.tag for part in _record(archive).parts]
+    assert _record(other).complete == _record(archive).complete
+    (capture,) = captures(other)
+    assert capture.patches == (patch.name,)
+
+
+def test_what_is_missing_by_the_words_of_its_line() -> None:
+    def failed(status: int, *words: str, path: str = "L") -> bool:
+        return missing_urls.has_failed(LogLine("http://a/b", status, 0, path, "-", ("seed3:0", *words)))
+
+    assert (
+        failed(-2, "dns") and failed(-2, "server-down", "dns") and failed(503) and failed(501) and failed(429, "busy")
+    )
+    assert failed(200, "truncated") and failed(200, "undecodable") and failed(-61, "robots-unavailable")
+    assert not failed(200, "added") and not failed(404) and not failed(403) and not failed(302, "redirect-loop")
+    assert not failed(-2, "dns", path="LP") and not failed(-2, "dns", path="M") and not failed(200, "filter:mime")
+    assert (
+        not failed(-5000, "host") and not failed(-9998, "robots") and not failed(200, "duplicate", "same-as:http://b/")
+    )
+    assert not failed(-6000, "stopped") and missing_urls.is_chosen(
+        LogLine("http://a/b", -6000, 0, "L", "-", ("seed3:0", "stopped")), "stopped"
+    )
+    tls = LogLine("https://a/b", -2, 0, "L", "-", ("seed3:0", "tls:expired"))
+    assert missing_urls.is_chosen(tls, "tls") and missing_urls.is_chosen(tls, "tls:expired", "a/*")
+    assert not missing_urls.is_chosen(tls, "tls:host") and not missing_urls.is_chosen(tls, "", "b")

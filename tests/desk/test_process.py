@@ -120,6 +120,39 @@ def test_a_new_publication_gets_from_its_trial_to_its_first_release(archive: Arc
         assert Catalogue(archive).read(record.id)[0].state is RecordState.RELEASED
 
 
+def test_what_a_crawl_did_not_get_is_asked_for_again_from_its_page_and_its_preview(archive: Archive) -> None:
+    """S-patch-1: the agent does it; the crawl waits for its release as before."""
+    with Site() as site, desks.served(archive) as served, agent(archive):
+        site.add_html("/", '<title>Start</title><a href="/b.html">b</a><a href="/c.html">c</a><a href="/gone">x</a>')
+        for place in ("/b.html", "/c.html"):
+            site.gone(place, 501)
+        archive.settings.write_text(
+            f'release = "by-hand"\n[crawl]\nwait = 0.0\n[[publication]]\nname = "p"\nurls = ["{site.url("/")}"]\n'
+        )
+        record = until(lambda: next((each for each in Catalogue(archive).records() if each.parts), None))
+        carl, place = served.client("carl"), f"/snapshot/{record.id}"
+        shown = carl.get(f"{place}/preview")
+        assert "Ask again for what is missing" in shown.words
+        note = carl.get(shown.path.removesuffix("/") + "/c.html")
+        assert "does not have the page" in note.words
+        site.add_html("/b.html", "<p>b")
+        site.add_html("/c.html", "<p>c")
+        asked = carl.submit(note, f"{place}/patch")
+        assert asked.status == 200 and "the agent does it" in asked.words, asked.words
+        patched = until(lambda: found if len((found := Catalogue(archive).read(record.id)[0]).parts) == 2 else None)
+        assert (patched.events[-1].what, patched.events[-1].by) == ("patched", desks.PEOPLE["carl"][0])
+        assert site.count("/c.html") == 2 and site.count("/b.html") == 1
+        until(lambda: not list(archive.jobs.iterdir()), "it has ended")
+        page = carl.get(place)
+        assert "missing pages fetched" in page.words
+        carl.submit(page, f"{place}/patch")
+        until(lambda: len(Catalogue(archive).read(record.id)[0].parts) == 3, "the rest came")
+        until(lambda: not list(archive.jobs.iterdir()), "it has ended")
+        assert "Nothing is missing that failed" in carl.submit(carl.get(place), f"{place}/patch").words
+        done = carl.submit(carl.get(place), f"{place}/release")
+        assert done.status == 200 and f"{place}/patch" not in carl.get(place).text
+
+
 def test_the_unit_and_the_proxy_of_the_desk_are_sound(tmp_path: Path) -> None:
     copy = tmp_path / "webarc-desk.service"
     unit = (ROOT / "examples" / copy.name).read_text("utf-8").replace("/usr/local/bin/webarc-agent", "/bin/true")

@@ -49,7 +49,7 @@ _OF_SETTINGS = {
 }  # fmt: skip
 _OF_SNAPSHOTS = {
     "new snapshot", "cancel", "order", "measure", "release", "release the ticked", "withdraw", "discard", "restore",
-    "withhold", "lift",
+    "withhold", "lift", "patch",
 }  # fmt: skip
 MAY = {
     Role.ARCHIVIST: _OF_REVIEW | _OF_TEXTS | _OF_SNAPSHOTS,

@@ -261,7 +261,7 @@ class SnapshotRecords:
             ("before", exported.before or ""),
             *(
                 (trailer.lower(), value)
-                for trailer in ("Import", "Source", "Source-End")
+                for trailer in ("Patch", "Import", "Source", "Source-End")
                 for value in message.all(trailer)
             ),
             ("met", "listed" if message.met else "unknown"),

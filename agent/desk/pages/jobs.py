@@ -95,6 +95,8 @@ _DONE = {
     OrderWord.STOP: words.msgid("It fetches nothing more, and publishes what there is."),
     OrderWord.DISCARD: words.msgid("It ends without publishing."), OrderWord.DEADLINE: words.msgid("Its time is set."),
     OrderWord.EXCLUDE: words.msgid("The server is left out."),
+    OrderWord.ADD: words.msgid("The addresses were added. The log names those that its settings leave out."),
+    OrderWord.WAIT: words.msgid("The pause is set."),
 }  # fmt: skip
 
 
@@ -108,7 +110,7 @@ def give(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     if word == OrderWord.DISCARD and visit.form.one("sure") != "yes":
         sure = words.msgid("A discarded job loses all that it fetched. Tick that you want this.")
         raise UsageError(visit.desk.said(sure, visit.language))
-    values = (visit.form.one(word),) if word in (OrderWord.DEADLINE, OrderWord.EXCLUDE) else ()
+    values = _values(visit, word)
     is_run = ordering.state_of(folder).runs
     order = ordering.give(folder, word, values, visit.acting.name, visit.form.one("reason"))
     if not is_run and agent_status.running(visit.desk.archive) is None:
@@ -119,6 +121,15 @@ def give(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     if taken.startswith("given"):
         return visit.led("/running", words.msgid("The order was given; the job takes it as soon as it can."))
     return visit.led("/running", _DONE[order.word])
+
+
+def _values(visit: DeskVisit, word: str) -> tuple[str, ...]:
+    """Return what was typed for an order."""
+    if word in (OrderWord.DEADLINE, OrderWord.EXCLUDE):
+        return (visit.form.one(word),)
+    if word == OrderWord.ADD:
+        return tuple(visit.form.one(word).split())
+    return (visit.form.one(word), visit.form.one("seconds")) if word == OrderWord.WAIT else ()
 
 
 # == jobs =============================================================================================================
@@ -190,7 +201,7 @@ def _typed(visit: DeskVisit, job: str) -> Mapping[str, str]:
     """Return what was typed into the form of a job, where it comes back."""
     if not visit.is_typed or visit.path != f"/job/{job}/order":
         return {}
-    return {name: visit.form.raw(name) for name in ("reason", "deadline", "exclude")}
+    return {name: visit.form.raw(name) for name in ("reason", "deadline", "exclude", "add", "wait", "seconds")}
 
 
 def _begun(job: str) -> datetime | None:

@@ -72,25 +72,25 @@ class _Preview:
 
     def _missing(self, url: str) -> PreviewNote:
         """Return the note on a page that the crawl does not have, with what its log says of the URL."""
-        text = words.msgid("This crawl does not have the page")
         archive = self.visit.desk.archive
-        job = Catalogue(archive).read(self.record)[0].job_name
+        record = Catalogue(archive).read(self.record)[0]
+        patch = snapshots.patch_button(self.visit, record, url)
+        note = PreviewNote(words.msgid("This crawl does not have the page"), url, self.record, patch=patch)
         try:
-            with crawl_log.reading(archive.reports / job) as log:
+            with crawl_log.reading(archive.reports / record.job_name) as log:
                 lines = tables.lines_of(_bounded(log), url)
         except (NotFound, Damaged):
-            return PreviewNote(text, url, self.record, unseen=words.msgid("Its log is not there, or is damaged."))
+            return replace(note, unseen=words.msgid("Its log is not there, or is damaged."))
         except TookTooLong:
             unseen = words.msgid("The log of this crawl is long. The command report with --url reads all of it.")
-            return PreviewNote(text, url, self.record, unseen=unseen)
+            return replace(note, unseen=unseen)
         if not lines:
-            unseen = words.msgid("No page that the crawl read has a link to it.")
-            return PreviewNote(text, url, self.record, unseen=unseen)
+            return replace(note, unseen=words.msgid("No page that the crawl read has a link to it."))
         fates = tuple(
             (line.url, tuple(tables.fate(line))[1:], "" if line.archived else advice_on(line.reason))
             for line in lines.values()
         )
-        return PreviewNote(text, url, self.record, fate=fates)
+        return replace(note, fate=fates)
 
 
 #: Lines of a log that are read for a page.
@@ -189,6 +189,7 @@ def _framed(preview: _Preview, view: FramePage) -> PreviewPage:
     return PreviewPage(
         frame=shown_frame, name=line.name, state=line.state, release=release, withhold=withhold,
         href=f"/snapshot/{quote(preview.record, safe='')}",
+        patch=snapshots.patch_button(visit, Catalogue(visit.desk.archive).read(preview.record)[0]),
     )  # fmt: skip
 
 

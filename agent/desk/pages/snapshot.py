@@ -35,7 +35,7 @@ from agent.desk.views import (
     SnapshotPage,
 )
 from agent.desk.visit import NO_STORE, DeskVisit
-from agent.operations import records
+from agent.operations import patching, records
 from agent.operations.records import Measure
 from agent.service import agent_status
 from agent.steps import checking
@@ -301,6 +301,8 @@ def _buttons(visit: DeskVisit, record: Record, at: Progress, way: Way, line: Sna
     """Yield what the person may do with it now, the one step that leads on first."""
     if line.next is not None:
         yield line.next
+    if (patch_button := snapshots.patch_button(visit, record)) is not None:
+        yield patch_button
     wanted = (
         *RUNS,
         WorkflowStep.RELEASE,
@@ -475,6 +477,23 @@ def step(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         raise UsageError(f"{record.id} is {record.state} by now; nothing was done")
     records.ask(visit.desk.archive, record.id, WorkflowStep(word), visit.acting, again=visit.form.one("again") == "yes")
     if agent_status.running(visit.desk.archive) is not None:
+        return visit.led(snapshots.href_of(record.id), words.msgid("It was asked for; the agent does it."))
+    return visit.led(snapshots.href_of(record.id), words.msgid("It was asked for, and waits for an agent."))
+
+
+def patch(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
+    """Have asked again for what a crawl did not get, or for one page of that."""
+    archive = visit.desk.archive
+    record, _ = Catalogue(archive).read(path_params["record"])
+    expected = _expected(visit)
+    if expected is not None and record.state is not expected:
+        raise UsageError(f"{record.id} is {record.state} by now; nothing was done")
+    url = visit.form.one("url")
+    planned = patching.plan(archive, visit.desk.settings(), record.job_name, url=url, acting=visit.acting)
+    if not planned.urls:
+        return visit.led(snapshots.href_of(record.id), words.msgid("Nothing is missing that failed."))
+    patching.begin(archive, planned)
+    if agent_status.running(archive) is not None:
         return visit.led(snapshots.href_of(record.id), words.msgid("It was asked for; the agent does it."))
     return visit.led(snapshots.href_of(record.id), words.msgid("It was asked for, and waits for an agent."))
 

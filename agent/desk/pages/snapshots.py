@@ -15,11 +15,12 @@ import io
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.responses import RedirectResponse, Response
 
-from agent.catalogue import recording, stepfolders
+from agent.catalogue import patches, recording, stepfolders
 from agent.crawl.job_folder import step_folder
 from agent.desk import forms
 from agent.desk.pages import fields
@@ -27,14 +28,16 @@ from agent.desk.theme import words
 from agent.desk.views import Button, ComparedPage, FormField, NewPage, SeveralPage, SnapshotLine, SnapshotsPage, Work
 from agent.desk.visit import NO_STORE, DeskVisit
 from agent.operations import records
+from agent.reports.report import missing_in
 from agent.service import agent_status
 from agent.steps import running
 from webarcfs.archive.catalogue.catalogue import Catalogue, CatalogueDatabase, RecordRow, RecordSelection, opened
-from webarcfs.archive.catalogue.record import BY_NAME, FIELDS, FieldPurpose, Occasion, RecordState
+from webarcfs.archive.catalogue.record import BY_NAME, FIELDS, FieldPurpose, Occasion, Record, RecordState
 from webarcfs.archive.catalogue.workflow import (
     RUNS,
     TABLE,
     Decision,
+    Right,
     Way,
     WorkflowStep,
     judged,
@@ -44,6 +47,7 @@ from webarcfs.archive.catalogue.workflow import (
 from webarcfs.archive.config.settings import Settings
 from webarcfs.archive.model.errors import Damaged, NotFound, UsageError, WebarcError
 from webarcfs.archive.model.metadata import format_time, now, parse_time
+from webarcfs.archive.system import files
 from webarcfs.room.pages import records as room_records
 from webarcfs.room.pages.lists import page_in, pages_of
 from webarcfs.room.theme import language as languages
@@ -186,6 +190,24 @@ def button_of(
         asks_reason=rule.needs_reason,
         is_final=step is WorkflowStep.CANCEL,
         more=(("step", str(step)), *((("again", "yes"),) if again else ())) if is_run else (),
+    )
+
+
+def patch_button(visit: DeskVisit, record: Record, url: str = "") -> Button | None:
+    """Return the button that asks again for what a crawl did not get, or for one page; None if nobody may."""
+    archive = visit.desk.archive
+    if not visit.may(Right.CAPTURE) or patches.refusal(archive, Catalogue(archive), record):
+        return None
+    summary: dict[str, Any] = {}
+    with suppress(Damaged, OSError):
+        summary = files.read_json(archive.reports / record.job_name / "summary.json") or {}
+    if not missing_in(summary).words:
+        return None
+    return Button(
+        text=words.msgid("Ask again for this page") if url else words.msgid("Ask again for what is missing"),
+        action=f"{href_of(record.id)}/patch",
+        state=str(record.state),
+        more=(("url", url),) if url else (),
     )
 
 

@@ -351,6 +351,7 @@ ROUTES: Final[tuple[DeskRoute, ...]] = (
     _of_snapshot("discard", "discard", snapshot.discard, Right.WITHDRAW),
     _of_snapshot("restore", "restore", snapshot.restore, Right.WITHDRAW),
     _of_snapshot("cancel", "cancel", snapshot.cancel, Right.CAPTURE),
+    _of_snapshot("patch", "patch", snapshot.patch, Right.CAPTURE),
     _of_snapshot("look", "look", snapshot.look, Right.REVIEW),
     _of_snapshot("measure", "measure", snapshot.measure, Right.PROCESS),
     route("step", f"{_RECORD}/step", f"{_EXAMPLE}/step", post=snapshot.step, again=snapshot.show),

@@ -61,6 +61,7 @@ EVENTS: dict[str, str] = {
     "discarded": msgid("discarded"), "restored": msgid("restored"), "backup": msgid("backed up"),
     "measure": msgid("measure"), "edited": msgid("description changed"), "interrupted": msgid("interrupted"),
     "resumed": msgid("resumed"), "attached": msgid("file attached"), "replaced": msgid("file replaced"),
+    "patched": msgid("missing pages fetched"),
     "noted": msgid("note to a file changed"), "detached": msgid("file removed"),
 }  # fmt: skip
 ROLES: dict[str, str] = {
@@ -76,7 +77,8 @@ PHASES: dict[str, str] = {
 #: Order to a job → its words, which take a value behind them.
 ORDERS: dict[str, str] = {
     "pause": msgid("Pause"), "resume": msgid("Resume"), "stop": msgid("Stop and publish"), "discard": msgid("Discard"),
-    "deadline": msgid("May fetch until"), "exclude": msgid("Leave out a server"),
+    "deadline": msgid("May fetch until"), "exclude": msgid("Leave out a server"), "add": msgid("Fetch these, too"),
+    "wait": msgid("Seconds between two requests to a server"),
 }  # fmt: skip
 #: State of a URL in a job → what its number is called.
 URLS: dict[str, str] = {
