@@ -283,6 +283,12 @@ def _show(summary: dict[str, Any], job_tables: Tables, top: int) -> None:
         what = f"{order['order']} {order['value']}".strip()
         why = f": {order['reason']}" if order.get("reason") else ""
         console.print(f"  {what}, {order['at']} by {order['by'] or 'somebody'}{why}", markup=False)
+    if watch := summary.get("watch"):
+        console.print(
+            f"  {watch['feed']}: {watch['items']} items, {watch['new']} new, {watch['again']} again; "
+            f"{watch['captured']} captured, {watch['waiting']} to be tried again, {watch['given_up']} given up",
+            markup=False,
+        )
     for line in missing_in(summary).lines():
         console.print(f"  {line}", markup=False)
     if ends := summary.get("hosts"):
