@@ -278,30 +278,8 @@ def _show(summary: dict[str, Any], job_tables: Tables, top: int) -> None:
         state, span = summary["held"] or summary["state"], f"since {summary['started']}"
         span += f", ends by {summary['latest_end']}" if summary["latest_end"] else ""
     console.print(f"{summary['job']}: {state}, {span}", markup=False)
-    for tag in summary["commit_tags"]:
-        console.print(f"  {tag}", markup=False)
-    if summary.get("patches"):
-        console.print(f"  a patch of {summary['patches']}", markup=False)
-    for name in summary.get("patched_by", ()):
-        console.print(f"  patched by {name}", markup=False)
-    if summary["arcs"]:
-        console.print("  " + ", ".join(f"{count} {what}" for what, count in summary["arcs"].items()))
-    redirects = {what: count for what, count in summary.get("redirects", {}).items() if count}
-    if redirects:
-        console.print("  redirects: " + ", ".join(f"{count} {what}" for what, count in redirects.items()))
-    for name, failure in summary.get("filter_errors", {}).items():
-        text = (
-            f"  filter {name} failed on {failure['documents']} documents, {failure['first']} first: {failure['error']}"
-        )
-        console.print(text, markup=False)
-    for order in summary.get("orders", []):
-        what = f"{order['order']} {order['value']}".strip()
-        why = f": {order['reason']}" if order.get("reason") else ""
-        console.print(f"  {what}, {order['at']} by {order['by'] or 'somebody'}{why}", markup=False)
-    for line in missing_in(summary).lines():
+    for line in _lines(summary):
         console.print(f"  {line}", markup=False)
-    if text := text_of_certificates(summary):
-        console.print(f"  {text}", markup=False)
     if lacks := missing_in(summary).rows:
         console.print()
         console.print(_table_of_missing(lacks, top))
@@ -312,6 +290,33 @@ def _show(summary: dict[str, Any], job_tables: Tables, top: int) -> None:
         if rows:
             console.print()
             console.print(_table(name, rows, top))
+
+
+def _lines(summary: dict[str, Any]) -> Iterator[str]:
+    """Yield what stands before the tables."""
+    yield from summary["commit_tags"]
+    if summary.get("patches"):
+        yield f"a patch of {summary['patches']}"
+    yield from (f"patched by {name}" for name in summary.get("patched_by", ()))
+    if summary["arcs"]:
+        yield ", ".join(f"{count} {what}" for what, count in summary["arcs"].items())
+    redirects = {what: count for what, count in summary.get("redirects", {}).items() if count}
+    if redirects:
+        yield "redirects: " + ", ".join(f"{count} {what}" for what, count in redirects.items())
+    for name, failure in summary.get("filter_errors", {}).items():
+        yield f"filter {name} failed on {failure['documents']} documents, {failure['first']} first: {failure['error']}"
+    for order in summary.get("orders", []):
+        what = f"{order['order']} {order['value']}".strip()
+        why = f": {order['reason']}" if order.get("reason") else ""
+        yield f"{what}, {order['at']} by {order['by'] or 'somebody'}{why}"
+    if watch := summary.get("watch"):
+        yield (
+            f"{watch['feed']}: {watch['items']} items, {watch['new']} new, {watch['again']} again; "
+            f"{watch['captured']} captured, {watch['waiting']} to be tried again, {watch['given_up']} given up"
+        )
+    yield from missing_in(summary).lines()
+    if text := text_of_certificates(summary):
+        yield text
 
 
 def _table_of_hosts(ends: list[dict[str, Any]], top: int) -> Table:

@@ -13,18 +13,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agent.crawl.frontier import WATCH_BEGUN, WATCHED, Frontier, FrontierUrl, WatchedFeed
-from agent.crawl.vocabulary import Figure, Reason, Status, UrlState
+from agent.crawl.vocabulary import DECISIONS, Figure, Reason, Result, Status, UrlState
 from webarcfs.archive.config.directory import Archive, sql
 from webarcfs.archive.config.settings import Publication
 from webarcfs.archive.index import captures
 from webarcfs.archive.index.sqlite_file import SqliteFile, translated
-from webarcfs.archive.model.errors import DatabaseDamaged, DatabaseOutdated, WebarcError
+from webarcfs.archive.model.errors import DatabaseDamaged
 
 _log = logging.getLogger(__name__)
 
@@ -33,6 +33,9 @@ MOST_TRIES = 10
 _IN_MEMORY = Path(":memory:")
 #: Statuses of items that were never asked for: a limit or a person ended the crawl before.
 _NOT_TRIED = frozenset({Status.CUT, Status.LEFT_OUT})
+#: Reasons of settings, which the next crawl would find again.
+_FINAL = DECISIONS - {Reason.ROBOTS, Reason.HOSTS, Reason.QUERIES}
+_STORED = frozenset({Result.ADDED, Result.CHANGED, Result.UNCHANGED, Result.DUPLICATE})
 #: Items that a report names; crawl.log has all.
 _MOST_NAMED = 50
 
@@ -41,11 +44,11 @@ _MOST_NAMED = 50
 
 @dataclass(frozen=True, slots=True)
 class ItemEnd:
-    """What became of an item in a crawl. `tried`: the crawl asked for it."""
+    """What became of an item in a crawl. `tries` is what the crawl counts for: 0 if it did not ask for it."""
 
     url: str
     captured: bool
-    tried: bool
+    tries: int = 0
 
 
 def path_of(archive: Archive, publication: str) -> Path:
@@ -67,12 +70,18 @@ class WatchedItems(SqliteFile):
         elif not path.exists():
             path = _IN_MEMORY
         try:
-            self._open(path, archive, publication)
-        except (DatabaseDamaged, DatabaseOutdated) as error:
+            self._open(path)
+        except DatabaseDamaged as error:
             _log.warning("%s; it is rebuilt from webarc.db, and failed items count from the beginning", error)
             if not reads:
-                path.unlink()
-            self._open(_IN_MEMORY if reads else path, archive, publication)
+                path.unlink(missing_ok=True)
+            self._open(_IN_MEMORY if reads else path)
+        try:
+            if not self._run("watch/is_filled").fetchone()[0]:
+                self._fill(archive, publication)
+        except BaseException:
+            self.close()
+            raise
 
     def is_settled(self, url: str) -> bool:
         """Return whether an item is not asked for any more: it is captured, or was given up."""
@@ -92,7 +101,7 @@ class WatchedItems(SqliteFile):
 
     def settle(self, job: str, ends: Iterable[ItemEnd]) -> None:
         """Record, durably, what became of items in a job."""
-        rows = ({"url": end.url, "captured": end.captured, "tried": end.tried, "job": job} for end in ends)
+        rows = ({"url": end.url, "captured": end.captured, "tries": end.tries, "job": job} for end in ends)
         with self._translated(), self._connection:
             self._connection.executemany(sql("watch/settle"), rows)
 
@@ -100,23 +109,20 @@ class WatchedItems(SqliteFile):
         """Close the file."""
         self._connection.close()
 
-    def _open(self, path: Path, archive: Archive, publication: str) -> None:
+    def _open(self, path: Path) -> None:
         super().__init__(path, "IMMEDIATE")
         try:
             with self._translated():
                 self._ready("watch/schema")
-                if not self._run("watch/is_filled").fetchone()[0]:
-                    self._fill(archive, publication)
         except BaseException:
             self.close()
             raise
 
     def _fill(self, archive: Archive, publication: str) -> None:
         """Add what the publication has captured according to webarc.db."""
-        urls: list[str] = []
-        with suppress(WebarcError):  # there may be no database yet: then each item is new
-            urls = captures.urls_of(archive.database, publication)
-        self.settle("", (ItemEnd(url, captured=True, tried=False) for url in ("", *urls)))
+        is_there = archive.database.exists()  # without one, each item is new
+        urls = captures.urls_of(archive.database, publication) if is_there else []
+        self.settle("", (ItemEnd(url, captured=True) for url in ("", *urls)))
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -147,17 +153,17 @@ def fault_of_feed(frontier: Frontier) -> tuple[str, str]:
         why = f"no feed: {feed.url}"
     elif end.state == UrlState.DONE and not end.arc:
         why = f"feed gave {end.status}: {feed.url}"
+    elif frontier.get(WATCHED) is None:
+        why = f"feed not read: {feed.url}"  # it led to what was asked for as an item
     else:
         why = ""
     return (end.domain if end.state != UrlState.REFUSED else feed.domain), why
 
 
 def is_wanted(item: FrontierUrl) -> bool:
-    """Return whether an item is one that the settings of the crawl take."""
-    return item.state != UrlState.REFUSED or item.status in _NOT_TRIED or item.status == Status.ROBOTS
-
-
-_STORED = frozenset({"added", "changed", "unchanged", "duplicate"})
+    """Return whether an item is one that the settings of the crawl take, as far as its URL says."""
+    was_found = item.batch > 0 or item.status in _NOT_TRIED or item.status == Status.ROBOTS
+    return item.state != UrlState.REFUSED or was_found
 
 
 def ends_of(frontier: Frontier, is_published: Callable[[str], bool]) -> Iterator[ItemEnd]:
@@ -165,9 +171,17 @@ def ends_of(frontier: Frontier, is_published: Callable[[str], bool]) -> Iterator
     for item in filter(is_wanted, frontier.seeds()):
         end = frontier.end_of(item)
         captured = end.result in _STORED and is_published(end.domain)
-        yield ItemEnd(item.url, captured, tried=not captured and item.status not in _NOT_TRIED)
+        yield ItemEnd(item.url, captured, 0 if captured else _tries_of(end))
         if captured and end.id != item.id:
-            yield ItemEnd(end.url, captured=True, tried=False)
+            yield ItemEnd(end.url, captured=True)
+
+
+def _tries_of(end: FrontierUrl) -> int:
+    """Return what a crawl counts for that did not capture an item: all that there are where a setting decided."""
+    words = end.note.split(",")
+    if end.status in _NOT_TRIED or Reason.OVER_SIZE in words:
+        return 0
+    return MOST_TRIES if end.result == Result.FILTERED or _FINAL.intersection(words) else 1
 
 
 def unlinked_in(feed: FrontierUrl) -> int:
@@ -204,4 +218,4 @@ def account_of(archive: Archive, publication: Publication, frontier: Frontier) -
 
 def is_idle(publication: Publication, frontier: Frontier) -> bool:
     """Return whether a crawl of a feed had nothing to ask for but the feed."""
-    return bool(publication.watch) and next(frontier.seeds(), None) is None
+    return bool(publication.watch) and next(filter(is_wanted, frontier.seeds()), None) is None

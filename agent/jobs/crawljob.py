@@ -255,7 +255,7 @@ def _of_item(job: Job, url: str) -> str:
         return ""
     with WatchedItems(job.archive, job.publication.name) as items:
         tries = items.tries(url)
-    return f"; given up after {tries} crawls" if tries >= watching.MOST_TRIES else "; the next crawl tries it again"
+    return "; the next crawl tries it again" if tries < watching.MOST_TRIES else "; it is not tried again"
 
 
 def _tell_of_feed(job: Job) -> None:

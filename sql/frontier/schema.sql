@@ -11,7 +11,7 @@ CREATE TABLE url (
     id         INTEGER PRIMARY KEY,
     url        TEXT NOT NULL UNIQUE,        -- canonical
     domain     TEXT NOT NULL,               -- host[:port]
-    kind       TEXT NOT NULL,               -- seed, link, redirect, requisite, robots, sitemap, listed
+    kind       TEXT NOT NULL,               -- seed, link, redirect, requisite, robots, sitemap, listed, feed
     depth      INTEGER NOT NULL,            -- links from a start URL, by the shortest path known (/Cr-1.1/)
     hops       TEXT NOT NULL,               -- that path in Heritrix letters: L link, E requisite, R redirect, P robots,
                                             -- M sitemap

@@ -136,7 +136,7 @@ def test_an_item_that_fails_is_tried_again_and_given_up(archive: Archive, site: 
     for number in range(3, watching.MOST_TRIES + 1):
         done = _run(archive)
         assert done.code == Exit.INCOMPLETE, number
-    assert f"{site.url('/dead')} gave nothing: 404; given up after {watching.MOST_TRIES} crawls" in done.err
+    assert f"{site.url('/dead')} gave nothing: 404; it is not tried again" in done.err
     assert _summary(archive)["watch"]["given_up"] == 1
     site.clear_log()
     _feed(site, site.url("/dead"), salt="again")
@@ -192,6 +192,33 @@ def _redirect_to(exchange: Exchange, target: str) -> None:
     page("", None, 302, {"Location": target})(exchange)
 
 
+def test_what_a_setting_rejects_is_not_tried_again(archive: Archive, site: Site) -> None:
+    """A decision would be the same in each crawl: the type of a document, its size."""
+    site.add("/big", "x" * 5000)
+    site.add("/film", b"\0\0\0\x18ftypmp42" + bytes(100), "video/mp4")
+    _settings(archive, _feed(site, site.url("/big"), site.url("/film")), "max_file_size = 2000", 'types = ["text/*"]')
+    for code in (Exit.INCOMPLETE, 0):
+        done = _run(archive)
+        assert done.code == code, done.err
+        assert (site.count("/big"), site.count("/film")) == (1, 1)
+    assert _summary(archive)["watch"]["new"] == 0
+
+
+@pytest.mark.parametrize(("point", "asked"), [("captured", 2), ("refs-moved", 1)])
+def test_a_discarded_crawl_is_asked_again_for_what_it_did_not_publish(
+    archive: Archive, site: Site, point: str, asked: int
+) -> None:
+    _settings(archive, _feed(site, _article(site, "/a")))
+    command = [sys.executable, "-m", "tests.kill.victim", point, "crawl", "--archive", str(archive.root)]
+    subprocess.run([*command, "--publication", "news"], capture_output=True, timeout=120, check=False)
+    [folder] = archive.jobs.iterdir()
+    done = run_command("job", folder.name, "discard", "--reason", "x", "--archive", archive.root)
+    assert not list(archive.jobs.iterdir()), done.err
+    assert _run(archive).code == 0
+    assert site.count("/a") == asked
+    assert "a" in crawls.arcs(archive, site.host)
+
+
 def test_settings_keep_items_out(archive: Archive, site: Site, other: Site) -> None:
     feed = _feed(site, _article(site, "/news/a"), site.url("/ads/b"), other.url("/x"), site.url("/news/big.exe"))
     rest = (f'exclude_hosts = ["{other.host}"]', 'exclude_extensions = ["exe"]', 'paths = ["/news/*"]')
@@ -200,6 +227,9 @@ def test_settings_keep_items_out(archive: Archive, site: Site, other: Site) -> N
     assert done.code == 0, done.err
     assert site.count("/ads/b") == 0 and not other.requests and site.count("/news/big.exe") == 0
     assert "news/a" in crawls.arcs(archive, site.host)
+    records, head = len(list(Catalogue(archive).records("news"))), crawls.head_of(archive, site.host)
+    assert _run(archive).code == 0
+    assert (len(list(Catalogue(archive).records("news"))), crawls.head_of(archive, site.host)) == (records, head)
 
 
 def test_a_feed_of_many_items_is_bounded(archive: Archive, site: Site) -> None:
@@ -309,6 +339,21 @@ def test_options_that_do_not_go_with_it(archive: Archive) -> None:
     assert done.code and "watch: " in done.err
     done = run_command("publication", "add", "other", "--archive", archive.root, "--set", "watch=http://e.org/feed")
     assert done.code == 0, done.err
+    done = run_command("publication", "show", "other", "--archive", archive.root, "--all")
+    assert "depth = 0    # publications.d/other.toml, watch" in done.out, done.out
+
+
+def test_the_agent_runs_it_by_its_schedule(archive: Archive, site: Site) -> None:
+    """Each run captures what is new since the last one; a run of the agent adds alone as well."""
+    _settings(archive, _feed(site, _article(site, "/a")))
+    for number, names in enumerate((("/a", "/b"), ("/b", "/c"), ("/c",)), 1):
+        done = run_command("start", "--archive", archive.root, "--once")
+        assert done.code == 0, done.err
+        [report] = [path for path in archive.reports.iterdir() if not path.name.startswith("2001")]
+        report.rename(report.with_name(f"2001010{number}T000000-news"))  # a day or more goes by
+        _feed(site, *(_article(site, name) for name in names), salt=str(number))
+    assert {"a", "b", "c"} <= crawls.arcs(archive, site.host)
+    assert [site.count(name) for name in ("/a", "/b", "/c")] == [1, 1, 1]
 
 
 def test_try_says_what_it_would_take(archive: Archive, site: Site) -> None:

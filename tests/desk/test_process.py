@@ -153,6 +153,25 @@ def test_what_a_crawl_did_not_get_is_asked_for_again_from_its_page_and_its_previ
         assert done.status == 200 and f"{place}/patch" not in carl.get(place).text
 
 
+def test_a_publication_that_watches_a_feed_is_tried_and_saved(archive: Archive) -> None:
+    archive.settings.write_text("[crawl]\nwait = 0.0\n[index]\nsearch = false\n")
+    with Site() as site, desks.served(archive) as served:
+        feed = site.add("/feed", f"<rss><item><link>{site.url('/a')}</link></item></rss>", "text/xml")
+        carl = served.client("carl")
+        page = carl.get("/publications/+new")
+        typed = {"name": "news", "urls": "", "watch": feed, "depth": "2"}
+        refused = carl.submit(page, "/publications/+new", typed)
+        assert "not with" in refused.words and refused.status >= 400
+        trial = carl.submit(refused, "/publications/+new", typed | {"depth": ""}, to="/publications/+try")
+        place = trial.path
+        trial = until(lambda: found if "being tried" not in (found := carl.get(place)).words else None)
+        assert "The address leads to a feed" in trial.words and "1 items would be captured" in trial.words
+        assert site.url("/a") in trial.words and site.count("/a") == 0
+        saved = carl.submit(trial, "/publications/+new")
+        assert saved.status == 200 and "saved" in saved.words, saved.words
+        assert feed in carl.get("/publications").words
+
+
 def test_the_unit_and_the_proxy_of_the_desk_are_sound(tmp_path: Path) -> None:
     copy = tmp_path / "webarc-desk.service"
     unit = (ROOT / "examples" / copy.name).read_text("utf-8").replace("/usr/local/bin/webarc-agent", "/bin/true")

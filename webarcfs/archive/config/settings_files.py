@@ -178,6 +178,10 @@ def parse(
     return settings
 
 
+#: What holds for a publication that watches a feed, whatever [crawl] says.
+_OF_WATCH: Mapping[str, Any] = {"depth": 0, "sitemaps": False}
+
+
 def _publications(tables: Any, above: Settings, faults: list[str]) -> tuple[Publication, ...]:
     """Return the publications of the file; what they do not say is said by the tables `above`."""
     if not isinstance(tables, list):
@@ -197,7 +201,7 @@ def _publications(tables: Any, above: Settings, faults: list[str]) -> tuple[Publ
         below = {key: value for key, value in values.items() if key not in own and key != "describe"}
         its_crawl = read_table(CrawlSettings, with_newer_words(below), where, faults, above.crawl)
         if values.get("watch"):
-            its_crawl = dataclasses.replace(its_crawl, depth=0, sitemaps=False)
+            its_crawl = dataclasses.replace(its_crawl, **_OF_WATCH)
         described = read_table(
             DescribeSettings, values.get("describe", {}), f"{where}.describe", faults, above.describe
         )
@@ -369,6 +373,10 @@ def in_force(archive: Archive, name: str) -> list[InForce]:
     lines += [
         InForce(key, value, source(key, top.get("crawl", {}), "[crawl]")) for key, value in _values(publication.crawl)
     ]
+    if publication.watch:
+        lines = [
+            dataclasses.replace(line, source=f"{place}, watch") if line.key in _OF_WATCH else line for line in lines
+        ]
     describe_table = own.get("describe", {})
     return lines + [
         InForce(f"describe.{key}", value, source(key, top.get("describe", {}), "[describe]", describe_table))
