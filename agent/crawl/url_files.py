@@ -2,7 +2,7 @@
 
 A file is read a piece at a time, so that a list of a million URLs needs no memory. What is no URL is told with the
 number of its line; the rest is taken. Lines of plain text may have comments: from `#` at the beginning, or behind white
-space. A file that is packed by gzip is unpacked.
+space. A file that is packed by gzip is unpacked, up to a bound: a few megabytes can unpack to any number of them.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ _GZIP = b"\x1f\x8b"
 _SAMPLE, _PIECE = 1 << 12, 1 << 16
 #: The longest line of plain text, and how much of what is no URL is shown.
 _LONGEST_LINE, _SHOWN = 1 << 14, 60
+#: Bytes that are read of what a packed list unpacks to: some million URLs.
+LONGEST_UNPACKED = 256 << 20
 #: Elements and their attributes with URLs: bookmarks, and OPML.
 _LINKS = {"a": ("href",), "outline": ("xmlurl", "htmlurl", "url")}
 #: Bookmarks that are no pages: what a browser computes or runs.
@@ -61,9 +63,35 @@ def read_urls(path: Path) -> Iterator[ListedUrl]:
         with path.open("rb") as file:
             packed = file.read(2) == _GZIP
             file.seek(0)
-            yield from _read(cast(IO[bytes], gzip.GzipFile(fileobj=file)) if packed else file)
+            if not packed:
+                yield from _read(file)
+                return
+            unpacked = _Unpacked(file)
+            yield from _read(cast(IO[bytes], unpacked))
+            if unpacked.has_more:
+                size = LONGEST_UNPACKED >> 20
+                yield ListedUrl(0, fault=f"it is longer than {size} MiB unpacked; the rest is not read")
     except (OSError, EOFError, zlib.error) as error:
         raise UsageError(f"{list_title(path)}: {getattr(error, 'strerror', None) or error}") from None
+
+
+class _Unpacked:
+    """The first bytes of a packed file, read as from a file that ends there."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = gzip.GzipFile(fileobj=file)
+        self._left = LONGEST_UNPACKED
+
+    def read(self, size: int) -> bytes:
+        """Return so many bytes at most; none at the end."""
+        data = self._file.read(min(size, self._left))
+        self._left -= len(data)
+        return data
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there are bytes behind those that are read."""
+        return not self._left and bool(self._file.read(1))
 
 
 def _read(file: IO[bytes]) -> Iterator[ListedUrl]:
@@ -94,10 +122,14 @@ def _text(start: bytes, file: IO[bytes], charset: str) -> Iterator[str]:
 def _lines(pieces: Iterator[str]) -> Iterator[ListedUrl]:
     number, rest = 0, ""
     for piece in pieces:
+        if not rest and piece.isspace():  # no URL, however many lines it is
+            number += piece.count("\n") or piece.count("\r")
+            continue
         *lines, rest = (rest + piece).replace("\r\n", "\n").replace("\r", "\n").split("\n")
         for line in lines:
             number += 1
-            yield from _of_line(number, line)
+            if line:
+                yield from _of_line(number, line)
         rest = rest[: 2 * _LONGEST_LINE]  # of a line that never ends, so much is enough to reject it
     yield from _of_line(number + 1, rest)
 

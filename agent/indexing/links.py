@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -191,6 +191,20 @@ def add_missing(
         _log.info("links of %s: %s; the next crawl or start resumes it", domain, error)
     except (Damaged, Busy, OSError) as error:
         _log.error("links of %s were not added: %s", domain, error)
+
+
+def behind(archive: Archive, tags: Mapping[str, Set[str]]) -> list[str]:
+    """Return the domains of which links.db lacks a snapshot, in order; `tags` are git's, by domain.
+
+    Nearly always none; to ask domain by domain would open the database, and the repository, for each.
+    """
+    if not wanted(archive):
+        return []
+    try:
+        with LinksDatabase(archive.links) as base:
+            return sorted(domain for domain, own in tags.items() if own - base.indexed(domain))
+    except (Damaged, Busy, OSError):
+        return sorted(tags)  # `add_missing` tells what is wrong
 
 
 def drop_vanished(archive: Archive, tags: dict[str, set[str]], damaged: set[str]) -> None:

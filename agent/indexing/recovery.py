@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from agent.indexing.links import add_missing, drop_vanished, rebuild
+from agent.indexing.links import add_missing, behind, drop_vanished, rebuild
 from agent.pipeline.domain_run import TreeReader
 from webarcfs.archive.additions.commit_additions import replay
 from webarcfs.archive.config.directory import Archive
@@ -195,7 +195,7 @@ def catch_up(archive: Archive, stop: Callable[[], bool] = lambda: False) -> None
         drop_vanished(archive, tags, damaged)
         in_step = _index_missing(archive, snapshots)
     if in_step:
-        for domain in sorted(tags.keys() - damaged):
+        for domain in behind(archive, {domain: own for domain, own in tags.items() if domain not in damaged}):
             catch_up_links(archive, domain, stop)
         return
     _log.warning("%s did not match git; it is rebuilt", archive.database)

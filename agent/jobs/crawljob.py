@@ -215,7 +215,10 @@ def _tell_of_lonely(job: Job) -> None:
 
 
 def _read_list(job: Job, discovery: Discovery) -> None:
-    """Add the URLs of the publication's list; note the lines that are none. Raises UsageError if it cannot be read."""
+    """Add the URLs of the publication's list; note the lines that are none. Raises UsageError if it cannot be read.
+
+    Raises Interrupted where the job shall stop; then nothing of the list is in the frontier.
+    """
     faults: list[str] = []
     number = 0
     title = url_files.list_title(job.publication.list)
@@ -223,6 +226,8 @@ def _read_list(job: Job, discovery: Discovery) -> None:
     def urls() -> Iterator[str]:
         nonlocal number
         for listed in url_files.read_urls(url_files.list_of(job.archive, job.publication)):
+            if job.stop.is_set():
+                raise Interrupted("stopped while its list was read; the next run reads it again")
             if listed.url:
                 yield listed.url
                 continue

@@ -114,6 +114,16 @@ def test_any_certificate_will_do(archive: Archive, servers: Servers) -> None:
     assert {crawls.meta(archive, "fine.test", arc).certificate for arc in crawls.arcs(archive, "fine.test")} == {""}
 
 
+@pytest.mark.parametrize("target", ["https://127.0.0.1/secret", "https://[::1]/secret", "http://169.254.169.254/x"])
+def test_any_certificate_leads_no_start_url_inside(archive: Archive, servers: Servers, target: str) -> None:
+    """Whoever is not checked may say where its page is, and that is in the network of the crawler."""
+    moved = answer(b"", f"Location: {target}\r\n", "302 Found")
+    servers.tell = lambda host, path: moved if (host, path) == ("expired.test", "/") else answer(b"<p>x")
+    log = servers.crawl(archive, BAD[0], certificates="any", hosts=["*"], wget_args=NO_HTTP)
+    assert "private-address" in log[target].notes and log[target].status < 0
+    assert {host for host, _ in servers.asked} == {"expired.test"}
+
+
 def test_any_certificate_of_one_host(archive: Archive, servers: Servers) -> None:
     own = ServerSettings(host="exp*.test", certificates="any")
     log = servers.crawl(archive, *BAD[:3], server=[own])

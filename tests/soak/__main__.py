@@ -97,6 +97,16 @@ SOAKS: dict[str, Soak] = {
         "forty hosts share four places of a crawl for a minute, each has its part",
         ("-m", "tests.soak.hosts"),
     ),
+    "lists": Soak(
+        "10,000 bookmarks are one job that goes on after kill -9, a million URLs enter a frontier, in flat memory",
+        ("-m", "pytest", "--timeout=7200", "-s", "tests/crawl/test_real_scale.py", "-k", "list or bookmarks"),
+        {"LISTED_URLS": "10000", "LONG_LIST": "1000000", "BOMB_MIB": "2048"},
+    ),
+    "sitemaps": Soak(
+        "an index of 50,000 sitemaps with 1,000 URLs each, and 2 GB of gzip, end in flat memory",
+        ("-m", "pytest", "--timeout=7200", "-s", "tests/crawl/test_real_scale.py", "-k", "sitemap"),
+        {"SITEMAPS": "50000x1000x50000 50000x1x50000", "BOMB_MIB": "2048"},
+    ),
     "sites": Soak(
         "whole sites byte for byte, in git and through each binding",
         ("-m", "pytest", "tests/crawl/test_bytes.py", "tests/mount/test_crawled.py"),
