@@ -202,6 +202,22 @@ def test_pages_look_in_the_room_as_live(world: World, browser: Browser, live: di
     assert mean <= _MEAN
 
 
+def test_pages_look_within_their_frame_as_live(world: World, browser: Browser) -> None:
+    for url in [url_of(*each) for each in world.pages][1 :: _PAGES // 4]:
+        context = browser.new_context(viewport={"width": _WIDTH, "height": 900})
+        tab = context.new_page()
+        traffic = Traffic(tab)
+        tab.goto(world.room.origin + world.room.get(f"/web/2030/{url}").headers["location"])
+        traffic.wait()
+        box = tab.locator("#archived").bounding_box()
+        assert box is not None and box["width"] == _WIDTH and box["height"] > 500
+        look = tab.screenshot(animations="disabled", clip=box)
+        context.close()
+        page = shown(browser, url, height=int(box["height"]))
+        assert page.loaded <= traffic.loaded, url
+        assert difference_of(page, Shown(look, traffic.loaded, page.height)) <= _MEAN, url
+
+
 def test_nothing_is_missing_that_the_server_has(world: World, browser: Browser) -> None:
     """What a browser asks for where scripts run, by the server's own log, is archived byte for byte."""
     world.site.clear_log()
