@@ -167,6 +167,11 @@ SOAKS: dict[str, Soak] = {
         ("-m", "pytest", "--timeout=3000", "-s", "tests/room/test_browser.py", "tests/room/test_pywb.py"),
         {"ROOM_PAGES": "50", "ROOM_LINKED": "50", "PYWB_HOSTILE": "400", "ROOM_HOSTILE": "400"},
     ),
+    "split-sites": Soak(
+        "50 pages of four real sites, split over three hosts each and crawled, beside the live ones; none lacks a part",
+        ("-m", "pytest", "--timeout=7200", "-s", "tests/room/test_split_sites.py"),
+        {"SPLIT_PAGES": "50"},
+    ),
     "costly": Soak(
         "eight of each costly question at once to an archive of a million captures; others are answered, none works on",
         ("-m", "pytest", "--timeout=7200", "-s", "tests/room/test_deadlines.py", "-k", "eight_costly"),

@@ -37,9 +37,11 @@ def shot(tab: Page) -> Image.Image:
 
 
 def difference(one: Image.Image, other: Image.Image) -> float:
-    """The part of the pixels that differ visibly."""
-    gray = ImageChops.difference(one, other).convert("L").point(lambda value: 255 * (value > 24))
-    return gray.histogram()[255] / (one.width * one.height)
+    """The part of the pixels that differ visibly: by a tenth, in red, green or blue. Both images have the same size."""
+    assert one.size == other.size
+    red, green, blue = ImageChops.difference(one, other).split()
+    most = ImageChops.lighter(ImageChops.lighter(red, green), blue).point(lambda value: 255 * (value > 24))
+    return most.histogram()[255] / (one.width * one.height)
 
 
 def needs_chromium() -> pytest.MarkDecorator:
