@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from agent.operations.trying import Answer, Trial
+from agent.operations.trying import Answer, MoreByDefaults, Trial
 from agent.reports import tables
 from webarcfs.room.views import ComparePage, FramePage, PageLink, Pages, Slice
 
@@ -561,6 +561,7 @@ class TrialPage:
     number: int
     refused: tuple[tuple[str, int, str], ...]
     is_good: bool
+    more: MoreByDefaults | None = None
 
     @classmethod
     def of(cls, trial: Trial | None, fault: str) -> TrialPage:
@@ -577,6 +578,7 @@ class TrialPage:
             number=trial.number,
             refused=tuple((word, count, tables.sentence_of(word) or "") for word, count in refused),
             is_good=trial.is_good,
+            more=trial.more,
         )
 
 
