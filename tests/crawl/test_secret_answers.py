@@ -194,6 +194,22 @@ def test_an_export_for_staff_brings_it_back(archive: Archive, tmp_path: Path) ->
         assert all(has_hidden(head) == set(HIDDEN) for head in read_heads(staff).values())
 
 
+def test_an_export_of_a_later_snapshot_alone_keeps_the_mark(archive: Archive, tmp_path: Path) -> None:
+    """The second crawl had no secrets, and carries what the first one stored. Its own headers are blanked as well."""
+    out, copy = tmp_path / "out.warc.gz", directory.create(tmp_path / "copy")
+    tag = max(str(meta.commit_tag) for meta in WebarchiveClient(archive.root).select("domain = 'a.test'"))
+    assert webarc("export", "--archive", str(archive.root), "--at", tag, str(out)).returncode == 0
+    done = crawls.run_command("import", "--archive", copy.root, "--as-exported", out)
+    assert done.code == 0, done.err
+    with WebarchiveClient(copy.root, reader="") as reader:
+        heads = read_heads(reader)
+    assert {url for _, url in heads} == set(URLS) and not any(has_hidden(head) for head in heads.values())
+    with served(copy) as room:
+        for row in room.get("/cdx?url=a.test/*").text.splitlines():
+            _, digits, url, *_ = row.split()
+            assert not has_hidden(str(room.get(f"/web/{digits}id_/{url}").headers).encode())
+
+
 def test_a_job_that_had_secrets_keeps_the_mark(tmp_path: Path) -> None:
     """It was interrupted, and resumed after they were taken out of the settings."""
     made = directory.create(tmp_path / "archive")
