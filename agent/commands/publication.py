@@ -13,7 +13,7 @@ import click
 
 from agent.commands.common import archive_option, opened, settings_of, stop_on_signals
 from agent.operations import trying
-from agent.operations.trying import Answer, Trial
+from agent.operations.trying import Answer, MoreByDefaults, Trial
 from agent.reports import tables
 from agent.service.agent_status import overview
 from webarcfs.archive.catalogue import people
@@ -28,6 +28,8 @@ from webarcfs.commands.listing import LIST, OBJECT, Form, format_option, print_o
 _set = click.option(
     "--set", "sets", multiple=True, metavar="KEY=VALUE", help="A setting, its value as in TOML. May be given again."
 )
+#: Hosts of a trial that are named.
+_MOST_HOSTS = 20
 _try = click.option("--try", "only_try", is_flag=True, help="Try it so, and change nothing.")
 
 
@@ -227,6 +229,9 @@ def try_(name: str, archive: str | None, form: Form) -> None:
     Of one that watches a feed it fetches the feed, and names 20 items that it would capture.
 
     Nothing is archived. `add` and `edit` have --try, to try what is not in force yet.
+
+    Of a publication with page_resources = "hosts" or sitemaps = false it also says what the new defaults would bring:
+    hosts, documents, bytes.
     """
     place = opened(archive)
     settings = settings_of(place)
@@ -265,6 +270,23 @@ def _lines(trial: Trial) -> Iterator[str]:
         yield f"  and {trial.number - len(trial.would)} more"
     for word, count in sorted(trial.refused.items(), key=lambda item: -item[1]):
         yield f"{count} would not be, {word}: {tables.sentence_of(word) or ''}"
+    if trial.more is not None:
+        yield from _more_lines(trial.more)
+
+
+def _more_lines(more: MoreByDefaults) -> Iterator[str]:
+    """Yield what the new defaults would bring."""
+    least = "" if more.is_all else "at least "
+    number = len(more.hosts)
+    yield 'the new defaults (page_resources = "any", sitemaps = true) would bring:'
+    yield f"  {least}{number} further hosts, {more.documents} documents, about {more.bytes:,} bytes"
+    if more.documents:
+        yield f"    {more.measured} fetched for the start pages, the others named by {more.pages} archived documents"
+    for host, count in list(more.hosts.items())[:_MOST_HOSTS]:
+        yield f"  {count:6} {host}"
+    if number > _MOST_HOSTS:
+        yield f"  and {number - _MOST_HOSTS} hosts more"
+    yield f"  {least}{more.listed} further pages of sitemaps, {more.new} of which are not archived"
 
 
 def _said(answer: Answer) -> str:

@@ -149,6 +149,9 @@ def _lines(summary: dict[str, Any]) -> Iterator[str]:
     yield f"{summary['archive']}: {runs}"
     yield from (f"  webarc.toml: {fault}" for fault in summary["settings_faults"])
     yield from (f"  webarc.toml: {line}" for line in summary["settings_warnings"])
+    if kept := summary["kept_at_old_defaults"]:
+        yield f"  crawled as before the upgrade: {', '.join(kept)}"
+        yield "    `webarc-agent publication try NAME` shows what the new defaults would bring (until the comments go)"
     yield from (f"  refused: {line}" for line in summary["refused"])
     for job in summary["jobs"]:
         why = f" ({job['reason']}{_next_try(job)})" if job["reason"] else ""

@@ -306,6 +306,10 @@ class Discovery:
         self._scope = dataclasses.replace(self._scope, hosts=frozenset(hosts))
         self._frontier.set(HOSTS, sorted(hosts))
 
+    def accepts(self, domain: str) -> bool:
+        """Return whether pages of a host may belong to the crawl."""
+        return scope.accepts_host(self._scope, domain)
+
     def seeds(self, urls: Iterable[str]) -> None:
         """Add the start URLs (/Cr-2.2/, /Cr-6/)."""
         self._frontier.add(

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from agent.operations.trying import Answer, Trial
+from agent.operations.trying import Answer, MoreByDefaults, Trial
 from agent.reports import tables
 from webarcfs.archive.catalogue.record import ResourceCount
 from webarcfs.room.views import ComparePage, FramePage, PageLink, Pages, Slice
@@ -570,6 +570,7 @@ class TrialPage:
     is_good: bool
     is_feed: bool = False
     captured: int = 0
+    more: MoreByDefaults | None = None
 
     @classmethod
     def of(cls, trial: Trial | None, fault: str) -> TrialPage:
@@ -588,6 +589,7 @@ class TrialPage:
             is_good=trial.is_good,
             is_feed=bool(trial.feed),
             captured=trial.captured,
+            more=trial.more,
         )
 
 

@@ -2,6 +2,9 @@
 
 It is a crawl of the start URLs alone, in an archive that is thrown away; only the locks are the real archive's, so that
 servers are asked as politely as ever.
+
+Of a publication that has older values of settings whose defaults changed, a second such crawl says what the new ones
+would bring: its start pages with all that they need, and its sitemaps. What its archived pages need is counted, too.
 """
 
 from __future__ import annotations
@@ -9,10 +12,13 @@ from __future__ import annotations
 import dataclasses
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from agent.crawl import job_folder, url_files, wget
 from agent.crawl.discovery import Discovery
@@ -22,6 +28,7 @@ from agent.crawl.job_folder import Job
 from agent.crawl.job_orders import OrderBook
 from agent.crawl.loop import capture
 from agent.crawl.robots import Permission, RobotsCache
+from agent.crawl.scope import domain_in
 from agent.crawl.vocabulary import WHOLE, LinkKind, Reason, UrlState
 from agent.crawl.watching import WatchedItems
 from agent.crawl.wget import BatchFiles
@@ -30,8 +37,13 @@ from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import AtDeadline, PageResources, Profile, Publication
 from webarcfs.archive.config.validators import Interval
+from webarcfs.archive.git.repository import PUBLICATIONS, Repository
+from webarcfs.archive.history.versions import arcs, described
+from webarcfs.archive.index.captures import domains_of
+from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.system import clocks
+from webarcfs.content.outlinks import may_have_links
 from webarcfs.content.reference_table import LinkPurpose
 
 #: URLs that are named of those that would be fetched.
@@ -39,6 +51,8 @@ NAMED = 20
 #: URLs of a list that are tried: the first ones.
 _MOST_OF_LIST = 5
 _LONGEST = Interval(2, "minute")
+#: What is fetched and read at most to say what new defaults would bring.
+_MOST_BYTES, _MOST_PAGES, _MOST_FURTHER, _MOST_HOSTS = 64 << 20, 1_000, 50_000, 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +69,32 @@ class Answer:
         return tables.meaning(self.status)
 
 
+@dataclass(frozen=True, slots=True)
+class MoreByDefaults:
+    """What the new values of `page_resources` and `sitemaps` would bring to a publication that has the old ones.
+
+    `hosts` has the documents of each further host, the most first; `documents` and `bytes` are of all hosts. Of these,
+    `measured` were fetched. The others are named by `pages` archived documents, and count as much on average. `listed`
+    pages are in sitemaps alone, `new` of them are not archived; nobody knows their bytes. `is_all`: nothing is cut off.
+    """
+
+    hosts: dict[str, int]
+    documents: int
+    bytes: int
+    measured: int
+    pages: int
+    listed: int
+    new: int
+    is_all: bool
+
+
 @dataclass(slots=True)
 class Trial:
     """What a trial found. `starts` has each start URL with its redirects; `refused` counts by the word for why.
 
     Of a watched feed, `starts` has the feed, `would` the items that would be captured, and `captured` counts those that
-    were captured before, or were given up.
+    were captured before, or were given up. `more` is what new defaults would bring; None where the publication has
+    them, or watches a feed.
     """
 
     robots: list[Answer] = field(default_factory=list)
@@ -70,6 +104,7 @@ class Trial:
     refused: dict[str, int] = field(default_factory=dict)
     feed: str = ""
     captured: int = 0
+    more: MoreByDefaults | None = None
 
     @property
     def is_good(self) -> bool:
@@ -85,17 +120,47 @@ def attempt(
     instances: int,
     stop: threading.Event | None = None,
 ) -> Trial:
-    """Try a publication; return what was found. It takes two minutes at most."""
-    bare = dataclasses.replace(
-        publication.crawl,
-        depth=0,
-        page_resources=PageResources.NONE,
-        max_duration=_LONGEST,
-        at_deadline=AtDeadline.PUBLISH,
-        conditional=False,
-    )
+    """Try a publication; return what was found. It takes two minutes at most, and two more for new defaults."""
+    with _crawled_apart(archive, publication, profile, instances, stop, _BARE) as (job, _):
+        trial = _trial(archive, job, publication)
+    if not publication.watch and has_old_defaults(publication) and trial.is_good:
+        wide = {**_WIDE, "sitemaps": publication.crawl.depth > 0 and not publication.crawl.sitemaps}
+        with _crawled_apart(archive, publication, profile, instances, stop, wide) as (job, is_all):
+            trial.more = _more(archive, job, publication, is_all=is_all)
+    return trial
+
+
+def has_old_defaults(publication: Publication) -> bool:
+    """Return whether a publication has the older values of settings whose defaults changed."""
+    crawl = publication.crawl
+    return crawl.resources is PageResources.HOSTS or not crawl.sitemaps
+
+
+#: The settings of a trial: the start URLs alone; these with all that they need, and sitemaps without their pages.
+_SHORT: Mapping[str, Any] = {"max_duration": _LONGEST, "at_deadline": AtDeadline.PUBLISH, "conditional": False}
+_BARE: Mapping[str, Any] = {**_SHORT, "depth": 0, "page_resources": PageResources.NONE}
+_WIDE: Mapping[str, Any] = {
+    **_SHORT,
+    "depth": 1,
+    "page_resources": PageResources.ANY,
+    "paths": ("/.none/",),
+    "max_total_size": _MOST_BYTES,
+}
+
+
+@contextmanager
+def _crawled_apart(  # noqa: PLR0917 # what a trial is made of
+    archive: Archive,
+    publication: Publication,
+    profile: Profile | None,
+    instances: int,
+    stop: threading.Event | None,
+    settings: Mapping[str, Any],
+) -> Iterator[tuple[Job, bool]]:
+    """Crawl in an archive that is thrown away; yield the job, and whether nothing was cut off."""
+    how = dataclasses.replace(publication.crawl, **settings)
     # A feed is fetched as a page would be: its items are only named.
-    tried = dataclasses.replace(publication, urls=publication.named_urls, watch="", crawl=bare)
+    tried = dataclasses.replace(publication, urls=publication.named_urls, watch="", crawl=how)
     with tempfile.TemporaryDirectory(prefix="webarcfs-try-") as parent:
         scratch = directory.create(Path(parent) / "archive")
         (scratch.root / "lock").rmdir()
@@ -118,8 +183,8 @@ def attempt(
                 discovery.seeds(tried.urls)
                 if publication.list:
                     discovery.seeds_of_list(islice(_urls_of_list(archive, publication), _MOST_OF_LIST))
-            capture(job, ArchivedPages(scratch), OrderBook(job))
-            return _trial(archive, job, publication)
+            end = capture(job, ArchivedPages(scratch), OrderBook(job))
+            yield job, not end.reason
 
 
 def _urls_of_list(archive: Archive, publication: Publication) -> Iterator[str]:
@@ -202,6 +267,61 @@ def _count(job: Job, target: FoundUrl, judges: tuple[Discovery, RobotsCache], tr
     else:
         trial.number += 1
         trial.would += [target.url] if len(trial.would) < NAMED else []
+
+
+# == new defaults =====================================================================================================
+
+
+def _more(archive: Archive, job: Job, publication: Publication, *, is_all: bool) -> MoreByDefaults:
+    """Return what the new defaults would bring, after a crawl with them of the start pages alone."""
+    old = Discovery(job.frontier, publication)
+    by_default = dataclasses.replace(publication.crawl, page_resources=PageResources.ANY, sitemaps=True)
+    new = Discovery(job.frontier, dataclasses.replace(publication, crawl=by_default), job.profile)
+    archived = ArchivedPages(archive)
+    wants_resources = publication.crawl.resources is PageResources.HOSTS
+    further: dict[str, str] = {}
+    measured, size, listed, unknown = 0, 0, 0, 0
+    for row, _ in job.frontier.all():
+        if wants_resources and row.embedded > 0 and not old.accepts(row.domain):
+            if row.state == UrlState.DONE and row.status in WHOLE:
+                further[row.url] = row.domain
+                measured, size = measured + 1, size + row.size
+        elif row.kind == LinkKind.LISTED and new.judged(row.url, LinkKind.LISTED, 1, row).state == UrlState.WAITING:
+            listed += 1
+            unknown += archived.mime_type(row.url) is None
+    pages = 0
+    for url in _archived_urls(archive, publication.name) if wants_resources else ():
+        pages += 1
+        for link in archived.links(url):
+            if link.kind is LinkPurpose.REQUISITE and not old.accepts(domain := domain_in(link.url)):
+                further.setdefault(link.url, domain)
+        if pages == _MOST_PAGES or len(further) >= _MOST_FURTHER or job.stop.is_set():
+            is_all = False
+            break
+    hosts = Counter(further.values())
+    return MoreByDefaults(
+        hosts=dict(hosts.most_common(_MOST_HOSTS)),
+        documents=len(further),
+        bytes=size * len(further) // measured if measured else size,
+        measured=measured,
+        pages=pages,
+        listed=listed,
+        new=unknown,
+        is_all=is_all and len(hosts) <= _MOST_HOSTS,
+    )
+
+
+def _archived_urls(archive: Archive, name: str) -> Iterator[str]:
+    """Yield the URLs of the documents with links that a publication's last complete crawl saw."""
+    with suppress(WebarcError):
+        for domain in domains_of(archive.database, name):
+            store = Repository(archive.repository(domain))
+            tree = store.ref(PUBLICATIONS + name)
+            for arc in arcs(store, tree) if tree is not None else ():
+                with suppress(WebarcError):
+                    meta = described(store, arc)
+                    if may_have_links(meta.mime_type):
+                        yield meta.url
 
 
 def _answer(row: FrontierUrl) -> Answer:

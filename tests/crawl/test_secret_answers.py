@@ -182,6 +182,57 @@ def test_previews(archive: Archive, is_staff: bool) -> None:
         services.close()
 
 
+def test_an_export_for_staff_brings_it_back(archive: Archive, tmp_path: Path) -> None:
+    """S-secret-2: in another archive, where readers get the same."""
+    out, copy = tmp_path / "out.warc.gz", directory.create(tmp_path / "copy")
+    assert webarc("export", "--archive", str(archive.root), str(out)).returncode == 0
+    done = crawls.run_command("import", "--archive", copy.root, "--as-exported", out)
+    assert done.code == 0, done.err
+    with WebarchiveClient(archive.root, reader="") as here, WebarchiveClient(copy.root, reader="") as there:
+        assert read_heads(here) == read_heads(there)
+    with WebarchiveClient(copy.root) as staff:
+        assert all(has_hidden(head) == set(HIDDEN) for head in read_heads(staff).values())
+
+
+def test_an_export_of_a_later_snapshot_alone_keeps_the_mark(archive: Archive, tmp_path: Path) -> None:
+    """The second crawl had no secrets, and carries what the first one stored. Its own headers are blanked as well."""
+    out, copy = tmp_path / "out.warc.gz", directory.create(tmp_path / "copy")
+    tag = max(str(meta.commit_tag) for meta in WebarchiveClient(archive.root).select("domain = 'a.test'"))
+    assert webarc("export", "--archive", str(archive.root), "--at", tag, str(out)).returncode == 0
+    done = crawls.run_command("import", "--archive", copy.root, "--as-exported", out)
+    assert done.code == 0, done.err
+    with WebarchiveClient(copy.root, reader="") as reader:
+        heads = read_heads(reader)
+    assert {url for _, url in heads} == set(URLS) and not any(has_hidden(head) for head in heads.values())
+    with served(copy) as room:
+        for row in room.get("/cdx?url=a.test/*").text.splitlines():
+            _, digits, url, *_ = row.split()
+            assert not has_hidden(str(room.get(f"/web/{digits}id_/{url}").headers).encode())
+
+
+def test_a_job_that_had_secrets_keeps_the_mark(tmp_path: Path) -> None:
+    """It was interrupted, and resumed after they were taken out of the settings."""
+    made = directory.create(tmp_path / "archive")
+    file = tmp_path / "login"
+    file.write_text("me:pa55word\n")
+    file.chmod(0o600)
+    with Site() as site:
+        links = "".join(f"<a href=/{number}>n</a>" for number in range(30))
+        site.add_nasty("/", says(links), "a.test")
+        for number in range(30):
+            site.add_nasty(f"/{number}", says(f"{number}"), "a.test")
+        how = {"wget_args": crawls.through(site.proxy), "name": "p", "wait": 0.05}
+        stop = crawls.StopAfter(site, 4)
+        secret = HostSecret(hosts=("http://a.test",), file=str(file))
+        assert crawls.crawl(made, "http://a.test/", login=[secret], stop=stop.event, **how).interrupted
+        stop.join()
+        assert crawls.crawl(made, "http://a.test/", **how).complete
+    store = crawls.store(made, "a.test")
+    assert [store.commit(oid).message.showed_secrets for oid in store.refs(CRAWLS).values()] == [True]
+    with WebarchiveClient(made.root, reader="") as reader:
+        assert not any(has_hidden(head) for head in read_heads(reader).values())
+
+
 @pytest.mark.parametrize(
     ("head", "shown"),
     [

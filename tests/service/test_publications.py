@@ -208,6 +208,66 @@ def test_try_names_what_would_be_fetched_and_writes_no_archive(
     assert "there are: p" in refused(archive, "try", "q", kind=NotFound)
 
 
+# -- old and new defaults ----------------------------------------------------------------------------------------------
+
+
+def test_try_says_what_the_new_defaults_would_bring(
+    archive: Archive, site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """S-upgrade-1: of the start pages, the archived ones, and sitemaps; nothing of it is archived."""
+    cdn = "http://cdn.test"
+    site.add_html("/", f'<img src="{cdn}/a.png"><img src="/own.png"><a href="/deep">d</a>', host="www.test")
+    site.add_html(
+        "/deep",
+        f'<link rel=stylesheet href="{cdn}/b.css"><img src="http://more.test/c"><a href="/s1">s</a>',
+        host="www.test",
+    )
+    site.add_html("/s1", "s", host="www.test")
+    site.add("/own.png", b"x" * 50, "image/png", host="www.test")
+    site.add("/a.png", b"x" * 1000, "image/png", host="cdn.test")
+    listed = "".join(f"<url><loc>http://www.test/{name}</loc></url>" for name in ("deep", "s1", "s2", "private/x"))
+    site.add("/sitemap.xml", f"<urlset>{listed}</urlset>", "application/xml", host="www.test")
+    how = {"wget_args": crawls.through(site.proxy), "page_resources": "hosts", "sitemaps": False}
+    said = [f"--set={key}={json.dumps(value)}" for key, value in {**how, "wait": 0}.items()]
+    run(archive, "add", "p", "http://www.test/", *said, "--set", 'paths=["/", "/deep", "/s?"]', capsys=capsys)
+    crawls.crawl(archive, "http://www.test/", name="p", **how)
+    before = {path: path.stat().st_mtime_ns for path in archive.content.rglob("*")}
+    asked = len(site.requests)
+    more = json.loads(run(archive, "try", "p", "--json", capsys=capsys))["more"]
+    assert {path: path.stat().st_mtime_ns for path in archive.content.rglob("*")} == before
+    assert more == {
+        "hosts": {"cdn.test": 2, "more.test": 1}, "documents": 3, "bytes": 3000, "measured": 1, "pages": 3,
+        "listed": 2, "new": 1, "is_all": True,
+    }  # fmt: skip
+    fetched = {(request.host, request.path) for request in site.requests[asked:]}
+    assert ("cdn.test", "/a.png") in fetched and not {("www.test", "/deep"), ("www.test", "/s1")} & fetched
+    text = run(archive, "try", "p", capsys=capsys)
+    assert "2 further hosts, 3 documents, about 3,000 bytes" in text and "       2 cdn.test" in text
+    assert "2 further pages of sitemaps, 1 of which are not archived" in text
+    run(archive, "edit", "p", "--unset", "page_resources", "--unset", "sitemaps", capsys=capsys)
+    assert json.loads(run(archive, "try", "p", "--json", capsys=capsys))["more"] is None
+
+
+def test_status_names_what_an_upgrade_kept_until_the_comment_goes(
+    archive: Archive, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """S-upgrade-1: in one line, whatever file has it; not those whose people chose the same values."""
+    run(archive, "add", "own", "http://a.test/", capsys=capsys)
+    run(archive, "add", "chosen", "http://b.test/", "--set", "sitemaps=false", capsys=capsys)
+    archive.settings.write_text('[[publication]]\nname = "old"\nurls = ["http://c.test/"]\n')
+    names = settings_files.keep_old_defaults(
+        archive, {name: set(settings_files.OLD_DEFAULTS) for name in ("own", "old")}
+    )
+    assert sorted(names) == ["old", "own"]
+    done = run_command("status", "--archive", archive.root)
+    assert done.code == 0 and done.out.count("crawled as before the upgrade: old, own\n") == 1
+    told = json.loads(run_command("status", "--archive", archive.root, "--json").out)
+    assert told["kept_at_old_defaults"] == ["old", "own"]
+    archive.settings.write_text(archive.settings.read_text().replace("# as before the upgrade", ""))
+    (archive.publications / "broken.toml").write_text("as before the upgrade = [\n")
+    assert settings_files.kept_at_old_defaults(archive) == ["own"]
+
+
 # -- while jobs run ----------------------------------------------------------------------------------------------------
 
 

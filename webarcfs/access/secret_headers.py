@@ -42,6 +42,12 @@ def plain_crawls(store: Repository, domain: str) -> frozenset[CommitTag] | None:
     return frozenset(CommitTag(parse_compact_time(name), domain) for name, has_shown in shown.items() if not has_shown)
 
 
+def before(store: Repository, tag: CommitTag) -> bool:
+    """Return whether a crawl before a snapshot showed secrets: what that stored may be in the snapshot."""
+    refs = store.refs(CRAWLS)
+    return any(parse_compact_time(name) < tag.crawl_time and _showed_secrets(store, refs[name]) for name in refs)
+
+
 class WithoutSecrets:
     """Blanks headers.http in the trees of a store; remembers folders, so that equal ones cost nothing."""
 

@@ -23,6 +23,7 @@ from datetime import datetime
 from typing import IO, Final
 from urllib.parse import quote
 
+from webarcfs.access import secret_headers
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model import url_lists
@@ -243,6 +244,13 @@ class SnapshotRecords:
 
     # -- the snapshot ------------------------------------------------------------------------------------------------
 
+    @property
+    def _may_have_secrets(self) -> bool:
+        """Whether its headers may have secrets; in an export that begins with it, also those of older crawls."""
+        exported = self.exported
+        is_first = not exported.before and exported.message.is_crawl
+        return exported.message.showed_secrets or (is_first and secret_headers.before(exported.store, exported.tag))
+
     def _snapshot(self) -> WarcRecord:
         exported, message = self.exported, self.exported.message
         lines = [
@@ -254,7 +262,7 @@ class SnapshotRecords:
             ("errors", "kept" if message.has_errors else ""),
             ("copies", "kept" if message.has_copies else ""),
             ("resources", ("kept" if message.has_pages else "alone") if message.has_resources else ""),
-            ("secrets", "shown" if message.showed_secrets else ""),
+            ("secrets", "shown" if self._may_have_secrets else ""),
             ("sequence", str(message.sequence)),
             ("tree", exported.tree),
             ("seen", exported.seen),

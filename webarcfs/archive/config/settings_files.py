@@ -292,6 +292,27 @@ def keep_old_defaults(archive: Archive, unsaid: Mapping[str, Set[str]]) -> list[
     return names
 
 
+def kept_at_old_defaults(archive: Archive) -> list[str]:
+    """Return the publications that an upgrade wrote old values into, as long as the comments beside them stay."""
+    names: list[str] = []
+    for path in (archive.settings, *sorted(archive.publications.glob("*.toml"))):
+        try:
+            text = path.read_text("utf-8-sig")
+        except (OSError, UnicodeDecodeError):
+            continue
+        if _OLD in text:
+            from tomlkit import exceptions, parse  # noqa: PLC0415 # slow to load
+
+            try:
+                tables = parse(text).get("publication", ())
+            except exceptions.TOMLKitError:
+                continue
+            for table in tables:
+                lines = (table.value.item(key) for key in OLD_DEFAULTS if key in table)
+                names += [str(table.get("name", ""))] if any(_OLD in line.trivia.comment for line in lines) else []
+    return names
+
+
 def _lacks(table: Mapping[str, Any], top: Mapping[str, Any], unsaid: Mapping[str, Set[str]]) -> list[str]:
     wanted = unsaid.get(str(table.get("name", "")), frozenset())
     said = {**top, **table}
