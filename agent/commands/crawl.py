@@ -203,10 +203,7 @@ def _configured(settings: Settings, name: str, values: dict[str, Any]) -> Defini
         raise UsageError(f"webarc.toml has no publication {name}; there are: {known}")
     if publication.retired:
         raise UsageError(f"{name} is retired; `webarc-agent publication edit {name} --unset retired` takes it back")
-    if publication.watch and ("depth" in values or values.get("sitemaps")):
-        raise UsageError(f"{name} watches a feed, and captures the pages of its items alone: no --depth, no --sitemaps")
-    changed = dataclasses.replace(publication, crawl=config.override(publication.crawl, values, "command line"))
-    return Definition(publication=changed, profile=settings.profiles.get(publication.profile or ""))
+    return _with(Definition(publication=publication, profile=settings.profiles.get(publication.profile or "")), values)
 
 
 def _resumed(place: Archive, job: str, values: dict[str, Any]) -> Definition:
@@ -220,6 +217,9 @@ def _resumed(place: Archive, job: str, values: dict[str, Any]) -> Definition:
 
 
 def _with(asked: Definition, values: dict[str, Any]) -> Definition:
+    if asked.publication.watch and ("depth" in values or values.get("sitemaps")):
+        name = asked.publication.name
+        raise UsageError(f"{name} watches a feed, and captures the pages of its items alone: no --depth, no --sitemaps")
     crawl_settings = config.override(asked.publication.crawl, values, "command line")
     return dataclasses.replace(asked, publication=dataclasses.replace(asked.publication, crawl=crawl_settings))
 

@@ -25,6 +25,7 @@ from agent.commands.common import archive_option, opened, settings_of
 from agent.crawl.job_folder import is_import
 from agent.service import agent_status, loop
 from agent.service.agent_status import overview
+from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.validators import start_url
 from webarcfs.archive.model.errors import Exit, WebarcError
@@ -135,7 +136,8 @@ def status(archive: str | None, form: Form) -> None:
 
     It needs no agent.
     """
-    summary = overview(opened(archive))
+    place = opened(archive)
+    summary = overview(place) | {"kept_at_old_defaults": settings_files.kept_at_old_defaults(place)}
     if form is Form.JSON:
         print_object(summary)
         return

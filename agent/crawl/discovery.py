@@ -194,7 +194,9 @@ class Patterns:
 
 
 _MOST_KNOWN = 50_000
-#: A URL as it was offered to the frontier: its kind, as what it was named, and the resources in a row that led to it.
+#: A URL as it was offered to the frontier: its kind, as what it was named, and the resources in a row that led to it;
+#: _LISTS for what lists pages, and what is listed, since kinds of links have the names of purposes.
+_LISTS = -1
 _Offer = tuple[str, LinkPurpose | LinkKind, NamedAs, int]
 #: How often a URL is asked for again since redirects led back to it with other cookies.
 MOST_RETURNS = 5
@@ -421,7 +423,7 @@ class Discovery:
                 self._frontier.annotate(sitemap.id, Reason.SITEMAP_CUT)
                 break
             pages += 1
-            key = (link.url, LinkKind.LISTED, NamedAs.NOTHING, 0)
+            key = (link.url, LinkKind.LISTED, NamedAs.NOTHING, _LISTS)
             if self._offered.get(key, 2) <= 1:
                 continue
             self._offered[key] = 1
@@ -466,7 +468,7 @@ class Discovery:
         pages, maps = self._listed.get(domain, (0, 0))
         if not self._looks_for_sitemaps or maps >= MOST_SITEMAPS:
             return False
-        key, at = (url, LinkKind.SITEMAP, NamedAs.NOTHING, 0), page.depth + 1
+        key, at = (url, LinkKind.SITEMAP, NamedAs.NOTHING, _LISTS), page.depth + 1
         if self._offered.get(key, at + 1) <= at:
             return True
         find = self.judged(url, LinkKind.LINK, at, page)

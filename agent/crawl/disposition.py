@@ -358,12 +358,12 @@ class Disposition:
 
     def verdict(self) -> Captured:
         """Return the end of the capture once nothing is left to fetch."""
-        seeds = self._frontier.seeds()
+        seeds, why = self._frontier.seeds(), ""
         if self._watched is not None:
             seeds = filter(watching.is_wanted, seeds)
+            domain, why = watching.fault_of_feed(self._frontier)
         ends = ((seed, self._frontier.end_of(seed)) for seed in seeds)
         hosts = host_ends(self._frontier, ends, accept_shrink=self._accept_shrink)
-        domain, why = watching.fault_of_feed(self._frontier)
         return Captured(True, hosts=hosts | ({domain: why} if why else {}))
 
     def close(self) -> None:

@@ -145,6 +145,7 @@ def _work(job: Job, keeper: StateKeeper, book: OrderBook) -> JobOutcome:
     captured = _captured(job, seconds, book)
     keeper.to(Phase.CONVERTING)
     warnings = [captured.reason] if captured.reason else lines_on_hosts(captured.hosts)
+    warnings += _never_added(job, book)
     removes = captured.complete and not job.only_adds
     withheld = publish(job, dataclasses.replace(captured, complete=removes), seconds)
     warnings += withheld if removes else []
@@ -171,6 +172,18 @@ def _discarded(job: Job, keeper: StateKeeper, reason: str = str(Reason.DISCARDED
     _settle_items(job, lambda domain: was_published(job, domain))
     keeper.note(held="", reason=reason)
     return finish(job, keeper, seconds, captured=end, warnings=[reason], state=Phase.INTERRUPTED)
+
+
+def _never_added(job: Job, book: OrderBook) -> list[str]:
+    """Return a line on the URLs that were added when the job fetched nothing more, as after an interruption."""
+    if not book.added:
+        return []
+    line = (
+        f"not asked for, since all was fetched: {' '.join(book.added)}; `webarc-agent crawl --page URL…` fetches them"
+    )
+    with job.frontier.changes():
+        book.forget_added()
+    return [line]
 
 
 def _captured(job: Job, seconds: report.Seconds, book: OrderBook) -> Captured:
@@ -265,7 +278,7 @@ def _of_item(job: Job, url: str) -> str:
 
 def _tell_of_feed(job: Job) -> None:
     """Log what the watched feed listed beside the items that were taken."""
-    feed = job.frontier.feed()
+    feed = job.frontier.feed() if job.publication.watch else None
     if feed is None:
         return
     end = job.frontier.end_of(feed)

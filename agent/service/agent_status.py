@@ -121,7 +121,6 @@ def overview(archive: Archive) -> dict[str, Any]:
         "agent": None if agent is None else {"pid": agent.pid, "since": agent.since},
         "settings_faults": faults,
         "settings_warnings": disagreeing(settings),
-        "kept_at_old_defaults": settings_files.kept_at_old_defaults(archive),
         "publications": [_publication(archive, named, past) for named in _all(settings, past)],
         "jobs": [_job(job) for job in past.open],
         "refused": list(past.refused),

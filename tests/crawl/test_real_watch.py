@@ -381,6 +381,9 @@ def test_kill_9_asks_for_nothing_twice(archive: Archive, site: Site, point: str)
     command = [sys.executable, "-m", "tests.kill.victim", point, "crawl", "--archive", str(archive.root)]
     killed = subprocess.run([*command, "--publication", "news"], capture_output=True, timeout=120, check=False)
     assert killed.returncode == -signal.SIGKILL
+    for job in archive.jobs.iterdir():
+        deeper = run_command("crawl", "--archive", archive.root, "--resume", job.name, "--depth", "3")
+        assert deeper.code == 1 and "no --depth" in deeper.err
     done = _run(archive)
     assert "a" in crawls.arcs(archive, site.host), done.err
     assert site.count("/a") == 1

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -18,7 +19,8 @@ from typing import Any
 import pytest
 
 from agent.cli import cli
-from agent.crawl import job_orders
+from agent.crawl import job_folder, job_orders
+from agent.crawl.frontier import ADDED
 from agent.crawl.job_orders import OrderWord
 from tests.support import crawls
 from tests.support.agents import agent, configure, job_of, reports, status, summaries
@@ -434,6 +436,19 @@ def test_an_added_url_that_failed_is_asked_for_once_more(archive: Archive, site:
         summary = finished(archive)
         assert running.stop() == 0
     assert summary["complete"] and asked(site)["/p3"] == 2 and "p3" in crawls.arcs(archive, site.host)
+
+
+def test_what_was_added_too_late_is_named(archive: Archive, site: Site) -> None:
+    """The order was taken, and the job was killed when it had fetched all."""
+    quick(site)
+    configure(archive, publication(site))
+    command = [sys.executable, "-m", "tests.kill.victim", "captured", "crawl", "--archive", str(archive.root)]
+    subprocess.run([*command, "--publication", "p"], capture_output=True, timeout=120, check=False)
+    [folder] = archive.jobs.iterdir()
+    with job_folder.opened(folder) as frontier, frontier.changes():
+        frontier.set(ADDED, ["http://late.example/x"])
+    done = run_command("crawl", "--archive", archive.root, "--publication", "p")
+    assert done.code == 3 and "not asked for, since all was fetched: http://late.example/x" in done.err
 
 
 @pytest.mark.parametrize(
