@@ -235,6 +235,27 @@ def test_a_dead_host_of_resources_is_asked_again_as_it_was(archive: Archive, sit
     } >= {"E", "LE"}
 
 
+def test_a_host_of_pages_stays_one_where_only_an_image_is_asked_for(archive: Archive, site: Site) -> None:
+    """Its commit, its documents, its record and its report say so."""
+    site.add_html("/", "<img src='/i.png'>")
+    site.gone("/i.png", 500)
+    _configure(archive, site)
+    _run(archive, "--publication", "p")
+    before = _record(archive)
+    site.add("/i.png", "x", "image/png")
+    done = _run(archive, "--missing", "p")
+    assert done.code == 0, done.err
+    after = _record(archive)
+    assert len(after.parts) == 2 and not any(part.is_resource for part in after.parts)
+    assert (after.domains, after.sites) == (before.domains, before.sites)
+    head = crawls.store(archive, site.host).head()
+    assert head is not None and head.message.has_pages and not head.message.has_resources
+    assert crawls.meta(archive, site.host, "i.png").role == "page"
+    (patch,) = archive.reports.glob("*+patch")
+    (end,) = crawls.summary_of(archive, patch.name)["hosts"]
+    assert (end["role"], end["complete"]) == ("page", True)
+
+
 def test_settings_of_now_hold(archive: Archive, site: Site) -> None:
     """An exclude that came since the crawl leaves the URL out, and says so."""
     _broken(archive, site, exclude_hosts=["x.example"])
