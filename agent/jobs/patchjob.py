@@ -64,15 +64,16 @@ def is_closed(archive: Archive, patch: Patch | None) -> bool:
 
 
 def begun(archive: Archive, asked: Definition) -> Path:
-    """Return the folder of a patch that begins, or of the same record's patch that was interrupted.
+    """Return the folder of a patch that begins, or of the same one that waits or was interrupted, whoever asked for it.
 
     The caller holds the lock of the publication.
     """
     assert asked.patch is not None
+    same = dataclasses.replace(asked.patch, by="")
     kind = asked.publication.name + job_folder.PATCH
     for folder in job_folder.folders_of(archive, kind):
         earlier = _patch_in(folder)
-        if earlier is not None and earlier.record == asked.patch.record and job_folder.usable(folder):
+        if earlier is not None and dataclasses.replace(earlier, by="") == same and job_folder.usable(folder):
             return folder
     folder = job_folder.new_folder(archive, kind)
     job_folder.save(folder, asked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import socket
 import subprocess
@@ -154,6 +155,22 @@ def test_words_and_patterns_choose_and_what_fits_nothing_is_told(archive: Archiv
     assert site.count("/gone") == 1 and site.count("/b") == 0
     done = _run(archive, "--missing", job, "--word", "status 500", "--url", f"http://{site.host}/b*")
     assert done.code == 0 and "b" in _arcs(archive, site)
+
+
+def test_another_patch_of_the_record_does_not_take_the_place_of_one_that_waits(archive: Archive, site: Site) -> None:
+    record = _broken(archive, site)
+    settings, _ = settings_files.load(archive.settings)
+    page = patching.plan(archive, settings, record.id, url=site.url("/b"))
+    gone = patching.plan(archive, settings, record.id, word="status 404")
+    by_another = dataclasses.replace(page.patch, by="another")
+    again = dataclasses.replace(page, definition=dataclasses.replace(page.definition, patch=by_another))
+    first, second = patching.begin(archive, page), patching.begin(archive, gone)
+    assert first != second and patching.begin(archive, again) == first
+    site.add_html("/gone", "x")
+    for folder in (first, second):
+        done = _run(archive, "--resume", folder.name)
+        assert done.code == 0, done.err
+    assert {"b", "gone"} <= _arcs(archive, site) and len(_record(archive).parts) == 3
 
 
 @pytest.mark.parametrize(
