@@ -32,7 +32,7 @@ from agent.crawl.job_folder import Definition, Job, folder_of, is_import
 from agent.crawl.scope import matches_host
 from agent.crawl.wget import BatchFiles, command
 from agent.indexing import fulltext
-from agent.reports.report import HostEnd, missing_in, most_rows, text_of_certificates
+from agent.reports.report import HostEnd, hosts_in, missing_in, most_rows, text_of_certificates
 from webarcfs.archive.catalogue import formats
 from webarcfs.archive.catalogue.catalogue import Catalogue, PublishedCrawl, captures, part_of, with_patch
 from webarcfs.archive.catalogue.record import (
@@ -319,7 +319,7 @@ def describe_capture(
     is the publication's last one that was released.
     """
     summary = _summary(archive, capture)
-    about = replace(about or Circumstances(), hosts=_hosts_in(summary))
+    about = replace(about or Circumstances(), hosts=hosts_in(summary))
     capture = replace(capture, parts=_with_roles(capture.parts, about.hosts))
     is_complete = is_whole(about, capture.parts, released)
     release = about.release or (Release.BY_HAND if capture.is_held else Release.AUTOMATIC)
@@ -448,14 +448,6 @@ def _summary(archive: Archive, capture: PublishedCrawl) -> dict[str, Any]:
         return files.read_json(archive.reports / capture.job / "summary.json") or {}
     except (WebarcError, OSError):
         return {}
-
-
-def _hosts_in(summary: Mapping[str, Any]) -> tuple[HostEnd, ...]:
-    """Return what became of the hosts of a crawl; nothing in the summary of an older version."""
-    try:
-        return tuple(HostEnd(**end) for end in summary.get("hosts", ()))
-    except TypeError:
-        return ()
 
 
 def _times_in(summary: Mapping[str, Any]) -> dict[int, str]:

@@ -423,6 +423,8 @@ PATTERNS: Fact[dict[str, int]] = Fact("patterns")
 ASKED: FactAbout[str] = FactAbout("asked")
 #: How many URLs the job asks for again, once they are in the frontier: jobs.patchjob.
 ASKED_URLS: Fact[int] = Fact("asked_urls")
+#: The hosts of which the crawl had pages that the job patches: jobs.patchjob.
+PAGE_HOSTS: Fact[list[str]] = Fact("page_hosts")
 #: URLs that a person had added, and that are not in the frontier yet: crawl.job_orders, crawl.loop.
 ADDED: Fact[list[str]] = Fact("added")
 #: Host → the seconds between two requests to it that a person gave: crawl.job_orders.
@@ -685,7 +687,9 @@ class Frontier:
         """Return the hosts from which the crawl fetched, or would have."""
         later = json.dumps([Status.ROBOTS, Status.CUT, Status.QUOTA, Status.LEFT_OUT])
         rows = self._connection.execute(sql("frontier/crawled_hosts"), {"later": later})
-        return list(map(CrawledHost._make, rows))
+        known = frozenset(self.get(PAGE_HOSTS) or ())
+        hosts = map(CrawledHost._make, rows)
+        return [host._replace(has_pages=1) if host.domain in known else host for host in hosts]
 
     def hosts_now(self) -> list[HostNow]:
         """Return the hosts that the job asks, those with URLs that wait first. Reads all rows."""

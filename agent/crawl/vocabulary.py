@@ -316,6 +316,10 @@ class Status(IntEnum):
     ROBOTS = -9998
 
 
+#: Statuses of URLs that were never asked for: a limit or a person ended the crawl before.
+NOT_TRIED = frozenset({Status.CUT, Status.LEFT_OUT})
+
+
 #: Outcome → Tarântula's state of a document. Tarântula has no state for depth and traps: they have the state of URLs
 #: outside the publication's bounds.
 _SEED3: dict[int, int] = {

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.crawl.frontier import WATCH_BEGUN, WATCHED, Frontier, FrontierUrl, WatchedFeed
-from agent.crawl.vocabulary import DECISIONS, Figure, Reason, Result, Status, UrlState
+from agent.crawl.vocabulary import DECISIONS, NOT_TRIED, Figure, Reason, Result, Status, UrlState
 from webarcfs.archive.config.directory import Archive, sql
 from webarcfs.archive.config.settings import Publication
 from webarcfs.archive.index import captures
@@ -31,8 +31,6 @@ _log = logging.getLogger(__name__)
 #: Crawls that ask for an item in vain until it is given up.
 MOST_TRIES = 10
 _IN_MEMORY = Path(":memory:")
-#: Statuses of items that were never asked for: a limit or a person ended the crawl before.
-_NOT_TRIED = frozenset({Status.CUT, Status.LEFT_OUT})
 #: Reasons of settings, which the next crawl would find again.
 _FINAL = DECISIONS - {Reason.ROBOTS, Reason.HOSTS, Reason.QUERIES}
 _STORED = frozenset({Result.ADDED, Result.CHANGED, Result.UNCHANGED, Result.DUPLICATE})
@@ -162,7 +160,7 @@ def fault_of_feed(frontier: Frontier) -> tuple[str, str]:
 
 def is_wanted(item: FrontierUrl) -> bool:
     """Return whether an item is one that the settings of the crawl take, as far as its URL says."""
-    was_found = item.batch > 0 or item.status in _NOT_TRIED or item.status == Status.ROBOTS
+    was_found = item.batch > 0 or item.status in NOT_TRIED or item.status == Status.ROBOTS
     return item.state != UrlState.REFUSED or was_found
 
 
@@ -179,7 +177,7 @@ def ends_of(frontier: Frontier, is_published: Callable[[str], bool]) -> Iterator
 def _tries_of(end: FrontierUrl) -> int:
     """Return what a crawl counts for that did not capture an item: all that there are where a setting decided."""
     words = end.note.split(",")
-    if end.status in _NOT_TRIED or Reason.OVER_SIZE in words:
+    if end.status in NOT_TRIED or Reason.OVER_SIZE in words:
         return 0
     return MOST_TRIES if end.result == Result.FILTERED or _FINAL.intersection(words) else 1
 

@@ -16,16 +16,17 @@ from pathlib import Path
 from agent.catalogue import patches
 from agent.crawl import job_folder
 from agent.crawl.discovery import Discovery
-from agent.crawl.frontier import ASKED, ASKED_URLS, HOSTS
+from agent.crawl.frontier import ASKED, ASKED_URLS, HOSTS, PAGE_HOSTS
 from agent.crawl.job_folder import Definition, Job, Patch
 from agent.reports import missing_urls
+from agent.reports.report import hosts_in
 from agent.reports.tables import LogLine
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication
 from webarcfs.archive.model.errors import Damaged, NotFound
-from webarcfs.archive.system import locks
+from webarcfs.archive.system import files, locks
 
 
 def alone(archive: Archive, patch: Patch | None) -> AbstractContextManager[object]:
@@ -63,15 +64,16 @@ def is_closed(archive: Archive, patch: Patch | None) -> bool:
 
 
 def begun(archive: Archive, asked: Definition) -> Path:
-    """Return the folder of a patch that begins, or of the same record's patch that was interrupted.
+    """Return the folder of a patch that begins, or of the same one that waits or was interrupted, whoever asked for it.
 
     The caller holds the lock of the publication.
     """
     assert asked.patch is not None
+    same = dataclasses.replace(asked.patch, by="")
     kind = asked.publication.name + job_folder.PATCH
     for folder in job_folder.folders_of(archive, kind):
         earlier = _patch_in(folder)
-        if earlier is not None and earlier.record == asked.patch.record and job_folder.usable(folder):
+        if earlier is not None and dataclasses.replace(earlier, by="") == same and job_folder.usable(folder):
             return folder
     folder = job_folder.new_folder(archive, kind)
     job_folder.save(folder, asked)
@@ -93,6 +95,14 @@ def chosen(archive: Archive, patch: Patch) -> Iterator[LogLine]:
             yield line
 
 
+def _hosts_with_pages(archive: Archive, patch: Patch) -> set[str]:
+    """Return the hosts of which the crawl had pages: by its report, also where it published nothing new of them."""
+    record, _ = Catalogue(archive).read(patch.record)
+    summary = files.read_json(archive.reports / patch.job / "summary.json") or {}
+    by_report = {end.host for end in hosts_in(summary) if end.is_page}
+    return by_report | {part.tag.domain for part in record.parts if not part.is_resource}
+
+
 def add_missing(job: Job) -> None:
     """Add the URLs that the job asks for again, once. The caller wraps it in a transaction."""
     assert job.patch is not None
@@ -100,6 +110,7 @@ def add_missing(job: Job) -> None:
         return
     hosts = {line.host for line in missing_urls.lines(job.archive, job.patch.job) if not line.path.strip("-R")}
     job.frontier.set(HOSTS, sorted(hosts))
+    job.frontier.set(PAGE_HOSTS, sorted(_hosts_with_pages(job.archive, job.patch)))
     discovery = Discovery(job.frontier, job.publication, job.profile)
     number = 0
     for line in chosen(job.archive, job.patch):

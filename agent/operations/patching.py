@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +24,10 @@ from webarcfs.archive.model.errors import NotFound, StepRefused, UsageError
 
 @dataclass(frozen=True, slots=True)
 class PlannedPatch:
-    """A patch that may begin: its definition, and how many URLs it asks for again; 0: nothing is missing."""
+    """A patch that may begin: its definition, and how many URLs it asks for again; 0: nothing is missing.
+
+    1 stands for any number where nobody asked for it.
+    """
 
     definition: Definition
     patch: Patch
@@ -31,9 +35,16 @@ class PlannedPatch:
 
 
 def plan(
-    archive: Archive, settings: Settings, job: str, *, word: str = "", url: str = "", acting: Acting | None = None
+    archive: Archive,
+    settings: Settings,
+    job: str,
+    *,
+    word: str = "",
+    url: str = "",
+    acting: Acting | None = None,
+    counts: bool = True,
 ) -> PlannedPatch:
-    """Return the patch of the crawl of a job that has ended.
+    """Return the patch of the crawl of a job that has ended. Unless it `counts`, it reads no further than to one URL.
 
     Raises NotFound without its report or record, StepRefused if the record takes none, Forbidden, and UsageError for a
     word or a pattern that fits nothing that is missing.
@@ -48,7 +59,7 @@ def plan(
     patch = Patch(record=record.id, job=job, word=word.strip(), url=_pattern(url), by=acting.name)
     asked = recording.definition_of(archive, record, settings)
     asked = dataclasses.replace(asked, instances=settings.crawl.max_instances, only_adds=True, patch=patch)
-    return PlannedPatch(asked, patch, _count(archive, patch))
+    return PlannedPatch(asked, patch, _count(archive, patch, counts=counts))
 
 
 def begin(archive: Archive, planned: PlannedPatch) -> Path:
@@ -66,13 +77,16 @@ def _pattern(url: str) -> str:
         raise UsageError(str(error)) from None
 
 
-def _count(archive: Archive, patch: Patch) -> int:
+def _count(archive: Archive, patch: Patch, *, counts: bool) -> int:
     """Return how many URLs are asked for again. Raises UsageError if word and pattern alone leave none of them."""
-    number = sum(1 for _ in patchjob.chosen(archive, patch))
-    if number or not (patch.word or patch.url):
+    number = 0
+    words = Counter[str]()
+    for line in filter(missing_urls.could_be_asked_for, missing_urls.lines(archive, patch.job)):
+        words[line.reason] += 1
+        number += missing_urls.is_chosen(line, patch.word, patch.url)
+        if number and not counts:
+            break
+    if number or not words or not (patch.word or patch.url):
         return number
-    words = missing_urls.counted(missing_urls.lines(archive, patch.job))
-    if not words:
-        return 0
     known = ", ".join(f"{word} {count}" for word, count in sorted(words.items(), key=lambda pair: (-pair[1], pair[0])))
     raise UsageError(f"nothing of that is missing from {patch.job}; its URLs that did not come: {known}")

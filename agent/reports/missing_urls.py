@@ -1,23 +1,23 @@
 """What a crawl asked for and did not get: the lines of its crawl.log, as its patches left them.
 
-A patch asks again for some of these URLs, and writes a log of its own. So what counts of a URL is its newest line. A
-URL that a page of a patch needs, and that failed there, is missing as well.
+A patch asks again for some of these URLs, and writes a log of its own. So what counts of a URL is its newest line, but
+for one that a patch never tried since it ended before. A URL that a page of a patch needs, and that failed there, is
+missing as well.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from agent.crawl import crawl_log, job_folder, scope
-from agent.crawl.vocabulary import DECISIONS, PASSING, WHOLE, Reason, Result
+from agent.crawl.vocabulary import DECISIONS, NOT_TRIED, PASSING, WHOLE, Reason, Result
 from agent.reports import tables
 from agent.reports.tables import LogLine
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged
-from webarcfs.archive.system import files
+from webarcfs.archive.system import clocks, files
 
 # == choosing, pure ===================================================================================================
 
@@ -53,6 +53,15 @@ def has_failed(line: LogLine) -> bool:
     if not could_be_asked_for(line) or line.reason in DECISIONS:
         return False
     return line.status <= 0 or line.status >= _SERVER_ERRORS or line.status in PASSING or line.status in WHOLE
+
+
+def _replaces(line: LogLine) -> bool:
+    """Return whether a line of a patch says more of its URL than the crawl did: what the scope refused says nothing."""
+    return line.archived or line.status > 0 or could_be_asked_for(line)
+
+
+def _was_tried(line: LogLine) -> bool:
+    return line.status not in NOT_TRIED and Reason.OVER_SIZE not in line.notes
 
 
 def words_of(line: LogLine) -> tuple[str, ...]:
@@ -91,18 +100,25 @@ def patched_by(report: Path) -> str:
 
 
 def lines(archive: Archive, job: str) -> Iterator[LogLine]:
-    """Yield the newest line of each URL of a crawl. Memory grows with its patches alone. Raises NotFound, Damaged."""
+    """Yield the newest line of each URL of a crawl. Memory grows with its patches alone.
+
+    Raises NotFound, Damaged, and what the thread's deadline raises.
+    """
     newest: dict[str, LogLine] = {}
+    untried: dict[str, LogLine] = {}
     for folder in patches_of(archive, job):
-        with crawl_log.reading(folder) as log:
-            asked = (line for line in tables.parsed(log) if line.archived or could_be_asked_for(line))
-            newest |= {line.url: line for line in asked}
-    with crawl_log.reading(archive.reports / job) as log:
-        for line in tables.parsed(log):
-            yield newest.pop(line.url, line)
+        for line in _read(folder):
+            if _replaces(line):
+                (newest if _was_tried(line) else untried)[line.url] = line
+    for line in _read(archive.reports / job):
+        untried.pop(line.url, None)
+        yield newest.pop(line.url, line)
     yield from newest.values()
+    yield from (line for url, line in untried.items() if url not in newest)
 
 
-def counted(chosen: Iterable[LogLine]) -> Counter[str]:
-    """Return how many URLs could be asked for again, by their word."""
-    return Counter(line.reason for line in chosen if could_be_asked_for(line))
+def _read(report: Path) -> Iterator[LogLine]:
+    with crawl_log.reading(report) as log:
+        for line in tables.parsed(log):
+            clocks.check()
+            yield line

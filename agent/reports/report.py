@@ -235,6 +235,14 @@ def host_ends(
     return sorted(ends, key=lambda end: (not end.is_page, end.complete, end.host))
 
 
+def hosts_in(summary: Mapping[str, Any]) -> tuple[HostEnd, ...]:
+    """Return what became of the hosts of a crawl; nothing in the summary of an older version."""
+    try:
+        return tuple(HostEnd(**end) for end in summary.get("hosts", ()))
+    except TypeError:
+        return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Missing:
     """What a crawl did not bring: resources of pages by host, URLs by the word for why.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from agent.catalogue.recording import catch_up_records
+from agent.crawl import crawl_log
 from agent.jobs import crawljob
 from agent.operations import patching
 from agent.reports import missing_urls
@@ -28,7 +30,8 @@ from webarcfs.archive.catalogue.catalogue import Catalogue, captures
 from webarcfs.archive.catalogue.record import Record, RecordState
 from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import Exit
+from webarcfs.archive.model.errors import Exit, TookTooLong
+from webarcfs.archive.system import clocks
 
 pytestmark = pytest.mark.crawl
 
@@ -154,6 +157,22 @@ def test_words_and_patterns_choose_and_what_fits_nothing_is_told(archive: Archiv
     assert done.code == 0 and "b" in _arcs(archive, site)
 
 
+def test_another_patch_of_the_record_does_not_take_the_place_of_one_that_waits(archive: Archive, site: Site) -> None:
+    record = _broken(archive, site)
+    settings, _ = settings_files.load(archive.settings)
+    page = patching.plan(archive, settings, record.id, url=site.url("/b"))
+    gone = patching.plan(archive, settings, record.id, word="status 404")
+    by_another = dataclasses.replace(page.patch, by="another")
+    again = dataclasses.replace(page, definition=dataclasses.replace(page.definition, patch=by_another))
+    first, second = patching.begin(archive, page), patching.begin(archive, gone)
+    assert first != second and patching.begin(archive, again) == first
+    site.add_html("/gone", "x")
+    for folder in (first, second):
+        done = _run(archive, "--resume", folder.name)
+        assert done.code == 0, done.err
+    assert {"b", "gone"} <= _arcs(archive, site) and len(_record(archive).parts) == 3
+
+
 @pytest.mark.parametrize(
     ("decisions", "says"),
     [
@@ -235,6 +254,27 @@ def test_a_dead_host_of_resources_is_asked_again_as_it_was(archive: Archive, sit
     } >= {"E", "LE"}
 
 
+def test_a_host_of_pages_stays_one_where_only_an_image_is_asked_for(archive: Archive, site: Site) -> None:
+    """Its commit, its documents, its record and its report say so."""
+    site.add_html("/", "<img src='/i.png'>")
+    site.gone("/i.png", 500)
+    _configure(archive, site)
+    _run(archive, "--publication", "p")
+    before = _record(archive)
+    site.add("/i.png", "x", "image/png")
+    done = _run(archive, "--missing", "p")
+    assert done.code == 0, done.err
+    after = _record(archive)
+    assert len(after.parts) == 2 and not any(part.is_resource for part in after.parts)
+    assert (after.domains, after.sites) == (before.domains, before.sites)
+    head = crawls.store(archive, site.host).head()
+    assert head is not None and head.message.has_pages and not head.message.has_resources
+    assert crawls.meta(archive, site.host, "i.png").role == "page"
+    (patch,) = archive.reports.glob("*+patch")
+    (end,) = crawls.summary_of(archive, patch.name)["hosts"]
+    assert (end["role"], end["complete"]) == ("page", True)
+
+
 def test_settings_of_now_hold(archive: Archive, site: Site) -> None:
     """An exclude that came since the crawl leaves the URL out, and says so."""
     _broken(archive, site, exclude_hosts=["x.example"])
@@ -295,6 +335,7 @@ def test_a_record_that_lacks_its_patch_gets_it_at_the_next_start(
     record = _broken(archive, site)
     settings, _ = settings_files.load(archive.settings)
     planned = patching.plan(archive, settings, record.id)
+    assert planned.urls == patching.plan(archive, settings, record.id, counts=False).urls == 1
     asked = planned.definition
     with monkeypatch.context() as patched:
         patched.setattr("agent.jobs.publishing.keep_patch", lambda *_: None)
@@ -335,6 +376,75 @@ def test_a_patched_crawl_is_exported_and_imported_as_one(archive: Archive, site:
     assert _record(other).complete == _record(archive).complete
     (capture,) = captures(other)
     assert capture.patches == (patch.name,)
+
+
+def _log(archive: Archive, job: str, *lines: str, patches: str = "") -> None:
+    """A report whose log has lines `STATUS URL PATH NOTES`."""
+    folder = archive.reports / job
+    folder.mkdir()
+    (folder / "summary.json").write_text(json.dumps({"patches": patches} if patches else {}))
+    columns = (line.split() for line in lines)
+    crawl_log.write(
+        folder,
+        (f"t {status} - {url} {path} - text/html #1 t - - seed3:0,{notes}" for status, url, path, notes in columns),
+    )
+
+
+def _missing(archive: Archive, job: str) -> dict[str, int]:
+    lines = missing_urls.lines(archive, job)
+    return {line.url.rpartition("/")[2]: line.status for line in lines if missing_urls.has_failed(line)}
+
+
+def test_what_a_patch_never_tried_stays_as_the_crawl_left_it(archive: Archive) -> None:
+    job = "20260101T030000-p"
+    _log(archive, job, *(f"-4 http://a/{name} L timeout" for name in "abcd"))
+    _log(
+        archive,
+        "20260102T030000-p+patch",
+        "-6000 http://a/a L stopped",
+        "-6000 http://a/b L max-duration",
+        "-5001 http://a/c L left-out",
+        "-5003 http://a/d L max-total-size",
+        "-2 http://a/e.png LE dns",
+        "-6000 http://a/f.png LE stopped",
+        patches=job,
+    )
+    _log(
+        archive,
+        "20260103T030000-p+patch",
+        "-6000 http://a/e.png LE discarded",
+        "200 http://a/f.png LE added",
+        patches=job,
+    )
+    assert _missing(archive, job) == {"a": -4, "b": -4, "c": -4, "d": -4, "e.png": -2}
+    _log(archive, "20260104T030000-p+patch", "-6000 http://a/g.png LE stopped", patches=job)
+    (untried,) = (line for line in missing_urls.lines(archive, job) if missing_urls.is_chosen(line, "stopped"))
+    assert untried.url == "http://a/g.png"
+
+
+def test_what_a_patch_settled_is_not_asked_for_again(archive: Archive) -> None:
+    job = "20260101T030000-p"
+    _log(archive, job, *(f"500 http://a/{name} L status" for name in "abcdef"))
+    _log(
+        archive,
+        "20260102T030000-p+patch",
+        "301 http://a/a L -",
+        "200 http://a/b L duplicate,same-as:http://a/x",
+        "304 http://a/c L not-modified",
+        "200 http://a/d L filter:mime",
+        "-5000 http://a/e L excluded",
+        "404 http://a/f L -",
+        patches=job,
+    )
+    assert _missing(archive, job) == {"e": 500}, "a setting that leaves it out now says nothing of the server"
+
+
+def test_a_long_log_is_read_no_longer_than_a_deadline_lets(archive: Archive) -> None:
+    job = "20260101T030000-p"
+    _log(archive, job, "500 http://a/a L status")
+    assert _missing(archive, job) == {"a": 500}
+    with clocks.under(clocks.Deadline(-1)), pytest.raises(TookTooLong):
+        _missing(archive, job)
 
 
 def test_what_is_missing_by_the_words_of_its_line() -> None:

@@ -67,7 +67,9 @@ from webarcfs.archive.catalogue.workflow import (
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Busy, Damaged, NotFound, UsageError
 from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.system import clocks
 from webarcfs.archive.system.files import size_of
+from webarcfs.room import limits
 from webarcfs.room.answering import StreamedAnswer
 from webarcfs.room.pages import lists
 from webarcfs.room.views import PageLink, Slice
@@ -489,7 +491,10 @@ def patch(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     if expected is not None and record.state is not expected:
         raise UsageError(f"{record.id} is {record.state} by now; nothing was done")
     url = visit.form.one("url")
-    planned = patching.plan(archive, visit.desk.settings(), record.job_name, url=url, acting=visit.acting)
+    with clocks.under(clocks.Deadline(limits.SECONDS)):
+        planned = patching.plan(
+            archive, visit.desk.settings(), record.job_name, url=url, acting=visit.acting, counts=False
+        )
     if not planned.urls:
         return visit.led(snapshots.href_of(record.id), words.msgid("Nothing is missing that failed."))
     patching.begin(archive, planned)
