@@ -107,6 +107,8 @@ def tell(outcome: JobOutcome, *, judged: bool = True) -> None:
         assert isinstance(arcs, dict)
         counts = ", ".join(f"{count} {what}" for what, count in arcs.items())
         verdict = ("; complete" if outcome.complete else "; incomplete") if judged else ""
+        if judged and outcome.complete and outcome.lacks.lost:
+            verdict += " but for what failed"
         for line in outcome.lacks.lines():
             _log.warning("%s", line)
         _log.info("%s%s: report in %s", counts, verdict, outcome.report)

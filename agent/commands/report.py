@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from itertools import chain
@@ -27,7 +29,7 @@ from agent.reports.advice import advice_on
 from agent.reports.report import missing_in, most_rows, read_waiting, text_of_certificates
 from agent.reports.storage import bar, show
 from agent.reports.storage import storage as storage_of
-from agent.reports.tables import Tables
+from agent.reports.tables import LogLine, Tables
 from agent.reports.tables import shares as site_shares
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.validators import start_url
@@ -45,6 +47,8 @@ _TITLES = {
     "left_out": "Not archived, and why",
 }
 _TEXTLESS = ("url", "mime_type", "size", "fault", "meaning")
+#: Logs that are looked through for a URL without a job.
+_MOST_LOGS = 200
 _CSV = ("table", "key", "meaning", "seed3", "urls", "archived", "bytes", "share")
 
 
@@ -57,7 +61,7 @@ def _words(context: click.Context, _parameter: click.Parameter, is_wanted: bool)
 
 
 @click.command()
-@click.argument("job", metavar="[JOB|TAG|PUBLICATION]", required=False)
+@click.argument("job", metavar="[JOB|TAG|PUBLICATION|HOST]", required=False)
 @archive_option
 @format_option(*LIST)
 @click.option("--csv", "as_csv", is_flag=True, help="Short for --format csv.")
@@ -104,7 +108,7 @@ def report(  # each option is a branch
     Of an import it names the revisits that found nothing. They wait, until a later import has what they repeat.
 
     With --url it shows what became of one URL: the words of crawl.log for it with what they mean, and the page that led
-    to it. Where the crawl never saw it, it says so.
+    to it. Where the crawl never saw it, it says so. Without a job, it looks in the newest crawl that saw the URL.
 
     With --shares it shows what part of the site is archived, excluded by a decision, or was requested in vain. A crawl
     cannot know what else the server has: give the figures of the site's owner. They are not kept; the table can
@@ -125,10 +129,10 @@ def report(  # each option is a branch
         catalogue_of(place)
         show(storage_of(place, settings_of(place)), as_json=form is Form.JSON, top=top)
         return
-    if job is None:
+    if job is None and url is None:
         raise UsageError("name a job, a commitTag or a publication; or ask for --storage")
     place = opened(archive)
-    folder, host = find(place, job)
+    folder, host = find(place, job or _newest_with(place, start_url(str(url))))
     live = folder.parent == place.jobs
     summary = _summary_so_far(folder) if live else _summary(folder)
     if patches := [patch.name for patch in missing_urls.patches_of(place, folder.name)]:
@@ -136,7 +140,7 @@ def report(  # each option is a branch
     if url is not None:
         if form not in OBJECT or text or shares:
             raise UsageError("--url goes with --json, or is text")
-        _tell_url(folder, summary, start_url(url), live=live, form=form)
+        _tell_url(start_url(url), _lines_about(place, folder, start_url(url), live=live), summary, form)
         return
     if text:
         tags = [CommitTag.parse(tag) for tag in summary["commit_tags"]]
@@ -172,11 +176,27 @@ def _lack_as_row(host: str, word: str, urls: int) -> Row:
 _print_array = partial(print_object, indent=1)
 
 
-def _tell_url(folder: Path, summary: dict[str, Any], url: str, *, live: bool, form: Form) -> None:
-    """Say what became of a URL; exit with 1 where the crawl did not see it."""
-    ways = tables.spellings(url)
+def _lines_about(archive: Archive, folder: Path, url: str, *, live: bool) -> dict[str, LogLine]:
+    if not live:
+        return missing_urls.lines_of(archive, folder.name, url)
     with crawl_log.reading(folder) as log:
-        lines = tables.lines_of(log, url, live=live)
+        return tables.lines_of(log, url, live=True)
+
+
+def _newest_with(archive: Archive, url: str) -> str:
+    """Return the newest job whose log has a URL, of the last ones. Raises NotFound."""
+    names = sorted(
+        (folder.name for folder in archive.reports.iterdir() if not folder.name.startswith(".")), reverse=True
+    )
+    for name in names[:_MOST_LOGS]:
+        with suppress(Damaged, NotFound), crawl_log.reading(archive.reports / name) as log:
+            if tables.lines_of(log, url):
+                return missing_urls.patched_by(archive.reports / name) or name
+    raise NotFound(f"none of the last {_MOST_LOGS} crawls saw {url}: no page that they read has a link to it")
+
+
+def _tell_url(url: str, lines: dict[str, LogLine], summary: dict[str, Any], form: Form) -> None:
+    """Say what became of a URL; exit with 1 where the crawl did not see it."""
     ends = {end["host"]: end for end in summary.get("hosts", [])}
     end = ends.get(url.partition("://")[2].partition("/")[0])
     if form is Form.JSON:
@@ -185,9 +205,12 @@ def _tell_url(folder: Path, summary: dict[str, Any], url: str, *, live: bool, fo
     else:
         if url not in lines:
             click.echo(f"{url} was not seen: no page that the crawl read has a link to it")
-        for way in (way for way in ways if way in lines):
-            for text in tables.fate(lines[way]):
+        for line in (lines[way] for way in tables.spellings(url) if way in lines):
+            for text in tables.fate(line):
                 click.echo(text)
+            if missing_urls.has_failed(line):
+                pattern = shlex.quote(line.url.partition("://")[2])
+                click.echo(f"  `webarc-agent crawl --missing {summary['job']} --url {pattern}` asks for it again")
         if end is not None and not end["complete"]:
             click.echo(f"  its host is incomplete: {end['reason']}")
     if not lines:
@@ -222,9 +245,9 @@ def _textless_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def find(archive: Archive, name: str) -> tuple[Path, str | None]:
-    """Return the report folder of a job, given its name, its publication or a commitTag; for a tag, also the domain.
+    """Return the report folder of a job, given its name, its publication, a commitTag or a host it published.
 
-    Raises NotFound, which names the newest report.
+    For a commitTag, the domain comes with it. Raises NotFound, which names the newest report.
     """
     jobs = sorted(
         (folder for folder in archive.reports.iterdir() if not folder.name.startswith(".")), key=lambda p: p.name
@@ -239,6 +262,9 @@ def find(archive: Archive, name: str) -> tuple[Path, str | None]:
             if (path / crawl_log.PLAIN).exists():
                 return path, None
             raise NotFound(f"{name} has no report yet, and nothing was fetched: it is about to begin, or waits")
+    for folder in reversed(jobs):
+        if any(tag.partition("@")[2] == name for tag in _summary(folder)["commit_tags"]):
+            return folder, None
     last = f"; the last one is {jobs[-1].name}" if jobs else "; there are none yet"
     raise NotFound(f"there is no report of a job, publication or commitTag {name}{last}")
 

@@ -130,6 +130,24 @@ class HostFault(NamedTuple):
     url: str
 
 
+def _word(status: int, note: str) -> str:
+    words = (word for word in note.split(",") if word and not (status > 0 and word.partition(":")[0] == Reason.TLS))
+    return next(words, f"status {status}")
+
+
+class MissingPage(NamedTuple):
+    """A page that did not come."""
+
+    url: str
+    status: int
+    note: str
+
+    @property
+    def word(self) -> str:
+        """The first word of crawl.log for why; the status where it has none."""
+        return _word(self.status, self.note)
+
+
 class MissingUrls(NamedTuple):
     """URLs of a host that are not in the archive, with what became of them; of resources, and of pages."""
 
@@ -143,7 +161,7 @@ class MissingUrls(NamedTuple):
     @property
     def word(self) -> str:
         """The first word of crawl.log for why; the status where it has none."""
-        return self.note.partition(",")[0] or f"status {self.status}"
+        return _word(self.status, self.note)
 
 
 class HostNow(NamedTuple):
@@ -708,6 +726,10 @@ class Frontier:
     def missing(self) -> Iterator[MissingUrls]:
         """Yield what pages need and the archive does not have, and pages that did not come."""
         return map(MissingUrls._make, self._connection.execute(sql("frontier/missing")))
+
+    def failed_pages(self, most: int) -> Iterator[MissingPage]:
+        """Yield the first pages that did not come."""
+        return map(MissingPage._make, self._connection.execute(sql("frontier/failed_pages"), {"most": most}))
 
     def unchecked(self) -> Iterator[tuple[str, str, int]]:
         """Yield (domain, annotations, documents) of what came under certificates that were not valid."""

@@ -117,6 +117,17 @@ def lines(archive: Archive, job: str) -> Iterator[LogLine]:
     yield from (line for url, line in untried.items() if url not in newest)
 
 
+def lines_of(archive: Archive, job: str, url: str) -> dict[str, LogLine]:
+    """Return the newest lines of a crawl about a URL in its spellings. Raises NotFound, Damaged."""
+    with crawl_log.reading(archive.reports / job) as log:
+        newest = tables.lines_of(log, url)
+    for folder in patches_of(archive, job):
+        with crawl_log.reading(folder) as log:
+            patched = tables.lines_of(log, url)
+        newest |= {way: line for way, line in patched.items() if _was_tried(line) and _replaces(line)}
+    return newest
+
+
 def _read(report: Path) -> Iterator[LogLine]:
     with crawl_log.reading(report) as log:
         for line in tables.parsed(log):

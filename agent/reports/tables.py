@@ -61,6 +61,11 @@ _MEANINGS = {
 }
 
 
+# The path of a sitemap that a crawl looks for by itself, and the statuses by which a host says that it has none.
+_GUESS = "M"
+_GONE = frozenset({404, 410})
+
+
 @dataclass(frozen=True, slots=True)
 class LogLine:
     """The columns of a line of crawl.log that the tables need."""
@@ -94,11 +99,20 @@ class LogLine:
         return self.notes[0].removeprefix(Figure.SEED3)
 
     @property
+    def words(self) -> tuple[str, ...]:
+        """Its notes, and the reason."""
+        return (*self.notes, self.reason)
+
+    @property
     def reason(self) -> str:
         """The word for the reason why it is not archived."""
         if self.path.endswith("P") and self.status > 0:
             return "robots.txt itself"
+        if self.path == _GUESS and self.status in _GONE:
+            return Reason.NO_SITEMAP
         words = [note for note in self.notes if not _NO_REASONS.fullmatch(note) and note not in _ARCHIVED]
+        if self.status > 0:  # it came, whatever the certificate was
+            words = [word for word in words if word.partition(":")[0] != Reason.TLS]
         return words[0] if words else f"status {self.status}"
 
 
@@ -295,6 +309,7 @@ def spellings(url: str) -> tuple[str, ...]:
 
 
 _REDIRECTS = range(300, 400)
+_NO_DOCUMENTS = frozenset({Result.DUPLICATE, Reason.NO_SITEMAP})
 
 
 @dataclass(slots=True)
@@ -306,10 +321,10 @@ class Shares:
     lost: int = 0
 
     def add(self, line: LogLine) -> None:
-        """Count a line: not robots.txt, a redirect, a second URL of a document, or another site's URL."""
+        """Count a line: not robots.txt, a redirect, a second URL of a document, no sitemap, another site's URL."""
         if line.archived:
             self.archived += 1
-        elif line.path.endswith("P") or line.status in _REDIRECTS or Result.DUPLICATE in line.notes:
+        elif line.path.endswith("P") or line.status in _REDIRECTS or not _NO_DOCUMENTS.isdisjoint(line.words):
             return
         elif line.reason in DECISIONS or line.reason.startswith(Reason.FILTER):
             self.excluded += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
 import socket
 import subprocess
 import sys
@@ -98,6 +99,22 @@ def test_a_patch_asks_for_what_failed_and_for_what_that_needs(archive: Archive, 
     assert event.what == "patched" and event.text.startswith("1 of 1 URLs came, ")
     done = _run(archive, "--missing", "p")
     assert (done.code, "nothing is missing" in done.out) == (0, True)
+    done = run_command("report", "--archive", archive.root, "p", "--url", site.url("/b"))
+    assert f"{site.url('/b')} is archived" in done.out, done.out
+
+
+def test_the_report_says_how_a_url_is_asked_for_again(archive: Archive, site: Site) -> None:
+    record = _broken(archive, site)
+    for named in (("p",), (site.host,), ()):
+        done = run_command("report", "--archive", archive.root, *named, "--url", site.url("/b"))
+        assert "is not archived" in done.out, named
+    unseen = run_command("report", "--archive", archive.root, "--url", site.url("/never"))
+    assert unseen.code != 0 and "no page that they read has a link to it" in done.err
+    assert f"  {site.url('/b')}: status 500" in run_command("report", "--archive", archive.root, "p").out
+    [line] = [line for line in done.out.splitlines() if "asks for it again" in line]
+    command = shlex.split(line.partition("`")[2].partition("`")[0])
+    assert command[:2] == ["webarc-agent", "crawl"] and record.job_name in command
+    assert _run(archive, *command[2:]).code == 0 and "b" in _arcs(archive, site)
 
 
 def _broken(archive: Archive, site: Site, **more: Any) -> Record:

@@ -18,8 +18,9 @@ from click.testing import CliRunner
 
 from agent.cli import cli
 from agent.crawl import crawl_log
-from agent.crawl.vocabulary import Status
+from agent.crawl.vocabulary import Figure, Status
 from agent.reports import tables
+from agent.reports.tables import LogLine
 from tests.support import crawls
 from tests.support.crawls import crawl, end, run_command, start_command, through
 from tests.support.generated import Generated
@@ -109,6 +110,22 @@ def test_the_tables(archive: Archive, done: crawls.Outcome) -> None:
     assert (meanings["-3"], meanings["404"]) == ("of a type that is not kept", "Not Found")
     shares = {(row["table"], row["key"]): row["share"] for row in out["tables"]}
     assert (shares["hosts", "a.example"], shares["states", "200"], shares["types", "text/html"]) == (70.0, 40.0, 100.0)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (LogLine("http://a.example/sitemap.xml", 404, 9, "M", "text/html", (f"{Figure.SEED3}404",)), "no-sitemap"),
+        (LogLine("http://a.example/sitemap.xml", 503, 9, "M", "text/html", (f"{Figure.SEED3}503",)), "status 503"),
+        (LogLine("https://a.example/x", 404, 9, "L", "text/html", (f"{Figure.SEED3}404", "tls:expired")), "status 404"),
+        (LogLine("https://a.example/x", -2, 0, "L", "-", (f"{Figure.SEED3}-2", "tls:expired")), "tls:expired"),
+    ],
+)
+def test_a_guess_is_no_document_and_what_came_failed_by_no_certificate(line: LogLine, reason: str) -> None:
+    assert line.reason == reason
+    shares = tables.Shares()
+    shares.add(line)
+    assert shares.lost == (reason != "no-sitemap")
 
 
 def test_the_shares_of_the_site(archive: Archive, done: crawls.Outcome) -> None:
