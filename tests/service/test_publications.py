@@ -248,6 +248,15 @@ def test_try_says_what_the_new_defaults_would_bring(
     assert json.loads(run(archive, "try", "p", "--json", capsys=capsys))["more"] is None
 
 
+#: What people write in place of [[publication]].
+_NO_PUBLICATIONS = (
+    '[publication]\nname = "x"\npage_resources = "hosts"',
+    "publication = 5",
+    'publication = "sitemaps"',
+    'publication = [1, "sitemaps", ["sitemaps"]]',
+)
+
+
 def test_status_names_what_an_upgrade_kept_until_the_comment_goes(
     archive: Archive, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -265,7 +274,11 @@ def test_status_names_what_an_upgrade_kept_until_the_comment_goes(
     assert told["kept_at_old_defaults"] == ["old", "own"]
     archive.settings.write_text(archive.settings.read_text().replace("# as before the upgrade", ""))
     (archive.publications / "broken.toml").write_text("as before the upgrade = [\n")
+    for number, text in enumerate(_NO_PUBLICATIONS):
+        (archive.publications / f"odd{number}.toml").write_text(f"{text}  # as before the upgrade\n")
     assert settings_files.kept_at_old_defaults(archive) == ["own"]
+    done = run_command("status", "--archive", archive.root)
+    assert "odd0.toml" in done.out + done.err and "Traceback" not in done.err and "AttributeError" not in done.err
 
 
 # -- while jobs run ----------------------------------------------------------------------------------------------------
