@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.crawl.frontier import WATCH_BEGUN, WATCHED, Frontier, FrontierUrl, WatchedFeed
-from agent.crawl.vocabulary import DECISIONS, Figure, Reason, Result, Status, UrlState
+from agent.crawl.vocabulary import DECISIONS, Figure, Reason, Result, Status, UrlState, is_error_page
 from webarcfs.archive.config.directory import Archive, sql
 from webarcfs.archive.config.settings import Publication
 from webarcfs.archive.index import captures
@@ -170,7 +170,7 @@ def ends_of(frontier: Frontier, is_published: Callable[[str], bool]) -> Iterator
     """Yield what became of the items that a crawl asked for, with the pages to which they redirect."""
     for item in filter(is_wanted, frontier.seeds()):
         end = frontier.end_of(item)
-        captured = end.result in _STORED and is_published(end.domain)
+        captured = end.result in _STORED and not is_error_page(end.status) and is_published(end.domain)
         yield ItemEnd(item.url, captured, 0 if captured else _tries_of(end))
         if captured and end.id != item.id:
             yield ItemEnd(end.url, captured=True)

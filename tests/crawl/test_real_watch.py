@@ -144,6 +144,27 @@ def test_an_item_that_fails_is_tried_again_and_given_up(archive: Archive, site: 
     assert site.count("/dead") == 0
 
 
+@pytest.mark.parametrize("status", [403, 404, 410])
+def test_an_error_page_that_is_kept_settles_no_item(archive: Archive, site: Site, status: int) -> None:
+    """S-watch-3 with `keep_errors`: the error page is archived, and the item is asked for again until it comes."""
+    feed = _feed(site, _article(site, "/a"), _article(site, "/late"))
+    site.gone("/late", status)
+    _settings(archive, feed, "keep_errors = true")
+    for _ in range(2):
+        done = _run(archive)
+        assert done.code == Exit.INCOMPLETE and "late" in crawls.arcs(archive, site.host)
+        assert f"{site.url('/late')} gave nothing: {status}" in done.err and "next crawl tries it again" in done.err
+        assert _summary(archive)["watch"]["not_captured"] == [site.url("/late")]
+        _feed(site)  # the item has left the feed
+    watching.path_of(archive, "news").unlink()  # webarc.db does not take the error page for the item either
+    _feed(site, site.url("/a"), site.url("/late"))
+    site.back("/late")
+    site.clear_log()
+    assert _run(archive).code == 0
+    assert (site.count("/late"), site.count("/a")) == (1, 0)
+    assert b"late.png" in crawls.read(archive, site.host, "late")
+
+
 _NO_FEEDS = (
     (lambda site: site.add_html("/feed.xml", "sorry"), "no feed"),
     (lambda site: site.add("/feed.xml", "<sitemapindex/>", "text/xml"), "no feed"),
