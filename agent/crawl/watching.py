@@ -23,7 +23,7 @@ from agent.crawl.vocabulary import DECISIONS, Figure, Reason, Result, Status, Ur
 from webarcfs.archive.config.directory import Archive, sql
 from webarcfs.archive.config.settings import Publication
 from webarcfs.archive.index import captures
-from webarcfs.archive.index.sqlite_file import SqliteFile, translated
+from webarcfs.archive.index.sqlite_file import SqliteFile, remove, translated
 from webarcfs.archive.model.errors import DatabaseDamaged
 
 _log = logging.getLogger(__name__)
@@ -74,7 +74,7 @@ class WatchedItems(SqliteFile):
         except DatabaseDamaged as error:
             _log.warning("%s; it is rebuilt from webarc.db, and failed items count from the beginning", error)
             if not reads:
-                path.unlink(missing_ok=True)
+                remove(path)
             self._open(_IN_MEMORY if reads else path)
         try:
             if not self._run("watch/is_filled").fetchone()[0]:

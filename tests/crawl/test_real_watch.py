@@ -20,6 +20,7 @@ from tests.support.site import Exchange, Site, page
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import PUBLICATIONS
+from webarcfs.archive.index.sqlite_file import journal
 from webarcfs.archive.model.errors import Exit
 
 pytestmark = pytest.mark.crawl
@@ -330,9 +331,10 @@ def test_the_items_come_back_from_the_archive(archive: Archive, site: Site) -> N
     assert _run(archive).code == 0
     assert site.count("/a") == 0
     path.write_bytes(b"no database at all, and long enough to be looked at as one" * 100)
+    journal(path).write_bytes(b"of a writer that was killed")
     done = _run(archive)
     assert done.code == 0 and f"{path} is damaged" in done.err, done.err
-    assert site.count("/a") == 0
+    assert site.count("/a") == 0 and not journal(path).exists()
 
 
 @pytest.mark.parametrize(
