@@ -33,8 +33,10 @@ MOST_TRIES = 10
 _IN_MEMORY = Path(":memory:")
 #: Statuses of items that were never asked for: a limit or a person ended the crawl before.
 _NOT_TRIED = frozenset({Status.CUT, Status.LEFT_OUT})
+#: Reasons of bounds of a whole crawl, which had no room any more: the next one begins with these items.
+_LATER = frozenset({Reason.HOSTS, Reason.QUERIES})
 #: Reasons of settings, which the next crawl would find again.
-_FINAL = DECISIONS - {Reason.ROBOTS, Reason.HOSTS, Reason.QUERIES}
+_FINAL = DECISIONS - {Reason.ROBOTS, *_LATER}
 _STORED = frozenset({Result.ADDED, Result.CHANGED, Result.UNCHANGED, Result.DUPLICATE})
 #: Items that a report names; crawl.log has all.
 _MOST_NAMED = 50
@@ -163,7 +165,12 @@ def fault_of_feed(frontier: Frontier) -> tuple[str, str]:
 def is_wanted(item: FrontierUrl) -> bool:
     """Return whether an item is one that the settings of the crawl take, as far as its URL says."""
     was_found = item.batch > 0 or item.status in _NOT_TRIED or item.status == Status.ROBOTS
-    return item.state != UrlState.REFUSED or was_found
+    return item.state != UrlState.REFUSED or was_found or _has_no_room(item)
+
+
+def _has_no_room(item: FrontierUrl) -> bool:
+    """Return whether an item was not asked for since the crawl had as many hosts or queries as it may."""
+    return item.state == UrlState.REFUSED and item.batch == 0 and not _LATER.isdisjoint(item.note.split(","))
 
 
 def ends_of(frontier: Frontier, is_published: Callable[[str], bool]) -> Iterator[ItemEnd]:
@@ -171,7 +178,7 @@ def ends_of(frontier: Frontier, is_published: Callable[[str], bool]) -> Iterator
     for item in filter(is_wanted, frontier.seeds()):
         end = frontier.end_of(item)
         captured = end.result in _STORED and not is_error_page(end.status) and is_published(end.domain)
-        yield ItemEnd(item.url, captured, 0 if captured else _tries_of(end))
+        yield ItemEnd(item.url, captured, 0 if captured or _has_no_room(item) else _tries_of(end))
         if captured and end.id != item.id:
             yield ItemEnd(end.url, captured=True)
 

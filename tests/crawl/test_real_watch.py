@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from agent.crawl import watching
+from agent.crawl.vocabulary import Status
 from tests.support import crawls, nasty
 from tests.support.crawls import Done, run_command
 from tests.support.site import Exchange, Site, page
@@ -252,6 +253,33 @@ def test_settings_keep_items_out(archive: Archive, site: Site, other: Site) -> N
     records, head = len(list(Catalogue(archive).records("news"))), crawls.head_of(archive, site.host)
     assert _run(archive).code == 0
     assert (len(list(Catalogue(archive).records("news"))), crawls.head_of(archive, site.host)) == (records, head)
+
+
+def test_items_for_which_a_crawl_has_no_room_wait_for_the_next(archive: Archive, site: Site, other: Site) -> None:
+    """S-watch-3: a bound of the whole crawl loses no item, also of those that leave the feed, and counts as no try."""
+    queries = [_article(site, f"/q?{number}") for number in range(3)]
+    with Site() as third:
+        items = [*queries, _article(other, "/b"), _article(third, "/c")]
+        _settings(archive, _feed(site, *items), "max_queries = 1", "max_hosts = 1", "page_resources = 'none'")
+        left = items
+        for said in (3, 1, 0):
+            done = _run(archive)
+            log = crawls.log_lines(archive, _reports(archive)[-1])
+            without = [url for url in left if log[url].status == Status.TRAP]
+            assert len(without) == said, done.err
+            assert done.code == (Exit.INCOMPLETE if said else 0), done.err
+            for url in without:
+                word = "trap:queries" if "?" in url else "trap:hosts"
+                assert f"{url} gave nothing: {Status.TRAP:d}, {word}; the next crawl tries it again" in done.err
+            watch = _summary(archive)["watch"]
+            assert (watch["waiting"], sorted(watch["not_captured"])) == (said, sorted(without))
+            with sqlite3.connect(watching.path_of(archive, "news")) as rows:
+                assert rows.execute("SELECT count(*) FROM item WHERE captured = 0").fetchone()[0] == said
+                assert not any(tries for (tries,) in rows.execute("SELECT tries FROM item"))
+            left = without
+            _feed(site)  # all have left the feed
+        asked = [(each.host, each.path) for each in (*site.requests, *other.requests, *third.requests)]
+        assert all(sum(url == f"http://{host}{path}" for host, path in asked) == 1 for url in items)
 
 
 def test_a_feed_of_many_items_is_bounded(archive: Archive, site: Site) -> None:
