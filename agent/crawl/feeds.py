@@ -68,7 +68,7 @@ class FeedReader(SitemapReader):
         start = self._start
         super()._decide()
         if start.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-            self._json = bytearray(start)
+            self._json = bytearray(start[: LONGEST_JSON + 1])
 
     def _new_xml(self) -> XmlListing:
         self._items = _FeedItems(self._url)

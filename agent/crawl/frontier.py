@@ -690,7 +690,7 @@ class Frontier:
         return int(self._scalar("frontier/queries", path=path))
 
     def page_domains(self) -> list[str]:
-        """Return the domains with accepted pages other than those of the start URLs."""
+        """Return the domains with accepted pages other than those of the start URLs and of the watched feed."""
         return [row["domain"] for row in self._query("frontier/page_domains")]
 
     def resource_domains(self) -> list[str]:

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from agent.crawl.frontier import WATCH_BEGUN, WATCHED, Frontier, FrontierUrl, WatchedFeed
-from agent.crawl.vocabulary import DECISIONS, NOT_TRIED, Figure, Reason, Result, Status, UrlState
+from agent.crawl.vocabulary import DECISIONS, NOT_TRIED, Figure, Reason, Result, Status, UrlState, is_error_page
 from webarcfs.archive.config.directory import Archive, sql
 from webarcfs.archive.config.settings import Publication
 from webarcfs.archive.index import captures
-from webarcfs.archive.index.sqlite_file import SqliteFile, translated
+from webarcfs.archive.index.sqlite_file import SqliteFile, remove, translated
 from webarcfs.archive.model.errors import DatabaseDamaged
 
 _log = logging.getLogger(__name__)
@@ -31,8 +31,10 @@ _log = logging.getLogger(__name__)
 #: Crawls that ask for an item in vain until it is given up.
 MOST_TRIES = 10
 _IN_MEMORY = Path(":memory:")
+#: Reasons of bounds of a whole crawl, which had no room any more: the next one begins with these items.
+_LATER = frozenset({Reason.HOSTS, Reason.QUERIES})
 #: Reasons of settings, which the next crawl would find again.
-_FINAL = DECISIONS - {Reason.ROBOTS, Reason.HOSTS, Reason.QUERIES}
+_FINAL = DECISIONS - {Reason.ROBOTS, *_LATER}
 _STORED = frozenset({Result.ADDED, Result.CHANGED, Result.UNCHANGED, Result.DUPLICATE})
 #: Items that a report names; crawl.log has all.
 _MOST_NAMED = 50
@@ -72,7 +74,7 @@ class WatchedItems(SqliteFile):
         except DatabaseDamaged as error:
             _log.warning("%s; it is rebuilt from webarc.db, and failed items count from the beginning", error)
             if not reads:
-                path.unlink(missing_ok=True)
+                remove(path)
             self._open(_IN_MEMORY if reads else path)
         try:
             if not self._run("watch/is_filled").fetchone()[0]:
@@ -161,15 +163,20 @@ def fault_of_feed(frontier: Frontier) -> tuple[str, str]:
 def is_wanted(item: FrontierUrl) -> bool:
     """Return whether an item is one that the settings of the crawl take, as far as its URL says."""
     was_found = item.batch > 0 or item.status in NOT_TRIED or item.status == Status.ROBOTS
-    return item.state != UrlState.REFUSED or was_found
+    return item.state != UrlState.REFUSED or was_found or _has_no_room(item)
+
+
+def _has_no_room(item: FrontierUrl) -> bool:
+    """Return whether an item was not asked for since the crawl had as many hosts or queries as it may."""
+    return item.state == UrlState.REFUSED and item.batch == 0 and not _LATER.isdisjoint(item.note.split(","))
 
 
 def ends_of(frontier: Frontier, is_published: Callable[[str], bool]) -> Iterator[ItemEnd]:
     """Yield what became of the items that a crawl asked for, with the pages to which they redirect."""
     for item in filter(is_wanted, frontier.seeds()):
         end = frontier.end_of(item)
-        captured = end.result in _STORED and is_published(end.domain)
-        yield ItemEnd(item.url, captured, 0 if captured else _tries_of(end))
+        captured = end.result in _STORED and not is_error_page(end.status) and is_published(end.domain)
+        yield ItemEnd(item.url, captured, 0 if captured or _has_no_room(item) else _tries_of(end))
         if captured and end.id != item.id:
             yield ItemEnd(end.url, captured=True)
 

@@ -18,7 +18,7 @@ from agent.crawl.job_orders import OrderBook, stop_on_discard
 from agent.crawl.job_state import Phase
 from agent.crawl.loop import capture
 from agent.crawl.sitemaps import MOST_LISTED
-from agent.crawl.vocabulary import Reason, Status
+from agent.crawl.vocabulary import Reason, Status, is_error_page
 from agent.crawl.watching import WatchedItems
 from agent.filters import chain
 from agent.jobs import patchjob
@@ -298,13 +298,17 @@ def _not_urls(job: Job) -> list[str]:
 
 
 def _fruitless(job: Job) -> list[str]:
-    """Return a line for each start URL without an archived document; of many, only their number."""
+    """Return a line for each start URL without an archived document; of many, only their number.
+
+    The error page of an item of a feed, which `keep_errors` archives, is none.
+    """
     lines: list[str] = []
     more = 0
     seeds = job.frontier.seeds() if job.patch is None else job.frontier.asked()
     for seed in filter(watching.is_wanted, seeds) if job.publication.watch else seeds:
         end = job.frontier.end_of(seed)
-        if end.result not in ("added", "changed", "unchanged", "duplicate"):
+        is_error = bool(job.publication.watch) and is_error_page(end.status)
+        if is_error or end.result not in ("added", "changed", "unchanged", "duplicate"):
             if len(lines) >= _MOST_LINES:
                 more += 1
                 continue

@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -38,7 +39,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import AtDeadline, PageResources, Profile, Publication
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.git.repository import PUBLICATIONS, Repository
-from webarcfs.archive.history.versions import arcs, described
+from webarcfs.archive.history.versions import ArcTree, arcs, described
 from webarcfs.archive.index.captures import domains_of
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.model.metadata import from_epoch
@@ -53,6 +54,8 @@ _MOST_OF_LIST = 5
 _LONGEST = Interval(2, "minute")
 #: What is fetched and read at most to say what new defaults would bring.
 _MOST_BYTES, _MOST_PAGES, _MOST_FURTHER, _MOST_HOSTS = 64 << 20, 1_000, 50_000, 1_000
+#: Documents of the archive that are looked at for pages, and seconds for all that is read there.
+_MOST_ARCS, _MOST_SECONDS = 100_000, 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,10 @@ def attempt(
     instances: int,
     stop: threading.Event | None = None,
 ) -> Trial:
-    """Try a publication; return what was found. It takes two minutes at most, and two more for new defaults."""
+    """Try a publication; return what was found.
+
+    It takes two minutes at most, and for new defaults two more to fetch, and two to read what is archived.
+    """
     with _crawled_apart(archive, publication, profile, instances, stop, _BARE) as (job, _):
         trial = _trial(archive, job, publication)
     if not publication.watch and has_old_defaults(publication) and trial.is_good:
@@ -280,8 +286,12 @@ def _more(archive: Archive, job: Job, publication: Publication, *, is_all: bool)
     archived = ArchivedPages(archive)
     wants_resources = publication.crawl.resources is PageResources.HOSTS
     further: dict[str, str] = {}
+    until = time.monotonic() + _MOST_SECONDS
     measured, size, listed, unknown = 0, 0, 0, 0
     for row, _ in job.frontier.all():
+        if job.stop.is_set() or time.monotonic() >= until:
+            is_all = False
+            break
         if wants_resources and row.embedded > 0 and not old.accepts(row.domain):
             if row.state == UrlState.DONE and row.status in WHOLE:
                 further[row.url] = row.domain
@@ -290,14 +300,15 @@ def _more(archive: Archive, job: Job, publication: Publication, *, is_all: bool)
             listed += 1
             unknown += archived.mime_type(row.url) is None
     pages = 0
-    for url in _archived_urls(archive, publication.name) if wants_resources else ():
-        pages += 1
-        for link in archived.links(url):
-            if link.kind is LinkPurpose.REQUISITE and not old.accepts(domain := domain_in(link.url)):
-                further.setdefault(link.url, domain)
-        if pages == _MOST_PAGES or len(further) >= _MOST_FURTHER or job.stop.is_set():
+    for number, url in enumerate(_archived_urls(archive, publication.name) if wants_resources else ()):
+        is_full = bool(url) and (pages >= _MOST_PAGES or len(further) >= _MOST_FURTHER)
+        if is_full or number >= _MOST_ARCS or job.stop.is_set() or time.monotonic() >= until:
             is_all = False
             break
+        pages += bool(url)
+        for link in archived.links(url) if url else ():
+            if link.kind is LinkPurpose.REQUISITE and not old.accepts(domain := domain_in(link.url)):
+                further.setdefault(link.url, domain)
     hosts = Counter(further.values())
     return MoreByDefaults(
         hosts=dict(hosts.most_common(_MOST_HOSTS)),
@@ -312,16 +323,26 @@ def _more(archive: Archive, job: Job, publication: Publication, *, is_all: bool)
 
 
 def _archived_urls(archive: Archive, name: str) -> Iterator[str]:
-    """Yield the URLs of the documents with links that a publication's last complete crawl saw."""
+    """Yield the URLs of the documents with links that a publication's last complete crawl saw.
+
+    For a document without links, and at the beginning of a host, it yields an empty one: the caller may end it there.
+    """
     with suppress(WebarcError):
         for domain in domains_of(archive.database, name):
+            yield ""
             store = Repository(archive.repository(domain))
             tree = store.ref(PUBLICATIONS + name)
             for arc in arcs(store, tree) if tree is not None else ():
-                with suppress(WebarcError):
-                    meta = described(store, arc)
-                    if may_have_links(meta.mime_type):
-                        yield meta.url
+                yield _url_with_links(store, arc)
+
+
+def _url_with_links(store: Repository, arc: ArcTree) -> str:
+    """Return the URL of a document that may have links; empty for others, and for what cannot be read."""
+    with suppress(WebarcError):
+        meta = described(store, arc)
+        if may_have_links(meta.mime_type):
+            return meta.url
+    return ""
 
 
 def _answer(row: FrontierUrl) -> Answer:

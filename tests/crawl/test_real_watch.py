@@ -14,12 +14,14 @@ from typing import Any
 import pytest
 
 from agent.crawl import watching
+from agent.crawl.vocabulary import Status
 from tests.support import crawls, nasty
 from tests.support.crawls import Done, run_command
 from tests.support.site import Exchange, Site, page
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import PUBLICATIONS
+from webarcfs.archive.index.sqlite_file import journal
 from webarcfs.archive.model.errors import Exit
 
 pytestmark = pytest.mark.crawl
@@ -144,6 +146,27 @@ def test_an_item_that_fails_is_tried_again_and_given_up(archive: Archive, site: 
     assert site.count("/dead") == 0
 
 
+@pytest.mark.parametrize("status", [403, 404, 410])
+def test_an_error_page_that_is_kept_settles_no_item(archive: Archive, site: Site, status: int) -> None:
+    """S-watch-3 with `keep_errors`: the error page is archived, and the item is asked for again until it comes."""
+    feed = _feed(site, _article(site, "/a"), _article(site, "/late"))
+    site.gone("/late", status)
+    _settings(archive, feed, "keep_errors = true")
+    for _ in range(2):
+        done = _run(archive)
+        assert done.code == Exit.INCOMPLETE and "late" in crawls.arcs(archive, site.host)
+        assert f"{site.url('/late')} gave nothing: {status}" in done.err and "next crawl tries it again" in done.err
+        assert _summary(archive)["watch"]["not_captured"] == [site.url("/late")]
+        _feed(site)  # the item has left the feed
+    watching.path_of(archive, "news").unlink()  # webarc.db does not take the error page for the item either
+    _feed(site, site.url("/a"), site.url("/late"))
+    site.back("/late")
+    site.clear_log()
+    assert _run(archive).code == 0
+    assert (site.count("/late"), site.count("/a")) == (1, 0)
+    assert b"late.png" in crawls.read(archive, site.host, "late")
+
+
 _NO_FEEDS = (
     (lambda site: site.add_html("/feed.xml", "sorry"), "no feed"),
     (lambda site: site.add("/feed.xml", "<sitemapindex/>", "text/xml"), "no feed"),
@@ -232,6 +255,33 @@ def test_settings_keep_items_out(archive: Archive, site: Site, other: Site) -> N
     assert (len(list(Catalogue(archive).records("news"))), crawls.head_of(archive, site.host)) == (records, head)
 
 
+def test_items_for_which_a_crawl_has_no_room_wait_for_the_next(archive: Archive, site: Site, other: Site) -> None:
+    """S-watch-3: a bound of the whole crawl loses no item, also of those that leave the feed, and counts as no try."""
+    queries = [_article(site, f"/q?{number}") for number in range(3)]
+    with Site() as third:
+        items = [*queries, _article(other, "/b"), _article(third, "/c")]
+        _settings(archive, _feed(site, *items), "max_queries = 1", "max_hosts = 1", "page_resources = 'none'")
+        left = items
+        for said in (3, 1, 0):
+            done = _run(archive)
+            log = crawls.log_lines(archive, _reports(archive)[-1])
+            without = [url for url in left if log[url].status == Status.TRAP]
+            assert len(without) == said, done.err
+            assert done.code == (Exit.INCOMPLETE if said else 0), done.err
+            for url in without:
+                word = "trap:queries" if "?" in url else "trap:hosts"
+                assert f"{url} gave nothing: {Status.TRAP:d}, {word}; the next crawl tries it again" in done.err
+            watch = _summary(archive)["watch"]
+            assert (watch["waiting"], sorted(watch["not_captured"])) == (said, sorted(without))
+            with sqlite3.connect(watching.path_of(archive, "news")) as rows:
+                assert rows.execute("SELECT count(*) FROM item WHERE captured = 0").fetchone()[0] == said
+                assert not any(tries for (tries,) in rows.execute("SELECT tries FROM item"))
+            left = without
+            _feed(site)  # all have left the feed
+        asked = [(each.host, each.path) for each in (*site.requests, *other.requests, *third.requests)]
+        assert all(sum(url == f"http://{host}{path}" for host, path in asked) == 1 for url in items)
+
+
 def test_a_feed_of_many_items_is_bounded(archive: Archive, site: Site) -> None:
     """The bound is that of sitemaps; what lies behind is said."""
     for number in range(3):
@@ -309,9 +359,10 @@ def test_the_items_come_back_from_the_archive(archive: Archive, site: Site) -> N
     assert _run(archive).code == 0
     assert site.count("/a") == 0
     path.write_bytes(b"no database at all, and long enough to be looked at as one" * 100)
+    journal(path).write_bytes(b"of a writer that was killed")
     done = _run(archive)
     assert done.code == 0 and f"{path} is damaged" in done.err, done.err
-    assert site.count("/a") == 0
+    assert site.count("/a") == 0 and not journal(path).exists()
 
 
 @pytest.mark.parametrize(

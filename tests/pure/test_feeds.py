@@ -111,6 +111,14 @@ def test_json_without_end_is_no_feed() -> None:
     assert not listing.is_sitemap
 
 
+def test_json_that_is_too_long_is_no_feed_in_one_piece_either() -> None:
+    """A crawl reads the archived feed whole; what follows the bound takes nothing away from its end."""
+    feed = json.dumps({"version": _JSON, "items": [{"url": "/a"}, {"id": "1"}], "x": "x" * (2 * LONGEST_JSON)}).encode()
+    in_pieces = read_feed([feed[at : at + (1 << 16)] for at in range(0, len(feed), 1 << 16)], _URL, 10)
+    assert read_feed([feed], _URL, 10) == in_pieces == read_feed([feed, feed], _URL, 10)
+    assert not in_pieces[0].is_sitemap
+
+
 def test_deep_and_wide_bases_end() -> None:
     deep = "<a xml:base='x/'>" * 100_000
     assert _items(f"<feed {_ATOM}><entry><link href='a'/></entry>{deep}") == ["https://www.e.org/news/a"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import click
 import pytest
 
 from agent.cli import cli
+from agent.operations import trying
 from tests.support import crawls
 from tests.support.agents import agent, configure, job_of, reports, status
 from tests.support.crawls import run_command
@@ -20,7 +22,10 @@ from tests.support.waiting import until
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import UNLIMITED, Publication
+from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.history import versions
 from webarcfs.archive.model.errors import NotFound, SettingsError, UsageError, WebarcError
+from webarcfs.archive.model.metadata import MetaData
 
 archive = crawls.archive
 pytestmark = pytest.mark.crawl
@@ -248,6 +253,60 @@ def test_try_says_what_the_new_defaults_would_bring(
     assert json.loads(run(archive, "try", "p", "--json", capsys=capsys))["more"] is None
 
 
+def test_what_the_new_defaults_would_bring_is_read_within_bounds(
+    archive: Archive, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each archived document counts, and a stop holds between them; only what is cut off is said to be."""
+    images = "".join(f'<img src="/{number}.png">' for number in range(6))
+    for path, links in (("/", '<a href="/z">z</a>'), ("/z", '<img src="http://cdn.test/a.png">')):
+        site.add_html(path, links + images, host="www.test")
+    for number in range(6):
+        site.add(f"/{number}.png", b"x" * number, "image/png", host="www.test")
+    site.add("/a.png", b"x", "image/png", host="cdn.test")
+    how = {"wget_args": crawls.through(site.proxy), "page_resources": "hosts", "sitemaps": False}
+    crawls.crawl(archive, "http://www.test/", name="p", **how)
+    stop, looked = threading.Event(), list[str]()
+
+    def more(pages: int = 2, arcs: int = 9, seconds: float = 120.0, stop_after: int = 99) -> trying.MoreByDefaults:
+        """`arcs` counts the host as well."""
+        values = {"_MOST_PAGES": pages, "_MOST_ARCS": arcs, "_MOST_SECONDS": seconds}
+        for name, value in values.items():
+            monkeypatch.setattr(trying, name, value)
+        looked.clear()
+        stop.clear()
+
+        def counted(store: Repository, arc: versions.ArcTree) -> MetaData:
+            looked.append(arc.path)
+            if len(looked) == stop_after:
+                stop.set()
+            return versions.described(store, arc)
+
+        monkeypatch.setattr(trying, "described", counted)
+        found = trying.attempt(archive, crawls.publish_as("http://www.test/", name="p", **how), None, 2, stop).more
+        assert found is not None
+        return found
+
+    whole = more()
+    assert (whole.is_all, whole.pages, len(looked), whole.hosts) == (True, 2, 8, {"cdn.test": 1})
+    fewer = more(pages=1)
+    assert (fewer.is_all, fewer.pages) == (False, 1)
+    first = more(arcs=4)
+    assert not first.is_all and len(looked) <= 4
+    ended = more(stop_after=3)
+    assert not ended.is_all and len(looked) == 3
+    late = more(seconds=0)
+    assert (late.is_all, late.pages, looked) == (False, 0, [])
+
+
+#: What people write in place of [[publication]].
+_NO_PUBLICATIONS = (
+    '[publication]\nname = "x"\npage_resources = "hosts"',
+    "publication = 5",
+    'publication = "sitemaps"',
+    'publication = [1, "sitemaps", ["sitemaps"]]',
+)
+
+
 def test_status_names_what_an_upgrade_kept_until_the_comment_goes(
     archive: Archive, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -265,7 +324,11 @@ def test_status_names_what_an_upgrade_kept_until_the_comment_goes(
     assert told["kept_at_old_defaults"] == ["old", "own"]
     archive.settings.write_text(archive.settings.read_text().replace("# as before the upgrade", ""))
     (archive.publications / "broken.toml").write_text("as before the upgrade = [\n")
+    for number, text in enumerate(_NO_PUBLICATIONS):
+        (archive.publications / f"odd{number}.toml").write_text(f"{text}  # as before the upgrade\n")
     assert settings_files.kept_at_old_defaults(archive) == ["own"]
+    done = run_command("status", "--archive", archive.root)
+    assert "odd0.toml" in done.out + done.err and "Traceback" not in done.err and "AttributeError" not in done.err
 
 
 # -- while jobs run ----------------------------------------------------------------------------------------------------

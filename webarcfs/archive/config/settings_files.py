@@ -302,14 +302,17 @@ def kept_at_old_defaults(archive: Archive) -> list[str]:
             continue
         if _OLD in text:
             from tomlkit import exceptions, parse  # noqa: PLC0415 # slow to load
+            from tomlkit.items import AbstractTable, Item  # noqa: PLC0415 # slow to load
 
             try:
                 tables = parse(text).get("publication", ())
             except exceptions.TOMLKitError:
                 continue
-            for table in tables:
-                lines = (table.value.item(key) for key in OLD_DEFAULTS if key in table)
-                names += [str(table.get("name", ""))] if any(_OLD in line.trivia.comment for line in lines) else []
+            for table in tables if isinstance(tables, list) else ():
+                if isinstance(table, AbstractTable):
+                    lines = (table.value.item(key) for key in OLD_DEFAULTS if key in table)
+                    kept = any(isinstance(line, Item) and _OLD in line.trivia.comment for line in lines)
+                    names += [str(table.get("name", ""))] if kept else []
     return names
 
 

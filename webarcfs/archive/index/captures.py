@@ -86,7 +86,7 @@ def domains_of(database: Path, publication: str) -> list[str]:
 
 
 def urls_of(database: Path, publication: str) -> list[str]:
-    """Return the URLs of the documents and redirects that the crawls of a publication stored."""
+    """Return the URLs of the documents, but for error pages, and redirects that the crawls of a publication stored."""
     values = {"publication": publication}
     with _reading(database) as connection:
         return [str(row[0]) for row in connection.execute(sql("metadata/urls_of_publication"), values)]
