@@ -234,8 +234,10 @@ class _Run:
                 catch_up_domain(self._archive, domain)
             catch_up_links(self._archive, domain, self._stop.is_set)
         if published or self._intake.there:
+            snapshots = self._intake.snapshots
+            late = [tag for tag in (*published, *self._intake.there) if not snapshots[tag].patch]
             try:
-                _complete_records(self._archive, [*published, *self._intake.there])
+                _complete_records(self._archive, late)
             except (WebarcError, OSError) as error:  # as anywhere: a record never fails what was published
                 _log.error("the records were not completed, the same command tries again: %s", error)
             catch_up_records(self._archive)
@@ -244,7 +246,8 @@ class _Run:
 def _complete_records(archive: Archive, tags: Sequence[CommitTag]) -> None:
     """Give the parts among these snapshots to the records that lack them: of jobs whose other parts came before.
 
-    A released record takes none that was held: nobody has looked at it.
+    None of them is of a patch: `catch_up_records` adds those, to what the crawl has by then. A released record takes
+    none that was held: nobody has looked at it.
     """
     catalogue = Catalogue(archive)
     for capture in captures(archive, tags):

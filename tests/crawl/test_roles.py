@@ -6,10 +6,12 @@ import json
 import shutil
 import zipfile
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tantivy import Query
 
 from agent.catalogue.recording import describe_capture
 from agent.indexing.fulltext import bring_in_step
@@ -33,6 +35,7 @@ from webarcfs.archive.index.links import Question
 from webarcfs.archive.model.errors import BadCondition
 from webarcfs.archive.model.metadata import CommitMessage, CommitTag
 from webarcfs.client import WebarchiveClient
+from webarcfs.search.index import IndexReader
 from webarcfs.search.query_language import Role
 from webarcfs.search.searching import Searcher, SearchQuestion
 
@@ -119,6 +122,25 @@ def test_searches_mean_pages_unless_they_ask(archived: Archive) -> None:
     assert searcher.ask(SearchQuestion(words="awya role:any")).suggestion == "away"
     said = json.loads(webarc("search", "zebra", "--role", "resource", "--json", "--archive", str(archived.root)).stdout)
     assert {hit["role"] for hit in said["hits"]} == {"resource"} and said["total"] == 1
+
+
+@pytest.mark.parametrize("role", ["", *Role])
+@pytest.mark.parametrize("words", ["zebra", "zebra role:resource", "zebra role:any", "site:css.cdn.test", "giraffe"])
+def test_hits_by_role_take_one_query_more(
+    archived: Archive, monkeypatch: pytest.MonkeyPatch, words: str, role: str
+) -> None:
+    """Of the role that was asked the number is there; both are those that a question for each of them counts."""
+    searcher, question = Searcher(archived), SearchQuestion(words=words, role=role)
+    counts = [(str(other), searcher.count(replace(question, role=other))) for other in (Role.PAGE, Role.RESOURCE)]
+    queries, count = list[Query](), IndexReader.count
+
+    def counted(reader: IndexReader, query: Query) -> int:
+        queries.append(query)
+        return count(reader, query)
+
+    monkeypatch.setattr(IndexReader, "count", counted)
+    assert searcher.facets(question)["role"] == [role for role in counts if role[1]]
+    assert len(queries) == 1
 
 
 def test_a_withheld_resource_is_found_by_nobody(archived: Archive) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import shutil
 import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,13 +20,14 @@ from tests.support.rooms import served
 from tests.support.site import Site
 from tests.support.waiting import until
 from tests.support.wire import Answer, Exchange
-from webarcfs.access.gate import Reader
+from webarcfs.access.gate import Gate, Reader
+from webarcfs.access.reader_repositories import ReaderRepositories
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config import directory
-from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.directory import Archive, open_archive
 from webarcfs.archive.config.settings import HostSecret
-from webarcfs.archive.git.repository import CRAWLS
-from webarcfs.archive.model.metadata import MetaData
+from webarcfs.archive.git.repository import CRAWLS, MAIN, RefUpdate
+from webarcfs.archive.model.metadata import COMMITTER, MetaData
 from webarcfs.client.client import WebarchiveClient
 from webarcfs.room.pages import mementos
 from webarcfs.room.replay.cdx import record_name
@@ -111,6 +114,58 @@ def test_readers_get_blanked_headers(archive: Archive) -> None:
         assert len(shown[tag, url]) == len(whole[tag, url]) and b"X-Plain: seen" in shown[tag, url]
         assert b"Set-Cookie: **" in shown[tag, url] and b"set-cookie : ***" in shown[tag, url]
     assert has_hidden(shown[second, URLS[0]]) == set(HIDDEN), "the second crawl had no secrets, and stored this one"
+
+
+@pytest.fixture
+def copy(archive: Archive, tmp_path: Path) -> Archive:
+    """A copy of the archive, to be damaged."""
+    shutil.copytree(archive.root, tmp_path / "damaged", symlinks=True)
+    return open_archive(tmp_path / "damaged")
+
+
+def edit(archive: Archive, changes: Mapping[str, str | None]) -> None:
+    """Change files of the last snapshot of a.test, or remove them."""
+    store = crawls.store(archive, "a.test")
+    head = store.head()
+    assert head is not None
+    message = store.plain_commit(head.oid).message
+    commit = store.write_commit(store.edit(head.tree, changes), [], message, COMMITTER, head.time)
+    store.update_refs([RefUpdate(head.message.tag.ref, commit, head.oid), RefUpdate(MAIN, commit, head.oid)])
+
+
+@contextmanager
+def reading(archive: Archive) -> Iterator[Callable[[str], bytes | None]]:
+    """Read files of the last snapshot of a.test as readers have it; None for one that is not there."""
+    with ReaderRepositories(Gate(archive, Reader(""))) as repositories:
+        store = repositories.open("a.test")
+        head = store.head()
+        assert head is not None
+        tree = head.tree
+
+        def read(path: str) -> bytes | None:
+            found = store.find(tree, path)
+            return store.read(found.oid) if found is not None else None
+
+        yield read
+
+
+def test_headers_without_their_document_are_blanked(copy: Archive) -> None:
+    """Nobody knows of which crawl they are: so also those of the second one, which had no secrets."""
+    edit(copy, {"index.html/data.xml": None, "b/data.xml": None})
+    with reading(copy) as read:
+        for path in ("index.html", "b"):
+            head = read(f"{path}/{HEAD}")
+            assert head is not None and b"X-Plain: seen" in head and has_hidden(head) == set(), path
+
+
+@pytest.mark.parametrize("lost", ["index.html/data.xml", f"b/{HEAD}"])
+def test_a_file_that_cannot_be_read_costs_readers_no_other(copy: Archive, lost: str) -> None:
+    """Headers of a document that cannot be read are blanked, headers that cannot be read are left out."""
+    edit(copy, {lost: "1" * 40})
+    with reading(copy) as read:
+        first, second = read(f"index.html/{HEAD}"), read(f"b/{HEAD}")
+        assert first is not None and (has_hidden(first) == set()) == lost.startswith("index.html")
+        assert (second is None) == lost.startswith("b/") and read("b/data.xml") is not None
 
 
 def _texts(path: Path) -> bytes:

@@ -36,7 +36,7 @@ from webarcfs.access.gate import Gate, Reader
 from webarcfs.access.reader_repositories import ReaderRepositories
 from webarcfs.archive.additions.commit_additions import commit_additions
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import RecordState
+from webarcfs.archive.catalogue.record import FieldNumber, RecordState
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
@@ -367,6 +367,33 @@ def test_a_record_gets_the_parts_of_its_job_that_come_later(empty: Archive, tmp_
     exportedjob.run(empty, [tmp_path / "c.example.warc.gz"])
     assert catalogue.read(job)[0].parts == record.parts
     shutil.rmtree(tmp_path / "other")
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_patch_that_comes_later_is_one(empty: Archive, tmp_path: Path, late: bool) -> None:
+    """S-patch-1: the record is as complete as before, and counted again; also if parts of the crawl come with it."""
+    other = directory.create(tmp_path / "other")
+    for domain, page in (("a.example", "x"), ("b.example", "x"), ("a.example", "y")):
+        archives.publish(other, domain, {page: page.encode()})
+    job, files = "20260101T000000-test", list[Path]()
+    snapshots = sorted(select(other, Asked()), key=lambda each: each.message.sequence)
+    for number, (each, patch) in enumerate(zip(snapshots, ("", "", f"{job}+patch"), strict=True)):
+        made = [exportedrecords.named(each, job=job, patch=patch), *list(exportedrecords.snapshot_records(each))[1:]]
+        files.append(exportedrecords.write(tmp_path / f"{number}.warc.gz", made))
+    catalogue = Catalogue(empty)
+    exportedjob.run(empty, files[:1])
+    before = catalogue.read(job)[0]
+    assert before.complete and len(before.parts) == 1
+    assert exportedjob.run(empty, files[1:] if late else files[2:]).refused == ()
+    after = catalogue.read(job)[0]
+    assert after.complete and all(part.complete for part in after.parts)
+    events = [event.what for event in after.events[len(before.events) :]]
+    assert (len(after.parts), events) == ((3, ["captured", "patched"]) if late else (2, ["patched"]))
+    assert all(part.tag.ref in after.text(FieldNumber.COPY_PATH) for part in after.parts)
+    exportedjob.run(empty, files)
+    again = catalogue.read(job)[0]
+    assert again.complete and len(again.parts) == 3 and (again == after or not late)
+    shutil.rmtree(other.root)
 
 
 _POINTS: dict[str, tuple[Any, str, int]] = {

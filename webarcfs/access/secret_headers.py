@@ -1,16 +1,16 @@
 """Takes from readers what servers answered to a crawl with secrets: cookies and authorization in headers.http.
 
 A crawl's commit says whether it showed secrets (trailer `Secrets`). A headers.http is of the crawl that its data.xml
-names. Staff see it as it was sent.
+names; without one that can be read it is blanked, since nobody knows its crawl. Staff see it as it was sent.
 """
 
 from __future__ import annotations
 
 from webarcfs.archive.document.data_xml import metadata
-from webarcfs.archive.git.repository import CRAWLS, Repository, TreeEntry, is_arc
+from webarcfs.archive.git.repository import CRAWLS, Repository, TreeEntry
 from webarcfs.archive.history import sequence
 from webarcfs.archive.model.arc_paths import HEADERS
-from webarcfs.archive.model.errors import InvalidDocument
+from webarcfs.archive.model.errors import Damaged, InvalidDocument
 from webarcfs.archive.model.metadata import CommitTag, compact_time, from_epoch, parse_compact_time
 from webarcfs.archive.model.url_lists import REDIRECTS
 from webarcfs.archive.system.cache import Cache
@@ -69,8 +69,9 @@ class WithoutSecrets:
         for entry in entries:
             if entry.is_tree and entry.name != REDIRECTS:
                 kept.append(TreeEntry(entry.name, self.of(entry.oid), True))
-            elif entry.name == HEADERS and not entry.is_tree and is_arc(entries) and not self._is_plain(entries):
-                kept.append(TreeEntry(entry.name, self._blanked(entry.oid), False))
+            elif entry.name == HEADERS and not entry.is_tree and not self._is_plain(entries):
+                blanked = self._blanked(entry.oid)
+                kept += [TreeEntry(entry.name, blanked, False)] if blanked is not None else []
             else:
                 kept.append(entry)
         return tree if kept == entries else self._store.write_tree(kept)
@@ -78,11 +79,16 @@ class WithoutSecrets:
     def _is_plain(self, entries: list[TreeEntry]) -> bool:
         documents = [entry for entry in entries if entry.is_document]
         try:
-            return all(metadata(self._store.read(entry.oid)).commit_tag in self._plain for entry in documents)
-        except InvalidDocument:
+            tags = [metadata(self._store.read(entry.oid)).commit_tag for entry in documents]
+        except (InvalidDocument, Damaged):
             return False  # what cannot be read cannot be judged
+        return bool(tags) and all(tag in self._plain for tag in tags)
 
-    def _blanked(self, blob: str) -> str:
-        head = self._store.read(blob)
+    def _blanked(self, blob: str) -> str | None:
+        """Return the blob of a blanked headers.http; None if it cannot be read."""
+        try:
+            head = self._store.read(blob)
+        except Damaged:
+            return None
         blanked = blank_response(head)
         return blob if blanked is head else self._store.write_blob(blanked)

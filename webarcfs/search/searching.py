@@ -352,7 +352,8 @@ class Searcher:
             name: {"terms": {"field": name, "size": MOST_VALUES}}
             for name in ("kind", "domain", "language", "publication", "extension")
         }
-        aggregates = self._reader.aggregate(asked.query, terms)
+        wanted = terms | {"total": {"value_count": {"field": "since"}}}
+        aggregates = self._reader.aggregate(asked.query, wanted)
         facets = {
             name: [
                 (str(bucket["key"]), int(bucket["doc_count"]))
@@ -362,7 +363,7 @@ class Searcher:
             for name in terms
         }
         if self._reader.frequency("mark", RESOURCE):
-            roles = ((role, self.count(replace(question, role=role))) for role in (Role.PAGE, Role.RESOURCE))
+            roles = self._by_role(question, asked.role, int(aggregates["total"]["value"]))
             facets["role"] = [(str(role), count) for role, count in roles if count]
         years: dict[str, int] = defaultdict(int)
         self._know_all_snapshots()
@@ -375,6 +376,16 @@ class Searcher:
                 years[str(year)] += _up_to(begun, max(seqs)) - _up_to(ended, min(seqs))
         facets["year"] = sorted((year, count) for year, count in years.items() if count)
         return facets
+
+    def _by_role(self, question: SearchQuestion, asked: Role, total: int) -> Iterator[tuple[Role, int]]:
+        """Yield the number of hits by role. `total` is that of the role that was asked: no query counts it again."""
+        if asked is Role.RESOURCE:
+            yield Role.PAGE, self.count(replace(question, role=Role.PAGE))
+            yield Role.RESOURCE, total
+            return
+        resources = self.count(replace(question, role=Role.RESOURCE))
+        yield Role.PAGE, total if asked is Role.PAGE else max(total - resources, 0)  # what shows may change meanwhile
+        yield Role.RESOURCE, resources
 
     def by_snapshot(self, question: SearchQuestion) -> list[SnapshotHits]:
         """Return the snapshots that have hits, newest first, with their numbers; the first ones with some hits."""
@@ -420,6 +431,7 @@ class Searcher:
             filter_.applied(make.all(*narrowed), moment),
             filter_.applied(of_role, moment),
             moment,
+            role,
         )
 
     def _narrowing(self, make: Translator, question: SearchQuestion) -> Iterator[Query]:
@@ -540,6 +552,7 @@ class _Asked:
     query: Query
     visible: Query
     moment: Moment
+    role: Role
 
     def page(self, question: SearchQuestion) -> HitPage:
         """Return the documents of the question's page."""

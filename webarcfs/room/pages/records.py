@@ -73,11 +73,6 @@ class Counts:
         resources = self.resources[0] + other.resources[0], self.resources[1] + other.resources[1]
         return Counts(_sum(self.types, other.types), _sum(self.extensions, other.extensions), resources)
 
-    @property
-    def is_site(self) -> bool:
-        """Whether it has pages; not where pages of other hosts needed all of it."""
-        return bool(self.types) or not self.resources[0]
-
 
 def of_tag(services: Services, tag: CommitTag) -> Counts:
     """Return the counts of a snapshot of a domain."""
