@@ -207,6 +207,26 @@ def test_copies_in_folders_of_hosts_are_of_their_sites(tmp_path: Path) -> None:
     assert "folders of hosts in it are left out" in "".join(choice.remarks)
 
 
+def test_what_a_mirror_lacks_is_said_and_pages_in_it_are_taken(archive: Archive, tmp_path: Path) -> None:
+    """A mirror is taken whole: not where a symbolic link in it is left out. Pages that were saved say what they are."""
+    saved = "<!--\n Page saved with SingleFile\n url: https://www.example.org/a\n saved date: 2019-05-01T12:00:00Z\n-->"
+    folder = mirror_of(tmp_path / "m", {"saved.html": f"{saved}<title>x</title>", "plain.html": "<title>y</title>"})
+    (folder / "x.har").symlink_to(tmp_path / "nothing")
+    with ExitStack() as stack:
+        choice = chosen([folder], tmp_path, stack)
+    assert [source.name for source in choice.sources] == ["saved.html"] and not choice.faults
+    link, whole = choice.remarks
+    assert "x.har is left out" in link and "it is not taken as a mirror" in whole and "--base URL" in whole
+    done = command("import", "--archive", archive.root, folder)
+    assert done.code == 0 and "it is not taken as a mirror" in done.err, done.err
+    assert {meta(archive, "www.example.org", arc).url for arc in arcs(archive, "www.example.org")} == {
+        "https://www.example.org/a"
+    }
+    (folder / "www.example.org" / "saved.html").unlink()
+    with pytest.raises(UsageError, match=r"x\.har is left out(?s:.*)it is not taken as a mirror"), ExitStack() as stack:
+        chosen([folder], tmp_path, stack)
+
+
 # == beside what servers sent ==========================================================================================
 
 
