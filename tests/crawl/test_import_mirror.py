@@ -172,6 +172,39 @@ def test_a_file_that_changes_while_it_is_read_is_a_loss(tmp_path: Path, change: 
     assert "a file that changed while it was read" in loss and "a.html" in loss
 
 
+def deep(folder: Path) -> None:
+    """Folders in this folder, down to one whose path is longer than the kernel takes: not even root can read it."""
+    above = os.open(folder, os.O_RDONLY)
+    for _ in range(5000 // 200):
+        os.mkdir("d" * 200, dir_fd=above)
+        inner = os.open("d" * 200, os.O_RDONLY, dir_fd=above)
+        os.close(above)
+        above = inner
+    os.close(above)
+
+
+def test_a_folder_that_cannot_be_read_is_a_loss(archive: Archive, tmp_path: Path) -> None:
+    """Nobody knows what is in it: the import is not whole, though the rest is taken; with the parts of a page, too."""
+    folder, report = mirror_of(tmp_path / "m", {"a.html": "<title>a</title>"}), Report()
+    deep(folder / "www.example.org")
+    assert len(list(records_of(folder, report))) == 1
+    (loss,) = report.losses.lines()
+    assert "a folder that cannot be read (File name too long)" in loss
+    base = ("--base", "http://www.example.org/", "--captured", WHEN)
+    done = command("import", "--archive", archive.root, *base, folder / "www.example.org")
+    assert done.code == 3 and "a folder that cannot be read" in done.err, done.err
+    assert arcs(archive, "www.example.org") == {"a.html"}
+
+    page = tmp_path / "page.html"
+    page.write_text("<!-- saved from url=(0024)https://www.example.org/b --><title>b</title>")
+    (tmp_path / "page_files").mkdir()
+    deep(tmp_path / "page_files")
+    done = command("import", "--archive", archive.root, "--captured", WHEN, page)
+    assert done.code == 3 and "a folder that cannot be read" in done.err, done.err
+    with ExitStack() as stack, pytest.raises(UsageError, match="File name too long"):
+        chosen([folder], tmp_path, stack)
+
+
 def test_a_page_of_an_original_is_not_its_copy(tmp_path: Path) -> None:
     """`a.orig` is what the server sent for `a`, not for `a.html` beside it."""
     folder = mirror_of(tmp_path / "m", {"a": "<p>converted", "a.orig": "<p>sent", "a.html": "<p>another page"})
