@@ -419,7 +419,10 @@ def _files(
 
 
 def _files_in(folder: Path, remarks: list[str], faults: list[WebarcError]) -> Iterator[tuple[Path, str]]:
-    """Yield the files of a folder; or the folder, if it is a mirror. Of one with records, the sites are left out."""
+    """Yield the files of a folder; or the folder, if it is a mirror. Of one with records, the sites are left out.
+
+    A mirror is taken whole or not at all: where something in it is left out, what can be read by itself is taken.
+    """
     left_out: list[str] = []
     old_caches: list[Path] = []
     before = len(faults)
@@ -429,16 +432,20 @@ def _files_in(folder: Path, remarks: list[str], faults: list[WebarcError]) -> It
     sites: list[mirror.MirrorRoot] = []
     with suppress(OSError):
         sites = mirror.roots(folder.resolve())
-    if sites and not has_records and not is_old and not left_out and len(faults) == before:
+    is_mirror = bool(sites) and not has_records and not is_old
+    if is_mirror and not left_out and len(faults) == before:
         yield folder.resolve(), _name(folder)  # what lies in the folders of hosts is of their sites
         return
     remarks += left_out
     if not named_paths and len(faults) == before:
         why = "its cache is of an HTTrack before 3.31, which is not read" if is_old else _NOTHING
-        raise UsageError("\n".join([*left_out, f"{shown(folder)}: {why}"]))
+        raise UsageError("\n".join([*left_out, f"{shown(folder)}: {_NOT_WHOLE if is_mirror else why}"]))
+    if is_mirror:
+        remarks.append(f"{shown(folder)}: {_NOT_WHOLE}")
+    site_folders: set[Path] = set()
     if sites and has_records:
         remarks.append(f"{shown(folder)}: folders of hosts in it are left out; what a crawler recorded is taken")
-    site_folders = {site.folder for site in sites}
+        site_folders = {site.folder for site in sites}
     for path, name, is_copy in named_paths:
         if not is_copy or site_folders.isdisjoint(path.parents):
             yield path, name
@@ -447,6 +454,9 @@ def _files_in(folder: Path, remarks: list[str], faults: list[WebarcError]) -> It
 _NOTHING = (
     "there is no WARC, ARC, WACZ, HAR, MHTML or SingleFile in this folder, no hts-cache/new.zip of HTTrack, and no "
     "folder named after a host, as wget -r makes them. --base URL says what a folder is the copy of"
+)
+_NOT_WHOLE = (
+    "it is not taken as a mirror, of which nothing may be left out; remove what is named above, or give --base URL"
 )
 _COPIES = re.compile(r".*\.(har|mhtml?)", re.IGNORECASE | re.DOTALL)
 _PAGES = re.compile(r".*\.x?html?", re.IGNORECASE | re.DOTALL)

@@ -147,8 +147,19 @@ def _has_files(folder: Path) -> bool:
         return any(entry.is_file(follow_symlinks=False) for entry in entries)
 
 
-def files_in(folder: Path, left_out: Callable[[str, Path], object]) -> Iterator[tuple[str, Path]]:
-    """Yield path below the folder, and path, of all files in it, in order. `left_out` gets the others, with why."""
+#: Called with why something is not read, and its path.
+Note = Callable[[str, Path], object]
+
+
+def _unsaid(_what: str, _path: Path) -> None:
+    pass
+
+
+def files_in(folder: Path, left_out: Note = _unsaid, lost: Note = _unsaid) -> Iterator[tuple[str, Path]]:
+    """Yield path below the folder, and path, of all files in it, in order.
+
+    `left_out` gets what is no file; `lost` the folders that cannot be read.
+    """
     waiting = [("", folder)]
     while waiting:
         prefix, inner = waiting.pop()
@@ -156,7 +167,7 @@ def files_in(folder: Path, left_out: Callable[[str, Path], object]) -> Iterator[
             with os.scandir(inner) as scanned:
                 entries = sorted(scanned, key=lambda entry: os.fsencode(entry.name))
         except OSError as error:
-            left_out(f"a folder that cannot be read ({error.strerror})", inner)
+            lost(f"a folder that cannot be read ({error.strerror})", inner)
             continue
         folders: list[tuple[str, Path]] = []
         for entry in entries:
@@ -175,7 +186,7 @@ def files_in(folder: Path, left_out: Callable[[str, Path], object]) -> Iterator[
 def size_of(folder: Path) -> int:
     """Return the bytes of all files in a folder."""
     size = 0
-    for _, path in files_in(folder, lambda *_: None):
+    for _, path in files_in(folder):
         with suppress(OSError):
             size += path.lstat().st_size
     return size
@@ -187,7 +198,7 @@ def digest_of(folder: Path, step: Step, bases: Iterable[str] = ()) -> str:
     `step` gets the bytes read so far.
     """
     whole, done = hashlib.sha256("".join(f"{base}\0" for base in bases).encode()), 0
-    for name, path in files_in(folder, lambda *_: None):
+    for name, path in files_in(folder):
         digest = hashlib.sha256()
         with suppress(OSError), opened(path) as file:
             done += hash_file(file, digest.update, step, done)
@@ -227,7 +238,7 @@ class Copies:
         try:
             file = opened(path)
         except OSError as error:
-            self.report.losses.add(self.name, f"a file that cannot be read ({error.strerror})", shown(path))
+            self.lost(f"a file that cannot be read ({error.strerror})", path)
             return
         with file:
             yield from self.of_file(url, kind, file, path)
@@ -238,9 +249,11 @@ class Copies:
         record = _FileCopy(fields, self.source, file)
         yield record
         if not record.whole():
-            self.report.losses.add(
-                self.name, "a file that changed while it was read, or cannot be read to its end", shown(path)
-            )
+            self.lost("a file that changed while it was read, or cannot be read to its end", path)
+
+    def lost(self, what: str, path: Path) -> None:
+        """Say that a file, or all in a folder, is a loss."""
+        self.report.losses.add(self.name, what, shown(path))
 
     def left_out(self, what: str, path: Path) -> None:
         """Say that a file is left out."""
@@ -312,7 +325,7 @@ class _Mirror:
     def _of_root(self, root: MirrorRoot) -> Iterator[CopyRecord]:
         names = _Names(root)
         copies = Copies(self.name, self.report, self.stated.date)
-        names.read(copies.left_out, lambda: self.step(self.taken))
+        names.read(copies, lambda: self.step(self.taken))
         for path in names.paths:
             if names.is_backup(path):
                 continue
@@ -336,9 +349,9 @@ class _Names:
     paths: dict[str, None] = field(default_factory=dict)
     _links: Counter[str] = field(default_factory=Counter)
 
-    def read(self, left_out: Callable[[str, Path], object], step: Callable[[], object]) -> None:
+    def read(self, copies: Copies, step: Callable[[], object]) -> None:
         """Read names, and the links to those that may be adjusted; `step` is called after each page."""
-        self.paths = {path: None for path, _ in files_in(self.root.folder, left_out)}
+        self.paths = {path: None for path, _ in files_in(self.root.folder, copies.left_out, copies.lost)}
         wanted: set[str] = set()
         for path in self.paths:
             if (without := unadjusted(path)) and without not in self.paths:

@@ -144,7 +144,7 @@ def _records(path: Path, url: str, copies: mirror.Copies, taken: list[int]) -> I
     if folder is None:
         return
     base = urljoin(url, quote(os.fsencode(folder.name), safe="") + "/")
-    for inner, inner_path in mirror.files_in(folder, copies.left_out):
+    for inner, inner_path in mirror.files_in(folder, copies.left_out, copies.lost):
         inner_url = base + quote(os.fsencode(inner), safe="/")
         for record in copies.of_path(inner_url, mirror.declared_type(inner), inner_path):
             yield record

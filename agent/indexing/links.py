@@ -36,6 +36,7 @@ from webarcfs.archive.model.errors import (
     SettingsError,
 )
 from webarcfs.archive.system import locks
+from webarcfs.archive.system.cache import identity
 from webarcfs.content import mimetype, outlinks, text
 from webarcfs.warc.http_response import LONGEST_OF_ARC, content_type_in
 
@@ -154,20 +155,12 @@ def wanted(archive: Archive) -> bool:
         if directory.layout_of(archive.root) < directory.WITH_CATALOGUE:
             return False
     with suppress(SettingsError):
-        return _wanted_in(archive.settings, _identity(archive.settings))
+        return _wanted_in(archive.settings, identity(archive.settings, archive.publications))
     return False
 
 
-def _identity(path: Path) -> tuple[int, int, int] | None:
-    try:
-        about = path.stat()
-    except OSError:
-        return None
-    return about.st_ino, about.st_size, about.st_mtime_ns
-
-
 @lru_cache(maxsize=4)
-def _wanted_in(settings: Path, _state: tuple[int, int, int] | None) -> bool:
+def _wanted_in(settings: Path, _state: tuple[object, ...]) -> bool:
     """Return what a state of the settings says: a crawl asks for each of its hosts, which may be thousands."""
     return settings_files.load(settings)[0].index.links
 

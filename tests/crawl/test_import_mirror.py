@@ -172,6 +172,39 @@ def test_a_file_that_changes_while_it_is_read_is_a_loss(tmp_path: Path, change: 
     assert "a file that changed while it was read" in loss and "a.html" in loss
 
 
+def deep(folder: Path) -> None:
+    """Folders in this folder, down to one whose path is longer than the kernel takes: not even root can read it."""
+    above = os.open(folder, os.O_RDONLY)
+    for _ in range(5000 // 200):
+        os.mkdir("d" * 200, dir_fd=above)
+        inner = os.open("d" * 200, os.O_RDONLY, dir_fd=above)
+        os.close(above)
+        above = inner
+    os.close(above)
+
+
+def test_a_folder_that_cannot_be_read_is_a_loss(archive: Archive, tmp_path: Path) -> None:
+    """Nobody knows what is in it: the import is not whole, though the rest is taken; with the parts of a page, too."""
+    folder, report = mirror_of(tmp_path / "m", {"a.html": "<title>a</title>"}), Report()
+    deep(folder / "www.example.org")
+    assert len(list(records_of(folder, report))) == 1
+    (loss,) = report.losses.lines()
+    assert "a folder that cannot be read (File name too long)" in loss
+    base = ("--base", "http://www.example.org/", "--captured", WHEN)
+    done = command("import", "--archive", archive.root, *base, folder / "www.example.org")
+    assert done.code == 3 and "a folder that cannot be read" in done.err, done.err
+    assert arcs(archive, "www.example.org") == {"a.html"}
+
+    page = tmp_path / "page.html"
+    page.write_text("<!-- saved from url=(0024)https://www.example.org/b --><title>b</title>")
+    (tmp_path / "page_files").mkdir()
+    deep(tmp_path / "page_files")
+    done = command("import", "--archive", archive.root, "--captured", WHEN, page)
+    assert done.code == 3 and "a folder that cannot be read" in done.err, done.err
+    with ExitStack() as stack, pytest.raises(UsageError, match="File name too long"):
+        chosen([folder], tmp_path, stack)
+
+
 def test_a_page_of_an_original_is_not_its_copy(tmp_path: Path) -> None:
     """`a.orig` is what the server sent for `a`, not for `a.html` beside it."""
     folder = mirror_of(tmp_path / "m", {"a": "<p>converted", "a.orig": "<p>sent", "a.html": "<p>another page"})
@@ -205,6 +238,26 @@ def test_copies_in_folders_of_hosts_are_of_their_sites(tmp_path: Path) -> None:
         choice = chosen([folder], tmp_path, stack)
     assert [source.name for source in choice.sources] == ["a.warc", "own.har"] and not choice.faults
     assert "folders of hosts in it are left out" in "".join(choice.remarks)
+
+
+def test_what_a_mirror_lacks_is_said_and_pages_in_it_are_taken(archive: Archive, tmp_path: Path) -> None:
+    """A mirror is taken whole: not where a symbolic link in it is left out. Pages that were saved say what they are."""
+    saved = "<!--\n Page saved with SingleFile\n url: https://www.example.org/a\n saved date: 2019-05-01T12:00:00Z\n-->"
+    folder = mirror_of(tmp_path / "m", {"saved.html": f"{saved}<title>x</title>", "plain.html": "<title>y</title>"})
+    (folder / "x.har").symlink_to(tmp_path / "nothing")
+    with ExitStack() as stack:
+        choice = chosen([folder], tmp_path, stack)
+    assert [source.name for source in choice.sources] == ["saved.html"] and not choice.faults
+    link, whole = choice.remarks
+    assert "x.har is left out" in link and "it is not taken as a mirror" in whole and "--base URL" in whole
+    done = command("import", "--archive", archive.root, folder)
+    assert done.code == 0 and "it is not taken as a mirror" in done.err, done.err
+    assert {meta(archive, "www.example.org", arc).url for arc in arcs(archive, "www.example.org")} == {
+        "https://www.example.org/a"
+    }
+    (folder / "www.example.org" / "saved.html").unlink()
+    with pytest.raises(UsageError, match=r"x\.har is left out(?s:.*)it is not taken as a mirror"), ExitStack() as stack:
+        chosen([folder], tmp_path, stack)
 
 
 # == beside what servers sent ==========================================================================================

@@ -282,6 +282,19 @@ def test_recover_removes_it_where_it_is_not_wanted(published: Archive) -> None:
     assert not published.links.exists()
 
 
+def test_settings_are_read_again_when_any_of_their_files_changed(kept: Archive) -> None:
+    """Also that of a publication: with faults, they say nothing."""
+    assert links.wanted(kept)
+    kept.publications.mkdir(exist_ok=True)
+    own = kept.publications / "nightly.toml"
+    own.write_text("no such line\n", "utf-8")
+    assert not links.wanted(kept)
+    own.unlink()
+    assert links.wanted(kept)
+    kept.settings.write_text("[index]\nlinks = false\n", "utf-8")
+    assert not links.wanted(kept)
+
+
 def test_pages_of_other_types_have_none(kept: Archive) -> None:
     publish(kept, DOMAIN, {"a.txt": A, "a.html": b"no link"})
     catch_up(kept)

@@ -18,8 +18,9 @@ from tests.support.archives import DOMAIN, add, publish, store_of
 from tests.support.crawls import run_command
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git import git_command
-from webarcfs.archive.git.repository import INCOMING, MAIN, RefUpdate, Repository
+from webarcfs.archive.git.repository import CRAWLS, INCOMING, MAIN, RefUpdate, Repository
 from webarcfs.archive.model import metadata
+from webarcfs.archive.repair import repacking
 from webarcfs.archive.system import locks
 
 pytestmark = pytest.mark.store
@@ -184,3 +185,128 @@ def test_it_is_due_once_a_day(archive: Archive) -> None:
     maintain(archive)
     assert not due(archive, metadata.now())
     assert due(archive, metadata.now() + timedelta(days=1, minutes=1))
+
+
+# -- what is left to do ------------------------------------------------------------------------------------------------
+
+
+def _pack(store: Repository, number: int) -> None:
+    """A pack of so many objects, beside those that are there."""
+    for _ in range(number):
+        store.write_blob(os.urandom(8))
+    names = "\n".join(path.parent.name + path.name for path in store.path.glob("objects/??/*"))
+    subprocess.run(
+        ["git", "pack-objects", "-q", "objects/pack/pack"],
+        cwd=store.path,
+        input=names.encode(),
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    subprocess.run(["git", "prune-packed", "-q"], cwd=store.path, check=True)
+
+
+def _names(store: Repository) -> set[str]:
+    return {path.name for path in store.path.glob("objects/*/*")}
+
+
+def test_a_loose_object_is_to_be_packed(store: Repository) -> None:
+    assert repacking.is_packed(store.path), "nothing is there"
+    store.write_blob(b"x")
+    assert not repacking.is_packed(store.path)
+    repacking.repack(store.path)
+    assert repacking.is_packed(store.path) and _packs(store) == 1
+
+
+@pytest.mark.parametrize(
+    ("sizes", "packed"), [((4, 4), False), ((7, 4), False), ((8, 4), True), ((4, 9), True), ((2, 9, 4), True)]
+)
+def test_packs_are_left_alone_where_a_repack_would_leave_them(
+    store: Repository, sizes: Sequence[int], packed: bool
+) -> None:
+    """By the same rule as git's own."""
+    for number in sizes:
+        _pack(store, number)
+    assert (_loose(store), _packs(store)) == (0, len(sizes))
+    before = _names(store)
+    assert repacking.is_packed(store.path) is packed
+    repacking.repack(store.path)
+    assert (_names(store) == before) is packed
+    assert repacking.is_packed(store.path)
+
+
+def test_an_index_of_a_pack_that_is_cut_off_is_to_be_looked_at(store: Repository) -> None:
+    _pack(store, 4)
+    (index,) = store.path.glob("objects/pack/*.idx")
+    index.chmod(0o644)
+    os.truncate(index, 100)
+    assert not repacking.is_packed(store.path)
+
+
+@pytest.fixture
+def graphed(archive: Archive) -> Repository:
+    """A repository whose refs moved an hour ago, with a graph of now."""
+    for number in range(2):
+        publish(archive, DOMAIN, {"a.html": b"%d" % number})
+    store = store_of(archive)
+    for path in (store.path / "refs", *(path for path in (store.path / "refs").rglob("*") if path.is_dir())):
+        os.utime(path, (time.time() - 3600,) * 2)
+    assert not repacking.has_graph(store.path)
+    repacking.write_graph(store.path)
+    assert repacking.has_graph(store.path)
+    return store
+
+
+@pytest.mark.parametrize("change", ["moves", "is new", "is removed", "the last of its folder goes", "is packed"])
+def test_a_ref_that_changes_wants_a_new_graph(graphed: Repository, change: str) -> None:
+    main = graphed.ref(MAIN)
+    crawl, other = sorted(f"{CRAWLS}{name}" for name in graphed.refs(CRAWLS))
+    if change == "moves":
+        graphed.update_refs([RefUpdate(MAIN, graphed.ref(crawl), main)])
+    elif change == "is new":
+        graphed.update_refs([RefUpdate("refs/publications/test", main, None)])
+    elif change == "is packed":
+        repacking.pack_refs(graphed.path)
+    else:
+        gone = [crawl] if change == "is removed" else [crawl, other]
+        graphed.update_refs([RefUpdate(name, None, graphed.ref(name)) for name in gone])
+    assert not repacking.has_graph(graphed.path)
+
+
+def test_a_packed_ref_that_is_removed_wants_a_new_graph(graphed: Repository) -> None:
+    repacking.pack_refs(graphed.path)
+    for path in (graphed.path / "packed-refs", graphed.path / "refs", *(graphed.path / "refs").rglob("*")):
+        os.utime(path, (time.time() - 3600,) * 2)
+    assert repacking.has_graph(graphed.path)
+    crawl = f"{CRAWLS}{min(graphed.refs(CRAWLS))}"
+    graphed.update_refs([RefUpdate(crawl, None, graphed.ref(crawl))])
+    assert not repacking.has_graph(graphed.path)
+
+
+def test_a_ref_that_moves_while_the_graph_is_written_wants_a_new_one(
+    graphed: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may move after git read it, and before the file is there."""
+    run = git_command.run
+
+    def slowly(arguments: Sequence[str], *more: Any, **options: Any) -> Any:
+        if "commit-graph" in arguments:
+            graphed.update_refs([RefUpdate("refs/publications/test", graphed.ref(MAIN), None)])
+            time.sleep(0.2)  # more than a tick of the clock
+        return run(arguments, *more, **options)
+
+    monkeypatch.setattr(git_command, "run", slowly)
+    repacking.write_graph(graphed.path)
+    assert not repacking.has_graph(graphed.path)
+
+
+def test_a_graph_of_the_future_is_none(graphed: Repository) -> None:
+    """The clock was set back: refs that move now seem older."""
+    os.utime(graphed.path / repacking.GRAPHS[0], (time.time() + 3600,) * 2)
+    assert not repacking.has_graph(graphed.path)
+    repacking.write_graph(graphed.path)
+    assert repacking.has_graph(graphed.path)
+
+
+def test_a_repository_without_a_commit_has_no_graph(store: Repository) -> None:
+    repacking.write_graph(store.path)
+    assert not repacking.has_graph(store.path)

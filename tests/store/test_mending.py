@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -19,10 +20,12 @@ from tests.support.crawls import run_command
 from tests.support.journals import Writer
 from webarcfs.archive.additions.commit_additions import commit_additions
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.git import git_command
 from webarcfs.archive.git.repository import MAIN, PUBLICATIONS, RefUpdate
 from webarcfs.archive.history.sequence import Feed
+from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.model.metadata import COMMITTER, CommitTag, CrawlMessage
-from webarcfs.archive.repair import repacking
+from webarcfs.archive.repair import mending, repacking
 from webarcfs.archive.repair.mending import mend
 
 pytestmark = pytest.mark.store
@@ -109,6 +112,51 @@ def test_each_byte_of_a_small_file(sound: Archive, name: str) -> None:
         assert state(sound) == before
         damage(path, content)
     assert list(verify(sound)) == []
+
+
+def config_faults(archive: Archive) -> list[str]:
+    """What is wrong with the settings of the repository."""
+    return [line for line in mending.faults(repository(archive)) if line.startswith("config: ")]
+
+
+def test_files_that_settings_include_do_not_count(sound: Archive, tmp_path: Path) -> None:
+    """Those of others may change at any time, and git finds them by the place of the settings' own file."""
+    (tmp_path / "others").write_text("[core]\n\tbare = false\n")
+    config = repository(sound) / "config"
+    own = config.read_text()
+    for path in (tmp_path / "others", "others"):
+        config.write_text(f"{own}[include]\n\tpath = {path}\n")
+        assert config_faults(sound) == []
+
+
+def test_settings_that_cannot_be_read_are_a_finding(sound: Archive) -> None:
+    """Not the end of `verify`: as on a disk that fails."""
+    config = repository(sound) / "config"
+    config.rename(config.with_name("kept"))
+    config.mkdir()
+    (line,) = config_faults(sound)
+    assert "core.bare is not true" in line
+    assert any(line in finding for finding in verify(sound, quick=True))
+
+
+def test_a_git_that_is_killed_says_nothing_of_the_settings(
+    sound: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither now nor to the next who asks."""
+    config = repository(sound) / "config"
+    config.write_text(f"{config.read_text()}# a text that nobody checked before\n")
+    program = tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nkill -9 $$\n")
+    program.chmod(0o755)
+    with monkeypatch.context() as patch:
+        path = os.pathsep.join((str(program.parent), os.environ["PATH"]))
+        patch.setattr(git_command, "environment", lambda: {"PATH": path})
+        (line,) = config_faults(sound)
+        with pytest.raises(WebarcError, match="killed by signal 9"):
+            mending.wrong_settings(repository(sound))
+    assert "killed by signal 9" in line
+    assert config_faults(sound) == []
 
 
 def test_each_byte_of_packed_refs(sound: Archive) -> None:

@@ -21,6 +21,7 @@ from webarcfs.archive.git.repository import CRAWLS, MAIN, Commit, RefUpdate, Rep
 from webarcfs.archive.model.errors import Damaged, OtherFormat
 from webarcfs.archive.model.metadata import COMMITTER
 from webarcfs.archive.repair import repacking
+from webarcfs.archive.system.cache import Cache
 from webarcfs.vfs.view import REFS_EVERY, View
 
 pytestmark = pytest.mark.store
@@ -54,13 +55,14 @@ exec %s -c safe.bareRepository=explicit -c init.defaultObjectFormat=sha256 -c in
 
 @pytest.fixture
 def newer_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Commands find that git."""
+    """Commands find that git, in a process that made no repository yet."""
     found = shutil.which("git")
     program = tmp_path / "bin/git"
     program.parent.mkdir()
     program.write_text(NEWER_GIT % found)
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    monkeypatch.setattr(repository, "_EMPTY", Cache(16))
     git_command.environment.cache_clear()
     yield
     git_command.environment.cache_clear()

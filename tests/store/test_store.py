@@ -16,11 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.urls import canonical_urls
-from webarcfs.archive.git import git_command
+from webarcfs.archive.git import git_command, repository
 from webarcfs.archive.git.repository import INCOMING, MAIN, Difference, RefUpdate, Repository, TreeEntry
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Busy, Damaged, NotFound, WebarcError
 from webarcfs.archive.model.metadata import CET, COMMITTER, CommitTag, CrawlMessage, from_epoch
+from webarcfs.archive.system.cache import Cache
 
 pytestmark = pytest.mark.store
 
@@ -210,15 +211,57 @@ def test_names_of_any_bytes(store: Repository) -> None:
     assert store.check() == []
 
 
-def test_the_next_repository_of_a_folder_is_as_git_makes_one(tmp_path: Path) -> None:
-    """Only the first starts git."""
-    made = [Repository.create(tmp_path / f"{number}.git").path for number in range(3)]
-    first, *others = [
-        {path.relative_to(folder): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
-        for folder in made
-    ]
-    assert first and all(other == first for other in others)
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+@pytest.fixture
+def none_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a process that made no repository yet."""
+    monkeypatch.setattr(repository, "_EMPTY", Cache(16))
+
+
+def files_below(folder: Path) -> dict[Path, bytes | None]:
+    return {path.relative_to(folder): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
+
+
+@pytest.mark.usefixtures("none_made")
+def test_the_next_repository_of_a_file_system_is_as_git_makes_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the first starts git, also where the next is in another folder, as of each reader."""
+    first = Repository.create(tmp_path / "0.git").path
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(git_command, "environment", lambda: {"PATH": str(tmp_path)})
+    (tmp_path / "other").mkdir()
+    others = [Repository.create(tmp_path / name).path for name in ("1.git", "other/2.git")]
+    assert files_below(first) and all(files_below(other) == files_below(first) for other in others)
+    for folder in (tmp_path, tmp_path / "other"):
+        assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.usefixtures("none_made")
+def test_a_first_repository_that_cannot_be_read_is_no_pattern_for_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor one that is half read, to another thread: its files become known in one step."""
+    read, seen = Path.read_bytes, list[Path]()
+
+    def failing(path: Path) -> bytes:
+        if path.name == "config":
+            seen.append(path)
+            if len(seen) == 1:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            with monkeypatch.context() as patch:
+                patch.setattr(Path, "read_bytes", read)
+                Repository.create(tmp_path / "meanwhile.git")
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", failing)
+    with pytest.raises(OSError, match="Input/output error"):
+        Repository.create(tmp_path / "0.git")
+    made = [Repository.create(tmp_path / f"{number}.git") for number in range(2)]
+    assert len(seen) == 2
+    monkeypatch.undo()
+    for store in (*made, Repository(tmp_path / "meanwhile.git")):
+        assert {Path("HEAD"), Path("config"), Path("refs/heads")} <= files_below(store.path).keys()
+        assert store.check() == []
 
 
 @pytest.mark.parametrize("size", [10, 1 << 19, 1 << 21])

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from io import IOBase
 from pathlib import Path
 from typing import IO, Final, NamedTuple
@@ -40,6 +40,7 @@ from webarcfs.archive.model import metadata
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Busy, Damaged, NotFound, OtherFormat
 from webarcfs.archive.model.metadata import CET
+from webarcfs.archive.system.cache import Cache
 from webarcfs.archive.system.files import rewound, sync_folder, sync_tree
 
 # == pack watch =======================================================================================================
@@ -740,10 +741,16 @@ class Repository(Objects):
         return done.returncode, [line for line in lines if not line.startswith("notice:")]
 
 
+#: By file system: the files of an empty repository as git made one there, each behind the folders (None) above it. Git
+#: notes what the file system can do.
+_EMPTY: Final[Cache[int, dict[str, bytes | None]]] = Cache(16)
+
+
 def _write_empty(folder: Path) -> None:
-    """Write the files of an empty repository: git makes the first beside it, and a crawl may make thousands."""
-    files = _empty_repository(folder.parent)
-    if files:
+    """Write the files of an empty repository: git makes the first of a file system, and a crawl may make thousands."""
+    file_system = folder.parent.stat().st_dev
+    files = _EMPTY.held(file_system)
+    if files is not None:
         folder.mkdir()
         for name, content in files.items():
             if content is None:
@@ -754,17 +761,9 @@ def _write_empty(folder: Path) -> None:
     git_command.run([*_INIT, str(folder)])
     for key, value in CONFIG.items():
         git_command.run(["config", "--file", str(folder / "config"), key, value])
-    for path in sorted(folder.rglob("*")):
-        files[str(path.relative_to(folder))] = None if path.is_dir() else path.read_bytes()
-
-
-@lru_cache(maxsize=16)
-def _empty_repository(_parent: Path) -> dict[str, bytes | None]:
-    """Return the files of an empty repository as git made one in a folder, each behind the folders (None) above it.
-
-    Empty until then. Other folders may lie on another file system, of which git notes what it can do.
-    """
-    return {}
+    paths = sorted(folder.rglob("*"))
+    made = {str(path.relative_to(folder)): None if path.is_dir() else path.read_bytes() for path in paths}
+    _EMPTY.keep(file_system, made)  # in one step, after all was read: a part would be taken for the whole
 
 
 def _ref_command(update: RefUpdate) -> str:

@@ -168,8 +168,13 @@ def faults(repository: Path) -> Iterator[str]:
     """Yield the faults of a repository's small files, a line each. It reads these, and no object."""
     if head(repository) != HEAD_TEXT:
         yield f"{HEAD}: it does not say `{HEAD_TEXT.decode().strip()}`"
-    if wrong := wrong_settings(repository):
-        yield f"{CONFIG_FILE}: {', '.join(f'{key} is not {value}' for key, value in wrong.items())}"
+    try:
+        wrong = wrong_settings(repository)
+    except WebarcError as error:
+        yield str(error)
+    else:
+        if wrong:
+            yield f"{CONFIG_FILE}: {', '.join(f'{key} is not {value}' for key, value in wrong.items())}"
     packed = read_packed(repository)
     if packed is not None and not packed.is_sound:
         yield f"{PACKED}: " + (f"{packed.odd[0]!a} is no line of it" if packed.odd else "its lines are not in order")
@@ -187,18 +192,28 @@ _REQUIRED = {"core.repositoryformatversion": "0", "core.bare": "true", **CONFIG}
 
 
 def wrong_settings(repository: Path) -> dict[str, str]:
-    """Return the wrong settings of a repository: name → required value. All, if git cannot read them."""
+    """Return the wrong settings of a repository: name → required value. All, if they cannot be read.
+
+    Raises WebarcError if git was killed meanwhile.
+    """
     try:
-        return dict(_wrong_in((repository / CONFIG_FILE).read_bytes()))
-    except FileNotFoundError:
+        text = (repository / CONFIG_FILE).read_bytes()
+    except OSError:
         return dict(_REQUIRED)
+    return dict(_wrong_in(text))
 
 
 @lru_cache(maxsize=16)
 def _wrong_in(text: bytes) -> Mapping[str, str]:
-    """Return the wrong settings in this text. Nearly all repositories have the same text, and git takes long."""
+    """Return the wrong settings in this text. Nearly all repositories have the same text, and git takes long.
+
+    Files that it includes do not count. Raises WebarcError if git was killed, which says nothing of the text.
+    """
     wanted = dict(_REQUIRED)
-    done = git_command.run(["config", "--file", "-", "--null", "--list"], Path("/"), text, check=False)
+    arguments = ["config", "--file", "-", "--no-includes", "--null", "--list"]
+    done = git_command.run(arguments, Path("/"), text, check=False)
+    if done.returncode < 0:
+        raise WebarcError(f"{CONFIG_FILE}: it was not checked, since git was killed by signal {-done.returncode}")
     if done.returncode:
         return wanted
     pairs = (setting.partition("\n") for setting in done.stdout.decode("utf-8", "replace").split("\0"))

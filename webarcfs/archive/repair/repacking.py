@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import struct
 import time
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -67,7 +68,8 @@ def _objects_in(index: Path) -> int:
 def has_graph(repository: Path) -> bool:
     """Return whether the commit-graph was written after the last ref moved. In doubt it was not.
 
-    Refs move by new files, so their folders tell it. In one tick of the clock the order is not known.
+    Refs move by new files, so their folders tell it. In one tick of the clock the order is not known, nor where the
+    clock was set back since.
     """
     try:
         written = max(_changed_at(repository / name) for name in GRAPHS)
@@ -75,7 +77,7 @@ def has_graph(repository: Path) -> bool:
         moved = max(_changed_at(path) for path in (repository / "packed-refs", *folders))
     except OSError:
         return False
-    return written - moved > _TICK
+    return moved + _TICK < written <= time.time_ns()
 
 
 def _changed_at(path: Path) -> int:
@@ -121,12 +123,18 @@ def pack_refs(repository: Path) -> None:
 def write_graph(repository: Path) -> None:
     """Write the commit-graph, with the paths that each commit changed: they make `git log -- PATH` fast.
 
+    Its time is that before git reads the refs, so one that moves meanwhile is newer.
+
     Raises OSError on a full disk, Damaged for an unreadable commit.
     """
     arguments = ["commit-graph", "write", "--reachable", "--changed-paths", "--no-progress"]
+    begun = time.time_ns()
     done = git_command.run(arguments, repository, check=False)
     if done.returncode:
         git_command.fail(f"{repository} got no commit-graph", done.stderr, repository)
+    for name in GRAPHS:
+        with suppress(FileNotFoundError):  # without a commit there is none
+            os.utime(repository / name, ns=(begun, begun))
 
 
 def graph_is_sound(repository: Path) -> bool:
