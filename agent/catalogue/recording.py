@@ -32,6 +32,7 @@ from agent.crawl.job_folder import Definition, Job, folder_of, is_import
 from agent.crawl.scope import matches_host
 from agent.crawl.wget import BatchFiles, command
 from agent.indexing import fulltext
+from agent.reports import missing_urls
 from agent.reports.report import HostEnd, hosts_in, missing_in, most_rows, text_of_certificates
 from webarcfs.archive.catalogue import formats
 from webarcfs.archive.catalogue.catalogue import Catalogue, PublishedCrawl, captures, part_of, with_patch
@@ -318,7 +319,7 @@ def describe_capture(
     `before` is a record of the same publication that is counted already: the cost follows the change since. `released`
     is the publication's last one that was released.
     """
-    summary = _summary(archive, capture)
+    summary = _summary(archive, capture.job)
     about = replace(about or Circumstances(), hosts=hosts_in(summary))
     capture = replace(capture, parts=_with_roles(capture.parts, about.hosts))
     is_complete = is_whole(about, capture.parts, released)
@@ -442,10 +443,10 @@ def _from_git(archive: Archive, capture: PublishedCrawl, resources: Set[str]) ->
     }
 
 
-def _summary(archive: Archive, capture: PublishedCrawl) -> dict[str, Any]:
+def _summary(archive: Archive, job: str) -> dict[str, Any]:
     """Return the summary in the report of a job; empty where it is gone."""
     try:
-        return files.read_json(archive.reports / capture.job / "summary.json") or {}
+        return files.read_json(archive.reports / job / "summary.json") or {}
     except (WebarcError, OSError):
         return {}
 
@@ -802,7 +803,11 @@ def add_parts(
 ) -> Record:
     """Add parts of a patch to a record; return it as it is then. Raises NotFound, Busy."""
     new = tuple(new)
-    before = catalogue.newest(catalogue.read(record_id)[0].publication, record_id)
+    unpatched = catalogue.read(record_id)[0]
+    before = catalogue.newest(unpatched.publication, record_id)
+    lacks = unpatched.missing
+    if with_patch(unpatched.parts, new) != unpatched.parts:
+        lacks = _missing_now(archive, unpatched)
 
     def changed(record: Record) -> Record:
         parts = with_patch(record.parts, new)
@@ -811,11 +816,24 @@ def add_parts(
         if record.state is RecordState.RELEASED and any(part.is_held for part in parts[len(record.parts) :]):
             _log.warning("%s is released, and its patch was held: readers do not see it", record.id)
             return record
-        return _patched(archive, replace(record, parts=parts), before, text, by)
+        resources = record.resources
+        if any(part.is_resource for part in new):
+            resources = _resources_of(archive, parts, hosts_in(_summary(archive, record.job_name)))
+        patched = replace(record, parts=parts, resources=resources, missing=lacks)
+        return _patched(archive, patched, before, text, by)
 
     saved = catalogue.change(record_id, changed, by or SYSTEM, lambda _: "patched")
     ask_next(archive, saved)
     return saved
+
+
+def _missing_now(archive: Archive, record: Record) -> tuple[MissingResources, ...]:
+    """Return what pages of a crawl lack after its patches; what they lacked before where its log cannot be read."""
+    try:
+        rows = missing_urls.missing_from_pages(archive, record.job_name)
+    except (NotFound, Damaged, OSError):
+        return record.missing
+    return tuple(starmap(MissingResources, most_rows(rows, _MOST_MISSING)))
 
 
 def _patched(archive: Archive, record: Record, before: Record | None, text: str, by: str) -> Record:

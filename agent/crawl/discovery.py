@@ -326,7 +326,7 @@ class Discovery:
         """Add a URL that a crawl before had found by these `hops`, judged as it was then; `flush` writes it."""
         domain = scope.domain_in(url)
         kind = _KINDS[hops[-1:]]
-        embedded = hops.rpartition("L")[2].rpartition("M")[2].count("E")
+        embedded = scope.embedded_in(hops)
         is_start = not hops.strip("R")
         verdict = scope.judge(self._scope, url, 0, kind, is_start=is_start, embedded=embedded)
         find = FoundUrl(url=url, domain=domain, kind=kind, depth=0, hops=hops, embedded=embedded)

@@ -510,6 +510,11 @@ def domain_in(url: str) -> str:
     return url.partition("://")[2].partition("/")[0]
 
 
+def embedded_in(hops: str) -> int:
+    """Return how many resources in a row, one in another, the hops by which a URL was found end with."""
+    return hops.rpartition("L")[2].rpartition("M")[2].count("E")
+
+
 def matches_host(patterns: tuple[str, ...], domain: str) -> bool:
     """Return whether a domain is one of these hosts, in which `*` matches any characters and `?` one."""
     return bool(patterns) and any(_regex(pattern).fullmatch(domain) for pattern in patterns)

@@ -261,10 +261,14 @@ def _begin_watch(job: Job, discovery: Discovery) -> None:
 
 
 def _settle_items(job: Job, is_published: Callable[[str], bool]) -> None:
-    """Record which items of the watched feed are captured, and which are to be asked for again."""
-    if job.publication.watch:
+    """Record which items of the watched feed are captured, and which are to be asked for again.
+
+    A patch says only what it captured, so that asking again by hand uses no try up.
+    """
+    if job.publication.watch if job.patch is None else patchjob.feed_of(job.folder):
+        ends = watching.ends_of(job.frontier, is_published)
         with WatchedItems(job.archive, job.publication.name) as items:
-            items.settle(job.name, watching.ends_of(job.frontier, is_published))
+            items.settle(job.name, ends if job.patch is None else (end for end in ends if end.captured))
 
 
 def _of_item(job: Job, url: str) -> str:

@@ -2,8 +2,9 @@
 
 Its URLs come from the crawl's own log, with how the crawl came to them: a resource stays one, the target of a redirect
 too, and the page that named a URL is told to the server (Referer). Hosts, excludes and private addresses are those of
-the crawl. Links of its pages are not followed. It only adds, as a list of URLs does; what it publishes belongs to the
-record of the crawl.
+the crawl, but that the feed which a publication watches opens no private address: `private_addresses` does. Links of
+its pages are not followed. It only adds, as a list of URLs does; what it publishes belongs to the record of the crawl.
+Items of a feed that it publishes wait no more; the feed itself is no page, and is asked for by the next crawl.
 """
 
 from __future__ import annotations
@@ -88,10 +89,19 @@ def _patch_in(folder: Path) -> Patch | None:
     return None if asked is None else asked.patch
 
 
-def chosen(archive: Archive, patch: Patch) -> Iterator[LogLine]:
-    """Yield the lines of the URLs that a patch asks for again. Raises NotFound, Damaged."""
+def feed_of(folder: Path) -> str:
+    """Return the feed that the publication of a job watches, which `narrowed` leaves out; empty if it watches none."""
+    asked = job_folder.load(folder)
+    return "" if asked is None else asked.publication.watch
+
+
+def not_archived(archive: Archive, patch: Patch, feed: str) -> Iterator[LogLine]:
+    """Yield the lines of the URLs that a patch could ask for again, but for the watched feed. Raises NotFound, Damaged.
+
+    Where the thread has a deadline, it raises its errors as well.
+    """
     for line in missing_urls.lines(archive, patch.job):
-        if missing_urls.is_chosen(line, patch.word, patch.url):
+        if line.url != feed and missing_urls.could_be_asked_for(line):
             yield line
 
 
@@ -113,7 +123,9 @@ def add_missing(job: Job) -> None:
     job.frontier.set(PAGE_HOSTS, sorted(_hosts_with_pages(job.archive, job.patch)))
     discovery = Discovery(job.frontier, job.publication, job.profile)
     number = 0
-    for line in chosen(job.archive, job.patch):
+    for line in not_archived(job.archive, job.patch, feed_of(job.folder)):
+        if not missing_urls.is_chosen(line, job.patch.word, job.patch.url):
+            continue
         number += 1
         hops = line.path.strip("-")
         discovery.once_more(line.url, hops)

@@ -59,7 +59,7 @@ def plan(
     patch = Patch(record=record.id, job=job, word=word.strip(), url=_pattern(url), by=acting.name)
     asked = recording.definition_of(archive, record, settings)
     asked = dataclasses.replace(asked, instances=settings.crawl.max_instances, only_adds=True, patch=patch)
-    return PlannedPatch(asked, patch, _count(archive, patch, counts=counts))
+    return PlannedPatch(asked, patch, _count(archive, patch, asked.publication.watch, counts=counts))
 
 
 def begin(archive: Archive, planned: PlannedPatch) -> Path:
@@ -77,11 +77,11 @@ def _pattern(url: str) -> str:
         raise UsageError(str(error)) from None
 
 
-def _count(archive: Archive, patch: Patch, *, counts: bool) -> int:
+def _count(archive: Archive, patch: Patch, feed: str, *, counts: bool) -> int:
     """Return how many URLs are asked for again. Raises UsageError if word and pattern alone leave none of them."""
     number = 0
     words = Counter[str]()
-    for line in filter(missing_urls.could_be_asked_for, missing_urls.lines(archive, patch.job)):
+    for line in patchjob.not_archived(archive, patch, feed):
         words[line.reason] += 1
         number += missing_urls.is_chosen(line, patch.word, patch.url)
         if number and not counts:

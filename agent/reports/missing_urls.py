@@ -7,6 +7,7 @@ missing as well.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -30,7 +31,7 @@ _OF_THIS_CRAWL = frozenset(
     }
 )  # fmt: skip
 _REDIRECTS = range(300, 400)
-_SERVER_ERRORS = 500
+_ERRORS, _SERVER_ERRORS = 400, 500
 _SITEMAP = "M"
 
 
@@ -53,6 +54,20 @@ def has_failed(line: LogLine) -> bool:
     if not could_be_asked_for(line) or line.reason in DECISIONS:
         return False
     return line.status <= 0 or line.status >= _SERVER_ERRORS or line.status in PASSING or line.status in WHOLE
+
+
+def is_missing_from_page(line: LogLine) -> bool:
+    """Return whether a page needs a URL that the archive does not have, also where a setting refuses it.
+
+    It is what `Frontier.missing` yields of a job whose frontier is there.
+    """
+    if line.archived or not scope.embedded_in(line.path) or line.path.endswith("P"):
+        return False
+    if not {Result.DUPLICATE, Reason.NOT_MODIFIED}.isdisjoint(line.notes):
+        return False
+    if any(note.startswith(Reason.FILTER) for note in line.notes):
+        return False
+    return line.status <= 0 or line.status >= _ERRORS or line.status in WHOLE
 
 
 def _replaces(line: LogLine) -> bool:
@@ -126,6 +141,15 @@ def lines_of(archive: Archive, job: str, url: str) -> dict[str, LogLine]:
             patched = tables.lines_of(log, url)
         newest |= {way: line for way, line in patched.items() if _was_tried(line) and _replaces(line)}
     return newest
+
+
+def missing_from_pages(archive: Archive, job: str) -> list[tuple[str, str, int]]:
+    """Return the resources that pages of a crawl lack after its patches, by host and word, the most first.
+
+    The errors are those of `lines`.
+    """
+    counts = Counter((line.host, line.reason) for line in lines(archive, job) if is_missing_from_page(line))
+    return [(host, word, urls) for (host, word), urls in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))]
 
 
 def _read(report: Path) -> Iterator[LogLine]:

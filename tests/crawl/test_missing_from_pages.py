@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from agent.crawl.vocabulary import DECISIONS, Reason
+from agent.reports import missing_urls
 from agent.reports.advice import TEXTS, advice_on
 from agent.reports.report import most_rows
 from tests.support import crawls, desks
@@ -49,6 +50,8 @@ def test_the_report(crawled: tuple[Archive, Record]) -> None:
     archive, record = crawled
     rows = crawls.summary_of(archive, record.id)["missing"]["rows"]
     assert {(host, word): urls for host, word, urls in rows} == WANTED and rows[0][:2] == ["cdn.test", "status 404"]
+    from_log = missing_urls.missing_from_pages(archive, record.id)
+    assert [list(row) for row in from_log] == rows, "the log says the same as the frontier"
     text = crawls.run_command("report", "--archive", archive.root, "p").out
     table = text.partition("Missing from pages")[2].partition("\n\n")[0]
     for host, word in WANTED:

@@ -254,6 +254,8 @@ def test_a_dead_host_of_resources_is_asked_again_as_it_was(archive: Archive, sit
     site.add_html("/page", f"<img src='{away}/i.png'><a href='{away}/page'>x</a>")
     _configure(archive, site, private_addresses=True)
     assert _run(archive, "--publication", "p").code == 0, "a host of resources alone loses nothing"
+    before = _record(archive)
+    assert {(lack.host, lack.urls) for lack in before.missing} == {(f"127.0.0.1:{port}", 2)}
     with Site(port) as other:
         other.add("/a.css", "a{background:url(/b.png)}", "text/css")
         for place in ("/i.png", "/b.png"):
@@ -266,6 +268,8 @@ def test_a_dead_host_of_resources_is_asked_again_as_it_was(archive: Archive, sit
     assert {asked["/a.css"], asked["/i.png"]} == {site.url("/")}
     record = _record(archive)
     assert record.domains == (site.host, f"127.0.0.1:{port}")
+    assert record.missing == () and (before.resources.hosts, record.resources.hosts) == (0, 1)
+    assert record.resources.files == 3 and record.resources.bytes > 0
     assert {
         line.path for line in crawls.log_lines(archive, sorted(p.name for p in archive.reports.iterdir())[-1]).values()
     } >= {"E", "LE"}

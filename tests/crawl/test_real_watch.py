@@ -167,6 +167,34 @@ def test_an_error_page_that_is_kept_settles_no_item(archive: Archive, site: Site
     assert b"late.png" in crawls.read(archive, site.host, "late")
 
 
+def test_a_patch_settles_the_items_that_it_gets_and_does_not_take_the_feed_for_a_page(
+    archive: Archive, site: Site
+) -> None:
+    feed = _feed(site, _article(site, "/a"), site.url("/late"), site.url("/dead"), site.url("/never"))
+    for path in ("/late", "/dead", "/never"):
+        site.gone(path, 500)
+    _settings(archive, feed)
+    assert _run(archive).code == Exit.INCOMPLETE
+    site.gone("/feed.xml", 500)
+    site.back("/late")
+    _article(site, "/late")
+    assert _run(archive).code == Exit.INCOMPLETE
+    assert "late" in crawls.arcs(archive, site.host)
+    for path in ("/feed.xml", "/dead"):
+        site.back(path)
+    _article(site, "/dead")
+    site.clear_log()
+    done = run_command("crawl", "--archive", archive.root, "--missing", "news")
+    assert done.code == Exit.INCOMPLETE and "/never gave nothing: 500" in done.err, done.err
+    assert (site.count("/feed.xml"), site.count("/dead"), site.count("/late")) == (0, 1, 0)
+    assert {"dead", "dead.png"} <= crawls.arcs(archive, site.host)
+    with watching.WatchedItems(archive, "news", reads=True) as items:
+        assert (items.is_settled(site.url("/dead")), items.tries(site.url("/never"))) == (True, 2)
+    site.clear_log()
+    assert _run(archive).code == Exit.INCOMPLETE
+    assert site.count("/dead") == 0 and site.count("/never")
+
+
 _NO_FEEDS = (
     (lambda site: site.add_html("/feed.xml", "sorry"), "no feed"),
     (lambda site: site.add("/feed.xml", "<sitemapindex/>", "text/xml"), "no feed"),

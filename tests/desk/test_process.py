@@ -120,7 +120,9 @@ def test_a_new_publication_gets_from_its_trial_to_its_first_release(archive: Arc
         assert Catalogue(archive).read(record.id)[0].state is RecordState.RELEASED
 
 
-def test_what_a_crawl_did_not_get_is_asked_for_again_from_its_page_and_its_preview(archive: Archive) -> None:
+def test_what_a_crawl_did_not_get_is_asked_for_again_from_its_page_and_its_preview(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """S-patch-1: the agent does it; the crawl waits for its release as before."""
     with Site() as site, desks.served(archive) as served, agent(archive):
         site.add_html("/", '<title>Start</title><a href="/b.html">b</a><a href="/c.html">c</a><a href="/gone">x</a>')
@@ -135,6 +137,11 @@ def test_what_a_crawl_did_not_get_is_asked_for_again_from_its_page_and_its_previ
         assert "Ask again for what is missing" in shown.words
         note = carl.get(shown.path.removesuffix("/") + "/c.html")
         assert "does not have the page" in note.words
+        gone = carl.get(shown.path.removesuffix("/") + "/gone").words
+        assert "does not have the page" in gone and "Ask again" not in gone, "the server says that there is none"
+        with monkeypatch.context() as patched:
+            patched.setattr("agent.catalogue.patches.refusal", lambda *_: "it is judged once")
+            assert "Ask again for what is missing" in carl.get(shown.path).words
         site.add_html("/b.html", "<p>b")
         site.add_html("/c.html", "<p>c")
         asked = carl.submit(note, f"{place}/patch")

@@ -19,7 +19,7 @@ from agent.desk.pages.snapshot import start_of
 from agent.desk.theme import words
 from agent.desk.views import PreviewNote, PreviewPage
 from agent.desk.visit import NO_STORE, Desk, DeskVisit
-from agent.reports import tables
+from agent.reports import missing_urls, tables
 from agent.reports.advice import advice_on
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import RecordState
@@ -74,8 +74,7 @@ class _Preview:
         """Return the note on a page that the crawl does not have, with what its log says of the URL."""
         archive = self.visit.desk.archive
         record = Catalogue(archive).read(self.record)[0]
-        patch = snapshots.patch_button(self.visit, record, url)
-        note = PreviewNote(words.msgid("This crawl does not have the page"), url, self.record, patch=patch)
+        note = PreviewNote(words.msgid("This crawl does not have the page"), url, self.record)
         try:
             with crawl_log.reading(archive.reports / record.job_name) as log:
                 lines = tables.lines_of(_bounded(log), url)
@@ -90,7 +89,9 @@ class _Preview:
             (line.url, tuple(tables.fate(line))[1:], "" if line.archived else advice_on(line.reason))
             for line in lines.values()
         )
-        return replace(note, fate=fates)
+        failed = next(filter(missing_urls.has_failed, lines.values()), None)
+        patch = None if failed is None else snapshots.patch_button(self.visit, record, failed.url)
+        return replace(note, fate=fates, patch=patch)
 
 
 #: Lines of a log that are read for a page.
@@ -189,7 +190,7 @@ def _framed(preview: _Preview, view: FramePage) -> PreviewPage:
     return PreviewPage(
         frame=shown_frame, name=line.name, state=line.state, release=release, withhold=withhold,
         href=f"/snapshot/{quote(preview.record, safe='')}",
-        patch=snapshots.patch_button(visit, Catalogue(visit.desk.archive).read(preview.record)[0]),
+        patch=snapshots.patch_button(visit, row),
     )  # fmt: skip
 
 

@@ -193,15 +193,9 @@ def button_of(
     )
 
 
-def patch_button(visit: DeskVisit, record: Record, url: str = "") -> Button | None:
+def patch_button(visit: DeskVisit, record: Record | RecordRow, url: str = "") -> Button | None:
     """Return the button that asks again for what a crawl did not get, or for one page; None if nobody may."""
-    archive = visit.desk.archive
-    if not visit.may(Right.CAPTURE) or patches.refusal(archive, Catalogue(archive), record):
-        return None
-    summary: dict[str, Any] = {}
-    with suppress(Damaged, OSError):
-        summary = files.read_json(archive.reports / record.job_name / "summary.json") or {}
-    if not missing_in(summary).words:
+    if not visit.may(Right.CAPTURE) or not _can_be_patched(visit, record.id):
         return None
     return Button(
         text=words.msgid("Ask again for this page") if url else words.msgid("Ask again for what is missing"),
@@ -209,6 +203,24 @@ def patch_button(visit: DeskVisit, record: Record, url: str = "") -> Button | No
         state=str(record.state),
         more=(("url", url),) if url else (),
     )
+
+
+def _can_be_patched(visit: DeskVisit, record_id: str) -> bool:
+    """Return whether a record takes a patch, and its crawl lacks something: kept, since each page of a preview asks."""
+    archive = visit.desk.archive
+    catalogue = Catalogue(archive)
+
+    def found() -> bool:
+        record, _ = catalogue.read(record_id)
+        if patches.refusal(archive, catalogue, record):
+            return False
+        summary: dict[str, Any] = {}
+        with suppress(Damaged, OSError):
+            summary = files.read_json(archive.reports / record.job_name / "summary.json") or {}
+        return bool(missing_in(summary).words)
+
+    state = catalogue.state()
+    return visit.desk.kept(("patch", record_id, None if state is None else state.commit), found)
 
 
 # == new ==============================================================================================================
