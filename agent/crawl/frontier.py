@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ from typing import Any, Generic, NamedTuple, NotRequired, TypedDict, TypeVar
 
 from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState
 from webarcfs.archive.config.directory import sql
+from webarcfs.archive.git.git_command import is_full
 from webarcfs.archive.index.sqlite_file import queries_of, version_of
 from webarcfs.archive.model.errors import Damaged, WebarcError
 from webarcfs.archive.model.url_lists import LONGEST_CHAIN, LONGEST_TARGET
@@ -507,7 +509,7 @@ class Frontier:
     """An open frontier.db. The end of each `with frontier.changes():` commits."""
 
     def __init__(self, path: Path) -> None:
-        """Open or create it. Raises Damaged for another file or version, WebarcError if it cannot be opened now."""
+        """Open or create it. Raises Damaged for another file or version, OSError on a full disk, else WebarcError."""
         self._path = path
         try:
             self._connection = sqlite3.connect(path, isolation_level="IMMEDIATE")
@@ -523,6 +525,8 @@ class Frontier:
                 raise Damaged(f"{path} is of version {version}, not {newest}; remove its job folder")
             self._db.executescript(sql("frontier/tune"))
         except sqlite3.OperationalError as error:
+            if is_full(path.parent):  # SQLite says just "disk I/O error" in places
+                raise OSError(errno.ENOSPC, f"{path}: {os.strerror(errno.ENOSPC)}") from None
             raise WebarcError(f"{path} cannot be opened now: {error}") from None
         except sqlite3.DatabaseError as error:
             raise _damaged(path, error) from None

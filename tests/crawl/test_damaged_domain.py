@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +40,15 @@ def write(site: Site, text: str) -> None:
         site.add_html("/a", f"{text}, a, of {host}", host=host)
 
 
+def unpack(repository: Path) -> None:
+    """Make a file of each object, so that one can be damaged alone."""
+    for pack in list((repository / "objects" / "pack").glob("*.pack")):
+        content = pack.read_bytes()
+        for file in pack.parent.glob(f"{pack.stem}.*"):
+            file.unlink()
+        subprocess.run(["git", "-C", repository, "unpack-objects", "-q"], input=content, check=True)
+
+
 def test_a_damaged_page_hinders_no_crawl(archive: Archive, site: Site) -> None:
     """Its file is cut off: what does not need it goes on, and nothing is lost when it is back."""
     write(site, "first")
@@ -47,6 +58,7 @@ def test_a_damaged_page_hinders_no_crawl(archive: Archive, site: Site) -> None:
     assert head is not None
     entry = repository.find(head.tree, "index.html/data.html")
     assert entry is not None
+    unpack(archive.repository("b.example"))
     damage = archive.repository("b.example") / "objects" / entry.oid[:2] / entry.oid[2:]
     content = damage.read_bytes()
     damage.chmod(0o644)

@@ -109,7 +109,7 @@ def test_the_report_says_how_a_url_is_asked_for_again(archive: Archive, site: Si
         done = run_command("report", "--archive", archive.root, *named, "--url", site.url("/b"))
         assert "is not archived" in done.out, named
     unseen = run_command("report", "--archive", archive.root, "--url", site.url("/never"))
-    assert unseen.code != 0 and "no page that they read has a link to it" in done.err
+    assert unseen.code != 0 and "no page that they read has a link to it" in unseen.err
     assert f"  {site.url('/b')}: status 500" in run_command("report", "--archive", archive.root, "p").out
     [line] = [line for line in done.out.splitlines() if "asks for it again" in line]
     command = shlex.split(line.partition("`")[2].partition("`")[0])

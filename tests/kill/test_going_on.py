@@ -117,6 +117,7 @@ def test_the_next_start_goes_on_however_soon_it_comes(
         job = until(lambda: job_of(archive, "p"), "the job is there")["job"]
         (worker,) = until(running.workers, "its process is there")
         if delay is None:
+            until(lambda: not _holds(worker, archive), "it has let the agent's lock go, as each new program does")
             os.kill(worker, signal.SIGSTOP)
         running.process.kill()
         running.process.wait()
@@ -140,6 +141,12 @@ def _goes_on_behind(archive: Archive, worker: int, job: str) -> None:
         _continue(worker)
         until(lambda: reports(archive, "p") == [job], "the job goes on")
         assert running.stop() == 0
+
+
+def _holds(pid: int, archive: Archive) -> bool:
+    """Whether a process has the agent's lock open: a fork has, until it is another program."""
+    lock = f"{archive.root.name}/lock/.agent"
+    return any(str(fd.readlink()).endswith(lock) for fd in Path(f"/proc/{pid}/fd").iterdir())
 
 
 def _continue(pid: int) -> None:

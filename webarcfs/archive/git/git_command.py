@@ -109,7 +109,7 @@ def fail(what: str, complaint: bytes, path: Path | None) -> NoReturn:
     for number in (errno.ENOSPC, errno.EDQUOT):
         if os.strerror(number).encode() in complaint:
             raise OSError(number, f"{what}: {os.strerror(number)}")
-    if path is not None and _is_full(path):  # git says just "couldn't write" in places
+    if path is not None and is_full(path):  # git says just "couldn't write" in places
         raise OSError(errno.ENOSPC, f"{what}: {os.strerror(errno.ENOSPC)}")
     lock = lock_in_the_way(complaint)
     if lock is not None:
@@ -127,7 +127,8 @@ def lock_in_the_way(complaint: bytes) -> Path | None:
     return Path(os.fsdecode(match[1])) if match else None
 
 
-def _is_full(path: Path) -> bool:
+def is_full(path: Path) -> bool:
+    """Return whether the disk of a path has next to no room."""
     try:
         disk = os.statvfs(path)
     except OSError:
