@@ -50,8 +50,8 @@ from webarcfs.archive.model.errors import Busy, NotFound, SettingsError, TookToo
 from webarcfs.archive.system import locks
 from webarcfs.content import text
 from webarcfs.content.outlinks import bare, based_resolver
+from webarcfs.content.references import Rewritten, Use
 from webarcfs.content.rewriting import assembly, html_references
-from webarcfs.content.rewriting.references import Rewritten, Use
 from webarcfs.content.text import decode_charset, decoder
 from webarcfs.warc.http_response import LONGEST_OF_ARC, content_type_in
 

@@ -26,7 +26,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.arc_paths import arc_path
 from webarcfs.archive.model.errors import Interrupted
 from webarcfs.commands.cli import cli
-from webarcfs.content.rewriting.references import LONGEST_BODY
+from webarcfs.content.references import LONGEST_BODY
 from webarcfs.export.export_result import Summary
 from webarcfs.export.selection import Asked, Selection, select
 from webarcfs.export.static_site import export

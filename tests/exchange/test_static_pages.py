@@ -13,7 +13,7 @@ from lxml import etree
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.support.hostilepages import HOSTILE
-from webarcfs.content.rewriting.references import LONGEST_BODY
+from webarcfs.content.references import LONGEST_BODY
 from webarcfs.export import static_pages, static_site
 from webarcfs.export.static_pages import RewrittenDocument, SitePage, page_of, relative
 from webarcfs.export.static_places import SiteReading, SiteTarget, file_type

@@ -115,7 +115,7 @@ PURE = (
     "agent.crawl.robots",
     "webarcfs.content.rewriting.assembly",
     "webarcfs.content.rewriting.html_references",
-    "webarcfs.content.rewriting.css_references",
+    "webarcfs.content.css_references",
     "webarcfs.content.rewriting.data_urls",
     "webarcfs.room.replay.replay_url",
     "webarcfs.room.replay.cdx_question",

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from webarcfs.content.references import Rewritten, Use
 from webarcfs.content.rewriting import data_urls
-from webarcfs.content.rewriting.references import Rewritten, Use
 from webarcfs.export.static_pages import SiteTargets as StaticTargets
 from webarcfs.room.replay.rewriting import ReplayedPage, ReplayTargets
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from webarcfs.content.css_references import of_css
 from webarcfs.content.lazy_images import LAZY, LAZY_TAGS, LazyTarget
 from webarcfs.content.outlinks import Link, links_of, resolver
 from webarcfs.content.reference_table import (
@@ -19,10 +20,9 @@ from webarcfs.content.reference_table import (
     UNFOLLOWED,
     LinkPurpose,
 )
+from webarcfs.content.references import Rewritten, Use
 from webarcfs.content.rewriting.assembly import rewritten
-from webarcfs.content.rewriting.css_references import of_css
 from webarcfs.content.rewriting.html_references import of_html
-from webarcfs.content.rewriting.references import Rewritten, Use
 
 pytestmark = pytest.mark.pure
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.support.growth import is_linear
 from tests.support.loaded_references import FORBIDDEN, of_sheet
+from webarcfs.content.css_references import of_css
+from webarcfs.content.references import LONGEST_BODY, Rewritten, Use
 from webarcfs.content.rewriting.assembly import rewritten
-from webarcfs.content.rewriting.css_references import of_css
-from webarcfs.content.rewriting.references import LONGEST_BODY, Rewritten, Use
 
 pytestmark = pytest.mark.pure
 

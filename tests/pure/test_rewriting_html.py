@@ -17,11 +17,11 @@ from selectolax.lexbor import LexborHTMLParser
 
 from tests.support.growth import is_linear
 from tests.support.loaded_references import FORBIDDEN, of_page, of_sheet
+from webarcfs.content.css_references import of_css
 from webarcfs.content.reference_table import MOST_INNER
+from webarcfs.content.references import LONGEST_BODY, References, Rewritten, Use
 from webarcfs.content.rewriting.assembly import rewritten
-from webarcfs.content.rewriting.css_references import of_css
 from webarcfs.content.rewriting.html_references import of_html
-from webarcfs.content.rewriting.references import LONGEST_BODY, References, Rewritten, Use
 from webarcfs.content.text import decode_charset
 
 pytestmark = pytest.mark.pure

@@ -30,7 +30,7 @@ from lxml import etree
 from webarcfs.archive.index.links import ArchivedLink, AskedKind
 from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.urls import canonical, joined
-from webarcfs.content import text
+from webarcfs.content import css_references, text
 from webarcfs.content.lazy_images import (
     BACKGROUND_MARKS,
     LAZY,
@@ -57,9 +57,8 @@ from webarcfs.content.reference_table import (
     NamedAs,
     candidates,
 )
-from webarcfs.content.rewriting import css_references
-from webarcfs.content.rewriting.references import Use
-from webarcfs.content.rewriting.references import joined as rebased
+from webarcfs.content.references import Use
+from webarcfs.content.references import joined as rebased
 from webarcfs.content.text import CAREFUL_XML, HTML_TYPES, decoder, is_xml
 
 # == resolving, pure ===================================================================================================

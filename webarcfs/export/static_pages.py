@@ -23,10 +23,10 @@ from urllib.parse import quote
 
 from lxml import etree
 
-from webarcfs.content import text
+from webarcfs.content import css_references, text
 from webarcfs.content.outlinks import bare, resolver
-from webarcfs.content.rewriting import assembly, css_references, data_urls, html_references
-from webarcfs.content.rewriting.references import LONGEST_BODY, SCHEME, References, Rewritten, Use, fragment_of
+from webarcfs.content.references import LONGEST_BODY, SCHEME, References, Rewritten, Use, fragment_of
+from webarcfs.content.rewriting import assembly, data_urls, html_references
 from webarcfs.content.text import label_of
 from webarcfs.export.static_places import OWN, SiteReading, SiteTarget
 

@@ -30,7 +30,7 @@ from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.errors import Interrupted
 from webarcfs.archive.model.metadata import MetaData
-from webarcfs.content.rewriting.references import LONGEST_BODY
+from webarcfs.content.references import LONGEST_BODY
 from webarcfs.export import static_pages
 from webarcfs.export.export_result import Progress, Stop, Summary
 from webarcfs.export.selection import Exported, ExportedDocument, Selection, documents

@@ -36,7 +36,7 @@ from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.index.captures import CaptureIndex
 from webarcfs.archive.model.errors import SettingsError, UsageError
 from webarcfs.archive.system.cache import Cache, identity
-from webarcfs.content.rewriting.references import References
+from webarcfs.content.references import References
 from webarcfs.room import limits
 from webarcfs.warc.secret_fields import blank_response
 

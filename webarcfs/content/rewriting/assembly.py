@@ -10,10 +10,9 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
+from webarcfs.content import css_references
 from webarcfs.content.reference_table import CANDIDATE, DESCRIPTORS, REFRESH
-from webarcfs.content.rewriting import css_references
-from webarcfs.content.rewriting.html_references import of_html
-from webarcfs.content.rewriting.references import (
+from webarcfs.content.references import (
     EXTRA_AT,
     IN_MARKUP,
     NEAR,
@@ -41,6 +40,7 @@ from webarcfs.content.rewriting.references import (
     joined,
     markup_text,
 )
+from webarcfs.content.rewriting.html_references import of_html
 
 #: Gets a reference as written, without escapes, and returns what takes its place, or None to leave it.
 Rewrite = Callable[[Use, str], Rewritten | None]

@@ -17,9 +17,9 @@ from urllib.parse import quote, unquote_to_bytes
 
 from webarcfs.content import text
 from webarcfs.content.reference_table import MOST_INNER
+from webarcfs.content.references import Rewritten, Use, joined
 from webarcfs.content.rewriting import assembly, html_references
 from webarcfs.content.rewriting.assembly import Rewrite
-from webarcfs.content.rewriting.references import Rewritten, Use, joined
 
 # == inert types, pure ================================================================================================
 

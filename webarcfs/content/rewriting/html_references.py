@@ -21,6 +21,7 @@ from enum import IntEnum
 from itertools import chain
 from typing import Final
 
+from webarcfs.content import css_references, references
 from webarcfs.content.lazy_images import LAZY, LAZY_TAGS, LazyTarget, shown_attributes
 from webarcfs.content.reference_table import (
     INSTRUCTION,
@@ -34,8 +35,7 @@ from webarcfs.content.reference_table import (
     SRCSETS,
     UNFOLLOWED,
 )
-from webarcfs.content.rewriting import css_references, references
-from webarcfs.content.rewriting.references import (
+from webarcfs.content.references import (
     EXTRA_AT,
     IN_MARKUP,
     LONGEST_BODY,

@@ -29,7 +29,7 @@ from webarcfs.archive.config.settings import LeavingRule
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.model.urls import domain_of
 from webarcfs.content.outlinks import bare, resolver
-from webarcfs.content.rewriting.references import VERSION
+from webarcfs.content.references import VERSION
 from webarcfs.room.pages import lists
 from webarcfs.room.pages.calendar import variants
 from webarcfs.room.pages.records import field_groups

@@ -13,8 +13,8 @@ from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.model.urls import domain_of
 from webarcfs.content import forwarding
 from webarcfs.content.outlinks import bare, based_resolver
+from webarcfs.content.references import Rewritten, Use
 from webarcfs.content.rewriting import assembly
-from webarcfs.content.rewriting.references import Rewritten, Use
 from webarcfs.content.text import decode_charset
 from webarcfs.room import limits
 from webarcfs.room.pages import lists

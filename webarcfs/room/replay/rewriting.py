@@ -27,10 +27,10 @@ from webarcfs.archive.config.settings import LeavingRule
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.system import clocks
 from webarcfs.archive.system.cache import Cache
-from webarcfs.content import text
+from webarcfs.content import css_references, text
 from webarcfs.content.outlinks import bare, resolver
-from webarcfs.content.rewriting import assembly, css_references, data_urls, html_references
-from webarcfs.content.rewriting.references import SCHEME, References, Rewritten, Use, fragment_of
+from webarcfs.content.references import SCHEME, References, Rewritten, Use, fragment_of
+from webarcfs.content.rewriting import assembly, data_urls, html_references
 from webarcfs.room import limits
 from webarcfs.room.replay import states
 from webarcfs.room.replay.replay_url import Modifier, digits_of, replay_path

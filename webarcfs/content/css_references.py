@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from itertools import chain
 
-from webarcfs.content.rewriting.references import (
+from webarcfs.content.references import (
     EXTRA_AT,
     IN_MARKUP,
     LONGEST_BODY,
