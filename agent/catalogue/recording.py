@@ -62,6 +62,7 @@ from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import (
     UNLIMITED,
+    Certificates,
     DescribeSettings,
     Exclusion,
     PageResources,
@@ -621,7 +622,14 @@ def how(publication: Publication, instances: int) -> dict[int, str]:
         FieldNumber.RATE_LIMIT: f"{crawl.rate_limit} bytes a second" if crawl.rate_limit else "none",
         FieldNumber.PARALLEL_DOWNLOADS: str(instances),
         FieldNumber.COMMAND_LINE: shlex.join(
-            command(BatchFiles(Path(), 1), shown, crawl.wait, Path("cookies"), speed=crawl.rate_limit)
+            command(
+                BatchFiles(Path(), 1),
+                shown,
+                crawl.wait,
+                Path("cookies"),
+                speed=crawl.rate_limit,
+                checked=crawl.certificates == Certificates.CHECK,
+            )
         ),
     }
 

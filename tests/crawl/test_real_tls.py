@@ -201,6 +201,7 @@ def test_what_was_not_checked_is_shown(archive: Archive, servers: Servers, tmp_p
     servers.crawl(archive, "https://fine.test/", *BAD[:-1], certificates="any")
     wanted = {"both.test": "expired issuer", "host.test": "host", "fine.test": ""}
     record = next(Catalogue(archive).records())
+    assert "--no-check-certificate" in record.text(FieldNumber.COMMAND_LINE)
     remarks = record.for_readers().text(FieldNumber.CAPTURE_REMARKS)
     assert "both.test (expired issuer) 2" in remarks and "host.test (host) 2" in remarks and "fine" not in remarks
     assert remarks in crawls.run_command("report", "--archive", archive.root, record.job_name).out
