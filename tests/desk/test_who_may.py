@@ -163,10 +163,11 @@ def test_who_lacks_the_right_is_refused(world: World, route: DeskRoute) -> None:
 def test_a_form_without_our_token_does_nothing(world: World, route: DeskRoute) -> None:
     before = state_of(world)
     name = person_with(route.acts)
-    client, other = world.served.client(name), world.served.client(name)
+    client = world.served.client(name)
+    elsewhere = token_of(world, client, "/elsewhere")  # used: a person's unused sessions are the first to go
     path = example(route, world)
-    foreign = token_of(world, other, route.action_of(path))
-    wrong = ("", "x", foreign, token_of(world, client, "/elsewhere"))
+    foreign = token_of(world, world.served.client(name), route.action_of(path))
+    wrong = ("", "x", foreign, elsewhere)
     for token in wrong:
         answer = client.ask("POST", path, f"token={token}&reason=x&release=1".encode(), _KIND)
         assert answer.status == 403, token

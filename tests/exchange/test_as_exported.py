@@ -436,7 +436,7 @@ def test_stopped_it_publishes_nothing_half(origin: Archive, empty: Archive, tmp_
     assert trees(empty) == trees(origin)
 
 
-@pytest.mark.parametrize("left", [40_960, 163_840, 286_720, 348_160])
+@pytest.mark.parametrize("left", [40_960, 122_880, 163_840, 204_800])
 def test_a_full_disk_is_told_and_leaves_nothing_half(origin: Archive, tmp_path: Path, left: int) -> None:
     """With each size it gets further: bodies, trees, refs, index."""
     files = exported(select(origin, Asked()), tmp_path / "out")
