@@ -80,6 +80,8 @@ EMBEDDED: Final = 100
 
 # -- kept between requests ---------------------------------------------------------------------------------------------
 
+#: Captures of which is kept how far they can be relied on.
+EVIDENCE: Final = 4_096
 #: Snapshots whose counts are kept.
 COUNTS: Final = 256
 #: Pages whose distance in time is kept.

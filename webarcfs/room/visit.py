@@ -87,6 +87,18 @@ _READERS = 16
 
 
 @dataclass(frozen=True, slots=True)
+class Evidence:
+    """How far a capture can be relied on, by its data.xml.
+
+    `copy` is what it was taken from; empty for what a server sent to a crawler. `certificate` has the words for what
+    was wrong with the server's, which the crawl took all the same.
+    """
+
+    copy: str = ""
+    certificate: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Shared:
     """What all threads of a worker share: repositories and caches, each with its bound."""
 
@@ -96,6 +108,8 @@ class Shared:
     references: Cache[tuple[str, str], References] = field(
         default_factory=lambda: Cache(limits.REWRITER_CACHE_BYTES, lambda references: references.weight)
     )
+    #: Blob of a data.xml → what it says of its capture.
+    evidence: Cache[str, Evidence] = field(default_factory=lambda: Cache(limits.EVIDENCE))
     #: Domain, snapshot, and what was hidden → counts of it.
     counts: Cache[object, object] = field(default_factory=lambda: Cache(limits.COUNTS))
     distances: Cache[object, tuple[int | None, str]] = field(default_factory=lambda: Cache(limits.DISTANCES))

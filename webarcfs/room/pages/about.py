@@ -14,6 +14,7 @@ from webarcfs.access.reader_stores import RecordHead
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.model.metadata import format_time, utc
 from webarcfs.room.pages import lists
+from webarcfs.room.replay.replay_url import record_path
 from webarcfs.room.views import AboutPage
 from webarcfs.room.visit import Services, Visit
 
@@ -152,7 +153,7 @@ def news(visit: Visit) -> bytes:
 
 
 def _entry(feed: Element, base: str, head: RecordHead) -> None:
-    href = f"{base}{lists.record_href(head.id)}"
+    href = f"{base}{record_path(head.id)}"
     entry = add_entry(feed, f"{href}#{head.release_number}", head.title or head.domain, head.released)
     author(entry, head.provenance or head.publication)
     add(entry, "summary", f"{head.domain}, {format_time(head.date)} CET")

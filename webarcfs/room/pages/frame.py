@@ -17,11 +17,18 @@ from webarcfs.content.references import Rewritten, Use
 from webarcfs.content.rewriting import assembly
 from webarcfs.content.text import decode_charset
 from webarcfs.room import limits
-from webarcfs.room.pages import lists
 from webarcfs.room.pages.archived import led_on, missing, redirect
 from webarcfs.room.replay import headers, states
 from webarcfs.room.replay.memento import headers_for_all
-from webarcfs.room.replay.replay_url import Modifier, Replay, calendar_path, diff_path, digits_of, replay_path
+from webarcfs.room.replay.replay_url import (
+    Modifier,
+    Replay,
+    calendar_path,
+    diff_path,
+    digits_of,
+    record_path,
+    replay_path,
+)
 from webarcfs.room.replay.rewriting import has_scripts, head_of, reading_of, reason_against, references_of
 from webarcfs.room.replay.states import Located
 from webarcfs.room.views import FramePage, FrameRecord, PageLink
@@ -97,7 +104,7 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
 
 def _record(head: RecordHead) -> FrameRecord:
     return FrameRecord(
-        href=lists.record_href(head.id),
+        href=record_path(head.id),
         signature=head.signature,
         project=head.project,
         date=head.date,

@@ -14,7 +14,7 @@ from webarcfs.access.reader_stores import RecordHead, years_of
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.system import clocks
-from webarcfs.room.replay.replay_url import Modifier, digits_of, replay_path
+from webarcfs.room.replay.replay_url import Modifier, digits_of, publication_path, record_path, replay_path
 from webarcfs.room.views import Choice, Fonds, HomePage, PageLink, Pages, PublicationPage, PublicationRow, SnapshotRow
 from webarcfs.room.visit import Services, Visit
 
@@ -28,7 +28,7 @@ ROWS = 50
 def snapshot_row(services: Services, head: RecordHead) -> SnapshotRow:
     """Return the row of a snapshot; it leads to its first page only where that may be seen."""
     return SnapshotRow(
-        href=record_href(head.id),
+        href=record_path(head.id),
         start="" if head.closed_until is not None else start_of(services, head),
         number=head.number,
         title=head.title,
@@ -52,16 +52,6 @@ def sites_of(head: RecordHead) -> tuple[str, ...]:
     """Return the domains of a snapshot that it has pages of; all of them where it has pages of none."""
     every = dict.fromkeys(tag.domain for tag in head.tags)
     return tuple(domain for domain in every if domain not in head.resource_domains) or tuple(every)
-
-
-def record_href(record_id: str) -> str:
-    """Return the path of a record's page."""
-    return f"/snapshot/{quote(record_id, safe='')}"
-
-
-def publication_href(name: str) -> str:
-    """Return the path of a publication's page."""
-    return f"/publication/{quote(name, safe='')}"
 
 
 def start_of(services: Services, head: RecordHead) -> str:
@@ -236,7 +226,7 @@ def _fonds(services: Services, heads: Sequence[RecordHead]) -> tuple[Fonds, ...]
         newest = snapshot_row(services, publication_heads[0])
         by_signature[publication_heads[0].signature].append(
             PublicationRow(
-                href=publication_href(name),
+                href=publication_path(name),
                 name=name,
                 description=publication_description(services, name),
                 count=len(publication_heads),

@@ -26,7 +26,7 @@ from webarcfs.archive.model.errors import Forbidden, NotFound, UrlRefused
 from webarcfs.archive.model.metadata import ANY_ROLE, CommitTag, format_time
 from webarcfs.room import limits
 from webarcfs.room.pages import lists
-from webarcfs.room.replay.replay_url import diff_path
+from webarcfs.room.replay.replay_url import diff_path, record_path
 from webarcfs.room.views import (
     Compared,
     ComparePage,
@@ -194,7 +194,7 @@ def record(visit: Visit, record_id: str) -> RecordPage:
     same = [record_head for record_head in services.records.all() if record_head.publication == head.publication]
     at = same.index(head)
     neighbours = [
-        PageLink(lists.record_href(neighbour.id), label)
+        PageLink(record_path(neighbour.id), label)
         for label, place in (("earlier", at + 1), ("later", at - 1))
         if 0 <= place < len(same) and (neighbour := same[place])
     ]

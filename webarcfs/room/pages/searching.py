@@ -15,7 +15,7 @@ from urllib.parse import quote
 from webarcfs.archive.model.errors import BadCondition, NotFound, TooMany
 from webarcfs.archive.model.metadata import CET, CommitTag, parse_time
 from webarcfs.room.pages import lists
-from webarcfs.room.replay.replay_url import calendar_path
+from webarcfs.room.replay.replay_url import calendar_path, record_path
 from webarcfs.room.views import Facet, HitGroup, HitRow, Marked, PageLink, SearchPage
 from webarcfs.room.visit import Services, Visit
 from webarcfs.search.query_language import Role, parse_search
@@ -188,7 +188,7 @@ def _hit(services: Services, hit: Hit) -> HitRow:
         signature="" if head is None else head.signature,
         project="" if head is None else head.project,
         domain=tag.domain,
-        record=None if head is None else PageLink(lists.record_href(head.id), head.title),
+        record=None if head is None else PageLink(record_path(head.id), head.title),
     )
 
 

@@ -1,4 +1,4 @@
-"""The URLs below `/web/`, `/timemap/` and `/diff/`, as the Wayback Machine writes them: read and written. Pure.
+"""The URLs of the room: those below `/web/`, `/timemap/`, `/diff/`, as the Wayback Machine writes them. Pure.
 
     /web/<digits><modifier>/<url>       a page in the state of a time      Replay
     /web/<url>                          the TimeGate                       TimeGate
@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import lru_cache
-from urllib.parse import unquote_to_bytes
+from urllib.parse import quote, unquote_to_bytes
 
 from itsdangerous import BadData, URLSafeTimedSerializer
 
@@ -414,6 +414,16 @@ def timemap_path(form: MapFormat, url: str, since: int | None = None) -> str:
 def diff_path(old: int, new: int, url: str) -> str:
     """Return the path of the comparison of a canonical URL at two times (seconds)."""
     return f"/diff/{digits_of(old)}..{digits_of(new)}/{_safe(url)}"
+
+
+def record_path(record_id: str) -> str:
+    """Return the path of a record's page."""
+    return f"/snapshot/{quote(record_id, safe='')}"
+
+
+def publication_path(name: str) -> str:
+    """Return the path of a publication's page."""
+    return f"/publication/{quote(name, safe='')}"
 
 
 def _safe(url: str) -> str:

@@ -20,6 +20,7 @@ from webarcfs.access.visible_captures import VisibleCapture, VisibleState
 from webarcfs.archive.config.settings import Exclusion, LeavingRule
 from webarcfs.archive.config.validators import read_table
 from webarcfs.archive.document import data_xml
+from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Damaged, InvalidDocument, UrlRefused
 from webarcfs.archive.model.metadata import COPIES, CommitTag, from_epoch
@@ -27,7 +28,7 @@ from webarcfs.archive.model.url_lists import LONGEST_CHAIN, without_fragment
 from webarcfs.archive.model.urls import domain_of
 from webarcfs.room.replay import cdx_question
 from webarcfs.room.replay.replay_url import EMBEDDED, Modifier, Replay, digits_of, replay_path
-from webarcfs.room.visit import Services, Visit
+from webarcfs.room.visit import Evidence, Services, Visit
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,18 +124,6 @@ def state_beside(services: Services, domain: str, head: RecordHead | None, seq: 
     return state_of(services, domain, seq)
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """How far a capture can be relied on, by its data.xml.
-
-    `copy` is what it was taken from; empty for what a server sent to a crawler. `certificate` has the words for what
-    was wrong with the server's, which the crawl took all the same.
-    """
-
-    copy: str = ""
-    certificate: tuple[str, ...] = ()
-
-
 def evidence_of(services: Services, domain: str, capture: VisibleCapture) -> Evidence:
     """Return what data.xml says of a capture; nothing for a redirect, or where data.xml cannot be read."""
     if capture.is_redirect:
@@ -146,8 +135,12 @@ def evidence_of(services: Services, domain: str, capture: VisibleCapture) -> Evi
     found = store.find(store.commit(commit).tree, f"{capture.path.removeprefix(f'/{domain}/')}/{DATA_XML}")
     if found is None or not found.is_document:
         return Evidence()
+    return services.shared.evidence.get(found.oid, lambda: _evidence(store, found.oid))
+
+
+def _evidence(store: Repository, blob: str) -> Evidence:
     try:
-        meta = data_xml.metadata(store.read(found.oid))
+        meta = data_xml.metadata(store.read(blob))
     except (InvalidDocument, Damaged):
         return Evidence()
     return Evidence(meta.source if meta.source in COPIES else "", tuple(meta.certificate.split()))
