@@ -82,6 +82,8 @@ EMBEDDED: Final = 100
 
 #: Captures of which is kept how far they can be relied on.
 EVIDENCE: Final = 4_096
+#: Pages of which is kept whether they have scripts.
+SCRIPTED: Final = 4_096
 #: Snapshots whose counts are kept.
 COUNTS: Final = 256
 #: Pages whose distance in time is kept.

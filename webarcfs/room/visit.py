@@ -110,6 +110,8 @@ class Shared:
     )
     #: Blob of a data.xml → what it says of its capture.
     evidence: Cache[str, Evidence] = field(default_factory=lambda: Cache(limits.EVIDENCE))
+    #: Blob of a page → whether it has code that a browser would run.
+    scripted: Cache[str, bool] = field(default_factory=lambda: Cache(limits.SCRIPTED))
     #: Domain, snapshot, and what was hidden → counts of it.
     counts: Cache[object, object] = field(default_factory=lambda: Cache(limits.COUNTS))
     distances: Cache[object, tuple[int | None, str]] = field(default_factory=lambda: Cache(limits.DISTANCES))

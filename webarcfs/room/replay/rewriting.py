@@ -339,7 +339,8 @@ def has_scripts(services: Services, domain: str, capture: VisibleCapture) -> boo
     """Return whether a page has code that a browser would run."""
     if not data_urls.is_markup(capture.mime_type) or capture.size > limits.REWRITTEN_BYTES:
         return False
-    return _SCRIPTS.search(services.shared.body(domain, capture.blob)) is not None
+    shared = services.shared
+    return shared.scripted.get(capture.blob, lambda: _SCRIPTS.search(shared.body(domain, capture.blob)) is not None)
 
 
 # == showing, pure ====================================================================================================
