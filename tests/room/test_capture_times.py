@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from agent.indexing.recovery import recover
-from tests.support import archives
+from tests.support import archives, warcs
+from tests.support.imports import import_files
 from tests.support.rooms import Page, Served, digits, published, served
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config.directory import Archive
@@ -108,3 +109,22 @@ def test_what_cdx_lists_is_shown_and_nothing_else_at_that_address(room: Served) 
 def test_the_time_of_a_hidden_crawl_is_in_no_answer(room: Served) -> None:
     assert room.get(f"/web/{digits(HIDDEN)}id_/{LATE}").headers["location"].endswith(f"{digits(SENT)}id_/{LATE}")
     assert digits(HIDDEN) not in room.get(f"/cdx?url={LATE}").text + room.get(f"/timemap/link/{LATE}").text
+
+
+def test_a_time_leads_to_the_last_crawl_that_met_the_page_until_then(tmp_path: Path) -> None:
+    """Three crawls of one page, changed in the third; the second met it unchanged."""
+    own = archives.make_archive(tmp_path / "archive")
+    files = [
+        warcs.write(tmp_path / f"{day}.warc", [warcs.response(LATE, body, f"2020-01-0{day}T10:00:00Z")])
+        for day, body in ((1, b"one"), (4, b"one"), (7, b"two"))
+    ]
+    assert len(import_files(own, *files).outcomes) == 3
+    recover(own)
+    first, second, third = (f"2020010{day}100000" for day in (1, 4, 7))
+    with served(own) as found:
+        asked = {"20200102": first, "20200103": first, "20200105": second, "20200106": second, "2021": third}
+        for time, expected in asked.items():
+            for modifier in ("", "id_", "mp_"):
+                answer = found.get(f"/web/{time}{modifier}/{LATE}")
+                assert answer.headers["location"].endswith(f"/web/{expected}{modifier}/{LATE}"), (time, modifier)
+        assert found.get(f"/web/{second}id_/{LATE}").headers["memento-datetime"] == "Sat, 04 Jan 2020 10:00:00 GMT"

@@ -62,7 +62,7 @@ def locate(services: Services, url: str, seconds: int) -> Located:
     | that of a capture of this very URL | that capture, in the first visible snapshot that has it |
     | that of two of them | the document before the redirect, then the one that came to be visible later |
     | that of a visible snapshot alone | what that has, captured before or after |
-    | neither | what the state of that time has, by the time of its capture |
+    | neither | what the state of that time has, by the last time up to it at which a server sent it |
     """
     domain = domain_of(url)
     seq = state_of(services, domain, seconds)
@@ -75,9 +75,26 @@ def locate(services: Services, url: str, seconds: int) -> Located:
         state = services.captures.state(url, seconds if seq is None else seq)
         capture = state.capture
         is_named = seq == seconds or capture is None or capture.url != url
-        named = seq if is_named or capture is None else capture.captured
+        named = seq if is_named or capture is None else _last_met(services, capture, seconds)
     is_loop = capture is not None and capture.is_redirect and _is_endless(services, capture.target, url, seq or seconds)
     return Located(url, domain, seq, state, named, is_loop)
+
+
+def _last_met(services: Services, capture: VisibleCapture, seconds: int) -> int:
+    """Return the last time, up to `seconds`, at which a crawl captured what is shown, or met it unchanged."""
+    times = [
+        other.captured
+        for other in services.captures.history(capture.url).captures
+        if other.url == capture.url
+        and (other.blob, other.target) == (capture.blob, capture.target)
+        and capture.captured < other.captured <= seconds
+    ]
+    for time in reversed(times):
+        # Two may be of one second: then the address names another one.
+        named = services.captures.captured_at(capture.url, time)
+        if named is not None and (named.blob, named.target) == (capture.blob, capture.target):
+            return time
+    return capture.captured
 
 
 def state_of(services: Services, domain: str, seconds: int) -> int | None:
