@@ -20,7 +20,8 @@ from selectolax.lexbor import LexborHTMLParser
 from agent.indexing import fulltext
 from agent.indexing.recovery import recover
 from tests.support import archives
-from tests.support.rooms import Page, Served, digits, published, served
+from tests.support.rooms import Page, Served, digits, published, recorded, served
+from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.model.metadata import CET
 from webarcfs.content.visible_lines import blocks
 from webarcfs.room import limits
@@ -291,6 +292,23 @@ def asked(room: Served, url: str) -> bytes:
     answer = room.get(url.removeprefix(room.origin))
     assert answer.status == 200, url
     return answer.body
+
+
+def test_a_crawl_with_two_snapshots_of_a_host_shows_and_counts_it_once(tmp_path: Path) -> None:
+    """As a crawl that was patched, or an import that was cut: the later one has all."""
+    own, later = archives.make_archive(tmp_path), FIRST + timedelta(hours=1)
+    tags = [
+        published(own, DOMAIN, {HOME: Page(b"home"), f"{HOME}a": Page(b"a")}, FIRST, state=None),
+        published(own, DOMAIN, {f"{HOME}b": Page(b"b")}, later, state=None),
+        published(own, "other.example.org", {"http://other.example.org/": Page(b"x")}, FIRST, state=None),
+    ]
+    recorded(own, RECORDS[0], "p", tags, RecordState.RELEASED)
+    recover(own)
+    with served(own) as found:
+        page = found.get(f"/snapshot/{RECORDS[0]}").text
+    assert f"/web/{digits(later)}/{HOME}" in page and f"/web/{digits(FIRST)}/{HOME}" not in page
+    (row,) = [node.text(separator=" ") for node in LexborHTMLParser(page).css("tbody tr") if DOMAIN in node.text()]
+    assert "3" in row.split(), row
 
 
 def test_a_strange_program_finds_all_records_and_gets_each_as_xml(

@@ -260,8 +260,9 @@ class RecordHead:
     They are None where it was not counted, is closed, or where the reader may not see all of it.
 
     `closed_until` is the end of its closure, None for an open one. `released` is when readers got it, and
-    `release_number` counts the releases of this record. `tags` are those of sites first; of `resource_domains` it has
-    no page, only what pages of others needed. Times are CET.
+    `release_number` counts the releases of this record. `tags` are the newest of each domain, those of sites first: a
+    crawl that was cut or patched has several of one. Of `resource_domains` it has no page, only what pages of others
+    needed. Times are CET.
     """
 
     id: str
@@ -482,7 +483,7 @@ def _head(record: Record, date: datetime) -> RecordHead:
         complete=record.complete,
         documents=_number(record.text(FieldNumber.FILES)),
         bytes=_number(record.text(FieldNumber.BYTES)),
-        tags=tuple(part.tag for part in record.sites_first),
+        tags=record.newest_tags,
         resource_domains=frozenset(part.tag.domain for part in record.parts if part.is_resource),
         released=releases[-1] if releases else date,
         release_number=max(len(releases), 1),

@@ -360,7 +360,7 @@ def _shared(visit: DeskVisit, record: Record) -> tuple[int, int] | None:
 
 
 def _starts(record: Record) -> Iterator[PageLink]:
-    for tag in {part.tag.domain: part.tag for part in record.sites_first}.values():
+    for tag in record.newest_tags:
         yield PageLink(f"{snapshots.href_of(record.id)}/preview?{urlencode({'domain': tag.domain})}", tag.domain)
 
 
@@ -554,7 +554,7 @@ def exported(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
 
 def start_of(visit: DeskVisit, record: Record, domain: str, url: str) -> tuple[CommitTag, str]:
     """Return the snapshot and the URL with which a preview begins. Raises NotFound."""
-    tags = {part.tag.domain: part.tag for part in record.sites_first}
+    tags = {tag.domain: tag for tag in record.newest_tags}
     if url:
         host = url.partition("://")[2].partition("/")[0]
         if host in tags:

@@ -682,6 +682,16 @@ class Record:
         return tuple(sorted(self.parts, key=lambda part: part.is_resource))
 
     @property
+    def newest_tags(self) -> tuple[CommitTag, ...]:
+        """The newest commitTag of each domain, sites first: a crawl that was cut or patched has several of one."""
+        newest: dict[str, CommitTag] = {}
+        for tag in (part.tag for part in self.sites_first):
+            known = newest.setdefault(tag.domain, tag)
+            if known.crawl_time < tag.crawl_time:
+                newest[tag.domain] = tag
+        return tuple(newest.values())
+
+    @property
     def sites(self) -> tuple[str, ...]:
         """The domains that it has pages of; all of them where it has pages of none."""
         resources = {part.tag.domain for part in self.parts if part.is_resource}
