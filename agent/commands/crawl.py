@@ -61,8 +61,9 @@ _OF_STANDARD_INPUT = "webarcfs-list-"
 @click.option("--resume", metavar="JOB", help="Resume an interrupted job, with its settings.")
 @click.option(
     "--missing",
-    metavar="JOB",
-    help="Ask again for what the crawl of that job did not get, as a part of its record.",
+    metavar="JOB|PUBLICATION",
+    help="Ask again for what the crawl of that job, or the newest of a publication, did not get, as a part of its "
+    "record.",
 )
 @click.option("--word", default="", metavar="WORD", help="With --missing: those with this word of crawl.log alone.")
 @click.option(

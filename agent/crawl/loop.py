@@ -475,7 +475,7 @@ class _Capture:
             self.turns.held[domain] = time.monotonic() + _POLL
         elif reach is Reach.PRIVATE:
             _log.warning(
-                "%s is at a private address, and is not asked: `private_addresses = true` would let it be crawled",
+                "%s is at a private address, and is not asked; private_addresses (--private-addresses) allows it",
                 domain,
             )
             with self.frontier.changes():

@@ -11,16 +11,16 @@ from agent.crawl.vocabulary import Reason, Result
 from webarcfs.warc.decoding import BodyFault
 
 _SETTING = "A setting of the publication keeps it out. Change that if pages need it."
-_LATER = "The host may be down or gone. Open the URL in a browser, and crawl again later."
-_BROKEN = "The server sends it broken. Open the URL in a browser; if it shows there, crawl again later."
+_LATER = "The host may be down or gone. Open the URL in a browser, and later ask again with crawl --missing."
+_BROKEN = "The server sends it broken. Open the URL in a browser; if it shows there, ask again with crawl --missing."
 _BOUND = "Raise the setting of this name, if the crawl may take more."
 _PERSON = "A person ended the crawl or left the host out. Crawl again without that."
 _CERTIFICATE = 'Set certificates = "any" for this host, or name its authority by ca, if you rely on it all the same.'
 _GONE = "The server does not have it: the page refers to nothing. Nothing is left to do."
 _DENIED = "The server denies it. A login, cookies or another user_agent may help."
-_PAUSE = "The server asks for slower requests. Raise wait for this host, and crawl again later."
+_PAUSE = "The server asks for slower requests. Raise wait for this host, and later ask again with crawl --missing."
 _PLAIN = "The word's meaning is in the man page of webarc-agent and in TROUBLESHOOTING.md."
-_SLOW = "Raise timeout or max_document_time for a slow server, and crawl again later."
+_SLOW = "Raise timeout or max_document_time for a slow server, and ask again with crawl --missing."
 _REDIRECTS = "Its redirects lead nowhere. It may need a cookie: open the URL in a browser."
 _TRAP = "It looks like a spider trap. Raise the setting that TROUBLESHOOTING.md names for the word, if it is none."
 _HOSTS = 'Set page_resources = "any", or name the host in hosts.'

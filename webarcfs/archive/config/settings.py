@@ -183,7 +183,8 @@ class CrawlSettings:
     private_addresses: bool = setting(
         validators.boolean,
         False,
-        "Also crawl hosts at addresses of one's own network or machine; a start URL at one does so.",
+        "Also crawl hosts at addresses of one's own network or machine; "
+        "a start URL that is such an address, and no name of one, does so.",
     )
     certificates: str = setting(
         validators.one_of(*Certificates),
