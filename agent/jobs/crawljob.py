@@ -59,8 +59,8 @@ def run(
     `folder` selects a job; by default it is the job that was interrupted last, or a new one. `instances` is the number
     of wgets that the archive allows over all jobs. `by_agent`: the agent started the job, not a command. `occasion`
     says why it is begun beside the schedule, which resumes from it only if it `shifts`. `patch` names the crawl that it
-    asks again for, and which of its URLs. Raises Busy if the publication
-    is being crawled already, SettingsError if its filters cannot be loaded, NotFound if the job has finished meanwhile,
+    asks again for, and which of its URLs. Raises Busy if the publication is being crawled already or the patched record
+    is being worked on, SettingsError if its filters cannot be loaded, NotFound if the job has finished meanwhile,
     Damaged if it is of another version.
     """
     chain(publication.crawl.filters, archive.filters, profile)  # fails before anything is fetched
@@ -74,7 +74,8 @@ def run(
         patch=patch,
     )
     kind = publication.name + (OCCASION if occasion and not shifts else "")
-    with job_folder.alone(archive, publication.name):
+    patch = patch if folder is None else patchjob.patch_in(folder)
+    with job_folder.alone(archive, publication.name), patchjob.alone(archive, patch):
         if folder is not None and not folder.is_dir():
             raise NotFound(f"there is no job {folder.name} any more")
         if patch is not None:
@@ -82,12 +83,7 @@ def run(
         folder = folder or job_folder.interrupted(archive, kind)
         folder = folder or job_folder.new_folder(archive, kind)
         keeper = StateKeeper(folder, publication.name, progress, by_agent=by_agent)
-        known = job_folder.load(folder) or asked
-        with (
-            patchjob.alone(archive, known.patch),
-            job_folder.opened(folder) as frontier,
-            failures_noted(keeper),
-        ):
+        with job_folder.opened(folder) as frontier, failures_noted(keeper):
             job_folder.save(folder, asked)
             begun = job_folder.load(folder) or asked
             keeper.begin(frontier)

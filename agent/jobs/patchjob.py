@@ -73,7 +73,7 @@ def begun(archive: Archive, asked: Definition) -> Path:
     same = dataclasses.replace(asked.patch, by="")
     kind = asked.publication.name + job_folder.PATCH
     for folder in job_folder.folders_of(archive, kind):
-        earlier = _patch_in(folder)
+        earlier = patch_in(folder)
         if earlier is not None and dataclasses.replace(earlier, by="") == same and job_folder.usable(folder):
             return folder
     folder = job_folder.new_folder(archive, kind)
@@ -81,7 +81,8 @@ def begun(archive: Archive, asked: Definition) -> Path:
     return folder
 
 
-def _patch_in(folder: Path) -> Patch | None:
+def patch_in(folder: Path) -> Patch | None:
+    """Return what the job of a folder asks for again; None if it is no patch, or cannot be read."""
     try:
         asked = job_folder.load(folder)
     except Damaged:

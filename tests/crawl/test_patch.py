@@ -32,7 +32,7 @@ from webarcfs.archive.catalogue.record import Record, RecordState
 from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Exit, TookTooLong
-from webarcfs.archive.system import clocks
+from webarcfs.archive.system import clocks, locks
 
 pytestmark = pytest.mark.crawl
 
@@ -331,6 +331,13 @@ def test_a_patch_that_is_killed_goes_on_and_what_came_is_not_fetched_again(archi
     assert _run(archive, "--resume", folder.name).code == 0
     assert site.count("/b") == 1 and len(_record(archive).parts) == 2
     assert _record(archive).id == record.id and not list(archive.jobs.iterdir())
+
+
+def test_a_patch_of_a_record_that_is_worked_on_leaves_no_order(archive: Archive, site: Site) -> None:
+    record = _broken(archive, site)
+    with locks.exclusive_or_busy(archive.record_lock(record.id), "is free"):
+        done = _run(archive, "--missing", "p")
+    assert done.code and "worked on by another process" in done.err and not list(archive.jobs.iterdir())
 
 
 def test_a_patch_whose_record_was_decided_about_meanwhile_publishes_nothing(archive: Archive, site: Site) -> None:
