@@ -133,14 +133,14 @@ def lines(archive: Archive, job: str) -> Iterator[LogLine]:
 
 
 def lines_of(archive: Archive, job: str, url: str) -> dict[str, LogLine]:
-    """Return the newest lines of a crawl about a URL in its spellings. Raises NotFound, Damaged."""
-    with crawl_log.reading(archive.reports / job) as log:
-        newest = tables.lines_of(log, url)
+    """Return the newest lines of a crawl about a URL in its spellings. The errors are those of `lines`."""
+    newest = _about(archive.reports / job, url)
+    untried: dict[str, LogLine] = {}
     for folder in patches_of(archive, job):
-        with crawl_log.reading(folder) as log:
-            patched = tables.lines_of(log, url)
-        newest |= {way: line for way, line in patched.items() if _was_tried(line) and _replaces(line)}
-    return newest
+        for way, line in _about(folder, url).items():
+            if _replaces(line):
+                (newest if _was_tried(line) else untried)[way] = line
+    return untried | newest
 
 
 def missing_from_pages(archive: Archive, job: str) -> list[tuple[str, str, int]]:
@@ -152,8 +152,17 @@ def missing_from_pages(archive: Archive, job: str) -> list[tuple[str, str, int]]
     return [(host, word, urls) for (host, word), urls in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))]
 
 
+def _about(report: Path, url: str) -> dict[str, LogLine]:
+    with crawl_log.reading(report) as log:
+        return tables.lines_of(_checked(log), url)
+
+
 def _read(report: Path) -> Iterator[LogLine]:
     with crawl_log.reading(report) as log:
-        for line in tables.parsed(log):
-            clocks.check()
-            yield line
+        yield from tables.parsed(_checked(log))
+
+
+def _checked(log: Iterator[str]) -> Iterator[str]:
+    for text in log:
+        clocks.check()
+        yield text

@@ -448,6 +448,8 @@ def test_what_a_patch_never_tried_stays_as_the_crawl_left_it(archive: Archive) -
     _log(archive, "20260104T030000-p+patch", "-6000 http://a/g.png LE stopped", patches=job)
     (untried,) = (line for line in missing_urls.lines(archive, job) if missing_urls.is_chosen(line, "stopped"))
     assert untried.url == "http://a/g.png"
+    about = {name: missing_urls.lines_of(archive, job, f"http://a/{name}") for name in ("a", "f.png", "g.png")}
+    assert [line.status for lines in about.values() for line in lines.values()] == [-4, 200, -6000]
 
 
 def test_what_a_patch_settled_is_not_asked_for_again(archive: Archive) -> None:
@@ -471,8 +473,9 @@ def test_a_long_log_is_read_no_longer_than_a_deadline_lets(archive: Archive) -> 
     job = "20260101T030000-p"
     _log(archive, job, "500 http://a/a L status")
     assert _missing(archive, job) == {"a": 500}
-    with clocks.under(clocks.Deadline(-1)), pytest.raises(TookTooLong):
-        _missing(archive, job)
+    for read in (lambda: _missing(archive, job), lambda: missing_urls.lines_of(archive, job, "http://a/b")):
+        with clocks.under(clocks.Deadline(-1)), pytest.raises(TookTooLong):
+            read()
 
 
 def test_what_is_missing_by_the_words_of_its_line() -> None:
