@@ -84,6 +84,7 @@ def run(
         folder = folder or job_folder.new_folder(archive, kind)
         keeper = StateKeeper(folder, publication.name, progress, by_agent=by_agent)
         with job_folder.opened(folder) as frontier, failures_noted(keeper):
+            url_files.keep_standard_input(Path(publication.list), folder)
             job_folder.save(folder, asked)
             begun = job_folder.load(folder) or asked
             keeper.begin(frontier)
@@ -231,12 +232,14 @@ def _read_list(job: Job, discovery: Discovery) -> None:
     faults: list[str] = []
     number = 0
     title = url_files.list_title(job.publication.list)
+    kept = job.folder / url_files.STANDARD_INPUT
+    path = kept if kept.exists() else url_files.list_of(job.archive, job.publication)
 
     def urls() -> Iterator[str]:
         nonlocal number
-        for listed in url_files.read_urls(url_files.list_of(job.archive, job.publication)):
+        for listed in url_files.read_urls(path):
             if job.stop.is_set():
-                raise Interrupted("stopped while its list was read; the next run reads it again")
+                raise Interrupted("stopped while its list was read; the next run starts with it")
             if listed.url:
                 yield listed.url
                 continue
