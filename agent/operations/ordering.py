@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
 import time
 import unicodedata
 from collections.abc import Iterator
@@ -85,14 +86,22 @@ def judged(state: JobState, word: str, values: tuple[str, ...]) -> tuple[OrderWo
         return wanted, format_time(_time(values[0]))
     if wanted is OrderWord.EXCLUDE:
         return wanted, _host(values[0])
-    if wanted in (OrderWord.ADD, OrderWord.WAIT) and state.state is job_state.Phase.CONVERTING:
-        raise UsageError(
-            f"{state.job} fetches nothing more; `webarc-agent crawl --missing` patches it once it has ended"
-        )
+    has_fetched = state.state is job_state.Phase.CONVERTING
     if wanted is OrderWord.ADD:
-        return wanted, " ".join(dict.fromkeys(map(start_url, values)))
+        urls = dict.fromkeys(map(start_url, values))
+        if has_fetched:
+            raise UsageError(
+                f"{state.job} fetches nothing more; `webarc-agent crawl --page {shlex.join(urls)}` fetches these"
+            )
+        return wanted, " ".join(urls)
     if wanted is OrderWord.WAIT:
-        return wanted, f"{_host(values[0])} {_seconds(values[1]):g}"
+        host, seconds = _host(values[0]), _seconds(values[1])
+        if has_fetched:
+            raise UsageError(
+                f"{state.job} fetches nothing more; for the next crawl of {state.publication}, "
+                f'set host = "{host}" and wait = {seconds:g} in a [[publication.server]]'
+            )
+        return wanted, f"{host} {seconds:g}"
     if wanted is OrderWord.RESUME and state.held == job_state.Hold.DEADLINE:
         raise UsageError(f"its time is over: give it more by `deadline`, or `stop` or `discard` {state.job}")
     return wanted, ""
