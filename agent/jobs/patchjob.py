@@ -26,7 +26,7 @@ from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication
-from webarcfs.archive.model.errors import Damaged, NotFound
+from webarcfs.archive.model.errors import Damaged, Interrupted, NotFound
 from webarcfs.archive.system import files, locks
 
 
@@ -115,16 +115,20 @@ def _hosts_with_pages(archive: Archive, patch: Patch) -> set[str]:
 
 
 def add_missing(job: Job) -> None:
-    """Add the URLs that the job asks for again, once. The caller wraps it in a transaction."""
+    """Add the URLs that the job asks for again, once. The caller wraps it in a transaction.
+
+    Raises Interrupted where the job shall stop; then none of them is in the frontier.
+    """
     assert job.patch is not None
     if job.frontier.get(ASKED_URLS) is not None:
         return
-    hosts = {line.host for line in missing_urls.lines(job.archive, job.patch.job) if not line.path.strip("-R")}
+    lines = _until_stopped(job, missing_urls.lines(job.archive, job.patch.job))
+    hosts = {line.host for line in lines if not line.path.strip("-R")}
     job.frontier.set(HOSTS, sorted(hosts))
     job.frontier.set(PAGE_HOSTS, sorted(_hosts_with_pages(job.archive, job.patch)))
     discovery = Discovery(job.frontier, job.publication, job.profile)
     number = 0
-    for line in not_archived(job.archive, job.patch, feed_of(job.folder)):
+    for line in _until_stopped(job, not_archived(job.archive, job.patch, feed_of(job.folder))):
         if not missing_urls.is_chosen(line, job.patch.word, job.patch.url):
             continue
         number += 1
@@ -133,3 +137,10 @@ def add_missing(job: Job) -> None:
         job.frontier.set(ASKED.of(line.url), line.referrer.strip("-") if hops.strip("R") else "")
     discovery.flush()
     job.frontier.set(ASKED_URLS, number)
+
+
+def _until_stopped(job: Job, lines: Iterator[LogLine]) -> Iterator[LogLine]:
+    for line in lines:
+        if job.stop.is_set():
+            raise Interrupted("stopped while it added what is missing; the next run starts with that")
+        yield line

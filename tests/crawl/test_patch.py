@@ -8,6 +8,7 @@ import shlex
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from agent.catalogue.recording import catch_up_records
-from agent.crawl import crawl_log
+from agent.crawl import crawl_log, job_folder
 from agent.jobs import crawljob
 from agent.operations import patching
 from agent.reports import missing_urls
@@ -331,6 +332,18 @@ def test_a_patch_that_is_killed_goes_on_and_what_came_is_not_fetched_again(archi
     assert _run(archive, "--resume", folder.name).code == 0
     assert site.count("/b") == 1 and len(_record(archive).parts) == 2
     assert _record(archive).id == record.id and not list(archive.jobs.iterdir())
+
+
+def test_a_patch_that_is_stopped_while_it_adds_what_is_missing_starts_with_that(archive: Archive, site: Site) -> None:
+    record = _broken(archive, site)
+    settings, _ = settings_files.load(archive.settings)
+    asked = patching.plan(archive, settings, record.id).definition
+    stop = threading.Event()
+    stop.set()
+    outcome = crawljob.run(archive, asked.publication, None, patch=asked.patch, stop=stop)
+    with job_folder.looked_at(archive.jobs / outcome.job) as frontier:
+        assert outcome.interrupted and frontier.counts().get("waiting", 0) == 0
+    assert _run(archive, "--resume", outcome.job).code == 0 and "b" in _arcs(archive, site)
 
 
 def test_a_patch_of_a_record_that_is_worked_on_leaves_no_order(archive: Archive, site: Site) -> None:
