@@ -15,7 +15,7 @@ from typing import Any
 
 from agent.crawl import job_folder, job_orders, job_state, scope, wgetpool
 from agent.crawl.frontier import WAITS
-from agent.crawl.job_folder import Definition, is_import, publication_of
+from agent.crawl.job_folder import is_import, publication_of
 from agent.crawl.job_orders import Order, OrderWord
 from agent.crawl.job_state import JobState
 from agent.crawl.politeness import LONGEST_PAUSE
@@ -145,8 +145,7 @@ def hosts_now(archive: Archive, folder: Path) -> list[dict[str, Any]]:
         hosts, waits = frontier.hosts_now(), frontier.get(WAITS) or {}
     rows = []
     for host in hosts:
-        given = next((wait for pattern, wait in waits.items() if scope.matches_host((pattern,), host.domain)), None)
-        wait = given if given is not None else _wait_of(asked, host.domain)
+        wait = 0.0 if asked is None else scope.wait_of(asked.publication, waits, host.domain)
         at = None if host.ready is None else max(host.ready, time.time() + _pause(archive, host.domain, wait))
         is_now = host.fetching or at is None or at <= time.time()
         rows.append(
@@ -159,13 +158,6 @@ def hosts_now(archive: Archive, folder: Path) -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-def _wait_of(asked: Definition | None, domain: str) -> float:
-    if asked is None:
-        return 0.0
-    own = scope.server_of(asked.publication.server, domain)
-    return asked.publication.crawl.wait if own is None or own.wait is None else own.wait
 
 
 def _pause(archive: Archive, domain: str, wait: float) -> float:
