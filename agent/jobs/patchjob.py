@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from agent.catalogue import patches
+from agent.catalogue import patches, stepfolders
 from agent.crawl import job_folder
 from agent.crawl.discovery import Discovery
 from agent.crawl.frontier import ASKED, ASKED_URLS, HOSTS, PAGE_HOSTS
@@ -27,15 +27,12 @@ from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication
 from webarcfs.archive.model.errors import Damaged, Interrupted, NotFound
-from webarcfs.archive.system import files, locks
+from webarcfs.archive.system import files
 
 
 def alone(archive: Archive, patch: Patch | None) -> AbstractContextManager[object]:
     """Hold the lock of the record that is patched, so that nobody decides about it meanwhile. Raises Busy."""
-    if patch is None:
-        return nullcontext()
-    busy = f"{patch.record} is being worked on by another process; look again when that has ended"
-    return locks.exclusive_or_busy(archive.record_lock(patch.record), busy)
+    return nullcontext() if patch is None else stepfolders.locked(archive, patch.record)
 
 
 def narrowed(publication: Publication) -> Publication:
