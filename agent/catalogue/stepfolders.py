@@ -1,8 +1,8 @@
 """The folders of steps that were asked for, `jobs/step-<record>-<step>/`: a step is in there from the word to its end.
 
 Whoever asks makes the folder, durably; whoever runs the step removes it. `before` is how often the record had that step
-done when it was asked for: so a process that finds the folder after a kill sees whether the step was done. Steps, decisions and patches hold the
-lock of their record.
+done when it was asked for: so a process that finds the folder after a kill sees whether the step was done. Steps,
+decisions and patches hold the lock of their record.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from agent.crawl.job_orders import OrderBook, stop_on_discard
 from agent.crawl.job_state import Phase
 from agent.crawl.loop import capture
 from agent.crawl.sitemaps import MOST_LISTED
-from agent.crawl.vocabulary import Reason, Status, is_error_page
+from agent.crawl.vocabulary import ARCHIVED_OR_DUPLICATE, Reason, Status, is_error_page
 from agent.crawl.watching import WatchedItems
 from agent.filters import chain
 from agent.jobs import patchjob
@@ -311,7 +311,7 @@ def _fruitless(job: Job) -> list[str]:
     for seed in filter(watching.is_wanted, seeds) if job.publication.watch else seeds:
         end = job.frontier.end_of(seed)
         is_error = bool(job.publication.watch) and is_error_page(end.status)
-        if is_error or end.result not in ("added", "changed", "unchanged", "duplicate"):
+        if is_error or end.result not in ARCHIVED_OR_DUPLICATE:
             if len(lines) >= _MOST_LINES:
                 more += 1
                 continue

@@ -30,9 +30,7 @@ _OF_THIS_CRAWL = frozenset(
         Reason.LEFT_OUT, Reason.TOO_BIG,
     }
 )  # fmt: skip
-_REDIRECTS = range(300, 400)
 _ERRORS, _SERVER_ERRORS = 400, 500
-_SITEMAP = "M"
 
 
 def could_be_asked_for(line: LogLine) -> bool:
@@ -41,7 +39,7 @@ def could_be_asked_for(line: LogLine) -> bool:
     Settings that left it out hold in a patch as well. robots.txt, redirects, sitemaps and second URLs of a document are
     no pages.
     """
-    if line.archived or line.path.endswith("P") or line.path == _SITEMAP or line.status in _REDIRECTS:
+    if line.archived or line.path.endswith("P") or line.path == tables.GUESS or line.status in tables.REDIRECTS:
         return False
     words = {Result.DUPLICATE, Reason.NO_SITEMAP, Reason.FOREIGN_HOST, Reason.NOT_MODIFIED}
     if not words.isdisjoint(line.notes) or any(note.startswith(Reason.FILTER) for note in line.notes):
