@@ -88,7 +88,7 @@ def patch_in(folder: Path) -> Patch | None:
 
 
 def feed_of(folder: Path) -> str:
-    """Return the feed that the publication of a job watches, which `narrowed` leaves out; empty if it watches none."""
+    """Return the feed that the publication of a job watches, also where `narrowed` leaves it out; empty for none."""
     asked = job_folder.load(folder)
     return "" if asked is None else asked.publication.watch
 
