@@ -31,10 +31,10 @@ def find_record(catalogue: Catalogue, job: str, publication: str) -> Record:
         record, _ = catalogue.read(job)
         if not record.job:
             return record
-    found = next((record for record in catalogue.records(publication) if record.job_name == job), None)
-    if found is None:
-        raise NotFound(f"the catalogue has no record of {job}; `webarc-agent record list` lists them")
-    return found
+    for record in catalogue.records(publication):
+        if record.job_name == job:
+            return record
+    raise NotFound(f"the catalogue has no record of {job}; `webarc-agent record list` lists them")
 
 
 def refusal(  # noqa: PLR0911 # a reason each

@@ -205,7 +205,7 @@ def _tell_url(url: str, lines: dict[str, LogLine], summary: dict[str, Any], form
     else:
         if url not in lines:
             click.echo(f"{url} was not seen: no page that the crawl read has a link to it")
-        for line in (lines[way] for way in tables.spellings(url) if way in lines):
+        for line in (lines[spelling] for spelling in tables.spellings(url) if spelling in lines):
             for text in tables.fate(line):
                 click.echo(text)
             if missing_urls.has_failed(line):

@@ -266,7 +266,7 @@ class OrderBook:
 
     def _slow_down(self, value: str) -> None:
         host, _, seconds = value.rpartition(" ")
-        waits = {known: wait for known, wait in self.waits.items() if known != host}
+        waits = {pattern: wait for pattern, wait in self.waits.items() if pattern != host}
         try:
             # The newest order comes first: its host may be a pattern of what others named.
             self._frontier.set(frontier.WAITS, {host: max(0.0, float(seconds)), **waits})

@@ -1,10 +1,10 @@
 """A patch of a crawl: a job that asks again for URLs which the crawl did not get, each with what it needs.
 
 Its URLs come from the crawl's own log, with how the crawl came to them: a resource stays one, the target of a redirect
-too, and the page that named a URL is told to the server (Referer). Hosts, excludes and private addresses are those of
+stays one, and the server gets the page that named a URL (Referer). Hosts, excludes and private addresses are those of
 the crawl, but that the feed which a publication watches opens no private address: `private_addresses` does. Links of
 its pages are not followed. It only adds, as a list of URLs does; what it publishes belongs to the record of the crawl.
-Items of a feed that it publishes wait no more; the feed itself is no page, and is asked for by the next crawl.
+Items of a feed that it publishes are captured; the feed itself is no page, and is left to the next crawl.
 """
 
 from __future__ import annotations

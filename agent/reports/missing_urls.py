@@ -36,7 +36,7 @@ _ERRORS, _SERVER_ERRORS = 400, 500
 def could_be_asked_for(line: LogLine) -> bool:
     """Return whether a URL is not archived for a reason that may be another one next time.
 
-    Settings that left it out hold in a patch as well. robots.txt, redirects, sitemaps and second URLs of a document are
+    Settings that left it out also hold in a patch. robots.txt, redirects, sitemaps and second URLs of a document are
     no pages.
     """
     if line.archived or line.path.endswith("P") or line.path == tables.GUESS or line.status in tables.REDIRECTS:
@@ -48,7 +48,7 @@ def could_be_asked_for(line: LogLine) -> bool:
 
 
 def has_failed(line: LogLine) -> bool:
-    """Return whether a URL did not come through a failure: no answer, a broken one, or trouble of the server's own."""
+    """Return whether a URL did not come through a failure: no response, a broken one, or an error of the server."""
     if not could_be_asked_for(line) or line.reason in DECISIONS:
         return False
     return line.status <= 0 or line.status >= _SERVER_ERRORS or line.status in PASSING or line.status in WHOLE
@@ -135,9 +135,9 @@ def lines_of(archive: Archive, job: str, url: str) -> dict[str, LogLine]:
     newest = _about(archive.reports / job, url)
     untried: dict[str, LogLine] = {}
     for folder in patches_of(archive, job):
-        for way, line in _about(folder, url).items():
+        for line in _about(folder, url).values():
             if _replaces(line):
-                (newest if _was_tried(line) else untried)[way] = line
+                (newest if _was_tried(line) else untried)[line.url] = line
     return untried | newest
 
 

@@ -313,7 +313,7 @@ def spellings(url: str) -> tuple[str, ...]:
     slashed = path.removesuffix("/") if path.endswith("/") else f"{path}/"
     other = {"http": "https", "https": "http"}.get(scheme, scheme)
     paths = (path, slashed) if "/" in path.removesuffix("/") else (path,)
-    return tuple(dict.fromkeys(f"{one}://{rest}{mark}{query}" for one in (scheme, other) for rest in paths))
+    return tuple(dict.fromkeys(f"{name}://{rest}{mark}{query}" for name in (scheme, other) for rest in paths))
 
 
 # == shares, pure =====================================================================================================

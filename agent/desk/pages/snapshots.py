@@ -209,7 +209,7 @@ def _can_be_patched(visit: DeskVisit, record_id: str) -> bool:
     archive = visit.desk.archive
     catalogue = Catalogue(archive)
 
-    def found() -> bool:
+    def lacks_something() -> bool:
         record, _ = catalogue.read(record_id)
         if patches.refusal(archive, catalogue, record):
             return False
@@ -219,7 +219,7 @@ def _can_be_patched(visit: DeskVisit, record_id: str) -> bool:
         return bool(missing_in(summary).words)
 
     state = catalogue.state()
-    return visit.desk.kept(("patch", record_id, None if state is None else state.commit), found)
+    return visit.desk.kept(("patch", record_id, None if state is None else state.commit), lacks_something)
 
 
 # == new ==============================================================================================================
