@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from agent.catalogue.recording import add_parts
 from agent.crawl.job_folder import Job, is_import
-from agent.crawl.vocabulary import Result
+from agent.crawl.vocabulary import ARCHIVED_OR_DUPLICATE
 from webarcfs.archive.catalogue.catalogue import Catalogue, RecordSelection, captures, opened
 from webarcfs.archive.catalogue.record import Record, RecordState
 from webarcfs.archive.config.directory import Archive
@@ -23,8 +23,6 @@ from webarcfs.archive.model.metadata import CommitTag
 _log = logging.getLogger(__name__)
 #: Rows of the publication's newest records that are looked at.
 _LOOKED_AT = 100
-#: Results of a URL whose document is in the archive.
-_ARCHIVED = frozenset({Result.ADDED, Result.CHANGED, Result.UNCHANGED, Result.DUPLICATE})
 
 
 def find_record(catalogue: Catalogue, job: str, publication: str) -> Record:
@@ -33,10 +31,10 @@ def find_record(catalogue: Catalogue, job: str, publication: str) -> Record:
         record, _ = catalogue.read(job)
         if not record.job:
             return record
-    found = next((record for record in catalogue.records(publication) if record.job_name == job), None)
-    if found is None:
-        raise NotFound(f"the catalogue has no record of {job}; `webarc-agent record list` lists them")
-    return found
+    for record in catalogue.records(publication):
+        if record.job_name == job:
+            return record
+    raise NotFound(f"the catalogue has no record of {job}; `webarc-agent record list` lists them")
 
 
 def refusal(  # noqa: PLR0911 # a reason each
@@ -89,5 +87,5 @@ def _account(job: Job) -> str:
     asked = came = 0
     for row in job.frontier.asked():
         asked += 1
-        came += job.frontier.end_of(row).result in _ARCHIVED
+        came += job.frontier.end_of(row).result in ARCHIVED_OR_DUPLICATE
     return f"{came} of {asked} URLs came, {job.name}"

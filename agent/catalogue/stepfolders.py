@@ -1,7 +1,8 @@
 """The folders of steps that were asked for, `jobs/step-<record>-<step>/`: a step is in there from the word to its end.
 
 Whoever asks makes the folder, durably; whoever runs the step removes it. `before` is how often the record had that step
-done when it was asked for: so a process that finds the folder after a kill sees whether the step was done.
+done when it was asked for: so a process that finds the folder after a kill sees whether the step was done. Steps,
+decisions and patches hold the lock of their record.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import dataclasses
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
@@ -23,7 +25,7 @@ from webarcfs.archive.catalogue.workflow import CHECKING, TABLE, WorkflowStep
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Busy, Damaged
 from webarcfs.archive.model.metadata import format_time, now, parse_time
-from webarcfs.archive.system import files
+from webarcfs.archive.system import files, locks
 from webarcfs.archive.system.files import sync_folder
 
 _FILE, _FAILED = "definition.json", "failed.json"
@@ -165,3 +167,19 @@ def forgive(archive: Archive, name: str) -> None:
 def folder_of(archive: Archive, asked: AskedStep) -> Path:
     """Return the folder of a step."""
     return archive.jobs / asked.folder
+
+
+@contextmanager
+def locked(archive: Archive, record: str) -> Iterator[None]:
+    """Hold the lock of a record. Raises Busy if another process works on it."""
+    busy = f"{record} is being worked on by another process; look again when that has ended"
+    with locks.exclusive_or_busy(archive.record_lock(record), busy):
+        yield
+
+
+def is_locked(archive: Archive, record: str) -> bool:
+    """Return whether a process works on a record now."""
+    if not archive.record_lock(record).exists():
+        return False
+    with locks.if_free(archive.record_lock(record)) as free:
+        return not free

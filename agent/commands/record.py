@@ -104,7 +104,7 @@ def list_(archive: str | None, publication: str | None, state: str | None, limit
     if form is not Form.TABLE:
         rows = (
             _head(stored_record)
-            | {"steps": asked.get(stored_record.id, []), "locked": running.is_locked(place, stored_record.id)}
+            | {"steps": asked.get(stored_record.id, []), "locked": stepfolders.is_locked(place, stored_record.id)}
             for stored_record in shown
         )
         print_rows(form, rows, iter)
@@ -153,7 +153,7 @@ def _asked(place: Archive) -> dict[str, list[str]]:
 
 def _state(place: Archive, record: Record, asked: dict[str, list[str]]) -> str:
     """Return the state of a record, with the step that waits, or runs and locks it."""
-    if running.is_locked(place, record.id):
+    if stepfolders.is_locked(place, record.id):
         return f"{record.state}, locked: {', '.join(asked.get(record.id, ['a person']))}"
     return str(record.state) + (f", {', '.join(asked[record.id])} requested" if record.id in asked else "")
 

@@ -47,7 +47,7 @@ _TITLES = {
     "left_out": "Not archived, and why",
 }
 _TEXTLESS = ("url", "mime_type", "size", "fault", "meaning")
-#: Logs that are looked through for a URL without a job.
+#: Reports that are looked through for a URL without a job, or for a host.
 _MOST_LOGS = 200
 _CSV = ("table", "key", "meaning", "seed3", "urls", "archived", "bytes", "share")
 
@@ -205,7 +205,7 @@ def _tell_url(url: str, lines: dict[str, LogLine], summary: dict[str, Any], form
     else:
         if url not in lines:
             click.echo(f"{url} was not seen: no page that the crawl read has a link to it")
-        for line in (lines[way] for way in tables.spellings(url) if way in lines):
+        for line in (lines[spelling] for spelling in tables.spellings(url) if spelling in lines):
             for text in tables.fate(line):
                 click.echo(text)
             if missing_urls.has_failed(line):
@@ -247,7 +247,8 @@ def _textless_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
 def find(archive: Archive, name: str) -> tuple[Path, str | None]:
     """Return the report folder of a job, given its name, its publication, a commitTag or a host it published.
 
-    For a commitTag, the domain comes with it. Raises NotFound, which names the newest report.
+    For a commitTag, the domain comes with it. A patch of a host stands for the crawl that it patched. Raises NotFound,
+    which names the newest report.
     """
     jobs = sorted(
         (folder for folder in archive.reports.iterdir() if not folder.name.startswith(".")), key=lambda p: p.name
@@ -255,18 +256,28 @@ def find(archive: Archive, name: str) -> tuple[Path, str | None]:
     for folder in reversed(jobs):
         if folder.name == name or kind_of(folder.name) == name:
             return folder, None
-        if "@" in name and name in _summary(folder)["commit_tags"]:
+        if "@" in name and name in _tags(folder):
             return folder, name.partition("@")[2]
     for path in sorted(archive.jobs.iterdir(), reverse=True):
         if name in (path.name, kind_of(path.name)):
             if (path / crawl_log.PLAIN).exists():
                 return path, None
             raise NotFound(f"{name} has no report yet, and nothing was fetched: it is about to begin, or waits")
-    for folder in reversed(jobs):
-        if any(tag.partition("@")[2] == name for tag in _summary(folder)["commit_tags"]):
-            return folder, None
+    for folder in jobs[: -_MOST_LOGS - 1 : -1]:
+        if any(tag.partition("@")[2] == name for tag in _tags(folder)):
+            return archive.reports / (missing_urls.patched_by(folder) or folder.name), None
     last = f"; the last one is {jobs[-1].name}" if jobs else "; there are none yet"
-    raise NotFound(f"there is no report of a job, publication or commitTag {name}{last}")
+    raise NotFound(
+        f"there is no report of a job, publication or commitTag {name}, "
+        f"and none of the last {_MOST_LOGS} jobs published a host {name}{last}"
+    )
+
+
+def _tags(folder: Path) -> list[str]:
+    """Return what the job of a report published; nothing where its summary cannot be read: others may be meant."""
+    with suppress(Damaged):
+        return list(_summary(folder)["commit_tags"])
+    return []
 
 
 def _summary(folder: Path) -> dict[str, Any]:

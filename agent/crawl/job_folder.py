@@ -7,8 +7,8 @@ process can do so. `StateKeeper` updates item.json: at every change of state, an
 A folder's name is `<YYYYmmddTHHMMSS>-<publication>`. An import's name is `<time>-<publication>+<digest>`; if its files
 hold several crawls, each of these is a job with a number, `<time>-<publication>+<digest>.0001`, in the folder of the
 import. The name of a crawl beside the schedule is `<time>-<publication>+occasion`, that of a patch of a crawl
-`<time>-<publication>+patch`; `+` cannot occur in a publication's name. A step of a snapshot has a folder there, too,
-`step-<record>-<step>`: it is no job of a publication.
+`<time>-<publication>+patch`; `+` cannot occur in a publication's name. The folder of a step of a crawl,
+`step-<record>-<step>`, also lies in `jobs/`: it is no job of a publication.
 """
 
 from __future__ import annotations

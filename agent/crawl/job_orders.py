@@ -24,7 +24,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from agent.crawl import frontier, scope
+from agent.crawl import frontier
 from agent.crawl.job_folder import Job
 from agent.crawl.job_state import VERSION, Hold
 from webarcfs.archive.model.errors import Damaged, NotFound
@@ -234,10 +234,6 @@ class OrderBook:
             self._read()
             self.tell()
 
-    def wait_of(self, domain: str) -> float | None:
-        """Return the seconds between two requests to a server that a person gave; None if nobody did."""
-        return next((wait for host, wait in self.waits.items() if scope.matches_host((host,), domain)), None)
-
     def forget_added(self) -> None:
         """Note that the added URLs are in the frontier. The caller wraps it in the transaction that puts them there."""
         self._frontier.set(frontier.ADDED, [])
@@ -270,7 +266,7 @@ class OrderBook:
 
     def _slow_down(self, value: str) -> None:
         host, _, seconds = value.rpartition(" ")
-        waits = {known: wait for known, wait in self.waits.items() if known != host}
+        waits = {pattern: wait for pattern, wait in self.waits.items() if pattern != host}
         try:
             # The newest order comes first: its host may be a pattern of what others named.
             self._frontier.set(frontier.WAITS, {host: max(0.0, float(seconds)), **waits})

@@ -184,11 +184,7 @@ class Turns:
 
     def wait(self, domain: str) -> float:
         """Return the pause between two requests to a server, in seconds."""
-        given = self._book.wait_of(domain)
-        if given is not None:
-            return given
-        own = scope.server_of(self._job.publication.server, domain)
-        return self._settings.wait if own is None or own.wait is None else own.wait
+        return scope.wait_of(self._job.publication, self._book.waits, domain)
 
     def size(self, domain: str, wait: float) -> int:
         """Return how many URLs the next batch of a server may have."""

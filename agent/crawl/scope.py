@@ -30,7 +30,7 @@ from urllib.parse import unquote
 import idna
 
 from agent.crawl.vocabulary import Figure, LinkKind, Reason, Status
-from webarcfs.archive.config.settings import CrawlSettings, PageResources, Profile, ServerSettings
+from webarcfs.archive.config.settings import CrawlSettings, PageResources, Profile, Publication, ServerSettings
 from webarcfs.archive.model.urls import domain_of
 from webarcfs.content.outlinks import may_have_links
 
@@ -493,6 +493,15 @@ def _unwanted(  # what it is, and from where
 def server_of(servers: tuple[ServerSettings, ...], domain: str) -> ServerSettings | None:
     """Return the settings of a server, the first whose host matches; None if it has none."""
     return next((server for server in servers if matches_host((server.host,), domain)), None)
+
+
+def wait_of(publication: Publication, ordered: Mapping[str, float], domain: str) -> float:
+    """Return the seconds between two requests to a server: as people ordered, by pattern, else by the settings."""
+    given = next((wait for host, wait in ordered.items() if matches_host((host,), domain)), None)
+    if given is not None:
+        return given
+    own = server_of(publication.server, domain)
+    return publication.crawl.wait if own is None or own.wait is None else own.wait
 
 
 def _on_paths(patterns: tuple[str, ...], url: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import shutil
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication
 from webarcfs.archive.config.validators import start_url
 from webarcfs.archive.model.errors import UsageError
+from webarcfs.archive.system.files import replacing
 
 _GZIP = b"\x1f\x8b"
 _SAMPLE, _PIECE = 1 << 12, 1 << 16
@@ -55,6 +57,15 @@ class ListedUrl:
 def list_of(archive: Archive, publication: Publication) -> Path:
     """Return the list of a publication; a name without `/` at its beginning lies in the archive's folder."""
     return archive.root / publication.list
+
+
+def keep_standard_input(path: Path, folder: Path) -> None:
+    """Copy what came by standard input into the folder of its job, where a run that resumes the job finds it."""
+    kept, scratch = folder / STANDARD_INPUT, folder / f".{STANDARD_INPUT}"
+    if path.name == STANDARD_INPUT and path.exists() and not kept.exists():
+        scratch.unlink(missing_ok=True)  # of a process that was killed
+        with path.open("rb") as source, replacing(kept, scratch) as copy:
+            shutil.copyfileobj(source, copy)
 
 
 def read_urls(path: Path) -> Iterator[ListedUrl]:

@@ -66,6 +66,11 @@ class Result(_Word):
     UNDECODABLE = "undecodable", "The document's encoding could not be undone."
 
 
+#: Results of a URL whose document is in the archive; with those that the archive has by another URL.
+ARCHIVED = frozenset({Result.ADDED, Result.CHANGED, Result.UNCHANGED})
+ARCHIVED_OR_DUPLICATE = ARCHIVED | {Result.DUPLICATE}
+
+
 class Reason(_Word):
     """Why a URL was not fetched or not archived, or what to know of it: the annotations of crawl.log.
 

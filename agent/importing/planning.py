@@ -36,7 +36,7 @@ from agent.crawl.frontier import (
     StoredCut,
     UntakenCount,
 )
-from agent.crawl.vocabulary import LinkKind, Reason, Result, source_in
+from agent.crawl.vocabulary import ARCHIVED, LinkKind, Reason, source_in
 from agent.crawl.wget import BatchFiles
 from agent.importing.crawls import CrawlsBy, CrawlSpan, HostCuts, Sighting, UrlCaptures, cut, group_by_pauses
 from agent.importing.foreign import Tally, printable
@@ -211,9 +211,6 @@ def _sorted(rows: Iterable[tuple[int, int, int]], sorter: Sorter) -> Iterator[tu
 # == filling ==========================================================================================================
 
 
-_STORED = frozenset({Result.ADDED, Result.CHANGED, Result.UNCHANGED})
-
-
 @dataclass
 class Filling:
     """The frontier of the snapshot `cut` is filled in the job's `folder`.
@@ -241,7 +238,7 @@ class Filling:
             capture = newest_version(list(group), complete=self.complete)
             if capture.cut == self.cut.number or not capture.arc:
                 yield self._row(capture, spool)
-            elif capture.result in _STORED:
+            elif capture.result in ARCHIVED:
                 self.earlier.append(capture.url)
 
     def _row(self, capture: StoredCapture, spool: WarcWriter) -> dict[str, Any]:

@@ -5,20 +5,29 @@ from __future__ import annotations
 import dataclasses
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from agent.crawl import job_folder, url_files, watching
 from agent.crawl.discovery import Discovery
 from agent.crawl.disposition import OVER_TIME, ArchivedPages, Captured, lines_on_hosts
-from agent.crawl.frontier import BEGUN, CAPTURED, LIST_READ, ORDERS, WATCH_BEGUN, CaptureEnd, Frontier
+from agent.crawl.frontier import (
+    BEGUN,
+    CAPTURED,
+    LIST_READ,
+    ORDERS,
+    WATCH_BEGUN,
+    CaptureEnd,
+    Frontier,
+    FrontierUrl,
+)
 from agent.crawl.job_folder import OCCASION, Definition, Job, Patch, Progress, StateKeeper
 from agent.crawl.job_orders import OrderBook, stop_on_discard
 from agent.crawl.job_state import Phase
 from agent.crawl.loop import capture
 from agent.crawl.sitemaps import MOST_LISTED
-from agent.crawl.vocabulary import Reason, Status, is_error_page
+from agent.crawl.vocabulary import ARCHIVED_OR_DUPLICATE, Reason, Status, is_error_page
 from agent.crawl.watching import WatchedItems
 from agent.filters import chain
 from agent.jobs import patchjob
@@ -59,8 +68,8 @@ def run(
     `folder` selects a job; by default it is the job that was interrupted last, or a new one. `instances` is the number
     of wgets that the archive allows over all jobs. `by_agent`: the agent started the job, not a command. `occasion`
     says why it is begun beside the schedule, which resumes from it only if it `shifts`. `patch` names the crawl that it
-    asks again for, and which of its URLs. Raises Busy if the publication
-    is being crawled already, SettingsError if its filters cannot be loaded, NotFound if the job has finished meanwhile,
+    asks again for, and which of its URLs. Raises Busy if the publication is being crawled already or the patched record
+    is being worked on, SettingsError if its filters cannot be loaded, NotFound if the job has finished meanwhile,
     Damaged if it is of another version.
     """
     chain(publication.crawl.filters, archive.filters, profile)  # fails before anything is fetched
@@ -74,7 +83,8 @@ def run(
         patch=patch,
     )
     kind = publication.name + (OCCASION if occasion and not shifts else "")
-    with job_folder.alone(archive, publication.name):
+    patch = patch if folder is None else patchjob.patch_in(folder)
+    with job_folder.alone(archive, publication.name), patchjob.alone(archive, patch):
         if folder is not None and not folder.is_dir():
             raise NotFound(f"there is no job {folder.name} any more")
         if patch is not None:
@@ -82,12 +92,8 @@ def run(
         folder = folder or job_folder.interrupted(archive, kind)
         folder = folder or job_folder.new_folder(archive, kind)
         keeper = StateKeeper(folder, publication.name, progress, by_agent=by_agent)
-        known = job_folder.load(folder) or asked
-        with (
-            patchjob.alone(archive, known.patch),
-            job_folder.opened(folder) as frontier,
-            failures_noted(keeper),
-        ):
+        with job_folder.opened(folder) as frontier, failures_noted(keeper):
+            url_files.keep_standard_input(Path(publication.list), folder)
             job_folder.save(folder, asked)
             begun = job_folder.load(folder) or asked
             keeper.begin(frontier)
@@ -235,12 +241,14 @@ def _read_list(job: Job, discovery: Discovery) -> None:
     faults: list[str] = []
     number = 0
     title = url_files.list_title(job.publication.list)
+    kept = job.folder / url_files.STANDARD_INPUT
+    path = kept if kept.exists() else url_files.list_of(job.archive, job.publication)
 
     def urls() -> Iterator[str]:
         nonlocal number
-        for listed in url_files.read_urls(url_files.list_of(job.archive, job.publication)):
+        for listed in url_files.read_urls(path):
             if job.stop.is_set():
-                raise Interrupted("stopped while its list was read; the next run reads it again")
+                raise Interrupted("stopped while its list was read; the next run starts with it")
             if listed.url:
                 yield listed.url
                 continue
@@ -265,19 +273,13 @@ def _settle_items(job: Job, is_published: Callable[[str], bool]) -> None:
 
     A patch says only what it captured, so that asking again by hand uses no try up.
     """
-    if job.publication.watch if job.patch is None else patchjob.feed_of(job.folder):
-        ends = watching.ends_of(job.frontier, is_published)
-        with WatchedItems(job.archive, job.publication.name) as items:
-            items.settle(job.name, ends if job.patch is None else (end for end in ends if end.captured))
-
-
-def _of_item(job: Job, url: str) -> str:
-    """Return what becomes of an item of a watched feed that gave nothing; empty for other start URLs."""
-    if not job.publication.watch:
-        return ""
+    if not patchjob.feed_of(job.folder):
+        return
+    ends = watching.ends_of(job.frontier, is_published)
+    if job.patch is not None:
+        ends = (end for end in ends if end.captured)
     with WatchedItems(job.archive, job.publication.name) as items:
-        tries = items.tries(url)
-    return "; the next crawl tries it again" if tries < watching.MOST_TRIES else "; it is not tried again"
+        items.settle(job.name, ends)
 
 
 def _tell_of_feed(job: Job) -> None:
@@ -306,17 +308,30 @@ def _fruitless(job: Job) -> list[str]:
 
     The error page of an item of a feed, which `keep_errors` archives, is none.
     """
+    if job.publication.watch:
+        with WatchedItems(job.archive, job.publication.name) as items:
+            return _lines_on(job, filter(watching.is_wanted, job.frontier.seeds()), items)
+    return _lines_on(job, job.frontier.seeds() if job.patch is None else job.frontier.asked())
+
+
+def _lines_on(job: Job, seeds: Iterable[FrontierUrl], items: WatchedItems | None = None) -> list[str]:
+    """Return the lines on the start URLs that gave nothing; `items` are those of the watched feed."""
     lines: list[str] = []
     more = 0
-    seeds = job.frontier.seeds() if job.patch is None else job.frontier.asked()
-    for seed in filter(watching.is_wanted, seeds) if job.publication.watch else seeds:
+    for seed in seeds:
         end = job.frontier.end_of(seed)
-        is_error = bool(job.publication.watch) and is_error_page(end.status)
-        if is_error or end.result not in ("added", "changed", "unchanged", "duplicate"):
-            if len(lines) >= _MOST_LINES:
-                more += 1
-                continue
-            why = ", ".join(part for part in (str(end.status), end.note, end.result) if part)
-            where = "" if end.id == seed.id else f" (by way of {end.url})"
-            lines.append(f"{seed.url} gave nothing{where}: {why}{_of_item(job, seed.url)}")
+        if end.result in ARCHIVED_OR_DUPLICATE and not (items is not None and is_error_page(end.status)):
+            continue
+        if len(lines) >= _MOST_LINES:
+            more += 1
+            continue
+        why = ", ".join(part for part in (str(end.status), end.note, end.result) if part)
+        where = "" if end.id == seed.id else f" (by way of {end.url})"
+        again = "" if items is None else _of_item(items, seed.url)
+        lines.append(f"{seed.url} gave nothing{where}: {why}{again}")
     return [*lines, *([f"{more} further start URLs gave nothing; `webarc-agent report` lists them"] if more else [])]
+
+
+def _of_item(items: WatchedItems, url: str) -> str:
+    """Return what becomes of an item of a watched feed that gave nothing."""
+    return "; the next crawl tries it again" if items.tries(url) < watching.MOST_TRIES else "; it is not tried again"

@@ -1,10 +1,10 @@
 """A patch of a crawl: a job that asks again for URLs which the crawl did not get, each with what it needs.
 
 Its URLs come from the crawl's own log, with how the crawl came to them: a resource stays one, the target of a redirect
-too, and the page that named a URL is told to the server (Referer). Hosts, excludes and private addresses are those of
+stays one, and the server gets the page that named a URL (Referer). Hosts, excludes and private addresses are those of
 the crawl, but that the feed which a publication watches opens no private address: `private_addresses` does. Links of
 its pages are not followed. It only adds, as a list of URLs does; what it publishes belongs to the record of the crawl.
-Items of a feed that it publishes wait no more; the feed itself is no page, and is asked for by the next crawl.
+Items of a feed that it publishes are captured; the feed itself is no page, and is left to the next crawl.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from agent.catalogue import patches
+from agent.catalogue import patches, stepfolders
 from agent.crawl import job_folder
 from agent.crawl.discovery import Discovery
 from agent.crawl.frontier import ASKED, ASKED_URLS, HOSTS, PAGE_HOSTS
@@ -26,16 +26,13 @@ from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication
-from webarcfs.archive.model.errors import Damaged, NotFound
-from webarcfs.archive.system import files, locks
+from webarcfs.archive.model.errors import Damaged, Interrupted, NotFound
+from webarcfs.archive.system import files
 
 
 def alone(archive: Archive, patch: Patch | None) -> AbstractContextManager[object]:
     """Hold the lock of the record that is patched, so that nobody decides about it meanwhile. Raises Busy."""
-    if patch is None:
-        return nullcontext()
-    busy = f"{patch.record} is being worked on by another process; look again when that has ended"
-    return locks.exclusive_or_busy(archive.record_lock(patch.record), busy)
+    return nullcontext() if patch is None else stepfolders.locked(archive, patch.record)
 
 
 def narrowed(publication: Publication) -> Publication:
@@ -73,7 +70,7 @@ def begun(archive: Archive, asked: Definition) -> Path:
     same = dataclasses.replace(asked.patch, by="")
     kind = asked.publication.name + job_folder.PATCH
     for folder in job_folder.folders_of(archive, kind):
-        earlier = _patch_in(folder)
+        earlier = patch_in(folder)
         if earlier is not None and dataclasses.replace(earlier, by="") == same and job_folder.usable(folder):
             return folder
     folder = job_folder.new_folder(archive, kind)
@@ -81,7 +78,8 @@ def begun(archive: Archive, asked: Definition) -> Path:
     return folder
 
 
-def _patch_in(folder: Path) -> Patch | None:
+def patch_in(folder: Path) -> Patch | None:
+    """Return what the job of a folder asks for again; None if it is no patch, or cannot be read."""
     try:
         asked = job_folder.load(folder)
     except Damaged:
@@ -90,7 +88,7 @@ def _patch_in(folder: Path) -> Patch | None:
 
 
 def feed_of(folder: Path) -> str:
-    """Return the feed that the publication of a job watches, which `narrowed` leaves out; empty if it watches none."""
+    """Return the feed that the publication of a job watches, also where `narrowed` leaves it out; empty for none."""
     asked = job_folder.load(folder)
     return "" if asked is None else asked.publication.watch
 
@@ -114,16 +112,20 @@ def _hosts_with_pages(archive: Archive, patch: Patch) -> set[str]:
 
 
 def add_missing(job: Job) -> None:
-    """Add the URLs that the job asks for again, once. The caller wraps it in a transaction."""
+    """Add the URLs that the job asks for again, once. The caller wraps it in a transaction.
+
+    Raises Interrupted where the job shall stop; then none of them is in the frontier.
+    """
     assert job.patch is not None
     if job.frontier.get(ASKED_URLS) is not None:
         return
-    hosts = {line.host for line in missing_urls.lines(job.archive, job.patch.job) if not line.path.strip("-R")}
+    lines = _until_stopped(job, missing_urls.lines(job.archive, job.patch.job))
+    hosts = {line.host for line in lines if not line.path.strip("-R")}
     job.frontier.set(HOSTS, sorted(hosts))
     job.frontier.set(PAGE_HOSTS, sorted(_hosts_with_pages(job.archive, job.patch)))
     discovery = Discovery(job.frontier, job.publication, job.profile)
     number = 0
-    for line in not_archived(job.archive, job.patch, feed_of(job.folder)):
+    for line in _until_stopped(job, not_archived(job.archive, job.patch, feed_of(job.folder))):
         if not missing_urls.is_chosen(line, job.patch.word, job.patch.url):
             continue
         number += 1
@@ -132,3 +134,10 @@ def add_missing(job: Job) -> None:
         job.frontier.set(ASKED.of(line.url), line.referrer.strip("-") if hops.strip("R") else "")
     discovery.flush()
     job.frontier.set(ASKED_URLS, number)
+
+
+def _until_stopped(job: Job, lines: Iterator[LogLine]) -> Iterator[LogLine]:
+    for line in lines:
+        if job.stop.is_set():
+            raise Interrupted("stopped while it added what is missing; the next run starts with that")
+        yield line

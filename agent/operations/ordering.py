@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
 import time
 import unicodedata
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from typing import Any
 
 from agent.crawl import job_folder, job_orders, job_state, scope, wgetpool
 from agent.crawl.frontier import WAITS
-from agent.crawl.job_folder import Definition, is_import, publication_of
+from agent.crawl.job_folder import is_import, publication_of
 from agent.crawl.job_orders import Order, OrderWord
 from agent.crawl.job_state import JobState
 from agent.crawl.politeness import LONGEST_PAUSE
@@ -85,14 +86,22 @@ def judged(state: JobState, word: str, values: tuple[str, ...]) -> tuple[OrderWo
         return wanted, format_time(_time(values[0]))
     if wanted is OrderWord.EXCLUDE:
         return wanted, _host(values[0])
-    if wanted in (OrderWord.ADD, OrderWord.WAIT) and state.state is job_state.Phase.CONVERTING:
-        raise UsageError(
-            f"{state.job} fetches nothing more; `webarc-agent crawl --missing` patches it once it has ended"
-        )
+    has_fetched = state.state is job_state.Phase.CONVERTING
     if wanted is OrderWord.ADD:
-        return wanted, " ".join(dict.fromkeys(map(start_url, values)))
+        urls = dict.fromkeys(map(start_url, values))
+        if has_fetched:
+            raise UsageError(
+                f"{state.job} fetches nothing more; `webarc-agent crawl --page {shlex.join(urls)}` fetches these"
+            )
+        return wanted, " ".join(urls)
     if wanted is OrderWord.WAIT:
-        return wanted, f"{_host(values[0])} {_seconds(values[1]):g}"
+        host, seconds = _host(values[0]), _seconds(values[1])
+        if has_fetched:
+            raise UsageError(
+                f"{state.job} fetches nothing more; for the next crawl of {state.publication}, "
+                f'set host = "{host}" and wait = {seconds:g} in a [[publication.server]]'
+            )
+        return wanted, f"{host} {seconds:g}"
     if wanted is OrderWord.RESUME and state.held == job_state.Hold.DEADLINE:
         raise UsageError(f"its time is over: give it more by `deadline`, or `stop` or `discard` {state.job}")
     return wanted, ""
@@ -136,8 +145,7 @@ def hosts_now(archive: Archive, folder: Path) -> list[dict[str, Any]]:
         hosts, waits = frontier.hosts_now(), frontier.get(WAITS) or {}
     rows = []
     for host in hosts:
-        given = next((wait for pattern, wait in waits.items() if scope.matches_host((pattern,), host.domain)), None)
-        wait = given if given is not None else _wait_of(asked, host.domain)
+        wait = 0.0 if asked is None else scope.wait_of(asked.publication, waits, host.domain)
         at = None if host.ready is None else max(host.ready, time.time() + _pause(archive, host.domain, wait))
         is_now = host.fetching or at is None or at <= time.time()
         rows.append(
@@ -150,13 +158,6 @@ def hosts_now(archive: Archive, folder: Path) -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-def _wait_of(asked: Definition | None, domain: str) -> float:
-    if asked is None:
-        return 0.0
-    own = scope.server_of(asked.publication.server, domain)
-    return asked.publication.crawl.wait if own is None or own.wait is None else own.wait
 
 
 def _pause(archive: Archive, domain: str, wait: float) -> float:

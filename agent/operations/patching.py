@@ -88,5 +88,7 @@ def _count(archive: Archive, patch: Patch, feed: str, *, counts: bool) -> int:
             break
     if number or not words or not (patch.word or patch.url):
         return number
-    known = ", ".join(f"{word} {count}" for word, count in sorted(words.items(), key=lambda pair: (-pair[1], pair[0])))
-    raise UsageError(f"nothing of that is missing from {patch.job}; its URLs that did not come: {known}")
+    by_word = ", ".join(
+        f"{word} {count}" for word, count in sorted(words.items(), key=lambda pair: (-pair[1], pair[0]))
+    )
+    raise UsageError(f"nothing of that is missing from {patch.job}; its URLs that did not come: {by_word}")

@@ -21,7 +21,7 @@ from agent.catalogue import recording, stepfolders
 from agent.catalogue.recording import SYSTEM, ask_next, catch_up_records
 from agent.crawl.job_folder import OCCASION, step_folder
 from agent.service import agent_status
-from agent.steps import checking, running
+from agent.steps import checking
 from agent.steps.checking import Outcome
 from webarcfs.archive.catalogue import workflow
 from webarcfs.archive.catalogue.catalogue import Catalogue, opened
@@ -102,7 +102,7 @@ def decide(
     `expected` is the state that the person saw. Raises Busy if another process works on it, or it has another state
     than that; StepRefused if it does not allow the decision; NotFound.
     """
-    with running.locked(archive, record_id):
+    with stepfolders.locked(archive, record_id):
         catalogue = Catalogue(archive)
         record, blob = catalogue.read(record_id)
         if expected is not None and record.state is not expected:
@@ -258,7 +258,7 @@ def ask(archive: Archive, record_id: str, step: WorkflowStep, acting: Acting, *,
     record, _ = Catalogue(archive).read(record_id)
     folder = step_folder(record.id, step)
     way = recording.of_record(archive, record)
-    must_allow(record, step, way, acting, again=again, is_locked=running.is_locked(archive, record.id))
+    must_allow(record, step, way, acting, again=again, is_locked=stepfolders.is_locked(archive, record.id))
     try:
         stepfolders.ask(archive, record, step, by=acting.name, again=again)
     except Busy:
@@ -281,7 +281,7 @@ def look(
     Raises StepRefused for a page that waits for none, Busy, NotFound.
     """
     catalogue = Catalogue(archive)
-    with running.locked(archive, record_id):
+    with stepfolders.locked(archive, record_id):
         record, blob = catalogue.read(record_id)
         waiting = looks(archive, record)
         asked = next((reference_page for reference_page in waiting if checking.is_known(page, reference_page)), None)
@@ -312,7 +312,7 @@ class Measure:
 def measure(archive: Archive, record_id: str, taken: Measure, acting: Acting) -> Record:
     """Keep a measure that was taken on a snapshot. Raises StepRefused, Busy, NotFound."""
     catalogue = Catalogue(archive)
-    with running.locked(archive, record_id):
+    with stepfolders.locked(archive, record_id):
         record, blob = catalogue.read(record_id)
         must_allow(record, WorkflowStep.MEASURE, recording.of_record(archive, record), acting)
         words = (taken.kind, taken.description, taken.software, taken.parameters)
@@ -403,7 +403,7 @@ def _free_name(archive: Archive, catalogue: Catalogue, kind: str) -> str:
 def cancel(archive: Archive, record_id: str, acting: Acting, reason: str = "") -> Record:
     """Give a capture up that has not begun; return its record. Raises Busy, NotFound, StepRefused."""
     catalogue = Catalogue(archive)
-    with running.locked(archive, record_id):
+    with stepfolders.locked(archive, record_id):
         record, blob = catalogue.read(record_id)
         must_allow(record, WorkflowStep.CANCEL, Way(), acting)
         changed = record.with_event(TABLE[WorkflowStep.CANCEL].event, acting.name, reason, RecordState.CANCELLED)

@@ -4,7 +4,8 @@ It is a crawl of the start URLs alone, in an archive that is thrown away; only t
 servers are asked as politely as ever.
 
 Of a publication that has older values of settings whose defaults changed, a second such crawl says what the new ones
-would bring: its start pages with all that they need, and its sitemaps. What its archived pages need is counted, too.
+would bring: its start pages with all that they need, its sitemaps, or both. What its archived pages need is counted,
+too.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from agent.crawl.wget import BatchFiles
 from agent.reports import tables
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.settings import AtDeadline, PageResources, Profile, Publication
+from webarcfs.archive.config.settings import AtDeadline, CrawlSettings, PageResources, Profile, Publication
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.git.repository import PUBLICATIONS, Repository
 from webarcfs.archive.history.versions import ArcTree, arcs, described
@@ -129,26 +130,31 @@ def attempt(
     """
     with _crawled_apart(archive, publication, profile, instances, stop, _BARE) as (job, _):
         trial = _trial(archive, job, publication)
-    if not publication.watch and has_old_defaults(publication) and trial.is_good:
-        wide = {**_WIDE, "sitemaps": publication.crawl.depth > 0 and not publication.crawl.sitemaps}
+    crawl = publication.crawl
+    if not publication.watch and trial.is_good and (_wants_resources(crawl) or _wants_sitemaps(crawl)):
+        page_resources = PageResources.ANY if _wants_resources(crawl) else PageResources.NONE
+        wide = {**_WIDE, "page_resources": page_resources, "sitemaps": _wants_sitemaps(crawl)}
         with _crawled_apart(archive, publication, profile, instances, stop, wide) as (job, is_all):
             trial.more = _more(archive, job, publication, is_all=is_all)
     return trial
 
 
-def has_old_defaults(publication: Publication) -> bool:
-    """Return whether a publication has the older values of settings whose defaults changed."""
-    crawl = publication.crawl
-    return crawl.resources is PageResources.HOSTS or not crawl.sitemaps
+def _wants_resources(crawl: CrawlSettings) -> bool:
+    """Return whether the new default of `page_resources` would bring more than the value that is set."""
+    return crawl.resources is PageResources.HOSTS
 
 
-#: The settings of a trial: the start URLs alone; these with all that they need, and sitemaps without their pages.
+def _wants_sitemaps(crawl: CrawlSettings) -> bool:
+    """Return whether that of `sitemaps` would: it says nothing to a crawl of its start URLs alone."""
+    return crawl.depth > 0 and not crawl.sitemaps
+
+
+#: The settings of a trial: the start URLs alone; these with what new defaults bring, and sitemaps without their pages.
 _SHORT: Mapping[str, Any] = {"max_duration": _LONGEST, "at_deadline": AtDeadline.PUBLISH, "conditional": False}
 _BARE: Mapping[str, Any] = {**_SHORT, "depth": 0, "page_resources": PageResources.NONE}
 _WIDE: Mapping[str, Any] = {
     **_SHORT,
     "depth": 1,
-    "page_resources": PageResources.ANY,
     "paths": ("/.none/",),
     "max_total_size": _MOST_BYTES,
 }
@@ -284,7 +290,7 @@ def _more(archive: Archive, job: Job, publication: Publication, *, is_all: bool)
     by_default = dataclasses.replace(publication.crawl, page_resources=PageResources.ANY, sitemaps=True)
     new = Discovery(job.frontier, dataclasses.replace(publication, crawl=by_default), job.profile)
     archived = ArchivedPages(archive)
-    wants_resources = publication.crawl.resources is PageResources.HOSTS
+    wants_resources = _wants_resources(publication.crawl)
     further: dict[str, str] = {}
     until = time.monotonic() + _MOST_SECONDS
     measured, size, listed, unknown = 0, 0, 0, 0

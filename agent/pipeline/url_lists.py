@@ -21,7 +21,7 @@ from itertools import groupby, islice
 from operator import itemgetter
 
 from agent.crawl.frontier import FrontierUrl, MetAnswer
-from agent.crawl.vocabulary import GONE, NOT_MODIFIED, WHOLE, LinkKind, Reason, Result, UrlState, source_in
+from agent.crawl.vocabulary import ARCHIVED, GONE, NOT_MODIFIED, WHOLE, LinkKind, Reason, UrlState, source_in
 from agent.pipeline.domain_run import DomainRun, TreeReader
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import PUBLICATIONS, Repository, TreeEntry
@@ -52,7 +52,6 @@ from webarcfs.archive.system.files import Sorter, blob_id
 
 
 _log = logging.getLogger(__name__)
-_STORED = (Result.ADDED, Result.CHANGED, Result.UNCHANGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +214,7 @@ class _Merge:
             return _Fate.UNSEEN
         if {Reason.ERROR_HELD, Reason.OLDER, Reason.RESPONSE_HELD}.intersection(row.note.split(",")):
             return _Fate.UNANSWERED
-        if row.arc and row.result in _STORED:
+        if row.arc and row.result in ARCHIVED:
             return _Fate.BODY
         if row.state == UrlState.DONE and row.status in WHOLE:
             return _Fate.BODY  # the server has a page there, which a filter refused

@@ -30,18 +30,16 @@ _OF_THIS_CRAWL = frozenset(
         Reason.LEFT_OUT, Reason.TOO_BIG,
     }
 )  # fmt: skip
-_REDIRECTS = range(300, 400)
 _ERRORS, _SERVER_ERRORS = 400, 500
-_SITEMAP = "M"
 
 
 def could_be_asked_for(line: LogLine) -> bool:
     """Return whether a URL is not archived for a reason that may be another one next time.
 
-    Settings that left it out hold in a patch as well. robots.txt, redirects, sitemaps and second URLs of a document are
+    Settings that left it out also hold in a patch. robots.txt, redirects, sitemaps and second URLs of a document are
     no pages.
     """
-    if line.archived or line.path.endswith("P") or line.path == _SITEMAP or line.status in _REDIRECTS:
+    if line.archived or line.path.endswith("P") or line.path == tables.GUESS or line.status in tables.REDIRECTS:
         return False
     words = {Result.DUPLICATE, Reason.NO_SITEMAP, Reason.FOREIGN_HOST, Reason.NOT_MODIFIED}
     if not words.isdisjoint(line.notes) or any(note.startswith(Reason.FILTER) for note in line.notes):
@@ -50,7 +48,7 @@ def could_be_asked_for(line: LogLine) -> bool:
 
 
 def has_failed(line: LogLine) -> bool:
-    """Return whether a URL did not come through a failure: no answer, a broken one, or trouble of the server's own."""
+    """Return whether a URL did not come through a failure: no response, a broken one, or an error of the server."""
     if not could_be_asked_for(line) or line.reason in DECISIONS:
         return False
     return line.status <= 0 or line.status >= _SERVER_ERRORS or line.status in PASSING or line.status in WHOLE
@@ -133,14 +131,14 @@ def lines(archive: Archive, job: str) -> Iterator[LogLine]:
 
 
 def lines_of(archive: Archive, job: str, url: str) -> dict[str, LogLine]:
-    """Return the newest lines of a crawl about a URL in its spellings. Raises NotFound, Damaged."""
-    with crawl_log.reading(archive.reports / job) as log:
-        newest = tables.lines_of(log, url)
+    """Return the newest lines of a crawl about a URL in its spellings. The errors are those of `lines`."""
+    newest = _about(archive.reports / job, url)
+    untried: dict[str, LogLine] = {}
     for folder in patches_of(archive, job):
-        with crawl_log.reading(folder) as log:
-            patched = tables.lines_of(log, url)
-        newest |= {way: line for way, line in patched.items() if _was_tried(line) and _replaces(line)}
-    return newest
+        for line in _about(folder, url).values():
+            if _replaces(line):
+                (newest if _was_tried(line) else untried)[line.url] = line
+    return untried | newest
 
 
 def missing_from_pages(archive: Archive, job: str) -> list[tuple[str, str, int]]:
@@ -152,8 +150,17 @@ def missing_from_pages(archive: Archive, job: str) -> list[tuple[str, str, int]]
     return [(host, word, urls) for (host, word), urls in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))]
 
 
+def _about(report: Path, url: str) -> dict[str, LogLine]:
+    with crawl_log.reading(report) as log:
+        return tables.lines_of(_checked(log), url)
+
+
 def _read(report: Path) -> Iterator[LogLine]:
     with crawl_log.reading(report) as log:
-        for line in tables.parsed(log):
-            clocks.check()
-            yield line
+        yield from tables.parsed(_checked(log))
+
+
+def _checked(log: Iterator[str]) -> Iterator[str]:
+    for text in log:
+        clocks.check()
+        yield text

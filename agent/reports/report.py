@@ -285,10 +285,10 @@ def _most(counts: Mapping[str, int]) -> str:
 
 def missing_in(summary: Mapping[str, Any]) -> Missing:
     """Return what a crawl did not bring, as its summary.json has it; nothing where an older version wrote that."""
-    known = summary.get("missing") or {}
-    rows = tuple((str(host), str(word), int(urls)) for host, word, urls in known.get("rows") or ())
-    pages = tuple((str(url), str(word)) for url, word in known.get("pages") or ())
-    return Missing(known.get("resources") or {}, known.get("words") or {}, int(known.get("lost") or 0), rows, pages)
+    lacks = summary.get("missing") or {}
+    rows = tuple((str(host), str(word), int(urls)) for host, word, urls in lacks.get("rows") or ())
+    pages = tuple((str(url), str(word)) for url, word in lacks.get("pages") or ())
+    return Missing(lacks.get("resources") or {}, lacks.get("words") or {}, int(lacks.get("lost") or 0), rows, pages)
 
 
 def most_rows(rows: Sequence[tuple[str, str, int]], most: int) -> Iterator[tuple[str, str, int]]:

@@ -13,14 +13,24 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from agent.crawl.vocabulary import DECISIONS, IN_CRAWL_LOG, WHOLE, Figure, Reason, Result, Status, seed3_code
+from agent.crawl.vocabulary import (
+    ARCHIVED,
+    DECISIONS,
+    GONE,
+    IN_CRAWL_LOG,
+    WHOLE,
+    Figure,
+    Reason,
+    Result,
+    Status,
+    seed3_code,
+)
 from webarcfs.archive.model.errors import Damaged, UsageError
 
 # == tables, pure =====================================================================================================
 
 
 _COLUMNS = 12
-_ARCHIVED = frozenset({Result.ADDED, Result.CHANGED, Result.UNCHANGED})
 #: Annotations that are no reasons.
 _NO_REASONS = re.compile(
     rf"({Figure.SEED3}|{Reason.CODING}|{Reason.NOT_CODED}).*|({Figure.TRIES}|{Figure.LINKS}|{Figure.DEPTH})\d+"
@@ -61,9 +71,10 @@ _MEANINGS = {
 }
 
 
-# The path of a sitemap that a crawl looks for by itself, and the statuses by which a host says that it has none.
-_GUESS = "M"
-_GONE = frozenset({404, 410})
+#: The path of a sitemap that a crawl looks for by itself.
+GUESS = "M"
+#: HTTP statuses of redirects, and of other answers without a document.
+REDIRECTS = range(300, 400)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +97,7 @@ class LogLine:
     @property
     def archived(self) -> bool:
         """Whether the archive contains a document of the URL after this crawl."""
-        return not _ARCHIVED.isdisjoint(self.notes)
+        return not ARCHIVED.isdisjoint(self.notes)
 
     @property
     def came(self) -> bool:
@@ -108,9 +119,9 @@ class LogLine:
         """The word for the reason why it is not archived."""
         if self.path.endswith("P") and self.status > 0:
             return "robots.txt itself"
-        if self.path == _GUESS and self.status in _GONE:
+        if self.path == GUESS and self.status in GONE:
             return Reason.NO_SITEMAP
-        words = [note for note in self.notes if not _NO_REASONS.fullmatch(note) and note not in _ARCHIVED]
+        words = [note for note in self.notes if not _NO_REASONS.fullmatch(note) and note not in ARCHIVED]
         if self.status > 0:  # it came, whatever the certificate was
             words = [word for word in words if word.partition(":")[0] != Reason.TLS]
         return words[0] if words else f"status {self.status}"
@@ -276,7 +287,7 @@ def fate(line: LogLine) -> Iterator[str]:
     came = _HOPS.get(line.path[-1:], "as a start URL")
     if line.referrer.startswith("http"):
         came += f" of {line.referrer}"
-    elif line.path == "M":
+    elif line.path == GUESS:
         came = "as the sitemap of its host"
     yield f"  found {came}"
 
@@ -302,13 +313,12 @@ def spellings(url: str) -> tuple[str, ...]:
     slashed = path.removesuffix("/") if path.endswith("/") else f"{path}/"
     other = {"http": "https", "https": "http"}.get(scheme, scheme)
     paths = (path, slashed) if "/" in path.removesuffix("/") else (path,)
-    return tuple(dict.fromkeys(f"{one}://{rest}{mark}{query}" for one in (scheme, other) for rest in paths))
+    return tuple(dict.fromkeys(f"{name}://{rest}{mark}{query}" for name in (scheme, other) for rest in paths))
 
 
 # == shares, pure =====================================================================================================
 
 
-_REDIRECTS = range(300, 400)
 _NO_DOCUMENTS = frozenset({Result.DUPLICATE, Reason.NO_SITEMAP})
 
 
@@ -324,7 +334,7 @@ class Shares:
         """Count a line: not robots.txt, a redirect, a second URL of a document, no sitemap, another site's URL."""
         if line.archived:
             self.archived += 1
-        elif line.path.endswith("P") or line.status in _REDIRECTS or not _NO_DOCUMENTS.isdisjoint(line.words):
+        elif line.path.endswith("P") or line.status in REDIRECTS or not _NO_DOCUMENTS.isdisjoint(line.words):
             return
         elif line.reason in DECISIONS or line.reason.startswith(Reason.FILTER):
             self.excluded += 1

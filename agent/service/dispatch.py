@@ -29,6 +29,7 @@ from agent.catalogue.stepfolders import StepEnd
 from agent.crawl import job_folder, job_orders, job_state
 from agent.crawl.job_folder import Definition, is_import, is_patch, kind_of, publication_of, step_of
 from agent.crawl.job_state import JobState, Phase
+from agent.jobs import patchjob
 from agent.service import scheduler
 from agent.service.scheduler import History, Past
 from agent.service.worker import End
@@ -354,7 +355,8 @@ class Dispatch:
         if self._has_to_wait(job):
             return
         try:
-            with job_folder.alone(self._archive, publication_of(job)):
+            patch = patchjob.patch_in(self._archive.jobs / job)
+            with job_folder.alone(self._archive, publication_of(job)), patchjob.alone(self._archive, patch):
                 ready = self._make_ready(job)
             self._left.discard(job)
             if ready:
@@ -362,7 +364,7 @@ class Dispatch:
                 self._start(job)
             else:
                 self._aside.add(job)
-        except Busy:  # its process has not written its item yet, or another process holds the publication
+        except Busy:  # its process has not written its item yet, or another one holds the publication or the record
             self._not_before[job] = time.monotonic() + _LEFT_SECONDS
             self._held.setdefault(job, time.monotonic())
         except Damaged as error:
@@ -451,12 +453,15 @@ class Dispatch:
                 del self._untold[job]
 
     def _elsewhere(self, job: str) -> None:
-        """Handle a job whose publication another process crawls: drop a folder without a frontier, try again later."""
+        """Handle a job whose publication or record another process holds: try again later.
+
+        A folder without a frontier is dropped, unless it is all that there is of what a person asked for.
+        """
         folder = self._archive.jobs / job
         self._not_before[kind_of(job)] = time.monotonic() + _ELSEWHERE_SECONDS
         if not folder.is_dir():
             return
-        if job_folder.has_begun(folder):
+        if job_folder.has_begun(folder) or is_patch(job):
             self._left.add(job)
             self._not_before[job] = time.monotonic() + _LEFT_SECONDS
         else:

@@ -15,8 +15,7 @@ import dataclasses
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -51,7 +50,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
 from webarcfs.archive.model.errors import Busy, Damaged, Interrupted, NotFound, StepRefused, UsageError, WebarcError
 from webarcfs.archive.model.metadata import format_time, now
-from webarcfs.archive.system import files, locks
+from webarcfs.archive.system import files
 
 # == backing up =======================================================================================================
 
@@ -218,7 +217,7 @@ def run_step(
     if step == WorkflowStep.CAPTURE:
         asked = stepfolders.load(archive, name)
         return None if asked is None else _captured(archive, asked, stop, progress)
-    with locked(archive, record_id):
+    with stepfolders.locked(archive, record_id):
         asked = stepfolders.load(archive, name)
         if asked is None:
             return None
@@ -234,22 +233,6 @@ def run_step(
         ask_next(archive, record)
         stepfolders.done(archive, name)
     return None if is_done else record
-
-
-@contextmanager
-def locked(archive: Archive, record: str) -> Iterator[None]:
-    """Hold the lock of a record. Raises Busy if another process works on it."""
-    busy = f"{record} is being worked on by another process; look again when that has ended"
-    with locks.exclusive_or_busy(archive.record_lock(record), busy):
-        yield
-
-
-def is_locked(archive: Archive, record: str) -> bool:
-    """Return whether a process works on a record now."""
-    if not archive.record_lock(record).exists():
-        return False
-    with locks.if_free(archive.record_lock(record)) as free:
-        return not free
 
 
 def run_waiting(

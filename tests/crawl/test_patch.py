@@ -8,6 +8,7 @@ import shlex
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from agent.catalogue.recording import catch_up_records
-from agent.crawl import crawl_log
+from agent.crawl import crawl_log, job_folder
 from agent.jobs import crawljob
 from agent.operations import patching
 from agent.reports import missing_urls
@@ -32,7 +33,7 @@ from webarcfs.archive.catalogue.record import Record, RecordState
 from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Exit, TookTooLong
-from webarcfs.archive.system import clocks
+from webarcfs.archive.system import clocks, locks
 
 pytestmark = pytest.mark.crawl
 
@@ -333,6 +334,25 @@ def test_a_patch_that_is_killed_goes_on_and_what_came_is_not_fetched_again(archi
     assert _record(archive).id == record.id and not list(archive.jobs.iterdir())
 
 
+def test_a_patch_that_is_stopped_while_it_adds_what_is_missing_starts_with_that(archive: Archive, site: Site) -> None:
+    record = _broken(archive, site)
+    settings, _ = settings_files.load(archive.settings)
+    asked = patching.plan(archive, settings, record.id).definition
+    stop = threading.Event()
+    stop.set()
+    outcome = crawljob.run(archive, asked.publication, None, patch=asked.patch, stop=stop)
+    with job_folder.looked_at(archive.jobs / outcome.job) as frontier:
+        assert outcome.interrupted and frontier.counts().get("waiting", 0) == 0
+    assert _run(archive, "--resume", outcome.job).code == 0 and "b" in _arcs(archive, site)
+
+
+def test_a_patch_of_a_record_that_is_worked_on_leaves_no_order(archive: Archive, site: Site) -> None:
+    record = _broken(archive, site)
+    with locks.exclusive_or_busy(archive.record_lock(record.id), "is free"):
+        done = _run(archive, "--missing", "p")
+    assert done.code and "worked on by another process" in done.err and not list(archive.jobs.iterdir())
+
+
 def test_a_patch_whose_record_was_decided_about_meanwhile_publishes_nothing(archive: Archive, site: Site) -> None:
     """S-patch-2."""
     record = _broken(archive, site)
@@ -441,6 +461,8 @@ def test_what_a_patch_never_tried_stays_as_the_crawl_left_it(archive: Archive) -
     _log(archive, "20260104T030000-p+patch", "-6000 http://a/g.png LE stopped", patches=job)
     (untried,) = (line for line in missing_urls.lines(archive, job) if missing_urls.is_chosen(line, "stopped"))
     assert untried.url == "http://a/g.png"
+    about = {name: missing_urls.lines_of(archive, job, f"http://a/{name}") for name in ("a", "f.png", "g.png")}
+    assert [line.status for lines in about.values() for line in lines.values()] == [-4, 200, -6000]
 
 
 def test_what_a_patch_settled_is_not_asked_for_again(archive: Archive) -> None:
@@ -464,8 +486,9 @@ def test_a_long_log_is_read_no_longer_than_a_deadline_lets(archive: Archive) -> 
     job = "20260101T030000-p"
     _log(archive, job, "500 http://a/a L status")
     assert _missing(archive, job) == {"a": 500}
-    with clocks.under(clocks.Deadline(-1)), pytest.raises(TookTooLong):
-        _missing(archive, job)
+    for read in (lambda: _missing(archive, job), lambda: missing_urls.lines_of(archive, job, "http://a/b")):
+        with clocks.under(clocks.Deadline(-1)), pytest.raises(TookTooLong):
+            read()
 
 
 def test_what_is_missing_by_the_words_of_its_line() -> None:

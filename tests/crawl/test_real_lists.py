@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
+from agent.crawl import url_files
+from agent.jobs import crawljob
 from tests.support import crawls
 from tests.support.crawls import run_command
 from tests.support.site import Site
@@ -47,6 +51,24 @@ def test_a_list_from_standard_input(archive: Archive, site: Site) -> None:
     assert done.code == 0, done.err
     assert "a" in crawls.arcs(archive, site.host)
     assert not (archive.root / "lists").exists()
+
+
+def test_a_list_from_standard_input_that_was_not_read_is_there_for_the_next_run(
+    archive: Archive, site: Site, tmp_path: Path
+) -> None:
+    """S-list-2: the process that read it has removed its own file."""
+    _pages(site, "/a")
+    file = tmp_path / url_files.STANDARD_INPUT
+    file.write_text(site.url("/a"))
+    publication = dataclasses.replace(crawls.publish_as(name="stdin-1", depth=0), list=str(file))
+    stop = threading.Event()
+    stop.set()
+    outcome = crawljob.run(archive, publication, None, only_adds=True, stop=stop)
+    assert outcome.interrupted
+    file.unlink()
+    done = run_command("crawl", "--archive", archive.root, "--private-addresses", "--resume", outcome.job)
+    assert done.code == 0, done.err
+    assert "a" in crawls.arcs(archive, site.host) and not list(archive.jobs.iterdir())
 
 
 @pytest.mark.parametrize(

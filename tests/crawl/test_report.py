@@ -236,6 +236,20 @@ def test_a_tag_is_the_part_of_its_domain_and_a_publication_its_last_job(archive:
     assert json.loads(_report(archive, "two-hosts", "--json").out)["summary"]["job"] == done.job
 
 
+def test_a_host_is_the_last_crawl_that_published_it(archive: Archive, done: crawls.Outcome) -> None:
+    """Not its patch, and a report that cannot be read is not in the way of others."""
+    patch, damaged = archive.reports / "20991231T000000-two-hosts+patch", archive.reports / "20991231T000001-other"
+    for folder, summary in (
+        (patch, {"patches": done.job, "commit_tags": ["2099-12-31T00:00:00@a.example"]}),
+        (damaged, ""),
+    ):
+        folder.mkdir()
+        (folder / "summary.json").write_text(json.dumps(summary)[:-1] if folder == damaged else json.dumps(summary))
+    for name in ("a.example", next(iter(done.tags))):
+        assert json.loads(_report(archive, name, "--json").out)["summary"]["job"] == done.job
+    assert "published a host b.invalid" in _report(archive, "b.invalid").err
+
+
 def test_what_there_is_no_report_of(archive: Archive, done: crawls.Outcome) -> None:
     for name in ("no-such", "2026-01-01T00:00:00@a.example"):
         answer = _report(archive, name)

@@ -63,7 +63,7 @@ def test_a_locked_snapshot_says_for_whom_and_since_when(own: World) -> None:
     english, german = own.served.client("carl"), own.served.client("carl")
     german.headers["Accept-Language"] = "de"
     assert "Convert for Anna" not in english.get("/snapshots").words, "it waits, and nobody is at it"
-    with running.locked(own.archive, own.ids[1]):
+    with stepfolders.locked(own.archive, own.ids[1]):
         for place in ("/snapshots", path(own, 1)):
             told = f"being worked on Convert for Anna \u4f8b, since {languages.moment(since, 'en')}"
             assert told in english.get(place).words, place
@@ -71,7 +71,7 @@ def test_a_locked_snapshot_says_for_whom_and_since_when(own: World) -> None:
             assert told in german.get(place).words, place
     stepfolders.done(own.archive, asked.folder)
     stepfolders.ask(own.archive, found, WorkflowStep.INDEX)
-    with running.locked(own.archive, own.ids[1]):
+    with stepfolders.locked(own.archive, own.ids[1]):
         assert "being worked on Index it, by itself, since" in english.get(path(own, 1)).words
     assert "being worked on" not in english.get("/snapshots").words
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.crawl import crawl_log
 from agent.desk import login
 from tests.support import desks
 from tests.support.agents import agent
@@ -24,6 +25,7 @@ from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.system import files
 from webarcfs.room.server.options import UNIX_PREFIX
 
 pytestmark = pytest.mark.crawl
@@ -158,6 +160,11 @@ def test_what_a_crawl_did_not_get_is_asked_for_again_from_its_page_and_its_previ
         assert "Nothing is missing that failed" in carl.submit(carl.get(place), f"{place}/patch").words
         done = carl.submit(carl.get(place), f"{place}/release")
         assert done.status == 200 and f"{place}/patch" not in carl.get(place).text
+        folder = archive.reports / f"20991231T000000-{record.publication}+patch"
+        folder.mkdir()
+        files.write_json(folder / "summary.json", {"patches": record.job_name})
+        crawl_log.write(folder, [f"- -2 - {site.url('/gone')} L - - #1 - - - seed3:-11,dns"])
+        assert "could not be looked up" in carl.get(shown.path.removesuffix("/") + "/gone").words
 
 
 def test_a_publication_that_watches_a_feed_is_tried_and_saved(archive: Archive) -> None:

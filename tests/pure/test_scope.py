@@ -15,9 +15,10 @@ from agent.crawl.scope import (
     CrawlScope,
     ScopeVerdict,
     judge,
+    wait_of,
 )
 from agent.crawl.vocabulary import SYSTEM_ERROR, LinkKind, Status, seed3_code
-from webarcfs.archive.config.settings import PageResources
+from webarcfs.archive.config.settings import CrawlSettings, PageResources, Publication, ServerSettings
 
 pytestmark = pytest.mark.pure
 
@@ -191,3 +192,12 @@ def test_statuses_are_heritrix_numbers() -> None:
         "LEFT_OUT": -5001,
         "ROBOTS": -9998,
     }
+
+
+@pytest.mark.parametrize(
+    ("host", "seconds"), [("a.org", 9.0), ("b.org", 0.0), ("c.example", 5.0), ("d.example", 1.0), ("e.net", 1.0)]
+)
+def test_the_wait_of_a_server_is_the_last_order_then_its_own_then_that_of_the_crawl(host: str, seconds: float) -> None:
+    servers = (ServerSettings(host="c.example", wait=5.0), ServerSettings(host="*.example"))
+    publication = Publication(name="p", urls=(), server=servers, crawl=CrawlSettings(wait=1.0))
+    assert wait_of(publication, {"a.*": 9.0, "*.org": 0.0}, host) == seconds

@@ -22,6 +22,8 @@ from agent.cli import cli
 from agent.crawl import job_folder, job_orders
 from agent.crawl.frontier import ADDED
 from agent.crawl.job_orders import OrderWord
+from agent.crawl.job_state import JobState, Phase
+from agent.operations import ordering
 from tests.support import crawls
 from tests.support.agents import agent, configure, job_of, reports, status, summaries
 from tests.support.crawls import end, run_command, start_command
@@ -472,6 +474,20 @@ def test_orders_about_urls_that_make_no_sense_are_told(archive: Archive, site: S
         assert order(archive, "p", *words, code=1)
         order(archive, "p", "discard")
         assert running.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("add", "http://x.example/?a=1&b=2"), "`webarc-agent crawl --page 'http://x.example/?a=1&b=2'` fetches these"),
+        (("wait", "x.example", "5"), 'set host = "x.example" and wait = 5 in a'),
+    ],
+)
+def test_an_order_that_comes_when_all_is_fetched_is_told_what_to_do(words: tuple[str, ...], says: str) -> None:
+    state = JobState(job="20261121T030000-p", publication="p", state=Phase.CONVERTING)
+    with pytest.raises(UsageError) as caught:
+        ordering.judged(state, words[0], words[1:])
+    assert says in str(caught.value)
 
 
 def test_a_wait_holds_for_a_host_from_now_on_and_over_restarts(archive: Archive, site: Site) -> None:

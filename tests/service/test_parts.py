@@ -18,14 +18,16 @@ import pytest
 
 from agent.crawl import job_folder, job_state
 from agent.crawl.frontier import Frontier
-from agent.crawl.job_folder import Definition, Job
+from agent.crawl.job_folder import Definition, Job, Patch
 from agent.crawl.job_state import JobState, Phase
 from agent.crawl.wgetpool import Slots
+from agent.jobs import patchjob
 from agent.maintenance import maintenance
 from agent.reports import report
 from agent.service import agent_status, scheduler
 from agent.service.dispatch import Dispatch
 from agent.service.loop import Service
+from agent.service.worker import End
 from tests.support import disks
 from tests.support.crawls import publish_as
 from tests.support.waiting import until
@@ -76,6 +78,21 @@ def test_a_job_that_cannot_be_opened_now_is_kept_for_later(archive: Archive) -> 
     known = job_state.load(folder)
     assert known is not None and "cannot be opened now" in known.reason
     assert (known.state, known.failures, known.again > known.updated) == (Phase.FAILED, 1, True)
+
+
+def test_a_patch_that_was_asked_for_waits_while_its_record_is_worked_on(archive: Archive) -> None:
+    """It has no frontier yet, and its folder is all that there is of the order."""
+    patch = Patch(record="20261121T030000-nightly", job="20261121T030000-nightly")
+    folder = patchjob.begun(archive, Definition(publication=Publication(name="nightly", urls=()), patch=patch))
+    agent = Dispatch(archive)
+    with locks.exclusive_or_busy(archive.record_lock(patch.record), "is free"):
+        agent.turn()
+        assert len(agent.children) == 0, "no process is begun that could do nothing"
+        agent.children.start(folder.name, "-m", "agent.service.worker", str(archive.root), folder.name)
+        until(lambda: (agent.take_ended(), len(agent.children) == 0)[1], "its process has ended")
+    assert patchjob.patch_in(folder) == patch and End.ELSEWHERE in agent.ended
+    agent = Dispatch(archive)
+    assert agent.resume == [folder.name]
 
 
 def test_a_failure_that_the_full_disk_takes_no_word_of_is_told_later(tmp_path: Path) -> None:

@@ -249,8 +249,14 @@ def test_try_says_what_the_new_defaults_would_bring(
     text = run(archive, "try", "p", capsys=capsys)
     assert "2 further hosts, 3 documents, about 3,000 bytes" in text and "       2 cdn.test" in text
     assert "2 further pages of sitemaps, 1 of which are not archived" in text
-    run(archive, "edit", "p", "--unset", "page_resources", "--unset", "sitemaps", capsys=capsys)
-    assert json.loads(run(archive, "try", "p", "--json", capsys=capsys))["more"] is None
+    run(archive, "edit", "p", "--unset", "page_resources", capsys=capsys)
+    asked = len(site.requests)
+    more = json.loads(run(archive, "try", "p", "--json", capsys=capsys))["more"]
+    assert (more["hosts"], more["listed"]) == ({}, 2)
+    assert "cdn.test" not in {request.host for request in site.requests[asked:]}, "its resources are no news"
+    for options in (("--set", "depth=0"), ("--unset", "depth", "--unset", "sitemaps")):
+        run(archive, "edit", "p", *options, capsys=capsys)
+        assert json.loads(run(archive, "try", "p", "--json", capsys=capsys))["more"] is None
 
 
 def test_what_the_new_defaults_would_bring_is_read_within_bounds(

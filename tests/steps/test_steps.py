@@ -154,8 +154,8 @@ def test_a_record_that_is_worked_on_takes_no_step_and_no_decision(archive: Archi
     set_up(archive, tmp_path / "backup")
     record = captured(archive, _SITE)
     asked = stepfolders.ask(archive, record, WorkflowStep.CONVERT)
-    with running.locked(archive, record.id):
-        assert running.is_locked(archive, record.id)
+    with stepfolders.locked(archive, record.id):
+        assert stepfolders.is_locked(archive, record.id)
         with pytest.raises(Busy, match="another process"):
             run_step(archive, asked.folder)
         shown = told(archive, "record", "list").out
@@ -163,7 +163,7 @@ def test_a_record_that_is_worked_on_takes_no_step_and_no_decision(archive: Archi
         for words in (("reject", record.id, "--reason", "x"), ("step", record.id, "index")):
             done = told(archive, "record", *words)
             assert done.code != 0 and "worked on" in done.err, done
-    assert not running.is_locked(archive, record.id)
+    assert not stepfolders.is_locked(archive, record.id)
     assert "counted, convert requested" in told(archive, "record", "list").out
 
 

@@ -6,14 +6,13 @@ page embeds is asked for without cookies, so the token is all that it has; frame
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from agent.crawl import crawl_log
 from agent.desk.pages import snapshots
 from agent.desk.pages.snapshot import start_of
 from agent.desk.theme import words
@@ -76,8 +75,8 @@ class _Preview:
         record = Catalogue(archive).read(self.record)[0]
         note = PreviewNote(words.msgid("This crawl does not have the page"), url, self.record)
         try:
-            with crawl_log.reading(archive.reports / record.job_name) as log:
-                lines = tables.lines_of(_bounded(log), url)
+            with clocks.under(clocks.Deadline(_SECONDS)):
+                lines = missing_urls.lines_of(archive, record.job_name, url)
         except (NotFound, Damaged):
             return replace(note, unseen=words.msgid("Its log is not there, or is damaged."))
         except TookTooLong:
@@ -94,16 +93,8 @@ class _Preview:
         return replace(note, fate=fates, patch=patch)
 
 
-#: Lines of a log that are read for a page.
-_MOST_LINES = 1_000_000
-
-
-def _bounded(log: Iterable[str]) -> Iterator[str]:
-    for number, text in enumerate(log):
-        if number >= _MOST_LINES:
-            raise TookTooLong("the log is long")
-        clocks.check()
-        yield text
+#: Seconds that the logs of a crawl and of its patches are read for a page.
+_SECONDS = 5.0
 
 
 def _answer(preview: _Preview) -> Response:

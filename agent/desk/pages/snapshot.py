@@ -473,23 +473,15 @@ def step(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     word = visit.form.one("step")
     if word not in {str(step) for step in RUNS}:
         raise UsageError(f"there is no step {word!r}")
-    record, _ = Catalogue(visit.desk.archive).read(path_params["record"])
-    expected = _expected(visit)
-    if expected is not None and record.state is not expected:
-        raise UsageError(f"{record.id} is {record.state} by now; nothing was done")
+    record = _record_as_seen(visit, path_params["record"])
     records.ask(visit.desk.archive, record.id, WorkflowStep(word), visit.acting, again=visit.form.one("again") == "yes")
-    if agent_status.running(visit.desk.archive) is not None:
-        return visit.led(snapshots.href_of(record.id), words.msgid("It was asked for; the agent does it."))
-    return visit.led(snapshots.href_of(record.id), words.msgid("It was asked for, and waits for an agent."))
+    return _asked_for(visit, record)
 
 
 def patch(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
-    """Have asked again for what a crawl did not get, or for one page of that."""
+    """Request again what a crawl did not get, or one page of that."""
     archive = visit.desk.archive
-    record, _ = Catalogue(archive).read(path_params["record"])
-    expected = _expected(visit)
-    if expected is not None and record.state is not expected:
-        raise UsageError(f"{record.id} is {record.state} by now; nothing was done")
+    record = _record_as_seen(visit, path_params["record"])
     url = visit.form.one("url")
     with clocks.under(clocks.Deadline(limits.SECONDS)):
         planned = patching.plan(
@@ -498,7 +490,21 @@ def patch(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     if not planned.urls:
         return visit.led(snapshots.href_of(record.id), words.msgid("Nothing is missing that failed."))
     patching.begin(archive, planned)
-    if agent_status.running(archive) is not None:
+    return _asked_for(visit, record)
+
+
+def _record_as_seen(visit: DeskVisit, record_id: str) -> Record:
+    """Return a record in the state in which the person saw it. Raises UsageError if it has another one by now."""
+    record, _ = Catalogue(visit.desk.archive).read(record_id)
+    expected = _expected(visit)
+    if expected is not None and record.state is not expected:
+        raise UsageError(f"{record.id} is {record.state} by now; nothing was done")
+    return record
+
+
+def _asked_for(visit: DeskVisit, record: Record) -> Response:
+    """Lead back to a crawl for which the agent has work now."""
+    if agent_status.running(visit.desk.archive) is not None:
         return visit.led(snapshots.href_of(record.id), words.msgid("It was asked for; the agent does it."))
     return visit.led(snapshots.href_of(record.id), words.msgid("It was asked for, and waits for an agent."))
 

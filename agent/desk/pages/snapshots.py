@@ -30,7 +30,6 @@ from agent.desk.visit import NO_STORE, DeskVisit
 from agent.operations import records
 from agent.reports.report import missing_in
 from agent.service import agent_status
-from agent.steps import running
 from webarcfs.archive.catalogue.catalogue import Catalogue, CatalogueDatabase, RecordRow, RecordSelection, opened
 from webarcfs.archive.catalogue.record import BY_NAME, FIELDS, FieldPurpose, Occasion, Record, RecordState
 from webarcfs.archive.catalogue.workflow import (
@@ -96,7 +95,7 @@ def lines(
 
 def line(visit: DeskVisit, row: RecordRow, *, is_ticked: bool = False) -> SnapshotLine:
     """Return the line of a row."""
-    is_locked = running.is_locked(visit.desk.archive, row.id)
+    is_locked = stepfolders.is_locked(visit.desk.archive, row.id)
     button, waits_for = _next(visit, row, is_locked=is_locked)
     compared = (
         f"/compare/{quote(row.before, safe='')}..{quote(row.id, safe='')}" if row.before and row.has_parts else ""
@@ -210,7 +209,7 @@ def _can_be_patched(visit: DeskVisit, record_id: str) -> bool:
     archive = visit.desk.archive
     catalogue = Catalogue(archive)
 
-    def found() -> bool:
+    def lacks_something() -> bool:
         record, _ = catalogue.read(record_id)
         if patches.refusal(archive, catalogue, record):
             return False
@@ -220,7 +219,7 @@ def _can_be_patched(visit: DeskVisit, record_id: str) -> bool:
         return bool(missing_in(summary).words)
 
     state = catalogue.state()
-    return visit.desk.kept(("patch", record_id, None if state is None else state.commit), found)
+    return visit.desk.kept(("patch", record_id, None if state is None else state.commit), lacks_something)
 
 
 # == new ==============================================================================================================
