@@ -77,7 +77,7 @@ class WatchedItems(SqliteFile):
                 remove(path)
             self._open(_IN_MEMORY if reads else path)
         try:
-            if not self._run("watch/is_filled").fetchone()[0]:
+            if not self._is_filled:
                 self._fill(archive, publication)
         except BaseException:
             self.close()
@@ -101,7 +101,8 @@ class WatchedItems(SqliteFile):
 
     def settle(self, job: str, ends: Iterable[ItemEnd]) -> None:
         """Record, durably, what became of items in a job."""
-        rows = ({"url": end.url, "captured": end.captured, "tries": end.tries, "job": job} for end in ends)
+        # A list: an error of where the ends come from is none of this file.
+        rows = [{"url": end.url, "captured": end.captured, "tries": end.tries, "job": job} for end in ends]
         with self._translated(), self._connection:
             self._connection.executemany(sql("watch/settle"), rows)
 
@@ -114,6 +115,7 @@ class WatchedItems(SqliteFile):
         try:
             with self._translated():
                 self._ready("watch/schema")
+                self._is_filled = bool(self._one("watch/is_filled"))
         except BaseException:
             self.close()
             raise

@@ -386,11 +386,26 @@ def test_the_items_come_back_from_the_archive(archive: Archive, site: Site) -> N
     site.clear_log()
     assert _run(archive).code == 0
     assert site.count("/a") == 0
-    path.write_bytes(b"no database at all, and long enough to be looked at as one" * 100)
-    journal(path).write_bytes(b"of a writer that was killed")
-    done = _run(archive)
-    assert done.code == 0 and f"{path} is damaged" in done.err, done.err
-    assert site.count("/a") == 0 and not journal(path).exists()
+    sound = path.read_bytes()
+    for damaged in (b"no database at all, and long enough to be looked at as one" * 100, sound[:4096] + b"x" * 8192):
+        path.write_bytes(damaged)
+        journal(path).write_bytes(b"of a writer that was killed")
+        done = _run(archive)
+        assert done.code == 0 and f"{path} is damaged" in done.err, done.err
+        assert site.count("/a") == 0 and not journal(path).exists()
+
+
+def test_a_fault_of_what_is_settled_is_none_of_the_file_of_items(archive: Archive) -> None:
+    """What became of the items is read from the frontier: its fault is not put down to the file that is written to."""
+
+    def ends() -> Iterator[watching.ItemEnd]:
+        yield watching.ItemEnd("http://e.org/", captured=True)
+        raise sqlite3.DatabaseError("of the frontier")
+
+    with watching.WatchedItems(archive, "news") as items:
+        with pytest.raises(sqlite3.DatabaseError, match="of the frontier"):
+            items.settle("job", ends())
+        assert not items.is_settled("http://e.org/")
 
 
 @pytest.mark.parametrize(
