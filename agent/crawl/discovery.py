@@ -491,9 +491,9 @@ class Discovery:
         self._frontier.add([FoundUrl(url=url, domain=scope.domain_in(url), kind=LinkKind.FEED, depth=0, hops="")])
         self._add_items(waiting)
 
-    def items(self, links: Iterable[Link]) -> None:
+    def items(self, urls: Iterable[str]) -> None:
         """Add what the watched feed lists and is new to the publication; each item is a start URL."""
-        urls = [link.url for link in self._without_sessions(links)]
+        urls = dict.fromkeys(map(self._sessions.without, urls))
         new = [url for url in urls if not self._is_settled(url)]
         self._add_items(new)
         self._frontier.set(WATCHED, WatchedFeed(items=len(urls), new=len(new)))

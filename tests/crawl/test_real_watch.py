@@ -120,6 +120,27 @@ def test_a_feed_without_news_brings_no_commit(archive: Archive, site: Site) -> N
     assert len(_reports(archive)) == 3
 
 
+def test_a_feed_that_did_not_change_is_read_in_the_encoding_in_which_it_came(archive: Archive, site: Site) -> None:
+    """Its items have the same URLs as before; one that is listed twice counts once."""
+    path = "/\u043d\u043e\u0432\u043e\u0441\u0442\u044c"
+    _settings(archive, site.url("/feed.xml"))
+    site.add_html("/%D0%BD%D0%BE%D0%B2%D0%BE%D1%81%D1%82%D1%8C", "news")
+    text = _rss(_item(site.url(path), "1"), _item(site.url(path), "2")).replace('<?xml version="1.0"?>', "")
+    tagged = page(text.encode("koi8-r"), f"{_RSS}; charset=koi8-r", 200, {"ETag": '"x"'})
+
+    def conditional(exchange: Exchange) -> None:
+        (page(b"", None, 304) if exchange.request.headers.get("if-none-match") == '"x"' else tagged)(exchange)
+
+    site.add_nasty("/feed.xml", conditional)
+    for new in (1, 0):
+        site.clear_log()
+        done = _run(archive)
+        assert done.code == 0, done.err
+        watch = _summary(archive)["watch"]
+        assert (watch["items"], watch["new"]) == (1, new), watch
+    assert {request.path for request in site.requests} <= {"/feed.xml", "/robots.txt"}
+
+
 def test_an_item_that_fails_is_tried_again_and_given_up(archive: Archive, site: Site) -> None:
     """S-watch-3: it is named in report and output, also when it left the feed; the bound ends it."""
     feed = _feed(site, _article(site, "/a"), site.url("/late"), site.url("/dead"))
