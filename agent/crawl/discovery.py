@@ -337,12 +337,15 @@ class Discovery:
     def add_by_hand(self, urls: Iterable[str]) -> None:
         """Add URLs that a person names while the job runs: start URLs, if they are of hosts that it accepts.
 
-        One that was asked for in vain, or that was cut off, is asked for once more.
+        One that was asked for in vain, or that was cut off, is asked for once more. Beside a watched feed they are no
+        start URLs: those are its items.
         """
         for url in map(self._sessions.without, urls):
             row = self._frontier.by_url(url)
             verdict = scope.judge(self._scope, url, 0, LinkKind.LINK)
             find = FoundUrl(url=url, domain=scope.domain_in(url), kind=LinkKind.SEED, depth=0, hops="")
+            if self.publication.watch:
+                find = dataclasses.replace(find, kind=LinkKind.LINK, depth=1, hops="L")
             if row is not None and verdict is None and row.state in (UrlState.FAILED, UrlState.REFUSED):
                 self._frontier.admit(row.id)
             self._frontier.add([find if verdict is None else _refused(find, verdict)])
