@@ -276,8 +276,8 @@ def _of_item(job: Job, url: str) -> str:
     if not job.publication.watch:
         return ""
     with WatchedItems(job.archive, job.publication.name) as items:
-        tries = items.tries(url)
-    return "; the next crawl tries it again" if tries < watching.MOST_TRIES else "; it is not tried again"
+        is_settled = items.is_settled(url)
+    return "; it is not tried again" if is_settled else "; the next crawl tries it again"
 
 
 def _tell_of_feed(job: Job) -> None:

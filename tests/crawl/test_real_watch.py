@@ -210,7 +210,7 @@ def test_a_patch_settles_the_items_that_it_gets_and_does_not_take_the_feed_for_a
     assert (site.count("/feed.xml"), site.count("/dead"), site.count("/late")) == (0, 1, 0)
     assert {"dead", "dead.png"} <= crawls.arcs(archive, site.host)
     with watching.WatchedItems(archive, "news", reads=True) as items:
-        assert (items.is_settled(site.url("/dead")), items.tries(site.url("/never"))) == (True, 2)
+        assert (items.is_settled(site.url("/dead")), items.find(site.url("/never")).tries) == (True, 2)
     site.clear_log()
     assert _run(archive).code == Exit.INCOMPLETE
     assert site.count("/dead") == 0 and site.count("/never")
