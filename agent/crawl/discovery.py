@@ -337,12 +337,15 @@ class Discovery:
     def add_by_hand(self, urls: Iterable[str]) -> None:
         """Add URLs that a person names while the job runs: start URLs, if they are of hosts that it accepts.
 
-        One that was asked for in vain, or that was cut off, is asked for once more.
+        One that was asked for in vain, or that was cut off, is asked for once more. Beside a watched feed they are no
+        start URLs: those are its items.
         """
         for url in map(self._sessions.without, urls):
             row = self._frontier.by_url(url)
             verdict = scope.judge(self._scope, url, 0, LinkKind.LINK)
             find = FoundUrl(url=url, domain=scope.domain_in(url), kind=LinkKind.SEED, depth=0, hops="")
+            if self.publication.watch:
+                find = dataclasses.replace(find, kind=LinkKind.LINK, depth=1, hops="L")
             if row is not None and verdict is None and row.state in (UrlState.FAILED, UrlState.REFUSED):
                 self._frontier.admit(row.id)
             self._frontier.add([find if verdict is None else _refused(find, verdict)])
@@ -491,9 +494,9 @@ class Discovery:
         self._frontier.add([FoundUrl(url=url, domain=scope.domain_in(url), kind=LinkKind.FEED, depth=0, hops="")])
         self._add_items(waiting)
 
-    def items(self, links: Iterable[Link]) -> None:
+    def items(self, urls: Iterable[str]) -> None:
         """Add what the watched feed lists and is new to the publication; each item is a start URL."""
-        urls = [link.url for link in self._without_sessions(links)]
+        urls = dict.fromkeys(map(self._sessions.without, urls))
         new = [url for url in urls if not self._is_settled(url)]
         self._add_items(new)
         self._frontier.set(WATCHED, WatchedFeed(items=len(urls), new=len(new)))

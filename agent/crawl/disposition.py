@@ -104,7 +104,7 @@ class ArchivedPages:
             if page is None or store.size(page.body) > outlinks.LONGEST_BODY:
                 return None
             body = store.read(page.body)
-            head = http_response.parse_head(store.read(page.head)) if store.size(page.head) <= _LARGEST_HEAD else None
+            head = _head_of(store, page)
         except WebarcError:
             return None  # not archived yet, or damaged: `verify` reports damage, a crawl continues
         sent = "" if head is None else head.content_type
@@ -120,7 +120,9 @@ class ArchivedPages:
             store = self._store(url)
             if page is None or store.size(page.body) > LONGEST_SITEMAP:
                 return None
-            listing, unlinked = read_feed([store.read(page.body)], url, most or MOST_LISTED)
+            head = _head_of(store, page)
+            sent = "" if head is None else head.content_type
+            listing, unlinked = read_feed([store.read(page.body)], url, most or MOST_LISTED, sent)
         except WebarcError:
             return None
         return (listing, unlinked) if listing.is_sitemap else None
@@ -142,11 +144,9 @@ class ArchivedPages:
         try:
             page = self._page(url)
             store = self._store(url)
-            if page is None or page.url != url or page.status != OK or store.size(page.head) > _LARGEST_HEAD:
+            if page is None or page.url != url or page.status != OK or (as_page and page.is_resource):
                 return {}
-            if as_page and page.is_resource:
-                return {}
-            head = http_response.parse_head(store.read(page.head))
+            head = _head_of(store, page)
         except WebarcError:
             return {}
         if head is None or head.status != OK:
@@ -170,6 +170,11 @@ class ArchivedPages:
                 meta = data_xml.metadata(store.read(xml.oid))
                 return ArchivedPage(meta.url, body.oid, answer.oid, meta.mime_type, meta.status, meta.is_resource)
         return None
+
+
+def _head_of(store: Repository, page: ArchivedPage) -> http_response.Head | None:
+    """Return the status line and fields of an archived page; None if they are too many, or none."""
+    return http_response.parse_head(store.read(page.head)) if store.size(page.head) <= _LARGEST_HEAD else None
 
 
 # == disposition ======================================================================================================
@@ -376,7 +381,8 @@ class Disposition:
         return self._discovery.is_opened(domain)
 
     def _one(self, answer: FetchResult) -> UrlOutcome:
-        row, settled = answer.row, self._fitting(self._held(answer))
+        answer = self._held(answer)
+        row, settled = answer.row, self._fitting(answer.settled)
         if answer.hsts:
             self._secure.learn(row.url, answer.hsts)
         if settled.note == OVER_SIZE:
@@ -400,7 +406,8 @@ class Disposition:
             self._flush()  # `redirect` reads the frontier
             self._discovery.redirect(row, answer.target, sets_cookie=answer.sets_cookie)
         elif row.kind == LinkKind.FEED:
-            self._take_feed(answer, settled)
+            if answer.lists:
+                self._discovery.items(link.url for link in answer.links)
         else:
             self._take_page(answer, settled)
         return settled
@@ -414,18 +421,6 @@ class Disposition:
             self._discovery.return_to_robots(answer.row, sets_cookie=answer.sets_cookie)
         else:
             self._discovery.sitemaps_of(answer.row.url, status, body)
-
-    def _take_feed(self, answer: FetchResult, settled: UrlOutcome) -> None:
-        """Add the items of the watched feed; those of the archived one if it did not change."""
-        self._flush()  # `annotate` reads the frontier
-        if settled.note == Reason.NOT_MODIFIED:
-            if (archived := self._archived.feed(answer.row.url, self._most_items)) is not None:
-                listing, unlinked = archived
-                for word in wget.feed_words(listing, unlinked):
-                    self._frontier.annotate(answer.row.id, word)
-                self._discovery.items(Link(url, LinkPurpose.LINK) for url in listing.pages)
-        elif answer.lists:
-            self._discovery.items(answer.links)
 
     def _take_page(self, answer: FetchResult, settled: UrlOutcome) -> None:
         """Add the links of a page; those of the archived one if it did not change."""
@@ -446,17 +441,26 @@ class Disposition:
             self._flush()
             self._discovery.redirect(row, target)
 
-    def _held(self, answer: FetchResult) -> UrlOutcome:
-        """Return the outcome; for a page that did not change and that the archive no longer has, it waits once more."""
+    def _held(self, answer: FetchResult) -> FetchResult:
+        """Return the result; a page that did not change and that the archive no longer has waits once more.
+
+        The watched feed that did not change lists what the archived one lists.
+        """
         row, settled = answer.row, answer.settled
         if settled.note != Reason.NOT_MODIFIED:
-            return settled
+            return answer
         mime = self._archived.mime_type(row.url)
-        is_lost = row.kind == LinkKind.FEED and self._archived.feed(row.url, 1) is None
-        if mime is not None and not is_lost:
-            return replace(settled, mime=mime)
-        state = UrlState.FAILED if row.note == Reason.ASKED_AGAIN else UrlState.WAITING
-        return UrlOutcome(id=row.id, state=state, status=settled.status, note=Reason.ASKED_AGAIN)
+        archived = self._archived.feed(row.url, self._most_items) if row.kind == LinkKind.FEED else None
+        if mime is None or (row.kind == LinkKind.FEED and archived is None):
+            state = UrlState.FAILED if row.note == Reason.ASKED_AGAIN else UrlState.WAITING
+            waits = UrlOutcome(id=row.id, state=state, status=settled.status, note=Reason.ASKED_AGAIN)
+            return replace(answer, settled=waits)
+        if archived is None:
+            return replace(answer, settled=replace(settled, mime=mime))
+        listing, unlinked = archived
+        note = ",".join([settled.note, *wget.feed_words(listing, unlinked)])
+        links = tuple([Link(url, LinkPurpose.LINK) for url in listing.pages])
+        return replace(answer, settled=replace(settled, mime=mime, note=note), links=links, lists=True)
 
     def _fitting(self, settled: UrlOutcome) -> UrlOutcome:
         """Return the outcome unchanged if its bytes fit into `max_total_size`, else refused: the limit is exact."""

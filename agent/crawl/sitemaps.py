@@ -108,7 +108,8 @@ class SitemapReader:
         """Return what was listed."""
         if self._kind is _Kind.UNKNOWN and self._start:
             self._decide()
-        if self._kind is _Kind.LINES and not self._is_over:
+        self._is_cut = self._is_cut or (self._unpacking is not None and self._unpacking.is_open)
+        if self._kind is _Kind.LINES and not self._is_over and not self._is_cut:  # a line that is cut is no URL
             self._lines("\n")
         if self._xml is not None and not self._is_over:
             self._found(self._xml.close())
@@ -191,6 +192,8 @@ class _Unpacking:
     def __init__(self) -> None:
         self._stream = zlib.decompressobj(31)
         self.is_broken = False
+        #: Whether the end has not come.
+        self.is_open = False
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
         """Yield what the next bytes unpack to. The caller may stop early, and then gives no more."""
@@ -200,7 +203,7 @@ class _Unpacking:
             except zlib.error:
                 self.is_broken = True
                 return
-            data = self._stream.unconsumed_tail
+            data, self.is_open = self._stream.unconsumed_tail, not self._stream.eof
             if self._stream.eof:
                 data = self._stream.unused_data
                 if data and not data.startswith(_GZIP[: len(data)]):

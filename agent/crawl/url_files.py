@@ -11,7 +11,7 @@ import codecs
 import gzip
 import shutil
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
@@ -78,7 +78,7 @@ def read_urls(path: Path) -> Iterator[ListedUrl]:
                 yield from _read(file)
                 return
             unpacked = _Unpacked(file)
-            yield from _read(cast(IO[bytes], unpacked))
+            yield from _read(cast(IO[bytes], unpacked), lambda: unpacked.has_more)
             if unpacked.has_more:
                 size = LONGEST_UNPACKED >> 20
                 yield ListedUrl(0, fault=f"it is longer than {size} MiB unpacked; the rest is not read")
@@ -92,25 +92,23 @@ class _Unpacked:
     def __init__(self, file: IO[bytes]) -> None:
         self._file = gzip.GzipFile(fileobj=file)
         self._left = LONGEST_UNPACKED
+        #: Whether there are bytes behind those that are read, once these were.
+        self.has_more = False
 
     def read(self, size: int) -> bytes:
         """Return so many bytes at most; none at the end."""
         data = self._file.read(min(size, self._left))
         self._left -= len(data)
+        self.has_more = self.has_more or (not self._left and bool(self._file.read(1)))
         return data
 
-    @property
-    def has_more(self) -> bool:
-        """Whether there are bytes behind those that are read."""
-        return not self._left and bool(self._file.read(1))
 
-
-def _read(file: IO[bytes]) -> Iterator[ListedUrl]:
+def _read(file: IO[bytes], is_cut: Callable[[], bool] = lambda: False) -> Iterator[ListedUrl]:
     start = file.read(_SAMPLE)
     charset = next((name for mark, name in _MARKS if start.startswith(mark)), "utf-8-sig")
     begin = start.decode(charset, "replace").lstrip().lower()
     if not begin.startswith("<"):
-        yield from _lines(_text(start, file, charset))
+        yield from _lines(_text(start, file, charset), is_cut)
     elif "<opml" in begin or not any(
         root in begin for root in ("<urlset", "<sitemapindex", "<rss", "<feed", "<rdf:rdf")
     ):
@@ -130,7 +128,7 @@ def _text(start: bytes, file: IO[bytes], charset: str) -> Iterator[str]:
     yield decoder.decode(b"", final=True)
 
 
-def _lines(pieces: Iterator[str]) -> Iterator[ListedUrl]:
+def _lines(pieces: Iterator[str], is_cut: Callable[[], bool]) -> Iterator[ListedUrl]:
     number, rest = 0, ""
     for piece in pieces:
         if not rest and piece.isspace():  # no URL, however many lines it is
@@ -142,7 +140,10 @@ def _lines(pieces: Iterator[str]) -> Iterator[ListedUrl]:
             if line:
                 yield from _of_line(number, line)
         rest = rest[: 2 * _LONGEST_LINE]  # of a line that never ends, so much is enough to reject it
-    yield from _of_line(number + 1, rest)
+    if rest and is_cut():
+        yield ListedUrl(number + 1, fault=f"{_short(rest)} is cut off")
+    else:
+        yield from _of_line(number + 1, rest)
 
 
 def _of_line(number: int, line: str) -> Iterator[ListedUrl]:

@@ -59,6 +59,11 @@ class ItemEnd:
     captured: bool
     tries: int = 0
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is not asked for any more, if this is the sum of all crawls: it is captured, or was given up."""
+        return self.captured or self.tries >= MOST_TRIES
+
 
 def path_of(archive: Archive, publication: str) -> Path:
     """Return the file with the items of a publication."""
@@ -86,22 +91,21 @@ class WatchedItems(SqliteFile):
                 remove(path)
             self._open(_IN_MEMORY if reads else path)
         try:
-            if not self._run("watch/is_filled").fetchone()[0]:
+            if not self._is_filled:
                 self._fill(archive, publication)
         except BaseException:
             self.close()
             raise
 
-    def is_settled(self, url: str) -> bool:
-        """Return whether an item is not asked for any more: it is captured, or was given up."""
+    def find(self, url: str) -> ItemEnd:
+        """Return what all crawls made of an item; of one that is new, nothing."""
         with self._translated():
-            return bool(self._run("watch/is_settled", url=url, most=MOST_TRIES).fetchone()[0])
+            row = self._run("watch/find", url=url).fetchone()
+        return ItemEnd(url, captured=False) if row is None else ItemEnd(url, bool(row[0]), int(row[1]))
 
-    def tries(self, url: str) -> int:
-        """Return how many crawls asked for an item in vain; 0 for one that is captured."""
-        with self._translated():
-            row = self._run("watch/tries", url=url).fetchone()
-        return 0 if row is None else int(row[0])
+    def is_settled(self, url: str) -> bool:
+        """Return whether an item is not asked for any more."""
+        return self.find(url).is_settled
 
     def waiting(self, number: int) -> list[str]:
         """Return the items, so many at most (0: all), that earlier crawls asked for in vain and the next one shall."""
@@ -110,7 +114,8 @@ class WatchedItems(SqliteFile):
 
     def settle(self, job: str, ends: Iterable[ItemEnd]) -> None:
         """Record, durably, what became of items in a job."""
-        rows = ({"url": end.url, "captured": end.captured, "tries": end.tries, "job": job} for end in ends)
+        # A list: an error of where the ends come from is none of this file.
+        rows = [{"url": end.url, "captured": end.captured, "tries": end.tries, "job": job} for end in ends]
         with self._translated(), self._connection:
             self._connection.executemany(sql("watch/settle"), rows)
 
@@ -123,6 +128,7 @@ class WatchedItems(SqliteFile):
         try:
             with self._translated():
                 self._ready("watch/schema")
+                self._is_filled = bool(self._one("watch/is_filled"))
         except BaseException:
             self.close()
             raise
@@ -213,11 +219,11 @@ def account_of(archive: Archive, publication: Publication, frontier: Frontier) -
     given_up: list[str] = []
     with WatchedItems(archive, publication.name, reads=True) as items:
         for item in filter(is_wanted, frontier.seeds()):
-            tries = items.tries(item.url)
-            if not tries and items.is_settled(item.url):
+            end = items.find(item.url)
+            if end.captured:
                 captured += 1
             else:
-                (given_up if tries >= MOST_TRIES else waiting).append(item.url)
+                (given_up if end.is_settled else waiting).append(item.url)
     return {
         "feed": publication.watch,
         **listed,

@@ -334,4 +334,4 @@ def _lines_on(job: Job, seeds: Iterable[FrontierUrl], items: WatchedItems | None
 
 def _of_item(items: WatchedItems, url: str) -> str:
     """Return what becomes of an item of a watched feed that gave nothing."""
-    return "; the next crawl tries it again" if items.tries(url) < watching.MOST_TRIES else "; it is not tried again"
+    return "; it is not tried again" if items.is_settled(url) else "; the next crawl tries it again"

@@ -120,6 +120,27 @@ def test_a_feed_without_news_brings_no_commit(archive: Archive, site: Site) -> N
     assert len(_reports(archive)) == 3
 
 
+def test_a_feed_that_did_not_change_is_read_in_the_encoding_in_which_it_came(archive: Archive, site: Site) -> None:
+    """Its items have the same URLs as before; one that is listed twice counts once."""
+    path = "/\u043d\u043e\u0432\u043e\u0441\u0442\u044c"
+    _settings(archive, site.url("/feed.xml"))
+    site.add_html("/%D0%BD%D0%BE%D0%B2%D0%BE%D1%81%D1%82%D1%8C", "news")
+    text = _rss(_item(site.url(path), "1"), _item(site.url(path), "2")).replace('<?xml version="1.0"?>', "")
+    tagged = page(text.encode("koi8-r"), f"{_RSS}; charset=koi8-r", 200, {"ETag": '"x"'})
+
+    def conditional(exchange: Exchange) -> None:
+        (page(b"", None, 304) if exchange.request.headers.get("if-none-match") == '"x"' else tagged)(exchange)
+
+    site.add_nasty("/feed.xml", conditional)
+    for new in (1, 0):
+        site.clear_log()
+        done = _run(archive)
+        assert done.code == 0, done.err
+        watch = _summary(archive)["watch"]
+        assert (watch["items"], watch["new"]) == (1, new), watch
+    assert {request.path for request in site.requests} <= {"/feed.xml", "/robots.txt"}
+
+
 def test_an_item_that_fails_is_tried_again_and_given_up(archive: Archive, site: Site) -> None:
     """S-watch-3: it is named in report and output, also when it left the feed; the bound ends it."""
     feed = _feed(site, _article(site, "/a"), site.url("/late"), site.url("/dead"))
@@ -189,7 +210,7 @@ def test_a_patch_settles_the_items_that_it_gets_and_does_not_take_the_feed_for_a
     assert (site.count("/feed.xml"), site.count("/dead"), site.count("/late")) == (0, 1, 0)
     assert {"dead", "dead.png"} <= crawls.arcs(archive, site.host)
     with watching.WatchedItems(archive, "news", reads=True) as items:
-        assert (items.is_settled(site.url("/dead")), items.tries(site.url("/never"))) == (True, 2)
+        assert (items.is_settled(site.url("/dead")), items.find(site.url("/never")).tries) == (True, 2)
     site.clear_log()
     assert _run(archive).code == Exit.INCOMPLETE
     assert site.count("/dead") == 0 and site.count("/never")
@@ -386,11 +407,26 @@ def test_the_items_come_back_from_the_archive(archive: Archive, site: Site) -> N
     site.clear_log()
     assert _run(archive).code == 0
     assert site.count("/a") == 0
-    path.write_bytes(b"no database at all, and long enough to be looked at as one" * 100)
-    journal(path).write_bytes(b"of a writer that was killed")
-    done = _run(archive)
-    assert done.code == 0 and f"{path} is damaged" in done.err, done.err
-    assert site.count("/a") == 0 and not journal(path).exists()
+    sound = path.read_bytes()
+    for damaged in (b"no database at all, and long enough to be looked at as one" * 100, sound[:4096] + b"x" * 8192):
+        path.write_bytes(damaged)
+        journal(path).write_bytes(b"of a writer that was killed")
+        done = _run(archive)
+        assert done.code == 0 and f"{path} is damaged" in done.err, done.err
+        assert site.count("/a") == 0 and not journal(path).exists()
+
+
+def test_a_fault_of_what_is_settled_is_none_of_the_file_of_items(archive: Archive) -> None:
+    """What became of the items is read from the frontier: its fault is not put down to the file that is written to."""
+
+    def ends() -> Iterator[watching.ItemEnd]:
+        yield watching.ItemEnd("http://e.org/", captured=True)
+        raise sqlite3.DatabaseError("of the frontier")
+
+    with watching.WatchedItems(archive, "news") as items:
+        with pytest.raises(sqlite3.DatabaseError, match="of the frontier"):
+            items.settle("job", ends())
+        assert not items.is_settled("http://e.org/")
 
 
 @pytest.mark.parametrize(

@@ -95,3 +95,20 @@ def test_a_sitemap_is_read_alike_however_it_comes(numbers: list[int], size: int,
     listing = read_listing([data[at : at + size] for at in range(0, len(data), size)], "http://e.org/s.xml")
     assert listing.pages == tuple(dict.fromkeys(f"http://e.org/p{number}?a=1&b=2" for number in numbers))
     assert listing.is_sitemap and not listing.is_cut
+
+
+def test_the_line_that_the_bound_cuts_is_no_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(url_files, "LONGEST_UNPACKED", 30)
+    file = tmp_path / "list.gz"
+    file.write_bytes(gzip.compress(b"http://e.org/a\nhttp://e.org/page-of-many\n"))
+    listed = list(read_urls(file))
+    assert [one.url for one in listed if one.url] == ["http://e.org/a"]
+    assert [(one.line, "cut off" in one.fault) for one in listed[1:]] == [(2, True), (0, False)]
+
+
+@pytest.mark.parametrize("more", [b"", b"\xff" * 100])
+def test_the_last_line_of_a_packed_sitemap_that_is_cut_is_no_url(more: bytes) -> None:
+    lines = b"".join(b"http://e.org/%d\n" % number for number in range(10))
+    packed = gzip.compress(lines + b"http://e.org/page-of-many\n", compresslevel=0)
+    listing = read_listing([packed[: packed.index(b"-of-many")], more], "http://e.org/sitemap.txt.gz")
+    assert len(listing.pages) == 10 and listing.is_cut

@@ -1,14 +1,17 @@
-"""The frontier of a job that an older version began is finished by this one."""
+"""The frontier of a job: one that an older version began is finished by this one; what a person adds is no item."""
 
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from agent.crawl.discovery import Discovery
 from agent.crawl.frontier import FoundUrl, Frontier, UrlOutcome
 from agent.crawl.vocabulary import UrlState
+from webarcfs.archive.config.settings import CrawlSettings, Publication
 from webarcfs.archive.model.errors import Damaged
 
 pytestmark = pytest.mark.store
@@ -81,3 +84,18 @@ def test_a_link_makes_a_page_of_a_resource_and_nothing_makes_it_one_again(tmp_pa
     assert offer("requisite", 1, "LE", 1) == ("LEE", 1, 0, "waiting")
     assert offer("requisite", 0, "E", 1) == ("E", 0, 0, "waiting")
     frontier.close()
+
+
+def test_what_a_person_adds_is_no_item_of_the_watched_feed(tmp_path: Path) -> None:
+    """It becomes one where the feed lists it as well; an item that a person adds stays one."""
+    added, item = "http://e.org/added", "http://e.org/item"
+    news = Publication(name="news", urls=(), watch="http://e.org/feed", crawl=CrawlSettings(depth=0))
+    with closing(Frontier(tmp_path / "frontier.db")) as frontier, frontier.changes():
+        discovery = Discovery(frontier, news)
+        discovery.watch([item])
+        discovery.add_by_hand([added, item])
+        assert [row.url for row in frontier.seeds()] == [item]
+        row = frontier.by_url(added)
+        assert row is not None and row.state == UrlState.WAITING
+        discovery.items([added])
+        assert {row.url for row in frontier.seeds()} == {added, item}

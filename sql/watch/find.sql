@@ -1,0 +1,1 @@
+SELECT captured, tries FROM item WHERE url = :url;

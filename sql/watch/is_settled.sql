@@ -1,1 +1,0 @@
-SELECT EXISTS (SELECT 1 FROM item WHERE url = :url AND (captured = 1 OR tries >= :most));

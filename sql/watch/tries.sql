@@ -1,1 +1,0 @@
-SELECT tries FROM item WHERE url = :url AND captured = 0;
