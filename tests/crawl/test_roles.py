@@ -27,7 +27,7 @@ from tests.support.site import Site
 from webarcfs.access.gate import Gate, Reader
 from webarcfs.archive.catalogue import record_xml
 from webarcfs.archive.catalogue.catalogue import Catalogue, captures
-from webarcfs.archive.catalogue.record import FieldNumber
+from webarcfs.archive.catalogue.record import FieldNumber, Record
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import links
@@ -284,6 +284,19 @@ def test_the_reading_room_shows_sites_first(archived: Archive) -> None:
         assert json.loads(room.get("/search.json?q=zebra&role=any").text)["total"] == 2
         found = room.get("/search?q=zebra").text
         assert "Resources of pages elsewhere" in found and "role=resource" in found
+
+
+def test_a_host_that_is_listed_as_a_site_is_no_resource_host(archived: Archive) -> None:
+    """Also where a crawl has pages of no host."""
+    job, catalogue = next(archived.reports.iterdir()).name, Catalogue(archived)
+
+    def without_pages(record: Record) -> Record:
+        return replace(record, parts=tuple(replace(part, is_resource=True) for part in record.parts))
+
+    catalogue.change(job, without_pages, "test", lambda _: "test")
+    with served(archived) as room:
+        row = " ".join(room.get("/?all=1").text.split())
+    assert f"{SITE}, {STYLES}, {FONTS} and 1 more</span>" in row
 
 
 def test_a_host_of_another_publication_may_give_fewer_resources(archive: Archive, site: Site) -> None:
