@@ -71,6 +71,11 @@ class FrontierUrl:
     named: str
 
     @property
+    def asked(self) -> str:
+        """The URL that a server is asked for, while it waits or is fetched."""
+        return self.target or self.url
+
+    @property
     def is_start(self) -> bool:
         """Whether it is a start URL or a watched feed, or one to which nothing but redirects lead from there."""
         is_named = self.kind in (LinkKind.SEED, LinkKind.FEED)
