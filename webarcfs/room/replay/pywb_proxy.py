@@ -36,7 +36,7 @@ _CONNECTIONS = '(response-origin "{room}/*");redirects=allow;webrtc=block'
 _ARCHIVED = re.compile(rb"/web/([0-9]{1,14})(?:(mp|if|fr)|js|esm|wkr|wkrf|wkrm)_/(.+)", re.DOTALL)
 #: What our own replay answers.
 _OURS = re.compile(rb"/web/[0-9]{1,14}(?:id|im|cs|oe)_/.+", re.DOTALL)
-#: What pywb makes of a reference such as `//host/style.css`. Under `http:` the archive finds what came by https as well.
+#: What pywb makes of a reference such as `//host/style.css`. Under `http:` the archive has what came by https, too.
 _WITHOUT_SCHEME = re.compile(rb"(/web/[0-9]{1,14}[a-z]+_/)//(?!/)")
 _OWN_SCRIPTS = re.compile(rb"/static/(?:[A-Za-z0-9_-]+/)*[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+")
 _FRAME = re.compile(rb"/web/(?:[0-9]{1,14}\*?/|\*/)?https?:/.+", re.DOTALL)
