@@ -142,7 +142,7 @@ def _word(status: int, note: str) -> str:
     return next(words, f"status {status}")
 
 
-class MissingPage(NamedTuple):
+class FailedPage(NamedTuple):
     """A page that did not come."""
 
     url: str
@@ -736,9 +736,9 @@ class Frontier:
         """Yield what pages need and the archive does not have, and pages that did not come."""
         return map(MissingUrls._make, self._connection.execute(sql("frontier/missing")))
 
-    def failed_pages(self, most: int) -> Iterator[MissingPage]:
+    def failed_pages(self, most: int) -> Iterator[FailedPage]:
         """Yield the first pages that did not come."""
-        return map(MissingPage._make, self._connection.execute(sql("frontier/failed_pages"), {"most": most}))
+        return map(FailedPage._make, self._connection.execute(sql("frontier/failed_pages"), {"most": most}))
 
     def unchecked(self) -> Iterator[tuple[str, str, int]]:
         """Yield (domain, annotations, documents) of what came under certificates that were not valid."""
