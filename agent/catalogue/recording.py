@@ -340,9 +340,8 @@ def describe_capture(
         missing=tuple(starmap(MissingResources, most_rows(missing_in(summary).rows, _MOST_MISSING))),
     )
     status: dict[int, str] = {FieldNumber.STATUS: status_of(about, is_complete=is_complete)}
-    resources = {end.host for end in about.hosts if not end.is_page} | _without_pages(capture.parts)
     remarks: dict[int, str] = {FieldNumber.CAPTURE_REMARKS: text_of_certificates(summary)}
-    texts = {**_from_git(archive, capture, resources), **status, **_times_in(summary), **remarks, **about.texts}
+    texts = {**_from_git(archive, capture, record), **status, **_times_in(summary), **remarks, **about.texts}
     counted = counted_fields(archive, record, before) if state is not RecordState.CAPTURED else {}
     record = record.with_values({**texts, **counted}, SYSTEM, now())
     record = replace(record, title=Value(title_of(record), SYSTEM, now()))
@@ -353,10 +352,6 @@ def _with_roles(parts: Iterable[CrawlPart], hosts: Iterable[HostEnd]) -> tuple[C
     """Return parts that say whether the crawl had pages of their domain, as it ended; git alone says it as it began."""
     roles = {end.host: not end.is_page for end in hosts}
     return tuple(replace(part, is_resource=roles.get(part.tag.domain, part.is_resource)) for part in parts)
-
-
-def _without_pages(parts: Iterable[CrawlPart]) -> set[str]:
-    return {part.tag.domain for part in parts if part.is_resource}
 
 
 def _resources_of(archive: Archive, parts: Iterable[CrawlPart], hosts: Iterable[HostEnd]) -> ResourceCount:
@@ -420,11 +415,10 @@ def _state(release: Release, is_complete: bool, way: Way | None) -> RecordState:
     return RecordState.CAPTURED if way is not None and way.step_by_step else RecordState.COUNTED
 
 
-def _from_git(archive: Archive, capture: PublishedCrawl, resources: Set[str]) -> dict[int, str]:
-    """Return what git knows; the hosts in `resources`, which only have what pages of others need, are counted alone."""
-    every = list(dict.fromkeys(part.tag.domain for part in capture.parts))
-    domains = [domain for domain in every if domain not in resources] or every
-    others = len(every) - len(domains)
+def _from_git(archive: Archive, capture: PublishedCrawl, record: Record) -> dict[int, str]:
+    """Return what git knows; hosts that only have what pages of others need are counted alone."""
+    domains = record.sites
+    others = len(record.domains) - len(domains)
     more = f" and {others} host{'s' * (others > 1)} of their resources" if others else ""
     date = min(part.tag.crawl_time for part in capture.parts)
     last = max(part.tag.crawl_time for part in capture.parts)

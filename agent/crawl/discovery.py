@@ -543,10 +543,12 @@ class Discovery:
             self._frontier.set(LISTED, self._listed)
 
     def redirect(self, page: FrontierUrl, target: str, *, sets_cookie: bool = False) -> None:
-        """Add the target of a redirect; with its session id only where nothing else tells it from the page."""
+        """Add the target of a redirect, without its session id."""
         self.flush()
-        bare_target = self._sessions.without(target)
-        target = bare_target if bare_target != page.url else target
+        if self.is_itself(page, target):
+            self._frontier.annotate(page.id, Reason.REDIRECT_LOOP)
+            return
+        target = self._sessions.without(target)
         if page.is_start:
             self._accept(scope.domain_in(target))
         kind = page.kind if page.kind in (LinkKind.SITEMAP, LinkKind.FEED) else LinkKind.REDIRECT
@@ -557,26 +559,30 @@ class Discovery:
             find = _refused(find, TOO_MANY_REDIRECTS)
         self._frontier.add([find])
         self._crowd.settle()
-        self._note_cookies(page, sets_cookie)
+        self.note_cookies(page, sets_cookie=sets_cookie)
         if (circle := self._circle(page)) and self._return_to(circle) is None:
             for row in circle:
                 self._frontier.annotate(row.id, Reason.REDIRECT_LOOP)
 
+    def is_itself(self, page: FrontierUrl, target: str) -> bool:
+        """Return whether the target of a redirect is the page itself, with a session id."""
+        return target != page.url and self._sessions.without(target) == page.url
+
     def return_to_robots(self, page: FrontierUrl, *, sets_cookie: bool) -> None:
         """Ask again for a robots.txt whose redirects lead back to it, if cookies have changed meanwhile."""
-        self._note_cookies(page, sets_cookie)
+        self.note_cookies(page, sets_cookie=sets_cookie)
         row = self._return_to(self._circle(page))
         if row is not None:
             self._frontier.set_robots(row.url, 0, b"", 0.0)  # long ago: it is to be fetched
 
-    def _note_cookies(self, page: FrontierUrl, sets_cookie: bool) -> None:
+    def note_cookies(self, page: FrontierUrl, *, sets_cookie: bool) -> None:
         """Keep what is to be known of the cookies of a redirect."""
         if self._jars is None:
             return
         before = self._cookies(page)
-        after = RedirectCookies(
-            sent=self._jars.sent(page.batch, page.url), sets=sets_cookie or before["sets"], again=before["again"]
-        )
+        # Where it was asked for with a session id, that says nothing of its own URL.
+        sent = before["sent"] if page.target else self._jars.sent(page.batch, page.url)
+        after = RedirectCookies(sent=sent, sets=sets_cookie or before["sets"], again=before["again"])
         if after != before:
             self._frontier.set(COOKIES.of(page.id), after)
 

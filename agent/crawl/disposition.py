@@ -388,6 +388,8 @@ class Disposition:
         if settled.note == OVER_SIZE:
             self._settled.append(settled)
             return settled
+        if settled.state == UrlState.DONE:
+            settled = self._with_session(answer, settled)
         if settled.state in (UrlState.FAILED, UrlState.REFUSED):
             self._fail(settled, row)
         else:
@@ -411,6 +413,16 @@ class Disposition:
         else:
             self._take_page(answer, settled)
         return settled
+
+    def _with_session(self, answer: FetchResult, settled: UrlOutcome) -> UrlOutcome:
+        """Return the outcome; a page that leads to itself with a session id is asked for with that, once."""
+        row, target = answer.row, answer.target or answer.forward
+        if not target or row.target or row.kind == LinkKind.ROBOTS or not self._discovery.is_itself(row, target):
+            return settled
+        self._discovery.note_cookies(row, sets_cookie=answer.sets_cookie)
+        return UrlOutcome(
+            id=row.id, state=UrlState.WAITING, status=settled.status, tried=0, note=row.note, target=target
+        )
 
     def _take_robots(self, answer: FetchResult, settled: UrlOutcome) -> None:
         status = settled.status if settled.state == UrlState.DONE else settled.status or Status.ROBOTS_UNREACHABLE
@@ -437,7 +449,7 @@ class Disposition:
 
     def _go_on(self, row: FrontierUrl, target: str) -> None:
         """Add the target of a page that goes on by itself, as that of a redirect; nothing without a target."""
-        if target:
+        if target and not self._discovery.is_itself(row, target):
             self._flush()
             self._discovery.redirect(row, target)
 

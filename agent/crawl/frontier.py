@@ -71,6 +71,11 @@ class FrontierUrl:
     named: str
 
     @property
+    def asked(self) -> str:
+        """The URL that a server is asked for, while it waits or is fetched."""
+        return self.target or self.url
+
+    @property
     def is_start(self) -> bool:
         """Whether it is a start URL or a watched feed, or one to which nothing but redirects lead from there."""
         is_named = self.kind in (LinkKind.SEED, LinkKind.FEED)
@@ -137,7 +142,7 @@ def _word(status: int, note: str) -> str:
     return next(words, f"status {status}")
 
 
-class MissingPage(NamedTuple):
+class FailedPage(NamedTuple):
     """A page that did not come."""
 
     url: str
@@ -731,9 +736,9 @@ class Frontier:
         """Yield what pages need and the archive does not have, and pages that did not come."""
         return map(MissingUrls._make, self._connection.execute(sql("frontier/missing")))
 
-    def failed_pages(self, most: int) -> Iterator[MissingPage]:
+    def failed_pages(self, most: int) -> Iterator[FailedPage]:
         """Yield the first pages that did not come."""
-        return map(MissingPage._make, self._connection.execute(sql("frontier/failed_pages"), {"most": most}))
+        return map(FailedPage._make, self._connection.execute(sql("frontier/failed_pages"), {"most": most}))
 
     def unchecked(self) -> Iterator[tuple[str, str, int]]:
         """Yield (domain, annotations, documents) of what came under certificates that were not valid."""

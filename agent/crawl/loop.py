@@ -543,7 +543,7 @@ class _Capture:
         rows, conditions = (rows, {}) if to_the_end else self._with_conditions(rows)
         self.number += 1
         files = wget.BatchFiles(self.job.folder, self.number)
-        wget.write_list(files, [row.url for row in rows])
+        wget.write_list(files, [row.asked for row in rows])
         with self.frontier.changes():
             self.frontier.take(rows, files.number, domain)
         self.turns.took(domain, len(rows), sum(row.kind != LinkKind.ROBOTS for row in rows))

@@ -542,7 +542,7 @@ def answers(
 
     `begin` is called with each response before it is read.
     """
-    open_rows = {row.url: row for row in batch.rows}
+    open_rows = {row.asked: row for row in batch.rows}
     unchecked = {_canonical(url): faults for url, faults in unchecked_certificates(batch.log).items()}
     for response in _responses(batch.warc_file):
         row = open_rows.pop(_canonical(response.url), None)
@@ -551,13 +551,13 @@ def answers(
         elif row is not None:
             begin(response)
             answer = _of_response(row, response, limits, now, response.offset in batch.deadly)
-            if faults := unchecked.get(row.url, ""):
+            if faults := unchecked.get(row.asked, ""):
                 answer = _with_faults(answer, faults)
             elif hsts := _hsts(row, response, limits):
                 answer = replace(answer, hsts=hsts)
             yield answer
     attempts = read_attempts(batch.log)
-    urls = {row.url for row in batch.rows}
+    urls = {row.asked for row in batch.rows}
     estranged = False
     for number, attempt in enumerate(attempts, 1):
         url = _canonical(attempt.url)

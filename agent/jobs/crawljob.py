@@ -67,7 +67,7 @@ def run(
 
     `folder` selects a job; by default it is the job that was interrupted last, or a new one. `instances` is the number
     of wgets that the archive allows over all jobs. `by_agent`: the agent started the job, not a command. `occasion`
-    says why it is begun beside the schedule, which resumes from it only if it `shifts`. `patch` names the crawl that it
+    says why it is begun beside the schedule, which counts from it only if it `shifts`. `patch` names the crawl that it
     asks again for, and which of its URLs. Raises Busy if the publication is being crawled already or the patched record
     is being worked on, SettingsError if its filters cannot be loaded, NotFound if the job has finished meanwhile,
     Damaged if it is of another version.

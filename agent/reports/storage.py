@@ -16,10 +16,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -27,6 +26,10 @@ from webarcfs.archive.catalogue.catalogue import Catalogue, YearOfCaptures, open
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
 from webarcfs.archive.config.validators import Interval
+from webarcfs.commands.listing import table_console
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 # == storage ==========================================================================================================
 
@@ -183,7 +186,7 @@ def show(storage: Storage, *, as_json: bool, top: int) -> None:
     if as_json:
         click.echo(json.dumps(_as_object(storage), indent=1, ensure_ascii=False))
         return
-    console = Console(highlight=False, soft_wrap=True)
+    console = table_console()
     _captured(console, storage)
     _on_disk(console, storage, top)
     _coming(console, storage)

@@ -31,6 +31,7 @@ ON CONFLICT (url) DO UPDATE
                        ELSE status END,
        note     = CASE WHEN kind = 'robots' OR note = 'no-sitemap' OR state = 'refused' THEN excluded.note
                        ELSE note END,
+       target   = CASE WHEN kind = 'robots' OR note = 'no-sitemap' THEN '' ELSE target END,
        state    = CASE WHEN kind = 'robots' OR note = 'no-sitemap' OR state = 'refused' THEN excluded.state
                        ELSE state END
  WHERE CASE kind

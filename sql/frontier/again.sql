@@ -1,1 +1,1 @@
-UPDATE url SET state = 'waiting', not_before = 0 WHERE id = :id;
+UPDATE url SET state = 'waiting', not_before = 0, target = '' WHERE id = :id;

@@ -28,7 +28,8 @@ CREATE TABLE url (
     digest     TEXT NOT NULL DEFAULT '',    -- sha1 of the body as it was sent, base32
     captured   TEXT NOT NULL DEFAULT '',    -- yyyy-mm-ddThh:mm:ss, CET
     arc        TEXT NOT NULL DEFAULT '',    -- the ARC inside the domain, of a response that is to be archived
-    target     TEXT NOT NULL DEFAULT '',    -- the target of a redirect, with its fragment
+    target     TEXT NOT NULL DEFAULT '',    -- the target of a redirect, with its fragment; while it waits or is fetched:
+                                            -- its own URL with the session id that a server asks for, if any
     expanded   INTEGER NOT NULL DEFAULT -1, -- the depth at which its links were added; -1: not added
     nested     INTEGER NOT NULL DEFAULT 0,  -- 1: the ARC's folder contained folders, so that other ARCs may be inside
     links      INTEGER NOT NULL DEFAULT -1, -- number of links found in it; -1: it was not read for links

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -214,6 +215,66 @@ CASES = (
         bodies={"/": ONE},
     ),
 )
+_ID = "0123456789abcdef"
+#: Sites whose pages lead to themselves with a session id; all of them have a page at `/`, and none with an id.
+WITH_IDS = (
+    Case(
+        name="servlet",
+        finding="D",
+        serves={
+            "/": to(f"/;jsessionid={_ID}"),
+            f"/;jsessionid={_ID}": f"<a href='/b;jsessionid={_ID}'>b</a>",
+            "/b": to(f"/b;jsessionid={_ID}"),
+            f"/b;jsessionid={_ID}": FINE,
+        },
+        at_most={"/": 1, "/b": 1},
+        kept=["/"],
+        bodies={"/b": ONE},
+    ),
+    Case(
+        name="query",
+        finding="D",
+        serves={"/": to(f"/?PHPSESSID={_ID}"), f"/?PHPSESSID={_ID}": FINE},
+        bodies={"/": ONE},
+    ),
+    Case(
+        name="id-or-cookie",
+        finding="D",
+        serves={
+            "/": wall(lambda _: to(f"/;jsessionid={_ID}", "c=1")),
+            f"/;jsessionid={_ID}": to("/"),
+        },
+        at_most={"/": 2},
+        bodies={"/": ONE},
+    ),
+    Case(
+        name="refresh",
+        finding="D",
+        serves={
+            "/": f"<meta http-equiv=refresh content='0; url=/;jsessionid={_ID}'>",
+            f"/;jsessionid={_ID}": FINE,
+        },
+        at_most={"/": 1},
+        bodies={"/": ONE},
+    ),
+    Case(
+        name="odd-length",
+        finding="D",
+        serves={
+            "/": to(f"/;jsessionid={_ID}"),
+            f"/;jsessionid={_ID}": page(FINE, headers={"Content-Length": f"{len(FINE)}x"}),
+        },
+        bodies={"/": ONE},
+    ),
+)
+ANEW = Case(
+    name="anew",
+    finding="D",
+    serves={"/": to("/;jsessionid=1"), "/;jsessionid=1": to("/;jsessionid=2"), "/;jsessionid=2": FINE},
+    at_most={"/": 1, "/;jsessionid=1": 1},
+    never=["/;jsessionid=2"],
+    words={"/": "redirect-loop"},
+)
 
 
 @pytest.fixture(scope="module")
@@ -227,3 +288,11 @@ def crawl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MessyCrawl]:
 def test_case(crawl: MessyCrawl, case: Case) -> None:
     """S-cookie-1"""
     check(case, crawl)
+
+
+def test_a_page_that_leads_to_itself_with_a_session_id_is_kept_without_it(tmp_path: Path) -> None:
+    """S-session-1: also where the server knows its visitors by the id alone."""
+    with crawled(tmp_path, (*WITH_IDS, ANEW)) as crawl:
+        for case in (*WITH_IDS, ANEW):
+            check(case, crawl)
+        assert not [url for url in crawl.log if _ID in url]

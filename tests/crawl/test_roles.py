@@ -27,7 +27,7 @@ from tests.support.site import Site
 from webarcfs.access.gate import Gate, Reader
 from webarcfs.archive.catalogue import record_xml
 from webarcfs.archive.catalogue.catalogue import Catalogue, captures
-from webarcfs.archive.catalogue.record import FieldNumber
+from webarcfs.archive.catalogue.record import FieldNumber, Record
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import links
@@ -36,7 +36,7 @@ from webarcfs.archive.model.errors import BadCondition
 from webarcfs.archive.model.metadata import CommitMessage, CommitTag
 from webarcfs.client import WebarchiveClient
 from webarcfs.search.index import IndexReader
-from webarcfs.search.query_language import Role
+from webarcfs.search.query_language import AskedRole
 from webarcfs.search.searching import Searcher, SearchQuestion
 
 pytestmark = pytest.mark.crawl
@@ -101,10 +101,10 @@ def test_what_only_other_hosts_needed_is_a_resource_in_queries(archived: Archive
 def test_searches_mean_pages_unless_they_ask(archived: Archive) -> None:
     """S-role-2."""
     assert _hits(archived, "zebra") == _hits(archived, "zebra role:page") == [SITE]
-    assert _hits(archived, "zebra role:any") == _hits(archived, "zebra", role=Role.ANY) == [FRAMES, SITE]
+    assert _hits(archived, "zebra role:any") == _hits(archived, "zebra", role=AskedRole.ANY) == [FRAMES, SITE]
     assert _hits(archived, "zebra role:resource") == _hits(archived, "zebra -role:page") == [FRAMES]
     assert _hits(archived, "(zebra site:frames.test role:any) OR (zebra role:page)") == [FRAMES, SITE]
-    assert _hits(archived, "zebra role:any", role=Role.PAGE) == [SITE]
+    assert _hits(archived, "zebra role:any", role=AskedRole.PAGE) == [SITE]
     assert _hits(archived, "zebra", Gate(archived, Reader(""))) == [SITE]
     assert _hits(archived, "zebra role:any", Gate(archived, Reader(""))) == [FRAMES, SITE]
     assert _hits(archived, "role:resource") == [STYLES, FONTS, FRAMES]
@@ -124,14 +124,16 @@ def test_searches_mean_pages_unless_they_ask(archived: Archive) -> None:
     assert {hit["role"] for hit in said["hits"]} == {"resource"} and said["total"] == 1
 
 
-@pytest.mark.parametrize("role", ["", *Role])
+@pytest.mark.parametrize("role", ["", *AskedRole])
 @pytest.mark.parametrize("words", ["zebra", "zebra role:resource", "zebra role:any", "site:css.cdn.test", "giraffe"])
 def test_hits_by_role_take_one_query_more(
     archived: Archive, monkeypatch: pytest.MonkeyPatch, words: str, role: str
 ) -> None:
     """Of the role that was asked the number is there; both are those that a question for each of them counts."""
     searcher, question = Searcher(archived), SearchQuestion(words=words, role=role)
-    counts = [(str(other), searcher.count(replace(question, role=other))) for other in (Role.PAGE, Role.RESOURCE)]
+    counts = [
+        (str(other), searcher.count(replace(question, role=other))) for other in (AskedRole.PAGE, AskedRole.RESOURCE)
+    ]
     queries, count = list[Query](), IndexReader.count
 
     def counted(reader: IndexReader, query: Query) -> int:
@@ -284,6 +286,19 @@ def test_the_reading_room_shows_sites_first(archived: Archive) -> None:
         assert json.loads(room.get("/search.json?q=zebra&role=any").text)["total"] == 2
         found = room.get("/search?q=zebra").text
         assert "Resources of pages elsewhere" in found and "role=resource" in found
+
+
+def test_a_host_that_is_listed_as_a_site_is_no_resource_host(archived: Archive) -> None:
+    """Also where a crawl has pages of no host."""
+    job, catalogue = next(archived.reports.iterdir()).name, Catalogue(archived)
+
+    def without_pages(record: Record) -> Record:
+        return replace(record, parts=tuple(replace(part, is_resource=True) for part in record.parts))
+
+    catalogue.change(job, without_pages, "test", lambda _: "test")
+    with served(archived) as room:
+        row = " ".join(room.get("/?all=1").text.split())
+    assert f"{SITE}, {STYLES}, {FONTS} and 1 more</span>" in row
 
 
 def test_a_host_of_another_publication_may_give_fewer_resources(archive: Archive, site: Site) -> None:

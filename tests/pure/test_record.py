@@ -88,6 +88,27 @@ _RECORDS = st.builds(
 )
 
 
+@pytest.mark.parametrize(
+    ("roles", "sites", "without_pages"),
+    [
+        ({"a": [False], "b": [True]}, {"a"}, {"b"}),
+        ({"a": [True], "b": [True]}, {"a", "b"}, {"a", "b"}),  # pages of none
+        ({"a": [False, True], "b": [True, True]}, {"a"}, {"b"}),  # two parts of one domain
+        ({"a": [True, False]}, {"a"}, set()),
+    ],
+)
+def test_a_site_is_a_domain_of_which_some_part_has_pages(
+    roles: dict[str, list[bool]], sites: set[str], without_pages: set[str]
+) -> None:
+    parts = (
+        CrawlPart(CommitTag(datetime(2021, 5, 1, hour, tzinfo=CET), domain), True, is_resource=is_resource)
+        for domain, each in roles.items()
+        for hour, is_resource in enumerate(each)
+    )
+    record = Record(id="id", number=1, publication="p", state=RecordState.RELEASED, parts=tuple(parts))
+    assert (set(record.sites), record.domains_without_pages) == (sites, without_pages)
+
+
 def test_there_are_81_fields_of_three_kinds() -> None:
     assert [each.number for each in FIELDS] == list(range(1, 82))
     assert Counter(each.kind for each in FIELDS) == {FieldPurpose.LOG: 16, FieldPurpose.AVA: 9, FieldPurpose.TMD: 56}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -21,6 +22,7 @@ from tests.support import archives
 from tests.support.browsers import Sink, can_bind, chromium, needs_chromium
 from tests.support.hostilepages import HOSTILE
 from tests.support.livesites import CAPTURED, archived, live
+from tests.support.messy_sites import PIXEL
 from tests.support.rooms import Page, Served, digits, published
 from tests.support.sources import ROOT
 from webarcfs.archive.config.directory import Archive
@@ -58,6 +60,12 @@ _OWN = {
         b"<iframe id=f srcdoc=\"<p id=p></p><script>document.getElementById('p').textContent=typeof RTCPeerConnection"
         b'</script>"></iframe>'
     ),
+    "no-scheme.html": Page(
+        b"<link rel=stylesheet href=//hostile.test/style.css><img src=//hostile.test/dot.png>"
+        b"<script src=//hostile.test/w.js></script><iframe src=//hostile.test/next.html></iframe>"
+    ),
+    "style.css": Page(b"p { background: url(//hostile.test/dot.png) }", "text/css"),
+    "dot.png": Page(PIXEL, "image/png"),
     "sent.html": Page(
         b"<title>sent</title>",
         head=b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nX-Content-Type-Options: sniff\r\nAccept-CH: UA\r\n"
@@ -275,6 +283,14 @@ def test_no_way_leads_out_of_archived_pages(world: World, rest: str) -> None:
     assert answer.status in (400, 404)
     assert "pywb" not in answer.text.lower()
     assert "20210501" not in answer.text
+
+
+def test_references_without_a_scheme_are_found(world: World) -> None:
+    """pywb writes them as `…cs_///host/style.css`."""
+    page = world.room.get(f"/web/{_AT_HOSTILE}mp_/http://{_HOSTILE}/no-scheme.html", replay=True).text
+    paths = re.findall(rf"/web/{_AT_HOSTILE}[a-z]+_/[^\"' >]*{_HOSTILE}/[a-z.]+", page.partition("<link")[2])
+    assert [path.rpartition("/")[2] for path in paths] == ["style.css", "dot.png", "w.js", "next.html"]
+    assert [world.room.get(path, replay=True).status for path in paths] == [200] * 4
 
 
 def test_archived_fields_do_not_act_on_browsers(world: World) -> None:

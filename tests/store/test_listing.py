@@ -159,8 +159,15 @@ def test_the_forms_of_a_list_have_the_same_rows(archive: Archive, command: str) 
         shown == printed("--format", "table")
         and shown.strip()
         and "\x1b" not in shown
+        and " \n" not in shown
         and ("…" not in shown or command == "webarc search")
     )
+
+
+@pytest.mark.parametrize("command", [("record show", "1"), ("record show", "1", "--all"), ("report", "--storage")])
+def test_no_line_ends_in_blanks(archive: Archive, command: tuple[str, ...]) -> None:
+    shown = _run(f"webarc-agent {command[0]}", archive, *command[1:])
+    assert shown.count("\n") > 3 and " \n" not in shown
 
 
 def test_json_and_another_form_exclude_each_other() -> None:

@@ -10,7 +10,6 @@ import os
 import shutil
 import socket
 import struct
-import subprocess
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -177,8 +176,3 @@ def can_bind(port: int) -> bool:
         except OSError:
             return False
     return True
-
-
-def has_namespaces() -> bool:
-    """Whether a namespace of mounts can be made."""
-    return subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode == 0

@@ -484,7 +484,7 @@ def _head(record: Record, date: datetime) -> RecordHead:
         documents=_number(record.text(FieldNumber.FILES)),
         bytes=_number(record.text(FieldNumber.BYTES)),
         tags=record.newest_tags,
-        resource_domains=frozenset(part.tag.domain for part in record.parts if part.is_resource),
+        resource_domains=record.domains_without_pages,
         released=releases[-1] if releases else date,
         release_number=max(len(releases), 1),
     )

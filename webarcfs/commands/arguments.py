@@ -102,10 +102,6 @@ def place_options(command: _F) -> _F:
     return cast(_F, archive(mount(public(named(with_place)))))
 
 
-#: The roles that a command may ask for.
-ROLES = (PAGE_ROLE, RESOURCE_ROLE, ANY_ROLE)
-
-
 def roles_of(role: str) -> frozenset[str]:
     """Return the roles of documents that the option `--role` means."""
     return frozenset({PAGE_ROLE, RESOURCE_ROLE} if role == ANY_ROLE else {role})

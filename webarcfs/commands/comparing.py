@@ -13,9 +13,9 @@ from webarcfs.archive.history import redirect_lists, versions
 from webarcfs.archive.history.versions import statistics
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import UsageError
-from webarcfs.archive.model.metadata import PAGE_ROLE
+from webarcfs.archive.model.metadata import PAGE_ROLE, ROLES
 from webarcfs.commands import output
-from webarcfs.commands.arguments import ROLES, ArchiveArgument, document, place_options, roles_of, tag
+from webarcfs.commands.arguments import ArchiveArgument, document, place_options, roles_of, tag
 from webarcfs.commands.lazy_commands import AbsolutePath
 from webarcfs.commands.listing import LIST, OBJECT, Form, Row, format_option, print_ascii_lines, print_rows
 
@@ -104,7 +104,13 @@ def _told(kind: str, name: str, what: str, led: redirect_lists.RedirectChange | 
 @click.argument("tags", nargs=-1, required=True, metavar="TAG [TAG]")
 @place_options
 @format_option(*OBJECT)
-@click.option("--role", type=click.Choice(ROLES), default=PAGE_ROLE, show_default=True, help="Count documents so.")
+@click.option(
+    "--role",
+    type=click.Choice(ROLES),
+    default=PAGE_ROLE,
+    show_default=True,
+    help="Count pages, what only pages of other hosts needed, or both.",
+)
 @click.option("--plot", metavar="FILE.svg|png", type=AbsolutePath(), help="Draw them, too.")
 def stat(tags: tuple[str, ...], *, place: ArchiveArgument, form: Form, role: str, plot: Path | None) -> None:
     """Count documents and bytes of a snapshot, or compare two.
@@ -128,5 +134,5 @@ def stat(tags: tuple[str, ...], *, place: ArchiveArgument, form: Form, role: str
     if form is Form.JSON:
         click.echo(json.dumps({text: counts.as_table() for text, counts in zip(tags, figures, strict=True)}, indent=1))
         return
-    for line in output.statistics_table(tags, figures, without_resources=role == PAGE_ROLE):
+    for line in output.statistics_table(tags, figures, names_resources=role == PAGE_ROLE):
         click.echo(line)

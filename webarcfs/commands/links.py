@@ -10,10 +10,10 @@ import click
 from webarcfs.archive.index.links import AskedKind, FoundLink, Question, ask, figures, figures_of
 from webarcfs.archive.index.query import SECONDS
 from webarcfs.archive.model.errors import Damaged, UrlRefused, UsageError
-from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.model.metadata import ROLES, CommitTag
 from webarcfs.archive.model.urls import canonical
 from webarcfs.commands import arguments
-from webarcfs.commands.arguments import ROLES, ArchiveArgument, place_options
+from webarcfs.commands.arguments import ArchiveArgument, place_options
 from webarcfs.commands.listing import LIST, Form, format_option, print_array, print_object, print_rows, print_table
 
 #: Columns of a table; the other formats have all.

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import csv
 import functools
+import io
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -24,6 +26,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 Row = Mapping[str, Any]
 # Wider than any table: the output of a pipe has no width.
 _ENDLESS = 1_000_000
+_END_OF_LINE = re.compile(r" +$", re.MULTILINE)
 
 
 class Form(StrEnum):
@@ -127,11 +130,23 @@ def _cell(value: Any) -> Any:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
+class _Trimmed(io.TextIOBase):
+    """Standard output without the blanks by which tables fill the ends of their lines."""
+
+    def write(self, text: str) -> int:
+        return sys.stdout.write(_END_OF_LINE.sub("", text))
+
+    def flush(self) -> None:
+        sys.stdout.flush()
+
+
 def table_console() -> Console:
-    """Return the console of tables: as wide as the terminal, or without an end."""
+    """Return the console of tables: as wide as the terminal, or without an end and without blanks at ends of lines."""
     from rich.console import Console  # noqa: PLC0415 # slow to load
 
-    return Console(width=None if sys.stdout.isatty() else _ENDLESS, highlight=False, soft_wrap=True)
+    if sys.stdout.isatty():
+        return Console(highlight=False, soft_wrap=True)
+    return Console(file=cast(IO[str], _Trimmed()), width=_ENDLESS, highlight=False, soft_wrap=True)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Row]) -> None:

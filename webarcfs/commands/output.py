@@ -185,14 +185,15 @@ def difference(old: bytes, new: bytes, names: tuple[str, str], *, ignore_space: 
         yield "the same text; " + ("nothing differs" if old == new else "the page does not show the difference")
 
 
-def statistics_table(
-    tags: Sequence[str], figures: Sequence[Statistics], *, without_resources: bool = True
-) -> Iterator[str]:
-    """Yield one snapshot's statistics, or two side by side with their differences."""
+def statistics_table(tags: Sequence[str], figures: Sequence[Statistics], *, names_resources: bool) -> Iterator[str]:
+    """Yield one snapshot's statistics, or two side by side with their differences.
+
+    `names_resources`: the figures leave out what only pages of other hosts needed, so a line counts that.
+    """
     for tag, statistics in zip(tags, figures, strict=True):
         errors = f", and {statistics.error_pages:,} error pages" if statistics.error_pages else ""
         yield f"{tag}: {statistics.documents:,} documents, {statistics.bytes:,} bytes{errors}"
-        if statistics.resources[0] and without_resources:
+        if statistics.resources[0] and names_resources:
             count, size = statistics.resources
             yield f"  and {count:,} that only pages of other hosts needed, {size:,} bytes (--role any counts them)"
     for title in ("types", "extensions"):

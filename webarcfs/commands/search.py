@@ -12,7 +12,8 @@ import click
 from rich.text import Text
 
 from webarcfs.archive.model.errors import UsageError
-from webarcfs.commands.arguments import ROLES, ArchiveArgument, moment, place_options
+from webarcfs.archive.model.metadata import ROLES
+from webarcfs.commands.arguments import ArchiveArgument, moment, place_options
 from webarcfs.commands.listing import LIST, Form, Row, format_option, print_object, print_rows, table_console
 
 if TYPE_CHECKING:

@@ -22,9 +22,14 @@ _SECONDS = re.compile(r"\s*(?:(\d{1,9})|(?=\.))", re.ASCII)
 _TAGS = frozenset({"base", "meta", "noscript"})
 
 
+def field_target(url: str, refresh: str) -> str:
+    """Return the URL in the field Refresh of the response of a URL; empty if it has none."""
+    return without_fragment(target_of(url, bare(refreshed(refresh)))) if _SECONDS.match(refresh) else ""
+
+
 def field_link(url: str, refresh: str) -> tuple[Link, ...]:
-    """Return the link in the field Refresh of the response of a URL, if it has one."""
-    target = _target(url, refresh)
+    """Return the URL in the field Refresh as a link, if there is one."""
+    target = field_target(url, refresh)
     return (Link(target, LinkPurpose.LINK),) if target else ()
 
 
@@ -33,7 +38,7 @@ def forward_of(url: str, refresh: str, body: bytes, mime_type: str, charset: str
 
     `refresh` is its field of that name; the other parameters are those of `outlinks.find`.
     """
-    if is_quick(refresh) and (target := _target(url, refresh)):
+    if is_quick(refresh) and (target := field_target(url, refresh)):
         return target if target != url else ""
     if mime_type not in HTML_TYPES:
         return ""
@@ -52,10 +57,6 @@ def is_quick(refresh: str) -> bool:
     """Return whether a refresh goes on within seconds."""
     match = _SECONDS.match(refresh)
     return match is not None and int(match[1] or 0) <= LONGEST_STAY
-
-
-def _target(url: str, refresh: str) -> str:
-    return without_fragment(target_of(url, bare(refreshed(refresh)))) if _SECONDS.match(refresh) else ""
 
 
 class _Refreshes(MarkupListener[str]):

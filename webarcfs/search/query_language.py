@@ -22,7 +22,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from webarcfs.archive.model.errors import BadCondition
-from webarcfs.archive.model.metadata import CET
+from webarcfs.archive.model.metadata import ANY_ROLE, CET, PAGE_ROLE, RESOURCE_ROLE
 from webarcfs.search.words import KINDS, terms_of
 
 #: Most characters of a search, most words in it, most words with a `*`, and deepest brackets.
@@ -40,12 +40,20 @@ class DocumentPart(StrEnum):
     URL = "url"
 
 
-class Role(StrEnum):
+class AskedRole(StrEnum):
     """What documents are to their host: pages of it, or resources that only pages of other hosts needed."""
 
-    PAGE = "page"
-    RESOURCE = "resource"
-    ANY = "any"
+    PAGE = PAGE_ROLE
+    RESOURCE = RESOURCE_ROLE
+    ANY = ANY_ROLE
+
+
+def role_of(text: str) -> AskedRole:
+    """Return the role that a text names. Raises BadCondition if it names none."""
+    try:
+        return AskedRole(text.lower())
+    except ValueError:
+        raise BadCondition(f"a role is {', '.join(AskedRole)}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +94,7 @@ class Language:
 class RoleCondition:
     """Documents of a role."""
 
-    role: Role
+    role: AskedRole
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,10 +349,11 @@ class _Parser:
             raise self._wrong("a site is a host, as example.org, or a folder of it, as example.org/news", at)
         return f"{host.lower()}{slash}{rest}"
 
-    def _role(self, text: str, at: int) -> Role:
-        if text.lower() not in set(Role):
-            raise self._wrong(f"a role is {', '.join(Role)}", at)
-        return Role(text.lower())
+    def _role(self, text: str, at: int) -> AskedRole:
+        try:
+            return role_of(text)
+        except BadCondition as error:
+            raise self._wrong(str(error), at) from None
 
     def _time(self, text: str, at: int) -> datetime:
         match = _TIME.fullmatch(text)

@@ -34,17 +34,18 @@ from webarcfs.search.query_language import (
     After,
     All,
     Any,
+    AskedRole,
     Before,
     Expression,
     Language,
     Not,
-    Role,
     RoleCondition,
     Site,
     TypeCondition,
     Words,
     asks_for_a_role,
     parse_search,
+    role_of,
 )
 from webarcfs.search.translation import Filter, Moment, ReadersView, Shown, Translator
 from webarcfs.search.words import ERROR_PAGE, RESOURCE, SNAPSHOT, IndexedDocument, TextWord, words_of
@@ -377,15 +378,16 @@ class Searcher:
         facets["year"] = sorted((year, count) for year, count in years.items() if count)
         return facets
 
-    def _by_role(self, question: SearchQuestion, asked: Role, total: int) -> Iterator[tuple[Role, int]]:
+    def _by_role(self, question: SearchQuestion, asked: AskedRole, total: int) -> Iterator[tuple[AskedRole, int]]:
         """Yield the number of hits by role. `total` is that of the role that was asked: no query counts it again."""
-        if asked is Role.RESOURCE:
-            yield Role.PAGE, self.count(replace(question, role=Role.PAGE))
-            yield Role.RESOURCE, total
+        if asked is AskedRole.RESOURCE:
+            yield AskedRole.PAGE, self.count(replace(question, role=AskedRole.PAGE))
+            yield AskedRole.RESOURCE, total
             return
-        resources = self.count(replace(question, role=Role.RESOURCE))
-        yield Role.PAGE, total if asked is Role.PAGE else max(total - resources, 0)  # what shows may change meanwhile
-        yield Role.RESOURCE, resources
+        resources = self.count(replace(question, role=AskedRole.RESOURCE))
+        pages = total if asked is AskedRole.PAGE else max(total - resources, 0)  # what shows may change meanwhile
+        yield AskedRole.PAGE, pages
+        yield AskedRole.RESOURCE, resources
 
     def by_snapshot(self, question: SearchQuestion) -> list[SnapshotHits]:
         """Return the snapshots that have hits, newest first, with their numbers; the first ones with some hits."""
@@ -419,11 +421,13 @@ class Searcher:
         moment = self._moment(question)
         shown = Shown() if self._view is None else self._view.shown(moment)
         make = Translator(self._reader.schema, exact=question.exact, of_all=shown.is_all)
-        role = _role(question.role) or (Role.ANY if asks_for_a_role(expression) else Role.PAGE)
-        if role is Role.PAGE and not self._reader.frequency("mark", RESOURCE):
-            role = Role.ANY  # there is nothing to leave out
+        unasked = AskedRole.ANY if asks_for_a_role(expression) else AskedRole.PAGE
+        role = role_of(question.role) if question.role else unasked
+        if role is AskedRole.PAGE and not self._reader.frequency("mark", RESOURCE):
+            role = AskedRole.ANY  # there is nothing to leave out
         of_role = make.role(role)
-        narrowed = [make.query(expression), *self._narrowing(make, question), *([] if role is Role.ANY else [of_role])]
+        narrowed = [make.query(expression), *self._narrowing(make, question)]
+        narrowed += [] if role is AskedRole.ANY else [of_role]
         filter_ = Filter(make, shown)
         return _Asked(
             self._reader,
@@ -552,7 +556,7 @@ class _Asked:
     query: Query
     visible: Query
     moment: Moment
-    role: Role
+    role: AskedRole
 
     def page(self, question: SearchQuestion) -> HitPage:
         """Return the documents of the question's page."""
@@ -570,13 +574,6 @@ class _Asked:
                 for name in ("since", "until")
             ]
             yield str(bucket["key"]), moments[0], moments[1]
-
-
-def _role(text: str) -> Role | None:
-    """Return the role that a text names; None for an empty one. Raises BadCondition for any other."""
-    if text and text not in set(Role):
-        raise BadCondition(f"a role is {', '.join(Role)}")
-    return Role(text) if text else None
 
 
 def _tag(domain: str, seq: int) -> str:

@@ -42,12 +42,12 @@ from webarcfs.search.query_language import (
     After,
     All,
     Any,
+    AskedRole,
     Before,
     DocumentPart,
     Expression,
     Language,
     Not,
-    Role,
     RoleCondition,
     Site,
     TypeCondition,
@@ -167,12 +167,12 @@ class Translator:
             return self.prefix("type", name[:-1])
         return self.term("type", name)
 
-    def role(self, role: Role) -> Query:
+    def role(self, role: AskedRole) -> Query:
         """Return the query of the documents of a role."""
-        if role is Role.ANY:
+        if role is AskedRole.ANY:
             return Query.all_query()
         resources = self.term("mark", RESOURCE)
-        return resources if role is Role.RESOURCE else self.but(Query.all_query(), resources)
+        return resources if role is AskedRole.RESOURCE else self.but(Query.all_query(), resources)
 
     # -- terms and numbers -------------------------------------------------------------------------------------------
 

@@ -694,8 +694,12 @@ class Record:
     @property
     def sites(self) -> tuple[str, ...]:
         """The domains that it has pages of; all of them where it has pages of none."""
-        resources = {part.tag.domain for part in self.parts if part.is_resource}
-        return tuple(domain for domain in self.domains if domain not in resources) or self.domains
+        return tuple(domain for domain in self.domains if domain not in self.domains_without_pages) or self.domains
+
+    @property
+    def domains_without_pages(self) -> frozenset[str]:
+        """The domains that it has no page of, in any of its parts."""
+        return frozenset(self.domains) - {part.tag.domain for part in self.parts if not part.is_resource}
 
     @property
     def date(self) -> datetime | None:

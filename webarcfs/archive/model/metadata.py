@@ -246,6 +246,7 @@ COPIES = frozenset({MIRROR, SINGLE_FILE, HAR, MHTML})
 PAGE_ROLE, RESOURCE_ROLE = "page", "resource"
 #: What questions say for both.
 ANY_ROLE = "any"
+ROLES = (PAGE_ROLE, RESOURCE_ROLE, ANY_ROLE)
 #: The other fields of layout 3; a data.xml has only those that say something. They are kept, and not yet shown.
 EVIDENCE_FIELDS = ("source", "certificate", "method", "rendered")
 

@@ -158,8 +158,7 @@ def _measured(visit: Visit, located: Located, seq: int, capture: VisibleCapture)
     references = references_of(services, located.domain, capture, reading, charset)
     resolve = based_resolver(located.url, charset, references.base or "")
     embedded: dict[str, None] = {}
-    forwards = forwarding.field_link(located.url, "" if head is None else head.get("refresh"))
-    goes_on = forwards[0].url if forwards else ""
+    goes_on = forwarding.field_target(located.url, "" if head is None else head.get("refresh"))
 
     def collect(use: Use, raw: str) -> Rewritten | None:
         nonlocal goes_on

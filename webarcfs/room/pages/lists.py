@@ -27,6 +27,7 @@ ROWS = 50
 
 def snapshot_row(services: Services, head: RecordHead) -> SnapshotRow:
     """Return the row of a snapshot; it leads to its first page only where that may be seen."""
+    sites = sites_of(head)
     return SnapshotRow(
         href=record_path(head.id),
         start="" if head.closed_until is not None else start_of(services, head),
@@ -36,8 +37,8 @@ def snapshot_row(services: Services, head: RecordHead) -> SnapshotRow:
         signature=head.signature,
         provenance=head.provenance,
         project=head.project,
-        domains=sites_of(head),
-        resource_hosts=len(head.resource_domains),
+        domains=sites,
+        resource_hosts=len(head.resource_domains.difference(sites)),
         is_occasion=head.is_occasion,
         reason=head.occasion if head.is_occasion else "",
         date=head.date,

@@ -18,7 +18,7 @@ from webarcfs.room.pages import lists
 from webarcfs.room.replay.replay_url import calendar_path, record_path
 from webarcfs.room.views import Facet, HitGroup, HitRow, Marked, PageLink, SearchPage
 from webarcfs.room.visit import Services, Visit
-from webarcfs.search.query_language import Role, parse_search
+from webarcfs.search.query_language import AskedRole, parse_search
 
 if TYPE_CHECKING:
     from webarcfs.search.searching import Hit, SearchQuestion
@@ -145,7 +145,7 @@ def question_of(visit: Visit) -> SearchQuestion:
         publication=visit.parameter("publication"),
         type=visit.parameter("type"),
         language=visit.parameter("language"),
-        role=role if role in set(Role) else "",
+        role=role if role in set(AskedRole) else "",
         error_pages=visit.parameter("errors") == "1",
         sort=HitOrder(sort) if sort in set(HitOrder) else HitOrder.RELEVANCE,
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import httpx
 from starlette.requests import Request
@@ -36,6 +36,8 @@ _CONNECTIONS = '(response-origin "{room}/*");redirects=allow;webrtc=block'
 _ARCHIVED = re.compile(rb"/web/([0-9]{1,14})(?:(mp|if|fr)|js|esm|wkr|wkrf|wkrm)_/(.+)", re.DOTALL)
 #: What our own replay answers.
 _OURS = re.compile(rb"/web/[0-9]{1,14}(?:id|im|cs|oe)_/.+", re.DOTALL)
+#: What pywb makes of a reference such as `//host/style.css`. Under `http:` the archive has what came by https, too.
+_WITHOUT_SCHEME = re.compile(rb"(/web/[0-9]{1,14}[a-z]+_/)//(?!/)")
 _OWN_SCRIPTS = re.compile(rb"/static/(?:[A-Za-z0-9_-]+/)*[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+")
 _FRAME = re.compile(rb"/web/(?:[0-9]{1,14}\*?/|\*/)?https?:/.+", re.DOTALL)
 _HANDED_IN = frozenset({b"accept", b"accept-language", b"user-agent", b"range", b"if-range"})
@@ -136,6 +138,9 @@ class PywbProxy:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         raw: bytes = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0]
+        if relative := _WITHOUT_SCHEME.match(raw):
+            raw = relative[1] + b"http://" + raw[relative.end() :]
+            scope = {**scope, "raw_path": raw, "path": unquote(raw.decode("latin-1"))}
         query: bytes = scope["query_string"]
         whole = raw + (b"?" + query if query else b"")
         answer = None
