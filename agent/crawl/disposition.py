@@ -388,8 +388,7 @@ class Disposition:
         if settled.note == OVER_SIZE:
             self._settled.append(settled)
             return settled
-        if settled.state == UrlState.DONE:
-            settled = self._with_session(answer, settled)
+        settled = self._with_session(answer, settled)
         if settled.state in (UrlState.FAILED, UrlState.REFUSED):
             self._fail(settled, row)
         else:
@@ -417,7 +416,9 @@ class Disposition:
     def _with_session(self, answer: FetchResult, settled: UrlOutcome) -> UrlOutcome:
         """Return the outcome; a page that leads to itself with a session id is asked for with that, once."""
         row, target = answer.row, answer.target or answer.forward
-        if not target or row.target or row.kind == LinkKind.ROBOTS or not self._discovery.is_itself(row, target):
+        if settled.state != UrlState.DONE or not target or row.target or row.kind == LinkKind.ROBOTS:
+            return settled
+        if not self._discovery.is_itself(row, target):
             return settled
         self._discovery.note_cookies(row, sets_cookie=answer.sets_cookie)
         return UrlOutcome(
