@@ -103,6 +103,8 @@ def tell(outcome: JobOutcome, *, judged: bool = True) -> None:
     for tag in outcome.tags:
         click.echo(tag)
     if outcome.report is not None:
+        from agent.reports.report import text_of_certificates  # noqa: PLC0415 # most commands need none of this
+
         arcs = outcome.summary["arcs"]
         assert isinstance(arcs, dict)
         counts = ", ".join(f"{count} {what}" for what, count in arcs.items())
@@ -111,6 +113,8 @@ def tell(outcome: JobOutcome, *, judged: bool = True) -> None:
             verdict += " but for what failed"
         for line in outcome.lacks.lines():
             _log.warning("%s", line)
+        if text := text_of_certificates(outcome.summary):
+            _log.warning("%s", text)
         _log.info("%s%s: report in %s", counts, verdict, outcome.report)
 
 

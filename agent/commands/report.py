@@ -35,6 +35,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.validators import start_url
 from webarcfs.archive.model.errors import Damaged, Exit, NotFound, UsageError
 from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch
+from webarcfs.archive.model.urls import domain_of
 from webarcfs.commands.listing import LIST, OBJECT, Form, Row, format_option, print_object, print_rows, table_console
 from webarcfs.content.extractors.extracted import SENTENCES, Fault
 
@@ -101,9 +102,10 @@ def report(  # each option is a branch
     The log itself is crawl.log.gz in the job's folder in reports/, a line for each URL; zcat and zgrep read it. Older
     versions wrote it plain, as crawl.log.
 
-    A job is named as its folder in reports/, or by its publication (the last one is shown); a commitTag shows the part
-    of the job that is on the tag's domain. Of a job that still runs, named as its folder in jobs/, it shows what came
-    until now; it is what is shown for a publication that has no report yet.
+    Without a job it is the newest one. A job is named as its folder in reports/, or by its publication or a host (the
+    last one is shown); a commitTag shows the part of the job that is on the tag's domain. Of a job that still runs,
+    named as its folder in jobs/, it shows what came until now; it is what is shown for a publication that has no report
+    yet.
 
     Of an import it names the revisits that found nothing. They wait, until a later import has what they repeat.
 
@@ -129,14 +131,14 @@ def report(  # each option is a branch
         catalogue_of(place)
         show(storage_of(place, settings_of(place)), as_json=form is Form.JSON, top=top)
         return
-    if job is None and url is None:
-        raise UsageError("name a job, a commitTag or a publication; or ask for --storage")
     place = opened(archive)
-    folder, host = find(place, job or _newest_with(place, start_url(str(url))))
+    folder, host = find(place, job or (_newest_with(place, start_url(url)) if url is not None else _newest(place)))
     live = folder.parent == place.jobs
     summary = _summary_so_far(folder) if live else _summary(folder)
     if patches := [patch.name for patch in missing_urls.patches_of(place, folder.name)]:
         summary["patched_by"] = patches
+    if host is not None:
+        _narrow(summary, host)
     if url is not None:
         if form not in OBJECT or text or shares:
             raise UsageError("--url goes with --json, or is text")
@@ -167,6 +169,18 @@ def report(  # each option is a branch
     print_rows(form, chain(tables.as_rows(job_tables), lacks), show_all, as_json=print_all, columns=_CSV, newline="\n")
 
 
+def _narrow(summary: dict[str, Any], host: str) -> None:
+    """Leave of a summary's tables what is of one host."""
+    lacks = missing_in(summary)
+    summary["hosts"] = [end for end in summary.get("hosts", ()) if end["host"] == host]
+    summary["missing"] = {
+        "resources": {host: lacks.resources[host]} if host in lacks.resources else {},
+        "rows": [row for row in lacks.rows if row[0] == host],
+        "pages": [page for page in lacks.pages if domain_of(page[0]) == host],
+        "embedded": [resource for resource in lacks.embedded if domain_of(resource[0]) == host],
+    }
+
+
 def _lack_as_row(host: str, word: str, urls: int) -> Row:
     """Return a row of the table of what pages lack, as JSON and CSV have it."""
     meaning = advice_on(word) if word else ""
@@ -183,12 +197,23 @@ def _lines_about(archive: Archive, folder: Path, url: str, *, live: bool) -> dic
         return tables.lines_of(log, url, live=True)
 
 
+def _names(archive: Archive) -> list[str]:
+    """Return the names of all reports, newest first."""
+    names = (folder.name for folder in archive.reports.iterdir())
+    return sorted((name for name in names if not name.startswith(".")), reverse=True)
+
+
+def _newest(archive: Archive) -> str:
+    """Return the newest job that has a report. Raises NotFound."""
+    names = _names(archive)
+    if not names:
+        raise NotFound("no crawl has ended here: there is no report")
+    return missing_urls.patched_by(archive.reports / names[0]) or names[0]
+
+
 def _newest_with(archive: Archive, url: str) -> str:
     """Return the newest job whose log has a URL, of the last ones. Raises NotFound."""
-    names = sorted(
-        (folder.name for folder in archive.reports.iterdir() if not folder.name.startswith(".")), reverse=True
-    )
-    for name in names[:_MOST_LOGS]:
+    for name in _names(archive)[:_MOST_LOGS]:
         with suppress(Damaged, NotFound), crawl_log.reading(archive.reports / name) as log:
             if tables.lines_of(log, url):
                 return missing_urls.patched_by(archive.reports / name) or name

@@ -142,8 +142,8 @@ def _word(status: int, note: str) -> str:
     return next(words, f"status {status}")
 
 
-class FailedPage(NamedTuple):
-    """A page that did not come."""
+class FailedUrl(NamedTuple):
+    """A page that did not come, or a resource that pages need."""
 
     url: str
     status: int
@@ -736,9 +736,10 @@ class Frontier:
         """Yield what pages need and the archive does not have, and pages that did not come."""
         return map(MissingUrls._make, self._connection.execute(sql("frontier/missing")))
 
-    def failed_pages(self, most: int) -> Iterator[FailedPage]:
-        """Yield the first pages that did not come."""
-        return map(FailedPage._make, self._connection.execute(sql("frontier/failed_pages"), {"most": most}))
+    def failed_urls(self, most: int, *, is_resource: bool) -> Iterator[FailedUrl]:
+        """Yield the first pages that did not come, or resources; those that a server does not have at the end."""
+        bounds = {"most": most, "is_resource": is_resource}
+        return map(FailedUrl._make, self._connection.execute(sql("frontier/failed_urls"), bounds))
 
     def unchecked(self) -> Iterator[tuple[str, str, int]]:
         """Yield (domain, annotations, documents) of what came under certificates that were not valid."""

@@ -249,7 +249,8 @@ class Missing:
 
     `lost` counts what a server has, as far as is known, and failed to come: pages, resources on hosts of pages, and
     resources on other hosts that were archived before. `rows` are the resources by host and word, the most first, and
-    at their end all further ones, without a host. `pages` are the first pages that did not come, with the word for why.
+    at their end all further ones, without a host. `pages` are the first pages that did not come, with the word for why,
+    and `embedded` the first resources.
     """
 
     resources: Mapping[str, int] = field(default_factory=dict)
@@ -257,12 +258,14 @@ class Missing:
     lost: int = 0
     rows: Sequence[tuple[str, str, int]] = ()
     pages: Sequence[tuple[str, str]] = ()
+    embedded: Sequence[tuple[str, str]] = ()
 
     def lines(self) -> list[str]:
         """Return the lines with which a crawl ends."""
         texts = []
         if self.resources:
             texts.append(f"missing from pages: {sum(self.resources.values())} resources: {_most(self.resources)}")
+            texts += [f"  {url}: {word}" for url, word in self.embedded]
         if self.words:
             texts.append(f"not archived: {sum(self.words.values())}: {_most(self.words)}")
         texts += [f"  {url}: {word}" for url, word in self.pages]
@@ -271,8 +274,8 @@ class Missing:
 
 #: What a line names of hosts or words; the report has all.
 _MOST_NAMED = 8
-#: Pages that are named of those that did not come.
-_MOST_PAGES = 5
+#: Pages that are named of those that did not come, and resources.
+_MOST_FAILED = 5
 #: Rows of the table of what is missing, in the report.
 _MOST_ROWS = 1_000
 
@@ -287,8 +290,11 @@ def missing_in(summary: Mapping[str, Any]) -> Missing:
     """Return what a crawl did not bring, as its summary.json has it; nothing where an older version wrote that."""
     lacks = summary.get("missing") or {}
     rows = tuple((str(host), str(word), int(urls)) for host, word, urls in lacks.get("rows") or ())
-    pages = tuple((str(url), str(word)) for url, word in lacks.get("pages") or ())
-    return Missing(lacks.get("resources") or {}, lacks.get("words") or {}, int(lacks.get("lost") or 0), rows, pages)
+    pages, embedded = (
+        tuple((str(url), str(word)) for url, word in lacks.get(key) or ()) for key in ("pages", "embedded")
+    )
+    counts = lacks.get("resources") or {}, lacks.get("words") or {}, int(lacks.get("lost") or 0)
+    return Missing(*counts, rows, pages, embedded)
 
 
 def most_rows(rows: Sequence[tuple[str, str, int]], most: int) -> Iterator[tuple[str, str, int]]:
@@ -316,8 +322,11 @@ def missing(archive: Archive, frontier: Frontier) -> Missing:
     lost += _lost_elsewhere(archive, frontier, with_pages)
     ranked = sorted(by_word.items(), key=lambda pair: (-pair[1], pair[0]))
     rows = tuple(most_rows([(domain, word, urls) for (domain, word), urls in ranked], _MOST_ROWS))
-    pages = tuple((page.url, page.word) for page in frontier.failed_pages(_MOST_PAGES))
-    return Missing(dict(resources), dict(words), lost, rows, pages)
+    pages, embedded = (
+        tuple((failed.url, failed.word) for failed in frontier.failed_urls(_MOST_FAILED, is_resource=is_resource))
+        for is_resource in (False, True)
+    )
+    return Missing(dict(resources), dict(words), lost, rows, pages, embedded)
 
 
 def _lost_elsewhere(archive: Archive, frontier: Frontier, with_pages: Set[str]) -> int:

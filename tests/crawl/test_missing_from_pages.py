@@ -52,7 +52,8 @@ def test_the_report(crawled: tuple[Archive, Record]) -> None:
     assert {(host, word): urls for host, word, urls in rows} == WANTED and rows[0][:2] == ["cdn.test", "status 404"]
     from_log = missing_urls.missing_from_pages(archive, record.id)
     assert [list(row) for row in from_log] == rows, "the log says the same as the frontier"
-    text = crawls.run_command("report", "--archive", archive.root, "p").out
+    text = crawls.run_command("report", "--archive", archive.root).out
+    assert "  http://www.test/here.png: status 403\n" in text, "what failed comes before what is not there"
     table = text.partition("Missing from pages")[2].partition("\n\n")[0]
     for host, word in WANTED:
         line = next(line for line in table.splitlines() if line.startswith(host))
@@ -62,6 +63,15 @@ def test_the_report(crawled: tuple[Archive, Record]) -> None:
     assert {row["key"]: row["urls"] for row in lacks} == {" ".join(key): urls for key, urls in WANTED.items()}
     found = csv.DictReader(io.StringIO(crawls.run_command("report", "--archive", archive.root, "--csv", "p").out))
     assert sum(row["table"] == "missing" and bool(row["meaning"]) for row in found) == len(WANTED)
+
+
+def test_the_report_of_a_tag_is_of_its_host(crawled: tuple[Archive, Record]) -> None:
+    archive, record = crawled
+    (tag,) = [part.tag for part in record.parts if part.tag.domain == "cdn.test"]
+    summary = json.loads(crawls.run_command("report", "--archive", archive.root, "--json", str(tag)).out)["summary"]
+    assert [end["host"] for end in summary["hosts"]] == ["cdn.test"]
+    assert summary["missing"]["resources"] == {"cdn.test": 2}
+    assert [url for url, _ in summary["missing"]["embedded"]] == ["http://cdn.test/b.png", "http://cdn.test/c.png"]
 
 
 def test_the_record(crawled: tuple[Archive, Record]) -> None:
