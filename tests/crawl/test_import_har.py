@@ -17,6 +17,7 @@ from agent.importing import har
 from agent.importing.foreign import Report, Stated
 from tests.support import browsers, warcs
 from tests.support.crawls import arcs, log_lines, meta, read, read_file
+from tests.support.foreignfiles import har_entry, write_har
 from tests.support.imports import command, import_files, imported
 from tests.support.readercommand import webarc
 from tests.support.site import Site, redirect
@@ -29,34 +30,7 @@ from webarcfs.archive.model.url_lists import place_of
 pytestmark = pytest.mark.crawl
 
 HOST = "www.example.org"
-WHEN = "2024-03-05T11:34:56.789Z"
 PIXEL = b"\x89PNG\r\n\x1a\n" + bytes(64)
-
-
-def entry(url: str, text: str | None = "<p>x</p>", **more: Any) -> dict[str, Any]:
-    """An entry as HAR 1.2 has it."""
-    headers = more.pop("headers", {"Content-Type": "text/html; charset=utf-8"})
-    content: dict[str, Any] = {"size": more.pop("size", len(text or "")), "mimeType": headers.get("Content-Type", "")}
-    content |= {"text": text} if text is not None else {}
-    content |= {"encoding": "base64"} if more.pop("is_base64", False) else {}
-    return {
-        "startedDateTime": more.pop("when", WHEN),
-        "time": 12.3,
-        "request": {"method": more.pop("method", "GET"), "url": url, "httpVersion": "h2", "headers": []},
-        "response": {
-            "status": more.pop("status", 200),
-            "statusText": "",
-            "httpVersion": "h2",
-            "headers": [{"name": name, "value": value} for name, value in headers.items()],
-            "content": content,
-            "redirectURL": headers.get("Location", ""),
-        },
-    }
-
-
-def write(path: Path, *entries: Any) -> Path:
-    path.write_text(json.dumps({"log": {"version": "1.2", "creator": {"name": "t"}, "pages": [], "entries": entries}}))
-    return path
 
 
 def test_entries_are_responses_with_their_heads(archive: Archive, tmp_path: Path) -> None:
@@ -65,18 +39,18 @@ def test_entries_are_responses_with_their_heads(archive: Archive, tmp_path: Path
         ":status": "200", "content-type": "text/html; charset=iso-8859-1", "content-encoding": "br",
         "Content-Length": "7", "set-cookie": "session=secret", "X-Own": "a\r\nInjected: b", "date": "Tue, 05 Mar 2024",
     }  # fmt: skip
-    file = write(
+    file = write_har(
         tmp_path / "a.har",
-        entry("https://www.example.org/", "<title>Größe</title>", headers=head, size=20),
-        entry(
+        har_entry("https://www.example.org/", "<title>Größe</title>", headers=head, size=20),
+        har_entry(
             "https://www.example.org/i.png", base64.b64encode(PIXEL).decode(), is_base64=True, size=len(PIXEL),
             headers={"Content-Type": "image/png"},
         ),
-        entry("https://www.example.org/u", "日本", headers={"Content-Type": "text/html; charset=iso-8859-1"}),
-        entry("https://www.example.org/gone", "no", status=404),
-        entry("data:text/plain,x", "x"),
-        entry("chrome-extension://abc/x.js", "x"),
-        entry("https://www.example.org/failed", None, status=0),
+        har_entry("https://www.example.org/u", "日本", headers={"Content-Type": "text/html; charset=iso-8859-1"}),
+        har_entry("https://www.example.org/gone", "no", status=404),
+        har_entry("data:text/plain,x", "x"),
+        har_entry("chrome-extension://abc/x.js", "x"),
+        har_entry("https://www.example.org/failed", None, status=0),
     )  # fmt: skip
     done = command("import", "--archive", archive.root, file)
     assert done.code == 0, done.err
@@ -107,15 +81,15 @@ def test_entries_are_responses_with_their_heads(archive: Archive, tmp_path: Path
 
 def test_missing_bodies_are_counted_and_said(archive: Archive, tmp_path: Path) -> None:
     """Those that the browser left out, and those that it cut; so are answers to POST, and entries without a time."""
-    file = write(
+    file = write_har(
         tmp_path / "a.har",
-        entry("https://www.example.org/a", None, size=100),
-        entry("https://www.example.org/b", "cut", size=100),
-        entry("https://www.example.org/umlauts", "<p>größer", size=100),
-        entry("https://www.example.org/c", base64.b64encode(b"cut").decode(), is_base64=True, size=100),
-        entry("https://www.example.org/empty", None, headers={"Content-Length": "0", "Content-Type": "text/html"}),
-        entry("https://www.example.org/post", "x", method="POST"),
-        entry("https://www.example.org/when", "x", when="yesterday"),
+        har_entry("https://www.example.org/a", None, size=100),
+        har_entry("https://www.example.org/b", "cut", size=100),
+        har_entry("https://www.example.org/umlauts", "<p>größer", size=100),
+        har_entry("https://www.example.org/c", base64.b64encode(b"cut").decode(), is_base64=True, size=100),
+        har_entry("https://www.example.org/empty", None, headers={"Content-Length": "0", "Content-Type": "text/html"}),
+        har_entry("https://www.example.org/post", "x", method="POST"),
+        har_entry("https://www.example.org/when", "x", when="yesterday"),
         {"request": []},
         "nothing",
     )
@@ -140,13 +114,13 @@ def test_a_redirect_of_a_har_ends_no_response(archive: Archive, tmp_path: Path) 
     ]  # fmt: skip
     import_files(archive, warcs.write(tmp_path / "a.warc", sent))
     login = {"Location": "http://www.example.org/login"}
-    file = write(
+    file = write_har(
         tmp_path / "a.har",
         *(
-            entry(f"http://www.example.org/{name}", "", status=302, headers=login)
+            har_entry(f"http://www.example.org/{name}", "", status=302, headers=login)
             for name in ("page", "moved", "new")
         ),
-        entry("http://www.example.org/login", "<p>log in"),
+        har_entry("http://www.example.org/login", "<p>log in"),
     )  # fmt: skip
     imported(archive, file)
     assert read(archive, HOST, "page") == b"<p>sent" and "login" in arcs(archive, HOST)
@@ -178,8 +152,8 @@ def urls_of(file: Any) -> tuple[list[str], list[str]]:
 def test_an_entry_that_is_too_large_costs_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is skipped and counted; quotes, backslashes and brackets in it end nothing."""
     monkeypatch.setattr(har, "MOST_CHARACTERS", 1 << 20)
-    large = entry("https://a.example/large", 'x"\\]}{[' * 400_000)
-    file = write(tmp_path / "a.har", entry("https://a.example/1"), large, entry("https://a.example/2"))
+    large = har_entry("https://a.example/large", 'x"\\]}{[' * 400_000)
+    file = write_har(tmp_path / "a.har", har_entry("https://a.example/1"), large, har_entry("https://a.example/2"))
     with file.open("rb") as opened:
         urls, losses = urls_of(opened)
     assert urls == ["https://a.example/1", "https://a.example/2"] and "is not read: entry 2" in losses[0]
@@ -189,7 +163,7 @@ class Endless(io.RawIOBase):
     """A HAR of many entries, which is nowhere as a whole."""
 
     def __init__(self, entries: int) -> None:
-        one = json.dumps(entry("https://a.example/", "x" * 1_000_000))
+        one = json.dumps(har_entry("https://a.example/", "x" * 1_000_000))
         self._pieces = (
             piece.encode()
             for piece in (
@@ -235,7 +209,7 @@ def test_what_is_no_json_is_a_loss(raw: bytes) -> None:
 
 
 def test_what_came_before_the_damage_is_taken() -> None:
-    whole = json.dumps(entry("https://a.example/1")).encode()
+    whole = json.dumps(har_entry("https://a.example/1")).encode()
     urls, losses = urls_of(io.BytesIO(b'{"log": {"entries": [' + whole + b', {"request"'))
     assert urls == ["https://a.example/1"] and "the rest of the HAR" in losses[0]
 
@@ -259,9 +233,9 @@ def test_text_is_encoded_as_it_was_sent(
     text: str, kind: str, size: int, body: bytes | None, kind_after: bytes | None
 ) -> None:
     """A size that the text has in no coding shows that the log has only a part of it."""
-    har_entry = har.entry_of(entry("https://a.example/", text, headers={"Content-Type": kind}, size=size))
-    assert har_entry is not None and har_entry.body == body
-    fields = dict(line.split(b": ", 1) for line in har_entry.head.split(b"\r\n")[1:] if line)
+    read = har.entry_of(har_entry("https://a.example/", text, headers={"Content-Type": kind}, size=size))
+    assert read is not None and read.body == body
+    fields = dict(line.split(b": ", 1) for line in read.head.split(b"\r\n")[1:] if line)
     assert fields.get(b"Content-Type", b"").endswith(kind_after or b"") and (b"Content-Type" in fields) is (
         kind_after is not None
     )

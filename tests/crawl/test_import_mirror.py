@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from agent.importing.foreign import ForeignRecord, Report, Stated
 from agent.importing.import_sources import chosen, parts_of
 from tests.support import crawls, warcs
 from tests.support.crawls import arcs, log_lines, meta, read, read_file
+from tests.support.foreignfiles import har_entry, write_har
 from tests.support.imports import command, import_files
 from tests.support.readercommand import webarc
 from tests.support.site import Site
@@ -372,16 +372,8 @@ def test_a_redirect_that_a_server_sent_counts_beside_an_older_copy_of_it(archive
 
 def har_of(path: Path, url: str, text: str, when: str, *, status: int = 200, location: str = "") -> Path:
     """A HAR of one answer."""
-    headers = [{"name": "Content-Type", "value": "text/html"}]
-    headers += [{"name": "Location", "value": location}] if location else []
-    response = {
-        "status": status,
-        "headers": headers,
-        "content": {"size": len(text), "mimeType": "text/html", "text": text},
-    }
-    entry = {"startedDateTime": when, "request": {"method": "GET", "url": url}, "response": response}
-    path.write_text(json.dumps({"log": {"version": "1.2", "entries": [entry]}}))
-    return path
+    headers = {"Content-Type": "text/html"} | ({"Location": location} if location else {})
+    return write_har(path, har_entry(url, text, when=when, status=status, headers=headers))
 
 
 def test_a_copy_and_a_response_of_one_import(archive: Archive, tmp_path: Path) -> None:

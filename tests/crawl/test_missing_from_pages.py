@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -14,14 +13,13 @@ from agent.reports import missing_urls
 from agent.reports.advice import TEXTS, advice_on
 from agent.reports.report import most_rows
 from tests.support import crawls, desks
-from tests.support.crawls import archive
 from tests.support.site import Site
 from webarcfs.archive.catalogue import record_xml
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import MissingResources, Record
 from webarcfs.archive.config.directory import Archive
 
-__all__ = ["archive"]
+pytestmark = pytest.mark.crawl
 
 HOME = (
     "<link rel=stylesheet href=http://cdn.test/a.css><img src=http://cdn.test/b.png><img src=http://cdn.test/c.png>"
@@ -31,19 +29,18 @@ WANTED = {("cdn.test", "status 404"): 2, ("closed.test", "robots"): 1, ("www.tes
 
 
 @pytest.fixture
-def crawled(archive: Archive) -> Iterator[tuple[Archive, Record]]:
+def crawled(archive: Archive, site: Site) -> tuple[Archive, Record]:
     """A crawl of one site whose pages lack something of three hosts."""
-    with Site() as site:
-        site.add_html("/", HOME, host="www.test")
-        site.add_html("/page", "<img src=http://cdn.test/b.png>", host="www.test")
-        site.gone("/here.png", status=403, host="www.test")
-        site.add("/a.css", "a { }", "text/css", host="cdn.test")
-        for path in ("/b.png", "/c.png"):
-            site.gone(path, host="cdn.test")
-        site.add("/robots.txt", "User-agent: *\nDisallow: /\n", "text/plain", host="closed.test")
-        through = crawls.through(site.proxy)
-        crawls.crawl(archive, "http://www.test/", wget_args=through, name="p", page_resources="any", release="by-hand")
-    yield archive, next(Catalogue(archive).records())
+    site.add_html("/", HOME, host="www.test")
+    site.add_html("/page", "<img src=http://cdn.test/b.png>", host="www.test")
+    site.gone("/here.png", status=403, host="www.test")
+    site.add("/a.css", "a { }", "text/css", host="cdn.test")
+    for path in ("/b.png", "/c.png"):
+        site.gone(path, host="cdn.test")
+    site.add("/robots.txt", "User-agent: *\nDisallow: /\n", "text/plain", host="closed.test")
+    through = crawls.through(site.proxy)
+    crawls.crawl(archive, "http://www.test/", wget_args=through, name="p", page_resources="any", release="by-hand")
+    return archive, next(Catalogue(archive).records())
 
 
 def test_the_report(crawled: tuple[Archive, Record]) -> None:

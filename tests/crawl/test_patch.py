@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import shlex
-import socket
 import subprocess
 import sys
 import threading
@@ -27,6 +26,7 @@ from tests.support.crawls import run_command
 from tests.support.nasty import slow
 from tests.support.site import Site, page
 from tests.support.waiting import until
+from tests.support.wire import nobody_there
 from webarcfs.access.gate import Gate, Reader
 from webarcfs.archive.catalogue.catalogue import Catalogue, captures
 from webarcfs.archive.catalogue.record import Record, RecordState
@@ -247,16 +247,14 @@ def test_jobs_that_are_unknown_or_published_nothing_are_told(archive: Archive, s
 
 def test_a_dead_host_of_resources_is_asked_again_as_it_was(archive: Archive, site: Site) -> None:
     """Its host is none of the crawl's: it is a resource still, and its server is told the page. Excludes hold."""
-    with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))
-        port = reserved.getsockname()[1]
-    away = f"http://127.0.0.1:{port}"
+    with nobody_there() as host:
+        away, port = f"http://{host}", int(host.partition(":")[2])
     site.add_html("/", f"<link rel=stylesheet href='{away}/a.css'><a href='/page'>x</a>")
     site.add_html("/page", f"<img src='{away}/i.png'><a href='{away}/page'>x</a>")
     _configure(archive, site, private_addresses=True)
     assert _run(archive, "--publication", "p").code == 0, "a host of resources alone loses nothing"
     before = _record(archive)
-    assert {(lack.host, lack.urls) for lack in before.missing} == {(f"127.0.0.1:{port}", 2)}
+    assert {(lack.host, lack.urls) for lack in before.missing} == {(host, 2)}
     with Site(port) as other:
         other.add("/a.css", "a{background:url(/b.png)}", "text/css")
         for place in ("/i.png", "/b.png"):
@@ -268,7 +266,7 @@ def test_a_dead_host_of_resources_is_asked_again_as_it_was(archive: Archive, sit
     assert asked.keys() - {"/robots.txt"} == {"/a.css", "/i.png", "/b.png"}
     assert {asked["/a.css"], asked["/i.png"]} == {site.url("/")}
     record = _record(archive)
-    assert record.domains == (site.host, f"127.0.0.1:{port}")
+    assert record.domains == (site.host, host)
     assert record.missing == () and (before.resources.hosts, record.resources.hosts) == (0, 1)
     assert record.resources.files == 3 and record.resources.bytes > 0
     assert {

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -281,8 +278,7 @@ def test_a_discarded_crawl_is_asked_again_for_what_it_did_not_publish(
     archive: Archive, site: Site, point: str, asked: int
 ) -> None:
     _settings(archive, _feed(site, _article(site, "/a")))
-    command = [sys.executable, "-m", "tests.kill.victim", point, "crawl", "--archive", str(archive.root)]
-    subprocess.run([*command, "--publication", "news"], capture_output=True, timeout=120, check=False)
+    crawls.run_killed_at(point, "crawl", "--archive", archive.root, "--publication", "news")
     [folder] = archive.jobs.iterdir()
     done = run_command("job", folder.name, "discard", "--reason", "x", "--archive", archive.root)
     assert not list(archive.jobs.iterdir()), done.err
@@ -493,9 +489,7 @@ def test_try_says_what_it_would_take(archive: Archive, site: Site) -> None:
 def test_kill_9_asks_for_nothing_twice(archive: Archive, site: Site, point: str) -> None:
     """S-watch-7: between capture and publication, and behind it; the next run resumes the job, or has nothing to do."""
     _settings(archive, _feed(site, _article(site, "/a"), site.url("/dead")))
-    command = [sys.executable, "-m", "tests.kill.victim", point, "crawl", "--archive", str(archive.root)]
-    killed = subprocess.run([*command, "--publication", "news"], capture_output=True, timeout=120, check=False)
-    assert killed.returncode == -signal.SIGKILL
+    crawls.run_killed_at(point, "crawl", "--archive", archive.root, "--publication", "news")
     for job in archive.jobs.iterdir():
         deeper = run_command("crawl", "--archive", archive.root, "--resume", job.name, "--depth", "3")
         assert deeper.code == 1 and "no --depth" in deeper.err
@@ -514,8 +508,7 @@ def test_a_job_that_is_lost_between_capture_and_publication_is_asked_again(archi
     _settings(archive, _feed(site, _article(site, "/a")))
     assert _run(archive).code == 0
     _feed(site, site.url("/a"), _article(site, "/b"))
-    command = [sys.executable, "-m", "tests.kill.victim", "captured", "crawl", "--archive", str(archive.root)]
-    subprocess.run([*command, "--publication", "news"], capture_output=True, timeout=120, check=False)
+    crawls.run_killed_at("captured", "crawl", "--archive", archive.root, "--publication", "news")
     [folder] = archive.jobs.iterdir()
     shutil.rmtree(folder)
     site.clear_log()

@@ -25,7 +25,6 @@ from webarcfs.access.reader_repositories import ReaderRepositories
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive, open_archive
-from webarcfs.archive.config.settings import HostSecret
 from webarcfs.archive.git.repository import CRAWLS, MAIN, RefUpdate
 from webarcfs.archive.model.metadata import COMMITTER, MetaData
 from webarcfs.client.client import WebarchiveClient
@@ -33,6 +32,8 @@ from webarcfs.room.pages import mementos
 from webarcfs.room.replay.cdx import record_name
 from webarcfs.room.visit import Origins, Services, Shared, Visit
 from webarcfs.warc.secret_fields import blank_response
+
+pytestmark = pytest.mark.crawl
 
 #: What the server says to whom it knows; none of it may reach a reader.
 HIDDEN = ("ses5ion", "ne7t", "fo1ded", "re4lm", "pr0xy")
@@ -55,20 +56,17 @@ def says(text: str) -> Answer:
 
 
 @pytest.fixture(scope="module")
-def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archive]:
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archive]:
     """One crawl without secrets (of c.test), and two of a.test: with one, then without, when one page changed."""
     folder = tmp_path_factory.mktemp("secrets")
     made = directory.create(folder / "archive")
-    file = folder / "login"
-    file.write_text("me:pa55word\n")
-    file.chmod(0o600)
     with Site() as site:
         how = {"wget_args": crawls.through(site.proxy), "name": "p"}
         site.add_nasty("/", says("<title>c</title>"), "c.test")
         crawls.crawl(made, "http://c.test/", wget_args=how["wget_args"], name="c")
         site.add_nasty("/", says("<a href=/b>b</a>"), "a.test")
         site.add_nasty("/b", says("b"), "a.test")
-        secret = HostSecret(hosts=("http://a.test",), file=str(file))
+        secret = crawls.secret_file(folder, "me:pa55word\n", "http://a.test")
         assert crawls.crawl(made, "http://a.test/", login=[secret], **how).complete
         second = int(time.time())
         until(lambda: int(time.time()) > second, "the captures of the two crawls have times of their own")
@@ -93,16 +91,16 @@ def has_hidden(data: bytes) -> set[str]:
     return {word for word in HIDDEN if word.encode() in data}
 
 
-def test_a_commit_says_that_secrets_were_shown(archive: Archive) -> None:
+def test_a_commit_says_that_secrets_were_shown(crawled: Archive) -> None:
     """Each crawl's own one."""
-    store = crawls.store(archive, "a.test")
+    store = crawls.store(crawled, "a.test")
     first, second = (store.commit(oid).message for _, oid in sorted(store.refs(CRAWLS).items()))
     assert (first.showed_secrets, second.showed_secrets) == (True, False)
 
 
-def test_readers_get_blanked_headers(archive: Archive) -> None:
+def test_readers_get_blanked_headers(crawled: Archive) -> None:
     """S-secret-2: of what that crawl stored, and of nothing else; sizes stay, and staff see all."""
-    with WebarchiveClient(archive.root) as staff, WebarchiveClient(archive.root, reader="") as reader:
+    with WebarchiveClient(crawled.root) as staff, WebarchiveClient(crawled.root, reader="") as reader:
         whole, shown = read_heads(staff), read_heads(reader)
         assert [meta.url for meta in reader.select("domain = 'c.test'")] == ["http://c.test/"]
         plain = head_of(reader, reader.select("domain = 'c.test'")[0])
@@ -117,9 +115,9 @@ def test_readers_get_blanked_headers(archive: Archive) -> None:
 
 
 @pytest.fixture
-def copy(archive: Archive, tmp_path: Path) -> Archive:
+def copy(crawled: Archive, tmp_path: Path) -> Archive:
     """A copy of the archive, to be damaged."""
-    shutil.copytree(archive.root, tmp_path / "damaged", symlinks=True)
+    shutil.copytree(crawled.root, tmp_path / "damaged", symlinks=True)
     return open_archive(tmp_path / "damaged")
 
 
@@ -180,21 +178,21 @@ def _texts(path: Path) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["warc", "wacz", "bagit", "static"])
-def test_exports(archive: Archive, tmp_path: Path, kind: str) -> None:
+def test_exports(crawled: Archive, tmp_path: Path, kind: str) -> None:
     """As staff they have all (a folder to browse has no headers); as reader nothing that is hidden."""
-    tag = min(map(str, (meta.commit_tag for meta in WebarchiveClient(archive.root).select("domain = 'a.test'"))))
+    tag = min(map(str, (meta.commit_tag for meta in WebarchiveClient(crawled.root).select("domain = 'a.test'"))))
     for option in ((), ("--as-reader",)):
         out = tmp_path / f"out{len(option)}.{kind}"
-        command = ["export", "--archive", archive.root, "--at", tag, "--format", kind, *option, out]
+        command = ["export", "--archive", crawled.root, "--at", tag, "--format", kind, *option, out]
         done = webarc(*map(str, command))
         assert done.returncode == 0, done.stderr
         wanted = set() if option or kind == "static" else set(HIDDEN)
         assert has_hidden(_texts(out)) == wanted, (kind, option)
 
 
-def test_the_room(archive: Archive) -> None:
+def test_the_room(crawled: Archive) -> None:
     """Original headers of replay, and the WARC records that its other engine reads."""
-    with served(archive) as room:
+    with served(crawled) as room:
         rows = [row.split() for row in room.get("/cdx?url=a.test/*").text.splitlines()]
         shown = []
         for row in rows:
@@ -206,9 +204,9 @@ def test_the_room(archive: Archive) -> None:
     assert shown == [(URLS[0], nothing), (URLS[0], said), (URLS[1], nothing), (URLS[1], nothing)]
 
 
-def test_records_for_the_engine_with_scripts(archive: Archive) -> None:
+def test_records_for_the_engine_with_scripts(crawled: Archive) -> None:
     """What pywb gets of the room."""
-    services = Services(Shared(archive), Reader())
+    services = Services(Shared(crawled), Reader())
     visit = Visit(Request({"type": "http"}), Reader(), "en", services, Origins(), str, "", "")
     visit.services.look()
     try:
@@ -223,10 +221,10 @@ def test_records_for_the_engine_with_scripts(archive: Archive) -> None:
 
 
 @pytest.mark.parametrize("is_staff", [True, False])
-def test_previews(archive: Archive, is_staff: bool) -> None:
+def test_previews(crawled: Archive, is_staff: bool) -> None:
     """Staff see the headers at the desk; a record as readers would see it has them blanked."""
-    record = next(record.id for record in Catalogue(archive).records() if "a.test" in record.domains)
-    services = OpenedServices(Shared(archive), None if is_staff else record)
+    record = next(record.id for record in Catalogue(crawled).records() if "a.test" in record.domains)
+    services = OpenedServices(Shared(crawled), None if is_staff else record)
     services.look()
     try:
         history = services.captures.history(URLS[1])
@@ -237,23 +235,23 @@ def test_previews(archive: Archive, is_staff: bool) -> None:
         services.close()
 
 
-def test_an_export_for_staff_brings_it_back(archive: Archive, tmp_path: Path) -> None:
+def test_an_export_for_staff_brings_it_back(crawled: Archive, tmp_path: Path) -> None:
     """S-secret-2: in another archive, where readers get the same."""
     out, copy = tmp_path / "out.warc.gz", directory.create(tmp_path / "copy")
-    assert webarc("export", "--archive", str(archive.root), str(out)).returncode == 0
+    assert webarc("export", "--archive", str(crawled.root), str(out)).returncode == 0
     done = crawls.run_command("import", "--archive", copy.root, "--as-exported", out)
     assert done.code == 0, done.err
-    with WebarchiveClient(archive.root, reader="") as here, WebarchiveClient(copy.root, reader="") as there:
+    with WebarchiveClient(crawled.root, reader="") as here, WebarchiveClient(copy.root, reader="") as there:
         assert read_heads(here) == read_heads(there)
     with WebarchiveClient(copy.root) as staff:
         assert all(has_hidden(head) == set(HIDDEN) for head in read_heads(staff).values())
 
 
-def test_an_export_of_a_later_snapshot_alone_keeps_the_mark(archive: Archive, tmp_path: Path) -> None:
+def test_an_export_of_a_later_snapshot_alone_keeps_the_mark(crawled: Archive, tmp_path: Path) -> None:
     """The second crawl had no secrets, and carries what the first one stored. Its own headers are blanked as well."""
     out, copy = tmp_path / "out.warc.gz", directory.create(tmp_path / "copy")
-    tag = max(str(meta.commit_tag) for meta in WebarchiveClient(archive.root).select("domain = 'a.test'"))
-    assert webarc("export", "--archive", str(archive.root), "--at", tag, str(out)).returncode == 0
+    tag = max(str(meta.commit_tag) for meta in WebarchiveClient(crawled.root).select("domain = 'a.test'"))
+    assert webarc("export", "--archive", str(crawled.root), "--at", tag, str(out)).returncode == 0
     done = crawls.run_command("import", "--archive", copy.root, "--as-exported", out)
     assert done.code == 0, done.err
     with WebarchiveClient(copy.root, reader="") as reader:
@@ -265,26 +263,21 @@ def test_an_export_of_a_later_snapshot_alone_keeps_the_mark(archive: Archive, tm
             assert not has_hidden(str(room.get(f"/web/{digits}id_/{url}").headers).encode())
 
 
-def test_a_job_that_had_secrets_keeps_the_mark(tmp_path: Path) -> None:
+def test_a_job_that_had_secrets_keeps_the_mark(archive: Archive, site: Site, tmp_path: Path) -> None:
     """It was interrupted, and resumed after they were taken out of the settings."""
-    made = directory.create(tmp_path / "archive")
-    file = tmp_path / "login"
-    file.write_text("me:pa55word\n")
-    file.chmod(0o600)
-    with Site() as site:
-        links = "".join(f"<a href=/{number}>n</a>" for number in range(30))
-        site.add_nasty("/", says(links), "a.test")
-        for number in range(30):
-            site.add_nasty(f"/{number}", says(f"{number}"), "a.test")
-        how = {"wget_args": crawls.through(site.proxy), "name": "p", "wait": 0.05}
-        stop = crawls.StopAfter(site, 4)
-        secret = HostSecret(hosts=("http://a.test",), file=str(file))
-        assert crawls.crawl(made, "http://a.test/", login=[secret], stop=stop.event, **how).interrupted
-        stop.join()
-        assert crawls.crawl(made, "http://a.test/", **how).complete
-    store = crawls.store(made, "a.test")
+    links = "".join(f"<a href=/{number}>n</a>" for number in range(30))
+    site.add_nasty("/", says(links), "a.test")
+    for number in range(30):
+        site.add_nasty(f"/{number}", says(f"{number}"), "a.test")
+    how = {"wget_args": crawls.through(site.proxy), "name": "p", "wait": 0.05}
+    stop = crawls.StopAfter(site, 4)
+    secret = crawls.secret_file(tmp_path, "me:pa55word\n", "http://a.test")
+    assert crawls.crawl(archive, "http://a.test/", login=[secret], stop=stop.event, **how).interrupted
+    stop.join()
+    assert crawls.crawl(archive, "http://a.test/", **how).complete
+    store = crawls.store(archive, "a.test")
     assert [store.commit(oid).message.showed_secrets for oid in store.refs(CRAWLS).values()] == [True]
-    with WebarchiveClient(made.root, reader="") as reader:
+    with WebarchiveClient(archive.root, reader="") as reader:
         assert not any(has_hidden(head) for head in read_heads(reader).values())
 
 

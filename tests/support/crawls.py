@@ -97,6 +97,13 @@ def publish_as(*urls: str, **settings: Any) -> Publication:
     )
 
 
+def run_killed_at(point: str, *arguments: object) -> None:
+    """Run webarc-agent, which kills itself at a point of tests/kill/victim.py."""
+    command = [sys.executable, "-m", "tests.kill.victim", point, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, timeout=120, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
 def secret_file(folder: Path, text: str, *hosts: str, mode: int = 0o600) -> HostSecret:
     """A file of secrets for hosts."""
     path = folder / f"secret-{len(list(folder.iterdir()))}"

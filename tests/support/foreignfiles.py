@@ -20,6 +20,8 @@ _FIELDS = {
     1: "URL IP-address Archive-date Content-type Archive-length",
     2: "URL IP-address Archive-date Content-type Result-code Checksum Location Offset Filename Archive-length",
 }
+#: When the entries of a HAR were answered.
+HAR_TIME = "2024-03-05T11:34:56.789Z"
 #: The magic number of the frame with a dictionary, and of another that is skipped.
 DICTIONARY, SKIPPED = b"\x5d\x2a\x4d\x18", b"\x50\x2a\x4d\x18"
 
@@ -100,3 +102,30 @@ def httrack(url: str, folder: Path, *options: str) -> Path:
 def gzipped(records: Iterable[bytes]) -> bytes:
     """Records, a gzip member each."""
     return b"".join(gzip.compress(each, mtime=0) for each in records)
+
+
+def har_entry(url: str, text: str | None = "<p>x</p>", **more: Any) -> dict[str, Any]:
+    """An entry as HAR 1.2 has it."""
+    headers = more.pop("headers", {"Content-Type": "text/html; charset=utf-8"})
+    content: dict[str, Any] = {"size": more.pop("size", len(text or "")), "mimeType": headers.get("Content-Type", "")}
+    content |= {"text": text} if text is not None else {}
+    content |= {"encoding": "base64"} if more.pop("is_base64", False) else {}
+    return {
+        "startedDateTime": more.pop("when", HAR_TIME),
+        "time": 12.3,
+        "request": {"method": more.pop("method", "GET"), "url": url, "httpVersion": "h2", "headers": []},
+        "response": {
+            "status": more.pop("status", 200),
+            "statusText": "",
+            "httpVersion": "h2",
+            "headers": [{"name": name, "value": value} for name, value in headers.items()],
+            "content": content,
+            "redirectURL": headers.get("Location", ""),
+        },
+    }
+
+
+def write_har(path: Path, *entries: Any) -> Path:
+    """A HAR of these entries."""
+    path.write_text(json.dumps({"log": {"version": "1.2", "creator": {"name": "t"}, "pages": [], "entries": entries}}))
+    return path
