@@ -166,12 +166,16 @@ class Patterns:
         if not ("#" in pattern or "*" in pattern):
             return ""
         own, others = False, False
-        place = page.url.partition("://")[2].partition("/")[2]
-        itself = (place, quote(place, safe=""))
+        itself: tuple[str, ...] = ()
         for link in links:
             if scope.pattern_of(link.url) == pattern:
                 own = own or is_new(link)
-            elif not any(name in link.url.partition("?")[2] for name in itself) and is_new(link):  # no button to share
+                continue
+            query = link.url.partition("?")[2]
+            if query and not itself:
+                place = page.url.partition("://")[2].partition("/")[2]
+                itself = (place, quote(place, safe=""))
+            if not any(name in query for name in itself) and is_new(link):  # no button to share
                 others = True
                 break
         if others:

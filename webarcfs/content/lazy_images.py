@@ -61,8 +61,8 @@ LAZY_TAGS: Final[Mapping[LazyTarget, frozenset[str]]] = {
     LazyTarget.SRCSET: frozenset({"img", "image", "source"}),
     LazyTarget.POSTER: frozenset({"video"}),
 }
-# Every lazy background has this or `-lazy-b` in its name. So few other names have it (`data-bs-toggle` has not) that most
-# pages need no search for one. It begins with letters, since a search for these is as fast as for a word.
+# Every lazy background has this or `-lazy-b` in its name. So few other names have it (`data-bs-toggle` has not) that
+# most pages need no search for one. It begins with letters, since a search for these is as fast as for a word.
 _BACKGROUND = re.compile(rb"data-(?:bg|back|setbg|echo-background|flickity-bg|(?:vc-)?parallax-image)")
 
 #: Longest lazy attribute that is read.
