@@ -166,12 +166,16 @@ class Patterns:
         if not ("#" in pattern or "*" in pattern):
             return ""
         own, others = False, False
-        place = page.url.partition("://")[2].partition("/")[2]
-        itself = (place, quote(place, safe=""))
+        itself: tuple[str, ...] = ()
         for link in links:
             if scope.pattern_of(link.url) == pattern:
                 own = own or is_new(link)
-            elif not any(name in link.url.partition("?")[2] for name in itself) and is_new(link):  # no button to share
+                continue
+            query = link.url.partition("?")[2]
+            if query and not itself:
+                place = page.url.partition("://")[2].partition("/")[2]
+                itself = (place, quote(place, safe=""))
+            if not any(name in query for name in itself) and is_new(link):  # no button to share
                 others = True
                 break
         if others:
@@ -201,6 +205,10 @@ _Offer = tuple[str, LinkPurpose | LinkKind, NamedAs, int]
 #: How often a URL is asked for again since redirects led back to it with other cookies.
 MOST_RETURNS = 5
 _OPEN = frozenset({UrlState.WAITING, UrlState.FETCHING})
+# A variable, since each link is compared with it: a member of an enumeration takes Python 3.11 ten times as long.
+_REQUISITE = LinkPurpose.REQUISITE
+_CLICKED = frozenset({LinkKind.LINK, LinkKind.LISTED})
+_EMBEDDED = frozenset({LinkKind.REQUISITE, LinkKind.REDIRECT})
 _LETTERS: Mapping[str, str] = {
     LinkKind.LINK: "L",
     LinkKind.REQUISITE: "E",
@@ -353,30 +361,40 @@ class Discovery:
     def links(self, page: FrontierUrl, links: Iterable[Link]) -> None:
         """Add the links of a page; `flush` writes them into the frontier."""
         depth = page.depth
-        links = self._without_sessions(links)
-        barren = self._patterns.barren_after(page, links, self._is_new) if page.kind != LinkKind.SEED else ""
+        has_resources = self._scope.resources is not PageResources.NONE
+        inside = page.embedded + 1
+        # Pages of a site share most of their links: these cost one look here.
+        fresh = []
         for link in links:
+            is_resource = has_resources and link.kind is _REQUISITE
+            at = self._offered.get((*link, inside if is_resource else 0))
+            if at is None or at > (depth if is_resource else depth + 1) or link.kind is LinkPurpose.SITEMAP:
+                fresh.append(link)
+        fresh = self._without_sessions(fresh)
+        barren = self._patterns.barren_after(page, fresh, self._is_new) if page.kind != LinkKind.SEED else ""
+        for link in fresh:
             if link.kind is LinkPurpose.SITEMAP and self._is_feed(link.url, page):
                 continue
-            requisite = link.kind is LinkPurpose.REQUISITE and self._scope.resources is not PageResources.NONE
+            requisite = has_resources and link.kind is _REQUISITE
             at = depth if requisite else depth + 1
-            key = (link.url, link.kind, link.named, page.embedded + 1 if requisite else 0)
+            key = (*link, inside if requisite else 0)
             if self._offered.get(key, at + 1) <= at:
                 continue
             self._offered[key] = at
             if self._crowd.is_uncertain(link.url, _page_of(page) if requisite else 0):
                 self.flush()
-            find = self.judged(link.url, LinkKind.REQUISITE if requisite else LinkKind.LINK, at, page)
+            kind = LinkKind.REQUISITE if requisite else LinkKind.LINK
+            find = self.judged(link.url, kind, at, page, named=link.named or "")
             if barren and not requisite and find.state == UrlState.WAITING and scope.pattern_of(link.url) == barren:
                 find = _refused(find, scope.trapped(scope.PATTERN, link.url))
             if find.note == Reason.RESOURCE_NUMBER:
                 del self._offered[key]  # the next page may have fewer
-            self._finds.append(dataclasses.replace(find, named=link.named) if link.named else find)
+            self._finds.append(find)
         self._expanded.append((page.id, depth))
 
-    def _without_sessions(self, links: Iterable[Link]) -> tuple[Link, ...]:
+    def _without_sessions(self, links: Iterable[Link]) -> list[Link]:
         without = self._sessions.without
-        return tuple([link if (url := without(link.url)) == link.url else link._replace(url=url) for link in links])
+        return [link if (url := without(link.url)) == link.url else link._replace(url=url) for link in links]
 
     def _is_new(self, link: Link) -> bool:
         """Return whether the crawl did not know a link yet."""
@@ -630,28 +648,39 @@ class Discovery:
         if len(self._offered) > _MOST_KNOWN:
             self._offered.clear()
 
-    def judged(self, url: str, kind: str, depth: int, page: FrontierUrl, *, is_start: bool = False) -> FoundUrl:
+    def judged(
+        self,
+        url: str,
+        kind: str,
+        depth: int,
+        page: FrontierUrl,
+        *,
+        is_start: bool = False,
+        named: str = "",
+    ) -> FoundUrl:
         """Return what a URL that a page leads to is to the crawl: it waits, or is refused for a reason."""
         domain = scope.domain_in(url)
-        inner = page.inner + (kind in (LinkKind.LINK, LinkKind.LISTED)) if domain == page.domain else 0
-        is_embedded = kind in (LinkKind.REQUISITE, LinkKind.REDIRECT)
-        embedded = page.embedded + (kind == LinkKind.REQUISITE) if is_embedded else 0
+        inner = page.inner + (kind in _CLICKED) if domain == page.domain else 0
+        embedded = page.embedded + (kind == LinkKind.REQUISITE) if kind in _EMBEDDED else 0
         needed_by = _page_of(page) if embedded else 0
         verdict = scope.judge(self._scope, url, depth, kind, on_server=inner, is_start=is_start, embedded=embedded)
         if verdict is None:
             verdict = self._crowd.judge(url, domain, domain in self._scope.hosts, needed_by)
-        find = FoundUrl(
+        return FoundUrl(
             url=url,
             domain=domain,
             kind=kind,
             depth=depth,
             hops=page.hops + _LETTERS[kind],
             found_on=page.id,
+            state=UrlState.WAITING if verdict is None else UrlState.REFUSED,
+            status=0 if verdict is None else int(verdict.status),
+            note="" if verdict is None else verdict.reason,
             inner=inner,
             embedded=embedded,
             page=needed_by,
+            named=named,
         )
-        return find if verdict is None else _refused(find, verdict)
 
     def _accept(self, domain: str) -> None:
         if domain in self._scope.hosts:

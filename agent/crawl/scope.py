@@ -390,6 +390,7 @@ class CrawlScope:
 
 #: What costs depth; and what belongs to a crawl wherever it lies on its host.
 _CLICKED = frozenset({LinkKind.LINK, LinkKind.LISTED})
+_COUNTED = _CLICKED | {LinkKind.REQUISITE}
 _NAMED = frozenset({LinkKind.SEED, LinkKind.SITEMAP, LinkKind.FEED})
 
 
@@ -417,7 +418,7 @@ def judge(  # each bound is a line
         return foreign
     if _is_private(scope, domain, is_resource=is_resource):
         return PRIVATE_ADDRESS
-    if depth > scope.depth and not is_resource and kind in {*_CLICKED, LinkKind.REQUISITE}:
+    if depth > scope.depth and not is_resource and kind in _COUNTED:
         return TOO_DEEP
     if is_resource and embedded > MOST_EMBEDDED:
         return RESOURCE_DEPTH

@@ -229,13 +229,20 @@ class TreeReader:
         return entry.oid if entry is not None and entry.is_tree else None
 
     def _kept(self, path: str) -> Names | None:
-        """Return the folder at `path`. Searches from the root, without recursion: paths may have thousands of parts."""
+        """Return the folder at `path`.
+
+        Searches from its folder where that is kept, else from the root, without recursion: paths may have thousands of
+        parts.
+        """
         if path in self._folders:
             self._folders.move_to_end(path)
             return self._folders[path]
-        folder = self._keep("", self._root)
-        inner = ""
-        for name in path.split("/") if path else []:
+        inner, _, name = path.rpartition("/")
+        names = [name]
+        if inner not in self._folders:
+            inner, names = "", path.split("/") if path else []
+        folder = self._keep(inner, self._root)
+        for name in names:
             entry = folder.find(name) if folder is not None else None
             if entry is None or not entry.is_tree:
                 return None

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from webarcfs.content.css_references import of_css
-from webarcfs.content.lazy_images import LAZY, LAZY_TAGS, LazyTarget
+from webarcfs.content.lazy_images import LAZY, LAZY_TAGS, LazyTarget, may_have_background
 from webarcfs.content.outlinks import Link, links_of, resolver
 from webarcfs.content.reference_table import (
     LINK_ATTRIBUTES,
@@ -165,3 +165,9 @@ def test_no_attribute_is_both_followed_and_not() -> None:
     followed = {(row.tag, row.attribute) for row in LINK_ATTRIBUTES}
     assert not followed & {(tag, name) for tag, names in UNFOLLOWED.items() for name in names}
     assert Link("http://e.org/", LinkPurpose.LINK).named == ""
+
+
+@pytest.mark.parametrize("name", [name for name, target in LAZY.items() if target is LazyTarget.STYLE])
+def test_no_lazy_background_is_passed_over(name: str) -> None:
+    assert may_have_background(f"<p {name}='/a.png'>".encode())
+    assert not may_have_background(b"<p data-bs-toggle='has-background' style='background:red'>")

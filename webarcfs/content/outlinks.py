@@ -32,13 +32,13 @@ from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.urls import canonical, joined
 from webarcfs.content import css_references, text
 from webarcfs.content.lazy_images import (
-    BACKGROUND_MARKS,
     LAZY,
     LAZY_TAGS,
     LazyTarget,
     has_function,
     lazy_urls,
     lazy_values,
+    may_have_background,
 )
 from webarcfs.content.markup import PIECE, MarkupListener, Tokenizer, stream_findings
 from webarcfs.content.mimetype import UNKNOWN_TYPES
@@ -140,10 +140,11 @@ LONGEST_LINK = 1 << 15
 Raw = tuple[str, LinkPurpose, NamedAs]
 _Attributes = Mapping[str, str]
 _Reader = Callable[[_Attributes], Iterable[Raw]]
+_NOTHING = NamedAs.NOTHING
 # What a value with a reference of CSS contains, however it is written.
 _IS_STYLED = re.compile(r"[(\\]")
-#: What pages with such a value outside of <style>, or with a lazy background, contain.
-_ANYWHERE = ("url(", "image-set(", "src(", *BACKGROUND_MARKS)
+#: What pages with such a value outside of <style> contain.
+_FUNCTIONS = (b"url(", b"image-set(", b"src(")
 
 
 def references(sheet: str) -> Iterator[str]:
@@ -169,15 +170,17 @@ def _attributes_of(tag: str) -> _Reader:
     rows = tuple((row.attribute, row.kind) for row in LINK_ATTRIBUTES if row.tag == tag)
     sets = SRCSETS.get(tag, ())
 
-    def read(attributes: _Attributes) -> Iterator[Raw]:
-        for attribute, kind in rows:
-            if value := attributes.get(attribute):
-                yield value, kind, NamedAs.NOTHING
+    # A list, since a generator takes twice as long: most of a page's elements with links are `<a>`.
+    def read(attributes: _Attributes) -> list[Raw]:
+        return [(value, kind, _NOTHING) for attribute, kind in rows if (value := attributes.get(attribute))]
+
+    def read_all(attributes: _Attributes) -> Iterator[Raw]:
+        yield from read(attributes)
         for attribute in sets:
             if value := attributes.get(attribute):
                 yield from map(_loaded, candidates(value))
 
-    return read
+    return read_all if sets else read
 
 
 def _link(attributes: _Attributes) -> Iterator[Raw]:
@@ -475,7 +478,7 @@ def is_quirky(text: str) -> bool:
     return bool(_QUIRKY.match(identifier)) or (not match[2] and bool(_HALF_QUIRKY.match(identifier)))
 
 
-_HAS_BACKGROUND = re.compile(r"""<body(?=\s)[^<>]*?[\s"'/]background\s*=""")
+_HAS_BACKGROUND = re.compile(rb"""<body(?=\s)[^<>]*?[\s"'/]background\s*=""")
 _BODY = re.compile(
     r"<!--.*?(?:-->|\Z)|<(script|style|textarea|title)\b.*?(?:</\1|\Z)|(<body\s[^<>]*+>)", re.IGNORECASE | re.DOTALL
 )
@@ -484,13 +487,13 @@ _BODY = re.compile(
 def _html(text: str, bases: list[str], depth: int = 0) -> Iterator[Raw]:
     """Yield the links of a page; each non-empty <base href> is appended to `bases`."""
     # Most pages have nothing of that in their attributes, and need no search for it.
-    low = text.lower()
-    styled = any(word in low for word in _ANYWHERE)
+    low = text.encode("utf-8", "replace").lower()  # bytes, which take a third of the time
+    styled = any(function in low for function in _FUNCTIONS) or may_have_background(low)
     pieces = range(0, len(text), PIECE)
     found = stream_findings(
         lambda: Links(bases, styled=styled, depth=depth), lambda: (text[at : at + PIECE] for at in pieces)
     )
-    return chain(found, _bodies(text)) if _HAS_BACKGROUND.search(low) else found
+    return chain(found, _bodies(text)) if b"background" in low and _HAS_BACKGROUND.search(low) else found
 
 
 def _bodies(text: str) -> Iterator[Raw]:

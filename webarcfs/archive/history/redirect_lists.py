@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from webarcfs.archive.git.repository import Commit, Repository, TreeEntry
-from webarcfs.archive.git.tree_stream import FILE, FOLDERS, read_lines
+from webarcfs.archive.git.tree_stream import FILE, FOLDER, FOLDERS, read_lines
 from webarcfs.archive.history.versions import snapshots
 from webarcfs.archive.model import url_lists
 from webarcfs.archive.model.arc_paths import DATA_XML
@@ -115,6 +115,7 @@ def _by_url(store: Repository, blob: str | None, place: str) -> dict[str, Redire
 
 _NAME: Final = DATA_XML.encode()
 _DOCUMENT: Final = b"%s %s\0" % (FILE, _NAME)
+_HAS_FOLDER: Final = b"%s " % FOLDER
 
 
 def read_met_list(store: Repository, blob: str) -> MetList:
@@ -204,7 +205,8 @@ def arcs_in_order(store: Repository, tree: str) -> Iterator[str]:
         raw = store.read_tree(oid)
         if _DOCUMENT in raw and _is_arc(raw, store, oid):
             yield path
-        stack.append(_folders(raw, f"{store.path}: {oid}", path))
+        if _HAS_FOLDER in raw:  # the folders of most ARCs have none
+            stack.append(_folders(raw, f"{store.path}: {oid}", path))
 
 
 def place_in_order(arc: str) -> bytes:
