@@ -48,6 +48,18 @@ def before(store: Repository, tag: CommitTag) -> bool:
     return any(parse_compact_time(name) < tag.crawl_time and _showed_secrets(store, refs[name]) for name in refs)
 
 
+def are_in(store: Repository, snapshot: CommitTag, stored: CommitTag) -> bool:
+    """Return whether headers in a snapshot may have secrets, which the crawl `stored` stored.
+
+    Of a crawl that is not here, it is asked whether the snapshot or one before it showed some.
+    """
+    target = store.ref(stored.ref)
+    if target is not None:
+        return _showed_secrets(store, target)
+    own = store.ref(snapshot.ref)
+    return (own is not None and _showed_secrets(store, own)) or before(store, snapshot)
+
+
 class WithoutSecrets:
     """Blanks headers.http in the trees of a store; remembers folders, so that equal ones cost nothing."""
 
