@@ -206,6 +206,10 @@ def test_what_was_not_checked_is_shown(archive: Archive, servers: Servers, tmp_p
     remarks = record.for_readers().text(FieldNumber.CAPTURE_REMARKS)
     assert "both.test (expired issuer) 2" in remarks and "host.test (host) 2" in remarks and "fine" not in remarks
     assert remarks in crawls.run_command("report", "--archive", archive.root, record.job_name).out
+    for option in ((), ("--as-reader",)):
+        found = webarc("query", "--archive", str(archive.root), *option, "--json", "certificate <> ''").stdout
+        rows = {row["domain"]: row["certificate"] for row in json.loads(found)}
+        assert {host: rows.get(host, "") for host in wanted} == wanted and all(rows.values())
     with served(archive) as room:
         for host, words in wanted.items():
             url = f"https://{host}/"
