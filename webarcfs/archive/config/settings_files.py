@@ -218,10 +218,9 @@ def _against_watch(values: Mapping[str, Any]) -> list[str]:
     """Return what a publication says that does not go with its `watch`."""
     if not values.get("watch"):
         return []
-    faults = [f"{key}: not with `watch`, whose feed names the pages" for key in ("urls", "list") if values.get(key)]
-    faults += ["sitemaps: not with `watch`, whose feed names the pages"] if values.get("sitemaps") is True else []
-    is_deep = values.get("depth", 0) != 0
-    return faults + (["depth: not with `watch`, which captures the pages of items alone"] if is_deep else [])
+    keys = [key for key in ("urls", "list") if values.get(key)]
+    keys += [key for key, value in _OF_WATCH.items() if values.get(key, value) != value]
+    return [f"{key}: not with `watch`, which captures the pages that its feed names, and those alone" for key in keys]
 
 
 def _further(
