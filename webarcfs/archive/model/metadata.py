@@ -33,6 +33,10 @@ _STATUS = re.compile(r"[1-5]\d\d", re.ASCII)
 #: The status of a normal page.
 OK = 200
 _FIRST_ERROR = 400
+#: What a host is to a crawl: it has pages of it, or only what pages of others need. The latter is `role` in data.xml.
+PAGE_ROLE, RESOURCE_ROLE = "page", "resource"
+#: What questions say for both.
+ANY_ROLE = "any"
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
 
 
@@ -145,7 +149,7 @@ class MetaData:
     commit_tag: CommitTag
     captured: datetime | None = None
     status: int = OK
-    role: str = "page"
+    role: str = PAGE_ROLE
     source: str = ""
     certificate: str = ""
     method: str = ""
@@ -238,10 +242,6 @@ MIRROR, SINGLE_FILE, MHTML = "mirror", "SingleFile", "MHTML"
 HAR = "HAR"
 #: `source` of a document that is a copy, which replaces no response.
 COPIES = frozenset({MIRROR, SINGLE_FILE, HAR, MHTML})
-#: What a host is to a crawl: it has pages of it, or only what pages of others need. The latter is `role` in data.xml.
-PAGE_ROLE, RESOURCE_ROLE = "page", "resource"
-#: What questions say for both.
-ANY_ROLE = "any"
 #: The other fields of layout 3; a data.xml has only those that say something. They are neither columns nor attributes.
 EVIDENCE_FIELDS = ("source", "method", "rendered")
 
