@@ -311,10 +311,10 @@ def _is_kept(table: Any) -> bool:
 
 def _lacks(table: Mapping[str, Any], top: Mapping[str, Any], unsaid: Mapping[str, Set[str]]) -> list[str]:
     wanted = unsaid.get(str(table.get("name", "")), frozenset())
-    said = {**top, **table}
-    if said.get("page_requisites") is False:
+    settings_by_key = {**top, **table}
+    if settings_by_key.get("page_requisites") is False:
         wanted = wanted - {"page_resources"}  # the older word for none of them
-    return [key for key in OLD_DEFAULTS if key in wanted and key not in said]
+    return [key for key in OLD_DEFAULTS if key in wanted and key not in settings_by_key]
 
 
 def _cross_check(settings: Settings) -> list[str]:
