@@ -53,6 +53,7 @@ CREATE TABLE version (
     size       INTEGER NOT NULL,            -- bytes of the body
     digest     BLOB NOT NULL,               -- SHA-1 of the body, as others compare it: git's id is of more bytes
     resource   INTEGER NOT NULL,            -- 1: only pages of other hosts needed it
+    certificate TEXT NOT NULL,              -- what was wrong with the server's, where it was not checked; else empty
     PRIMARY KEY (document, seq_from)
 ) WITHOUT ROWID;
 
@@ -93,7 +94,7 @@ CREATE TABLE met (
     PRIMARY KEY (domain, kind, block, seq)
 ) WITHOUT ROWID;
 
--- The specification's table (its section 2) and three columns of ours, a row per document and snapshot; commitTag and crawlTime are the
+-- The specification's table (its section 2) and four columns of ours, a row per document and snapshot; commitTag and crawlTime are the
 -- snapshot's. Users' WHERE and ORDER BY refer to it (/Cl-6/).
 --
 -- The first table that is read decides between a millisecond and seconds. So the planner gets two facts that it cannot
@@ -109,7 +110,8 @@ SELECT document.url         AS url,
        snapshot.commitTag   AS commitTag,
        version.captureTime  AS captureTime,
        version.status       AS status,
-       iif(version.resource, 'resource', 'page') AS role
+       iif(version.resource, 'resource', 'page') AS role,
+       version.certificate  AS certificate
   FROM snapshot
   JOIN domain   ON domain.id = snapshot.domain
   JOIN version  ON version.domain = snapshot.domain
@@ -141,6 +143,6 @@ INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
     ('redirect', 'redirect_by_path',            '100000 2 2 2 1'),
     ('redirect', 'redirect_by_surt',            '100000 2 2 2 1');
 
-PRAGMA user_version = 7;
+PRAGMA user_version = 8;
 
 COMMIT;

@@ -201,6 +201,10 @@ class Reason(_Word):
         "source:",
         "It was imported from that (mirror, SingleFile, HAR, MHTML), and no server sent it to a crawler.",
     )
+    SECRETS = (
+        "secrets",
+        "The crawl that it was exported from showed secrets to servers: readers get its headers blanked.",
+    )
     RESPONSE_HELD = (
         "response-held",
         "What a server sent to a crawler stays: an imported copy takes no response's place.",
@@ -281,6 +285,19 @@ def certificate_of(note: str) -> str:
     """Return what was wrong with a server's certificate, as data.xml says it, from the annotations of a document."""
     words = [word for word in note.split(",") if word.partition(":")[0] == Reason.TLS]
     return " ".join(word.partition(":")[2] or "invalid" for word in words)
+
+
+def words_of_certificate(faults: str) -> tuple[Reason, ...]:
+    """Return the inverse of `certificate_of`: the annotations; none for what data.xml does not say."""
+    known = {
+        certificate_of(word): word for word in (Reason.TLS, Reason.TLS_EXPIRED, Reason.TLS_HOST, Reason.TLS_ISSUER)
+    }
+    return tuple(known[fault] for fault in faults.split() if fault in known)
+
+
+def has_secrets(note: str) -> bool:
+    """Return whether a document's headers may have secrets, by its annotations."""
+    return Reason.SECRETS in note.split(",")
 
 
 def source_in(note: str) -> str:

@@ -87,7 +87,7 @@ class WatchedItems(SqliteFile):
             self._open(path)
         except DatabaseDamaged:
             _log.warning(
-                "%s is damaged; the items of %s are read from webarc.db, and those that failed count from the beginning",
+                "%s is damaged; items of %s are read from webarc.db, and those that failed count from the beginning",
                 path,
                 publication,
             )

@@ -46,6 +46,11 @@ _SOURCE = re.compile(r"sha256:([0-9a-f]{64})")
 _DATA = re.compile(r"data(\.orig)?(\.[a-z0-9]{1,16})?", re.ASCII)
 _JOB = re.compile(r"\d{8}T\d{6}-[A-Za-z0-9._-]{1,100}(\+[A-Za-z0-9._-]{1,100})?", re.ASCII)
 _NUMBER = re.compile(r"\d{1,12}", re.ASCII)
+#: The words of fields that a snapshot's record may lack.
+_WORDS = {
+    "errors": ("kept", "no"), "copies": ("kept", "no"), "resources": ("kept", "alone"), "secrets": ("shown",),
+    "met": ("listed", "unknown"),
+}  # fmt: skip
 _TAB = "%09"
 _NO_NAME = "-"
 _TIME = len("2026-11-21T02:00:00Z")
@@ -141,11 +146,7 @@ def snapshot(fields: Mapping[str, str], block: bytes) -> NamedSnapshot:
     sources, ended = ([value for name, value in pairs if name == field_name] for field_name in ("source", "source-end"))
     faults = [
         *(f"{name} {values.get(name)!r}" for name in ("complete", "held") if values.get(name) not in ("yes", "no")),
-        *([f"errors {values['errors']!r}"] if values.get("errors", "kept") not in ("kept", "no", "") else []),
-        *([f"copies {values['copies']!r}"] if values.get("copies", "kept") not in ("kept", "no", "") else []),
-        *([f"resources {values['resources']!r}"] if values.get("resources", "") not in ("kept", "alone", "") else []),
-        *([f"secrets {values['secrets']!r}"] if values.get("secrets", "") not in ("shown", "") else []),
-        *([f"met {values['met']!r}"] if values.get("met", "unknown") not in ("listed", "unknown") else []),
+        *(f"{name} {values[name]!r}" for name, words in _WORDS.items() if values.get(name, "") not in {*words, ""}),
         *(
             f"{name} {values.get(name)!r}"
             for name in ("sequence", "time")

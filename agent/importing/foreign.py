@@ -143,6 +143,8 @@ class CopyRecord(FileRecord):
 
 #: The field that says what a record was taken from, where that is no response to a crawler.
 SOURCE_FIELD = "webarcfs-source"
+#: Fields of our exports: what was wrong with the server's certificate; whether the headers may have secrets.
+CERTIFICATE_FIELD, SECRETS_FIELD = "webarcfs-certificate", "webarcfs-secrets"
 
 
 @dataclass(frozen=True, slots=True)

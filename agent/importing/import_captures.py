@@ -21,8 +21,19 @@ from pathlib import Path
 from typing import IO, Any
 
 from agent.crawl.frontier import FoundCapture, FrontierUrl, ImportIndex, JobBody, StoredCapture, UrlOutcome
-from agent.crawl.vocabulary import GONE, NOT_MODIFIED, LinkKind, Reason, Status, UrlState, is_error_page, source_in
+from agent.crawl.vocabulary import (
+    GONE,
+    NOT_MODIFIED,
+    LinkKind,
+    Reason,
+    Status,
+    UrlState,
+    has_secrets,
+    is_error_page,
+    source_in,
+)
 from agent.importing.foreign import Spool, Tally
+from webarcfs.access import secret_headers
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.model.arc_paths import HEADERS, arc_path, data_name, places, split
@@ -143,7 +154,8 @@ def _content(outcome: UrlOutcome, body: str) -> str:
     source = source_in(outcome.note)
     of_copy = [source] if source in COPIES else []
     if outcome.arc:
-        return " ".join([body, *(["error"] if is_error_page(outcome.status) else []), *of_copy])
+        secrets = [Reason.SECRETS] if has_secrets(outcome.note) else []
+        return " ".join([body, *(["error"] if is_error_page(outcome.status) else []), *of_copy, *secrets])
     if outcome.target:
         return " ".join([str(outcome.status), outcome.target, *of_copy])
     return GONE_CONTENT if outcome.state == UrlState.DONE and outcome.status in GONE else ""
@@ -159,11 +171,12 @@ _MOST_VERSIONS = 100
 
 @dataclass(frozen=True, slots=True)
 class _ArchivedResponse:
-    """A decoded body, and the head of its response."""
+    """A decoded body, and the head of its response, which may have secrets."""
 
     head: bytes
     file: IO[bytes]
     size: int
+    has_secrets: bool = False
 
     def parts(self) -> Iterator[bytes]:
         self.file.seek(0)
@@ -204,6 +217,7 @@ class Resolving:
             self.index.add_found(capture_row(_place(revisit), capture, lost, 0))
             return
         has_own_head = own is not None and own.status != NOT_MODIFIED
+        digest, *marks = body.content.split(" ")
         outcome = UrlOutcome(
             id=0,
             state=UrlState.DONE,
@@ -213,9 +227,8 @@ class Resolving:
             mime=mimetype.declared_type(own.content_type) if own is not None and has_own_head else body.mime,
             digest=str(revisit["digest"]).removeprefix("sha1:"),
             arc=split(arc_path(url))[1],
-            note=Reason.REVISIT,
+            note=",".join([Reason.REVISIT, *([Reason.SECRETS] if Reason.SECRETS in marks else [])]),
         )
-        digest = body.content.partition(" ")[0]
         head = revisit["head"] if has_own_head else b""
         row = capture_row(_place(revisit), capture, outcome, body.batch, body=digest, head=head)
         self.index.add_found(row)
@@ -236,7 +249,8 @@ class Resolving:
         assert head is not None  # it was read before
         position = self.spool.add(capture.url, capture.time, response.head, response.parts())
         mime = mimetype.declared_type(head.content_type)
-        return JobBody(self.batch, position, response.size, head.document_status, mime, _sha1(response))
+        content = " ".join([_sha1(response), *([Reason.SECRETS] if response.has_secrets else [])])
+        return JobBody(self.batch, position, response.size, head.document_status, mime, content)
 
 
 def _place(revisit: dict[str, Any]) -> RecordPlace:
@@ -268,7 +282,7 @@ def _in_the_archive(
         size = os.fstat(body.fileno()).st_size
         response = _ArchivedResponse(head, body, size)
         if packed is not None and (by_time or _sha1(response) == wanted):
-            return response
+            return replace(response, has_secrets=secret_headers.plain_crawls(store, domain) is not None)
     return None
 
 

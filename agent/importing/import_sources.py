@@ -424,11 +424,10 @@ def _files_in(folder: Path, remarks: list[str], faults: list[WebarcError]) -> It
     A mirror is taken whole or not at all: where something in it is left out, what can be read by itself is taken.
     """
     left_out: list[str] = []
-    old_caches: list[Path] = []
     before = len(faults)
-    named_paths = list(_inside(folder, left_out, faults, old_caches))
+    named_paths = list(_inside(folder, left_out, faults))
     has_records = any(not is_copy for *_, is_copy in named_paths)
-    is_old = bool(old_caches) and not named_paths
+    is_old = not named_paths and any(folder.rglob(_OLD_CACHE))
     sites: list[mirror.MirrorRoot] = []
     with suppress(OSError):
         sites = mirror.roots(folder.resolve())
@@ -462,18 +461,14 @@ _COPIES = re.compile(r".*\.(har|mhtml?)", re.IGNORECASE | re.DOTALL)
 _PAGES = re.compile(r".*\.x?html?", re.IGNORECASE | re.DOTALL)
 
 
-def _inside(
-    top: Path, remarks: list[str], faults: list[WebarcError], old_caches: list[Path]
-) -> Iterator[tuple[Path, str, bool]]:
-    """Yield the files in a folder, their names, and whether they are copies; `old_caches` gets old HTTracks'."""
+def _inside(top: Path, remarks: list[str], faults: list[WebarcError]) -> Iterator[tuple[Path, str, bool]]:
+    """Yield the files in a folder, their names, and whether they are copies."""
 
     def add_unreadable(error: OSError) -> None:
         faults.append(UsageError(f"{shown(error.filename)}: {error.strerror}"))
 
     for folder, folders, names in os.walk(top, onerror=add_unreadable):
         folders.sort()
-        if _OLD_CACHE in names:
-            old_caches.append(Path(folder) / _OLD_CACHE)
         for name in sorted(names):
             path = Path(folder) / name
             is_record = _RECORDS.fullmatch(name) is not None or is_httrack_cache(path)

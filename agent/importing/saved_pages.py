@@ -2,7 +2,8 @@
 
 SingleFile writes address and time into a comment, and all that the page needs into the page. Browsers write the address
 at most (Chromium and Edge: the mark of the web), and what the page needs into a folder `<page>_files`. There it has
-names of the browser's own; its URLs are those to which the page's links lead.
+names of the browser's own; its URLs are those to which the page's links lead. Browsers rewrite these links, so such a
+page is called a mirror.
 """
 
 from __future__ import annotations
@@ -21,9 +22,6 @@ from agent.importing import mirror
 from agent.importing.foreign import CopyRecord, RecordRun, Report, Stated, Step, hash_file, web_url
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.model.metadata import MIRROR, SINGLE_FILE, format_utc
-
-#: What data.xml says of a page that a browser saved with a folder: its links were rewritten, as a mirror's are.
-_SAVED = MIRROR
 
 # == what pages say, pure =============================================================================================
 
@@ -60,7 +58,7 @@ def origin_of(start: bytes) -> PageOrigin | None:
             SINGLE_FILE, web_url(html.unescape(lines.get(b"url", ""))), _date(lines.get(b"saved date", ""))
         )
     if match := _MARK.search(start):
-        return PageOrigin(_SAVED, web_url(html.unescape(match[1].decode("utf-8", "replace"))))
+        return PageOrigin(MIRROR, web_url(html.unescape(match[1].decode("utf-8", "replace"))))
     return None
 
 
@@ -122,7 +120,7 @@ def origin(path: Path) -> PageOrigin | None:
 
 def parts(path: Path, name: str, report: Report, stated: Stated) -> Iterator[RecordRun]:
     """Yield a saved page as a part, with what it needs. Raises UsageError, which says what is missing."""
-    own = origin(path) or PageOrigin(_SAVED)
+    own = origin(path) or PageOrigin(MIRROR)
     url, date = own.url or stated.base, own.date or stated.date
     missing = [
         *(["--base URL, its address"] if not url else []),

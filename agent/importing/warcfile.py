@@ -28,9 +28,19 @@ from agent.crawl.vocabulary import (
     UrlState,
     is_error_page,
     redirect_of,
+    words_of_certificate,
 )
 from agent.importing.crawls import CrawlsBy, crawl_name, is_of_export, part_of
-from agent.importing.foreign import SOURCE_FIELD, ForeignRecord, RecordRun, Report, Spool, shown
+from agent.importing.foreign import (
+    CERTIFICATE_FIELD,
+    SECRETS_FIELD,
+    SOURCE_FIELD,
+    ForeignRecord,
+    RecordRun,
+    Report,
+    Spool,
+    shown,
+)
 from agent.importing.import_captures import CapturedUrl, RecordPlace, capture_row, untaken_row
 from agent.importing.import_sources import Source, parts_of
 from webarcfs.archive.config.settings import CrawlSettings
@@ -232,6 +242,9 @@ class _Reading:
     def _source_word(self) -> str:
         return f"{Reason.SOURCE}{source}" if (source := self._source()) else ""
 
+    def _has_secrets(self) -> bool:
+        return SECRETS_FIELD in self.record.fields
+
     def _leave_out(self, why: str) -> None:
         """Add a record that is not taken, and why."""
         time = parse_date(self.record.fields.get("warc-date", ""))
@@ -357,6 +370,8 @@ class _Reading:
             *(f"{Reason.CODING}{coding}" for coding in kept_codings(head, capture.url)),
             *(f"{Reason.NOT_CODED}{coding}" for coding in forgiven.uncoded),
             *forgiven.remarks,
+            *words_of_certificate(self.record.fields.get(CERTIFICATE_FIELD, "")),
+            Reason.SECRETS * self._has_secrets(),
         ]
         settled = replace(
             settled,
@@ -427,7 +442,7 @@ class _Reading:
             digest=digest_key(fields.get("warc-payload-digest", "")),
             origin=origin,
             seen=int(seen.timestamp()) if seen else 0,
-            head=raw,
+            head=b"" if self._has_secrets() else raw,  # it gets that of its response, which has the mark
         )
 
 

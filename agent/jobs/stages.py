@@ -27,7 +27,16 @@ from email.utils import parsedate_to_datetime
 from itertools import groupby
 
 from agent.crawl.frontier import FILTER_ERRORS, FilterFailure, FrontierUrl
-from agent.crawl.vocabulary import LinkKind, Reason, Result, UrlState, certificate_of, is_error_page, source_in
+from agent.crawl.vocabulary import (
+    LinkKind,
+    Reason,
+    Result,
+    UrlState,
+    certificate_of,
+    has_secrets,
+    is_error_page,
+    source_in,
+)
 from agent.crawl.wget import BatchFiles
 from agent.filters import Keep, chain
 from agent.pipeline.domain_run import Document, DocumentBody, DomainRun, TreeReader, replace
@@ -76,6 +85,7 @@ def _document(row: FrontierUrl, response: http_response.Response, run: DomainRun
         arc=row.arc,
         source=source_in(row.note),
         certificate=certificate_of(row.note),
+        has_secrets=has_secrets(row.note),
     )
 
 

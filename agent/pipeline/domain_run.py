@@ -87,7 +87,7 @@ class Document:
 
     `row` is its id in the frontier, `url` is canonical, `captured` is the time of the response (CET), `note` is the
     annotation for crawl.log, `source` what it was taken from if that is no response of a server.
-    `certificate` is what was wrong with the server's, in words.
+    `certificate` is what was wrong with the server's, in words. `has_secrets`: its headers may have some.
     """
 
     row: int
@@ -100,6 +100,7 @@ class Document:
     note: str = ""
     source: str = ""
     certificate: str = ""
+    has_secrets: bool = False
     # normalise
     arc: str = ""  # its path inside the domain
     data_name: str = ""

@@ -59,6 +59,8 @@ class Publisher:
         self._errors, self._new_errors = 0, 0
         #: Copies that were stored.
         self._copies = 0
+        #: Whether stored headers may have secrets: of this crawl, or of the one that an import takes from an export.
+        self._has_secrets = run.job.publication.has_secrets or run.job.frontier.get(SHOWED_SECRETS) is True
         self._roomy: set[str] = set()
         #: ARCs that stay although the crawl did not see them: the one before knew them by sitemaps alone.
         self._held_listed: list[str] = []
@@ -91,6 +93,7 @@ class Publisher:
             else:
                 result = self._store(document)
                 self._copies += document.source in COPIES
+                self._has_secrets |= document.has_secrets
                 run.arcs[result] += 1
                 run.note(document.row, result, document.mime_type, nested=document.nested)
             yield document
@@ -383,7 +386,7 @@ class Publisher:
                 errors=run.errors or self._errors > 0,
                 copies=run.copies or self._copies > 0,
                 resources="alone" if run.is_resource else "kept" if run.resources else "",
-                secrets=run.job.publication.has_secrets or run.job.frontier.get(SHOWED_SECRETS) is True,
+                secrets=self._has_secrets,
                 met=met,
                 patch="" if run.job.patch is None else run.job.name,
             )

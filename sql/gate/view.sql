@@ -28,7 +28,8 @@ SELECT document.url         AS url,
                    LIMIT 1)
         END                 AS captureTime,
        version.status       AS status,
-       iif(version.resource, 'resource', 'page') AS role
+       iif(version.resource, 'resource', 'page') AS role,
+       version.certificate  AS certificate
   FROM main.snapshot
   JOIN main.domain   ON domain.id = snapshot.domain
   JOIN main.version  ON version.domain = snapshot.domain

@@ -17,6 +17,7 @@ from tests.support.rooms import served
 from tests.support.secure import Authority, SecureHosts
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import FieldNumber
+from webarcfs.archive.config import directory
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import ServerSettings
@@ -205,6 +206,10 @@ def test_what_was_not_checked_is_shown(archive: Archive, servers: Servers, tmp_p
     remarks = record.for_readers().text(FieldNumber.CAPTURE_REMARKS)
     assert "both.test (expired issuer) 2" in remarks and "host.test (host) 2" in remarks and "fine" not in remarks
     assert remarks in crawls.run_command("report", "--archive", archive.root, record.job_name).out
+    for option in ((), ("--as-reader",)):
+        found = webarc("query", "--archive", str(archive.root), *option, "--json", "certificate <> ''").stdout
+        rows = {row["domain"]: row["certificate"] for row in json.loads(found)}
+        assert {host: rows.get(host, "") for host in wanted} == wanted and all(rows.values())
     with served(archive) as room:
         for host, words in wanted.items():
             url = f"https://{host}/"
@@ -226,3 +231,8 @@ def test_what_was_not_checked_is_shown(archive: Archive, servers: Servers, tmp_p
                 if record.rec_type == "response"
             }
         assert {host: fields[f"https://{host}/"] for host in wanted} == wanted
+    copy = directory.create(tmp_path / "copy")
+    assert crawls.run_command("import", "--archive", copy.root, out).code == 0
+    for host, words in wanted.items():
+        row = webarc("log", "--archive", str(copy.root), "--json", f"https://{host}/").stdout
+        assert json.loads(row)["certificate"] == words

@@ -263,6 +263,31 @@ def test_an_export_of_a_later_snapshot_alone_keeps_the_mark(crawled: Archive, tm
             assert not has_hidden(str(room.get(f"/web/{digits}id_/{url}").headers).encode())
 
 
+@pytest.mark.parametrize("replaces", [False, True])
+def test_an_import_of_an_export_for_staff_keeps_the_mark(archive: Archive, tmp_path: Path, replaces: bool) -> None:
+    """S-secret-2: also where another archive takes it as any WARC, and what a revisit stores has the mark."""
+    out, copy = tmp_path / "out.warc.gz", directory.create(tmp_path / "copy")
+    assert webarc("export", "--archive", str(archive.root), str(out)).returncode == 0
+    with gzip.open(out) as file:
+        assert file.read().count(b"Webarcfs-Secrets: shown\r\n") == 3, "two responses, and the revisit of one of them"
+    if replaces:
+        copy.settings.write_text('[crawl]\nunchanged = "replace"\n', "utf-8")
+    done = crawls.run_command("import", "--archive", copy.root, "--pause", "0.0002", out)
+    assert done.code == 0, done.err
+    with WebarchiveClient(copy.root) as staff, WebarchiveClient(copy.root, reader="") as reader:
+        whole, shown = read_heads(staff), read_heads(reader)
+        plain = [has_hidden(head_of(reader, meta)) for meta in reader.select("domain = 'c.test'")]
+    assert whole.keys() == shown.keys() and {url for _, url in whole} == set(URLS)
+    assert all(has_hidden(head) == set(HIDDEN) for head in whole.values()), "staff have it as it was sent"
+    assert not any(has_hidden(head) for (tag, url), head in shown.items() if url == URLS[1]), shown
+    assert plain == [set(HIDDEN)], "a crawl without secrets"
+    with served(copy) as room:
+        for row in room.get("/cdx?url=a.test/*").text.splitlines():
+            _, digits, url, *_ = row.split()
+            seen = has_hidden(str(room.get(f"/web/{digits}id_/{url}").headers).encode())
+            assert not seen or url == URLS[0], row
+
+
 def test_a_job_that_had_secrets_keeps_the_mark(archive: Archive, site: Site, tmp_path: Path) -> None:
     """It was interrupted, and resumed after they were taken out of the settings."""
     links = "".join(f"<a href=/{number}>n</a>" for number in range(30))

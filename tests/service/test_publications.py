@@ -337,6 +337,27 @@ def test_status_names_what_an_upgrade_kept_until_the_comment_goes(
     assert "odd0.toml" in done.out + done.err and "Traceback" not in done.err and "AttributeError" not in done.err
 
 
+@pytest.mark.parametrize("text", _NO_PUBLICATIONS)
+def test_what_is_no_list_of_publications_is_named(
+    archive: Archive, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever stands in its place, in webarc.toml or in the publication's own file."""
+    run(archive, "add", "own", "http://a.test/", capsys=capsys)
+    own = archive.publications / "own.toml"
+    good = own.read_text()
+    own.write_text(text)
+    changed = run_command("publication", "edit", "own", "--set", "depth=1", "--archive", archive.root)
+    assert changed.code == 1 and "own.toml" in changed.err and "unexpected" not in changed.err
+    own.write_text(good)
+    archive.settings.write_text(text)
+    shown = run_command("publication", "show", "x", "--archive", archive.root)
+    assert shown.code == 1 and "publication" in shown.err and "unexpected" not in shown.err
+    for name in ("x", "own"):
+        assert settings_files.keep_old_defaults(archive, {name: set(settings_files.OLD_DEFAULTS)}) == ["own"] * (
+            name == "own"
+        )
+
+
 # -- while jobs run ----------------------------------------------------------------------------------------------------
 
 

@@ -1,6 +1,7 @@
 """Which ARCs a crawl removes (/Cr-14.2/)."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,13 +9,17 @@ import pytest
 from agent.crawl.frontier import Frontier
 from agent.crawl.job_folder import Job
 from agent.pipeline.domain_run import DomainRun, TreeReader
-from agent.pipeline.removal import RemovalVerdict, removed_arcs, seen_part, without
+from agent.pipeline.removal import RemovalVerdict, had_no_pages, removed_arcs, seen_part, without
 from tests.store.arcs import additions_of, arcs_of, tree_of
+from tests.support import archives
 from tests.support.archives import DOMAIN, FIRST, store_of
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Publication
-from webarcfs.archive.git.repository import PUBLICATIONS, RefUpdate
-from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.document import data_xml
+from webarcfs.archive.git.repository import PUBLICATIONS, RefUpdate, TreeEntry
+from webarcfs.archive.history.versions import statistics
+from webarcfs.archive.model.arc_paths import DATA_XML
+from webarcfs.archive.model.metadata import PAGE_ROLE, RESOURCE_ROLE, CommitTag
 
 pytestmark = pytest.mark.store
 Judge = Callable[..., RemovalVerdict]
@@ -124,6 +129,22 @@ def test_new_arcs_do_not_hide_a_shrink(archive: Archive, judge: Judge) -> None:
     saw(archive, "mine", {f"{n}" for n in range(10)})
     assert not judge({f"{n}" for n in range(10)}, found=4).complete
     assert judge({f"{n}" for n in range(10)} | {"new"}, found=5).complete
+
+
+def test_what_cannot_be_read_makes_no_host_a_page_host(archive: Archive) -> None:
+    """A resource host may lose most of its documents; one that has another data.xml than ours is judged by the rest."""
+    store, tag = store_of(archive), CommitTag(FIRST, DOMAIN)
+    meta = replace(archives.metadata(DOMAIN, "a.png", tag), role=RESOURCE_ROLE)
+    files = {f"{name}.png/{DATA_XML}": data_xml.describe(meta) for name in "bcd"} | {f"a.png/{DATA_XML}": b"<strange/>"}
+    files |= {f"{name}.png/data.png": b"p" for name in "abcd"}
+    tree = store.edit(store.write_tree([]), {path: store.write_blob(body) for path, body in files.items()})
+    assert had_no_pages(store, None, "mine", tree)
+    unreadable = store.find(tree, "a.png")
+    assert unreadable is not None
+    alone = store.write_tree([TreeEntry("a.png", unreadable.oid, True)])
+    assert not had_no_pages(store, None, "mine", alone), "nothing says that it is a resource: nothing may go"
+    counts = [statistics(store, tree, frozenset(roles)).documents for roles in ({PAGE_ROLE}, {RESOURCE_ROLE})]
+    assert counts == [1, 3], "each document has one role"
 
 
 def test_without_takes_an_arc_and_its_additions(archive: Archive) -> None:

@@ -82,6 +82,17 @@ def test_many_trees_become_several_packs(store: Repository, monkeypatch: pytest.
     assert store.check() == []
 
 
+def test_only_the_first_import_of_a_repository_makes_a_pack_of_few_objects(store: Repository) -> None:
+    """Also where each begins with nothing, as imports of what is older than all that is there."""
+    for number in range(3):
+        with store.importer(None) as stream:
+            stream.put("a/data.xml", b"%d" % number)
+            tree = stream.finish()
+        assert files_of(store, tree) == {"a/data.xml": b"%d" % number}
+        assert len(list((store.path / "objects/pack").glob("*.pack"))) == 1
+    assert store.check() == []
+
+
 def test_many_files_are_given_to_several_gits(store: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
     """Git remembers each blob that it was given."""
     monkeypatch.setattr(writing, "_BLOBS", 300)

@@ -48,6 +48,18 @@ def before(store: Repository, tag: CommitTag) -> bool:
     return any(parse_compact_time(name) < tag.crawl_time and _showed_secrets(store, refs[name]) for name in refs)
 
 
+def are_in(store: Repository, snapshot: CommitTag, stored: CommitTag) -> bool:
+    """Return whether headers in a snapshot may have secrets, which the crawl `stored` stored.
+
+    Of a crawl that is not here, it is asked whether the snapshot or one before it showed some.
+    """
+    target = store.ref(stored.ref)
+    if target is not None:
+        return _showed_secrets(store, target)
+    own = store.ref(snapshot.ref)
+    return (own is not None and _showed_secrets(store, own)) or before(store, snapshot)
+
+
 class WithoutSecrets:
     """Blanks headers.http in the trees of a store; remembers folders, so that equal ones cost nothing."""
 
@@ -60,10 +72,10 @@ class WithoutSecrets:
     def of(self, tree: str) -> str:
         """Return a domain's tree with blanked headers."""
         if tree not in self._known:
-            self._known[tree] = self._made(tree)
+            self._known[tree] = self._with_blanked_headers(tree)
         return self._known[tree]
 
-    def _made(self, tree: str) -> str:
+    def _with_blanked_headers(self, tree: str) -> str:
         entries = self._store.entries(tree)
         kept = []
         for entry in entries:
@@ -87,8 +99,8 @@ class WithoutSecrets:
     def _blanked(self, blob: str) -> str | None:
         """Return the blob of a blanked headers.http; None if it cannot be read."""
         try:
-            head = self._store.read(blob)
+            headers = self._store.read(blob)
         except Damaged:
             return None
-        blanked = blank_response(head)
-        return blob if blanked is head else self._store.write_blob(blanked)
+        blanked = blank_response(headers)
+        return blob if blanked is headers else self._store.write_blob(blanked)

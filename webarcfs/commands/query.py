@@ -20,13 +20,15 @@ _HELP = f"""Show the documents for which the condition WHERE holds.
 
 Each stands there once for each snapshot that has it. WHERE is an SQL condition over the columns
 {", ".join((*FIELDS, *CAPTURE_FIELDS))}. Times are texts: yyyy-mm-ddThh:mm:ss, CET. Error pages are shown where WHERE
-names status. What only pages of other hosts needed is left out by role = 'page'. Nothing can be changed by it.
+names status. What only pages of other hosts needed is left out by role = 'page'. certificate says what was wrong with
+the server's (expired, host, issuer, invalid), where the crawl took it all the same. Nothing can be changed by it.
 
 \b
 Examples:
   webarc query "mimeType = 'application/pdf'" --order-by 'crawlTime DESC' --limit 20
   webarc query "title LIKE '%minutes%' AND crawlTime >= '2026-11-01'" --format csv
   webarc query "role = 'page' AND mimeType = 'text/html'"
+  webarc query "certificate <> ''"
   webarc query "url = 'http://www.example.org/'" --format json
   webarc query --mount /mnt/archive "mimeType = 'text/html'" --format paths | xargs -d '\\n' ls -d
 """

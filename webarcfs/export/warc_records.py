@@ -165,6 +165,8 @@ _CARRIED = ("Webarcfs-Carried", "yes")
 #: What a copy was taken from; an import reads it.
 _SOURCE = "Webarcfs-Source"
 _CERTIFICATE = "Webarcfs-Certificate"
+#: Marks headers that may have what servers answered to a crawl with secrets; an import reads it.
+_SECRETS = ("Webarcfs-Secrets", "shown")
 #: Why a document has no response.
 UNREADABLE = "responses of documents whose data.xml or body is missing or cannot be read; their files are there"
 #: Characters of paths that fields have as they are.
@@ -242,6 +244,9 @@ class SnapshotRecords:
             else:
                 yield from self._response(what, meta, unit.met)
 
+    def _secrets(self, meta: MetaData) -> tuple[tuple[str, str], ...]:
+        return (_SECRETS,) * secret_headers.are_in(self.exported.store, self.exported.tag, meta.commit_tag)
+
     # -- the snapshot ------------------------------------------------------------------------------------------------
 
     @property
@@ -316,7 +321,7 @@ class SnapshotRecords:
             self.digests.add(blob, payload)
             named = self._named(document.path, data=data, marks=_marks(document, data))
             digests = (("WARC-Payload-Digest", sha1(payload)), ("WARC-Block-Digest", sha1(block)))
-            named = (*_evidence(meta), *named)
+            named = (*_evidence(meta), *self._secrets(meta), *named)
             first = self._id(kind, document.path, "", blob)
             when = meta.capture_time
             yield WarcRecord(kind, meta.url, when, first, type_, digests + named, http, body, payload, status, mime)
@@ -358,6 +363,7 @@ class SnapshotRecords:
             *_refers_to(meta.url, meta.capture_time),
             ("WARC-Payload-Digest", sha1(payload)),
             ("WARC-Block-Digest", _block_digest(http)),
+            *self._secrets(meta),
             *named,
         )
         when, name = from_epoch(met.time), self._id("revisit", document.path, "", blob)

@@ -21,26 +21,26 @@ _UNSEEN: Final = re.compile(rb"[\x00-\x20\x7f-\xa0]+")
 _SHOWN: Final = re.compile(rb"[^ \t]")
 
 
-def blank(head: bytes, is_secret: Callable[[bytes], bool]) -> bytes:
-    """Return the head of a request or response without the values of some fields, by their names in lower case."""
-    lines = _END.split(head)
+def blank(headers: bytes, is_secret: Callable[[bytes], bool]) -> bytes:
+    """Return the head of an HTTP message without the values of some fields, by their names in lower case."""
+    lines = _END.split(headers)
     in_secret = False
-    for place in range(2, len(lines), 2):  # behind the first line, every second one is an end of line
-        line = lines[place]
+    for index in range(2, len(lines), 2):  # behind the first line, every second one is an end of line
+        line = lines[index]
         name, colon, value = line.partition(b":")
         if line[:1] in (b" ", b"\t") and in_secret:
-            lines[place] = _SHOWN.sub(b"*", line)
+            lines[index] = _SHOWN.sub(b"*", line)
             continue
         in_secret = bool(colon) and is_secret(_UNSEEN.sub(b"", name).lower())
         if in_secret:
-            lines[place] = name + colon + _SHOWN.sub(b"*", value)
+            lines[index] = name + colon + _SHOWN.sub(b"*", value)
     return b"".join(lines)
 
 
-def blank_response(head: bytes) -> bytes:
-    """Return the head of a response without what it may say to somebody alone; the same object if there is nothing."""
-    blanked = blank(head, _is_secret)
-    return head if blanked == head else blanked
+def blank_response(headers: bytes) -> bytes:
+    """Return the headers of a response without what it may say to somebody alone; the same object for nothing."""
+    blanked = blank(headers, _is_secret)
+    return headers if blanked == headers else blanked
 
 
 def _is_secret(name: bytes) -> bool:

@@ -12,7 +12,7 @@ import codecs
 import dataclasses
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -178,6 +178,7 @@ def parse(
     return settings
 
 
+_NOT_LISTED = "publication: write [[publication]], with two brackets"
 #: What holds for a publication that watches a feed, whatever [crawl] says.
 _OF_WATCH: Mapping[str, Any] = {"depth": 0, "sitemaps": False}
 
@@ -185,7 +186,7 @@ _OF_WATCH: Mapping[str, Any] = {"depth": 0, "sitemaps": False}
 def _publications(tables: Any, above: Settings, faults: list[str]) -> tuple[Publication, ...]:
     """Return the publications of the file; what they do not say is said by the tables `above`."""
     if not isinstance(tables, list):
-        faults.append("publication: write [[publication]], with two brackets")
+        faults.append(_NOT_LISTED)
         return ()
     own = {field.name for field in dataclasses.fields(Publication) if "check" in field.metadata}
     result = []
@@ -217,10 +218,9 @@ def _against_watch(values: Mapping[str, Any]) -> list[str]:
     """Return what a publication says that does not go with its `watch`."""
     if not values.get("watch"):
         return []
-    faults = [f"{key}: not with `watch`, whose feed names the pages" for key in ("urls", "list") if values.get(key)]
-    faults += ["sitemaps: not with `watch`, whose feed names the pages"] if values.get("sitemaps") is True else []
-    is_deep = values.get("depth", 0) != 0
-    return faults + (["depth: not with `watch`, which captures the pages of items alone"] if is_deep else [])
+    keys = [key for key in ("urls", "list") if values.get(key)]
+    keys += [key for key, value in _OF_WATCH.items() if values.get(key, value) != value]
+    return [f"{key}: not with `watch`, which captures the pages that its feed names, and those alone" for key in keys]
 
 
 def _further(
@@ -277,12 +277,12 @@ def keep_old_defaults(archive: Archive, unsaid: Mapping[str, Set[str]]) -> list[
     top = _tables(archive.settings).get("crawl", {})
     names: list[str] = []
     for path in (archive.settings, *(file_of(archive, name) for name in sorted(unsaid))):
-        if not any(_lacks(table, top, unsaid) for table in _tables(path).get("publication", ())):
+        if not any(_lacks(table, top, unsaid) for table in _listed(_tables(path))):
             continue
         from tomlkit import item  # noqa: PLC0415 # slow to load
 
         with changing(path, archive.settings_lock) as document:
-            for table in document["publication"]:
+            for table in _listed(document):
                 lacking = _lacks(table, top, unsaid)
                 for key in lacking:
                     line = item(OLD_DEFAULTS[key])
@@ -296,32 +296,25 @@ def kept_at_old_defaults(archive: Archive) -> list[str]:
     """Return the publications that an upgrade wrote old values into, as long as the comments beside them stay."""
     names: list[str] = []
     for path in (archive.settings, *sorted(archive.publications.glob("*.toml"))):
-        try:
-            text = path.read_text("utf-8-sig")
-        except (OSError, UnicodeDecodeError):
-            continue
-        if _OLD in text:
-            from tomlkit import exceptions, parse  # noqa: PLC0415 # slow to load
-            from tomlkit.items import AbstractTable, Item  # noqa: PLC0415 # slow to load
-
-            try:
-                tables = parse(text).get("publication", ())
-            except exceptions.TOMLKitError:
-                continue
-            for table in tables if isinstance(tables, list) else ():
-                if isinstance(table, AbstractTable):
-                    lines = (table.value.item(key) for key in OLD_DEFAULTS if key in table)
-                    kept = any(isinstance(line, Item) and _OLD in line.trivia.comment for line in lines)
-                    names += [str(table.get("name", ""))] if kept else []
+        with suppress(OSError, UnicodeDecodeError, SettingsError):
+            if _OLD in (text := path.read_text("utf-8-sig")):
+                tables = _listed(parsed(text, path.name))
+                names += [str(table.get("name", "")) for table in tables if _is_kept(table)]
     return names
+
+
+def _is_kept(table: Any) -> bool:
+    """Return whether a publication, as tomlkit has it, says an old default with the comment of an upgrade."""
+    lines = (table.value.item(key) for key in OLD_DEFAULTS if key in table)  # a bool by itself has no comment
+    return any(_OLD in line.trivia.comment for line in lines if hasattr(line, "trivia"))
 
 
 def _lacks(table: Mapping[str, Any], top: Mapping[str, Any], unsaid: Mapping[str, Set[str]]) -> list[str]:
     wanted = unsaid.get(str(table.get("name", "")), frozenset())
-    said = {**top, **table}
-    if said.get("page_requisites") is False:
+    settings_by_key = {**top, **table}
+    if settings_by_key.get("page_requisites") is False:
         wanted = wanted - {"page_resources"}  # the older word for none of them
-    return [key for key in OLD_DEFAULTS if key in wanted and key not in said]
+    return [key for key in OLD_DEFAULTS if key in wanted and key not in settings_by_key]
 
 
 def _cross_check(settings: Settings) -> list[str]:
@@ -363,7 +356,7 @@ def place_of(archive: Archive, name: str) -> str:
     """Return where a publication is said: `webarc.toml`, or its file in publications.d. Raises NotFound."""
     if file_of(archive, name).exists():
         return f"{PUBLICATIONS}/{name}.toml"
-    if any(table.get("name") == name for table in _tables(archive.settings).get("publication", ())):
+    if any(table.get("name") == name for table in _listed(_tables(archive.settings))):
         return archive.settings.name
     raise missing(archive, name)
 
@@ -384,7 +377,7 @@ def in_force(archive: Archive, name: str) -> list[InForce]:
         raise missing(archive, name)
     top = _tables(archive.settings)
     tables = _tables(file_of(archive, name)) if place != archive.settings.name else top
-    own = next(table for table in tables["publication"] if table.get("name") == name)
+    own = next(table for table in _listed(tables) if table.get("name") == name)
 
     def source(key: str, above: Mapping[str, Any], table: str, own_table: Mapping[str, Any] = own) -> str:
         return place if key in own_table else f"{archive.settings.name}, {table}" if key in above else _BUILT_IN
@@ -446,7 +439,9 @@ def edited_text(archive: Archive, name: str, values: Mapping[str, Any], removed:
     """
     path = own_file(archive, name)
     document = parsed(path.read_text("utf-8-sig"), str(path))
-    table: Any = document["publication"][0]
+    table: Any = next(iter(_listed(document)), None)
+    if table is None:
+        raise SettingsError(str(path), [_NOT_LISTED])
     for key in removed:
         inner, name_ = _inner(table, key)
         if name_ not in inner:
@@ -564,6 +559,12 @@ def _tables(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text("utf-8-sig"))
     except FileNotFoundError:
         return {}
+
+
+def _listed(tables: Mapping[str, Any]) -> list[Any]:
+    """Return the [[publication]] of a file; whatever else has that name is none."""
+    listed = tables.get("publication")
+    return [table for table in listed if isinstance(table, Mapping)] if isinstance(listed, list) else []
 
 
 def _values(settings: Publication | CrawlSettings | DescribeSettings) -> list[tuple[str, Any]]:

@@ -333,7 +333,6 @@ class FastImport:
         self._repository = repository
         self._loose = git_command.LooseObjectsSince(repository)
         self._tree = Rewriting(repository, base, read)
-        self._is_first = base is None
         self._blobs = 0
         #: Room for files that are stored together with the trees, without a git of their own, while there are few.
         self._room = _KEPT
@@ -345,7 +344,7 @@ class FastImport:
 
     def put(self, path: str, body: bytes) -> None:
         """Write a file."""
-        if self._is_kept(len(body)):
+        if self._take_room(len(body)):
             self._tree.write(path, body)
             return
         digest = blob_hash(len(body))
@@ -363,7 +362,7 @@ class FastImport:
         return self._stored(what, size, chunks).hex()
 
     def _stored(self, what: str, size: int, chunks: Iterable[bytes]) -> bytes:
-        if self._is_kept(size):
+        if self._take_room(size):
             body = b"".join(chunks)
             if len(body) != size:
                 raise WebarcError(f"{what}: the body changed its size while it was stored")
@@ -388,8 +387,9 @@ class FastImport:
         if self._process is not None:
             self._end()
             self._loose.sync()  # git writes few objects as loose files, not as a pack
-        # A new repository has no pack yet; many loose objects would cost it more files than all the rest.
-        return self._tree.finish(as_pack=self._is_first and self._process is None)
+        # In a new repository many loose objects would be more files than all the rest; a later import adds no pack.
+        has_pack = any((self._repository / "objects" / "pack").glob("*.pack"))
+        return self._tree.finish(as_pack=not has_pack)
 
     def __enter__(self) -> FastImport:
         return self
@@ -405,8 +405,11 @@ class FastImport:
             if stream is not None:
                 _close_quietly(stream)
 
-    def _is_kept(self, size: int) -> bool:
-        """Return whether a file is stored together with the trees: the first few, while none was sent to git."""
+    def _take_room(self, size: int) -> bool:
+        """Take room for a file that is stored together with the trees; return whether there was enough.
+
+        That is for the first few, while none was sent to git.
+        """
         self._room -= size + _KEPT // _KEPT_FILES
         return self._process is None and self._room >= 0
 

@@ -18,7 +18,7 @@ from webarcfs.archive.document.data_xml import metadata
 from webarcfs.archive.git.repository import CRAWLS, Repository, TreeEntry, is_arc
 from webarcfs.archive.model.arc_paths import DATA_XML, is_data_file, is_reserved
 from webarcfs.archive.model.errors import InvalidDocument
-from webarcfs.archive.model.metadata import OK, PAGE_ROLE, CommitTag, MetaData, parse_compact_time
+from webarcfs.archive.model.metadata import OK, PAGE_ROLE, RESOURCE_ROLE, CommitTag, MetaData, parse_compact_time
 from webarcfs.archive.model.url_lists import REDIRECTS
 
 # == versions =========================================================================================================
@@ -115,9 +115,13 @@ def _step(
 
 
 def _described(store: Repository, entries: Mapping[str, TreeEntry]) -> MetaData | None:
-    """Return the metadata of a version of an ARC, from its data.xml."""
+    """Return the metadata of a version of an ARC, from its data.xml; None without one, and if it is unreadable."""
+    return _read(store, entries[DATA_XML].oid) if entries else None
+
+
+def _read(store: Repository, document: str) -> MetaData | None:
     try:
-        return metadata(store.read(entries[DATA_XML].oid)) if entries else None
+        return metadata(store.read(document))
     except InvalidDocument:
         return None
 
@@ -194,9 +198,13 @@ _LOOKED_AT = 20
 
 
 def only_resources(store: Repository, tree: str) -> bool:
-    """Return whether a tree has no page, by the first of its documents, only what pages of other hosts needed."""
-    first = list(islice(arcs(store, tree), _LOOKED_AT))
-    return bool(first) and all(described(store, arc).is_resource for arc in first)
+    """Return whether a tree has no page, by the first of its documents, only what pages of other hosts needed.
+
+    A document without a readable data.xml says nothing.
+    """
+    first = (_read(store, arc.data_xml) for arc in islice(arcs(store, tree), _LOOKED_AT))
+    roles = {meta.role for meta in first if meta is not None}
+    return roles == {RESOURCE_ROLE}
 
 
 # == statistics =======================================================================================================
@@ -234,7 +242,10 @@ class Statistics:
 
 
 def statistics(store: Repository, tree: str, roles: Set[str] = frozenset({PAGE_ROLE})) -> Statistics:
-    """Count a snapshot's documents of some roles; bodies are not read. Without a readable data.xml it has no type."""
+    """Count a snapshot's documents of some roles; bodies are not read.
+
+    One without a readable data.xml has no type and counts as a page, as any that does not say its role.
+    """
     counts: dict[str, Counter[str]] = {"types": Counter(), "extensions": Counter()}
     sizes: dict[str, Counter[str]] = {"types": Counter(), "extensions": Counter()}
     error_pages = resources = resource_bytes = 0
@@ -242,18 +253,16 @@ def statistics(store: Repository, tree: str, roles: Set[str] = frozenset({PAGE_R
         if arc.data is None:
             continue
         size = store.size(arc.data.oid)
-        try:
-            meta = described(store, arc)
-            if meta.is_error_page:
-                error_pages += 1
-                continue
-            if meta.is_resource:
-                resources, resource_bytes = resources + 1, resource_bytes + size
-            if meta.role not in roles:
-                continue
-            kind = meta.mime_type or NONE
-        except InvalidDocument:
-            kind = NONE
+        meta = _read(store, arc.data_xml)
+        if meta is not None and meta.is_error_page:
+            error_pages += 1
+            continue
+        role = PAGE_ROLE if meta is None else meta.role
+        if role == RESOURCE_ROLE:
+            resources, resource_bytes = resources + 1, resource_bytes + size
+        if role not in roles:
+            continue
+        kind = (meta.mime_type if meta is not None else "") or NONE
         # data.xml is the ARC's own, so an .xml body is data.orig.xml: the last part is the extension.
         extension = arc.data.name.rpartition(".")[2] if "." in arc.data.name else NONE
         for table, key in (("types", kind), ("extensions", extension)):

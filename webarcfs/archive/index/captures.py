@@ -144,7 +144,7 @@ class CaptureRow:
     digest: bytes
     target: str
     publication: str
-    is_resource: bool = False
+    is_resource: bool
 
     @property
     def place(self) -> str:
@@ -369,8 +369,14 @@ def _has(seqs: Sequence[int], seq: int) -> bool:
 
 def _row(row: tuple[Any, ...]) -> CaptureRow:
     clocks.check()
-    captured, is_resource = int(parse_time(row[6]).timestamp()), bool(row[-1])
-    return CaptureRow(*(*row[:6], captured, *row[7:-1], is_resource))
+    (
+        url, path, surt, first, last, stored, captured, status, mime_type, title, blob, head, size, digest, target,
+        publication, resource,
+    ) = row  # fmt: skip
+    return CaptureRow(
+        url, path, surt, first, last, stored, int(parse_time(captured).timestamp()), status, mime_type, title, blob,
+        head, size, digest, target, publication, bool(resource),
+    )  # fmt: skip
 
 
 # == fulltext source ==================================================================================================

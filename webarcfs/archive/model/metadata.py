@@ -33,6 +33,11 @@ _STATUS = re.compile(r"[1-5]\d\d", re.ASCII)
 #: The status of a normal page.
 OK = 200
 _FIRST_ERROR = 400
+#: What a host is to a crawl: it has pages of it, or only what pages of others need. The latter is `role` in data.xml.
+PAGE_ROLE, RESOURCE_ROLE = "page", "resource"
+#: What questions say for both.
+ANY_ROLE = "any"
+ROLES = (PAGE_ROLE, RESOURCE_ROLE, ANY_ROLE)
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
 
 
@@ -131,8 +136,8 @@ class MetaData:
 
     `path` is absolute inside the archive: `/<domain>/…/<name>`, so that mount point + path is the ARC. `captured` is
     the time of the server's answer; None if that was crawl_time, or before layout 2. `status` is HTTP's. `role` is that
-    of a page, unless only pages of other hosts needed it. The fields after it are those of layout 3, each empty where
-    it says nothing (xsd/arc.xsd says what they mean).
+    of a page, unless only pages of other hosts needed it. It and the fields after it are those of layout 3, each of
+    these empty where it says nothing (xsd/arc.xsd says what they mean).
     """
 
     url: str
@@ -145,7 +150,7 @@ class MetaData:
     commit_tag: CommitTag
     captured: datetime | None = None
     status: int = OK
-    role: str = "page"
+    role: str = PAGE_ROLE
     source: str = ""
     certificate: str = ""
     method: str = ""
@@ -180,6 +185,7 @@ class MetaData:
             "captureTime": format_time(self.capture_time),
             "status": str(self.status),
             "role": self.role,
+            "certificate": self.certificate,
         }
 
     def as_attributes(self) -> dict[str, str]:
@@ -187,12 +193,7 @@ class MetaData:
         silent = {
             "captureTime": self.captured is None, "status": self.status == OK, "role": self.role == PAGE_ROLE,
         }  # fmt: skip
-        fields = self.as_fields() | {
-            "source": self.source,
-            "certificate": self.certificate,
-            "method": self.method,
-            "rendered": self.rendered,
-        }
+        fields = self.as_fields() | {"source": self.source, "method": self.method, "rendered": self.rendered}
         return {name: value for name, value in fields.items() if name in FIELDS or not silent.get(name, not value)}
 
     @classmethod
@@ -230,9 +231,9 @@ def _parse_status(text: str) -> int:
 
 #: The names of the eight fields of the specification, in its order.
 FIELDS = ("url", "mimeType", "title", "path", "domain", "crawlTime", "createTime", "commitTag")
-#: Two fields of layout 2 and one of layout 3; a data.xml has them only if they add information: a time other than
-#: crawlTime, a status other than 200, the role of a resource.
-CAPTURE_FIELDS = ("captureTime", "status", "role")
+#: Two fields of layout 2 and two of layout 3; a data.xml has them only if they add information: a time other than
+#: crawlTime, a status other than 200, the role of a resource, a certificate with faults.
+CAPTURE_FIELDS = ("captureTime", "status", "role", "certificate")
 #: `source` of a document that a WARC has as a record of that kind, without the head of an answer.
 RESOURCE = "resource"
 #: `source` of a copy: of a file of a mirror, or a page that a browser saved with a folder; of a page of SingleFile; of
@@ -242,13 +243,8 @@ MIRROR, SINGLE_FILE, MHTML = "mirror", "SingleFile", "MHTML"
 HAR = "HAR"
 #: `source` of a document that is a copy, which replaces no response.
 COPIES = frozenset({MIRROR, SINGLE_FILE, HAR, MHTML})
-#: What a host is to a crawl: it has pages of it, or only what pages of others need. The latter is `role` in data.xml.
-PAGE_ROLE, RESOURCE_ROLE = "page", "resource"
-#: What questions say for both.
-ANY_ROLE = "any"
-ROLES = (PAGE_ROLE, RESOURCE_ROLE, ANY_ROLE)
-#: The other fields of layout 3; a data.xml has only those that say something. They are kept, and not yet shown.
-EVIDENCE_FIELDS = ("source", "certificate", "method", "rendered")
+#: The other fields of layout 3; a data.xml has only those that say something. They are neither columns nor attributes.
+EVIDENCE_FIELDS = ("source", "method", "rendered")
 
 
 # == commit message, pure =============================================================================================
