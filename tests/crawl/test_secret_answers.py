@@ -264,10 +264,10 @@ def test_an_export_of_a_later_snapshot_alone_keeps_the_mark(crawled: Archive, tm
 
 
 @pytest.mark.parametrize("replaces", [False, True])
-def test_an_import_of_an_export_for_staff_keeps_the_mark(archive: Archive, tmp_path: Path, replaces: bool) -> None:
+def test_an_import_of_an_export_for_staff_keeps_the_mark(crawled: Archive, tmp_path: Path, replaces: bool) -> None:
     """S-secret-2: also where another archive takes it as any WARC, and what a revisit stores has the mark."""
     out, copy = tmp_path / "out.warc.gz", directory.create(tmp_path / "copy")
-    assert webarc("export", "--archive", str(archive.root), str(out)).returncode == 0
+    assert webarc("export", "--archive", str(crawled.root), str(out)).returncode == 0
     with gzip.open(out) as file:
         assert file.read().count(b"Webarcfs-Secrets: shown\r\n") == 3, "two responses, and the revisit of one of them"
     if replaces:
