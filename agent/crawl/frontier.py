@@ -179,7 +179,7 @@ class HostNow(NamedTuple):
     @property
     def word(self) -> str:
         """The first word of crawl.log for the last outcome, else its status; empty before the first one."""
-        return self.note.partition(",")[0] or (f"status {self.status}" if self.status else "")
+        return _word(self.status, self.note) if self.status else ""
 
 
 class MetAnswer(NamedTuple):

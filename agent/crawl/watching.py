@@ -76,8 +76,12 @@ class WatchedItems(SqliteFile):
             path = _IN_MEMORY
         try:
             self._open(path)
-        except DatabaseDamaged as error:
-            _log.warning("%s; it is rebuilt from webarc.db, and failed items count from the beginning", error)
+        except DatabaseDamaged:
+            _log.warning(
+                "%s is damaged; the items of %s are read from webarc.db, and failed ones count from the beginning",
+                path,
+                publication,
+            )
             if not reads:
                 remove(path)
             self._open(_IN_MEMORY if reads else path)

@@ -288,9 +288,11 @@ def _tell_of_feed(job: Job) -> None:
     end = job.frontier.end_of(feed)
     if Reason.SITEMAP_CUT in end.note.split(","):
         most = job.settings.max_sitemap_urls or MOST_LISTED
-        _log.warning("%s lists more than was read: it is broken, or has more than %d items", feed.url, most)
+        _log.warning(
+            "%s lists more than was read: it is broken, or has more than %d items (`max_sitemap_urls`)", feed.url, most
+        )
     if unlinked := watching.unlinked_in(end):
-        _log.warning("%s lists %d items without a page", feed.url, unlinked)
+        _log.warning("%s lists %d items without a page; there is nothing to capture of them", feed.url, unlinked)
 
 
 def _not_urls(job: Job) -> list[str]:

@@ -1,6 +1,6 @@
 -- The hosts that the job asks, as they are now: how many URLs wait and are with wget, when the first of them may be fetched,
 -- and the last outcome. The waiting ones come first.
-WITH last (domain, place, status, note) AS (
+WITH last (domain, newest, status, note) AS (
     SELECT domain, max(batch * 4294967296 + position), status, note
       FROM url WHERE batch > 0 AND status <> 0 GROUP BY domain
 )
