@@ -445,7 +445,7 @@ ASKED: FactAbout[str] = FactAbout("asked")
 ASKED_URLS: Fact[int] = Fact("asked_urls")
 #: The hosts of which the crawl had pages that the job patches: jobs.patchjob.
 PAGE_HOSTS: Fact[list[str]] = Fact("page_hosts")
-#: URLs that a person had added, and that are not in the frontier yet: crawl.job_orders, crawl.loop.
+#: URLs that a person had added, and that are not in the frontier yet: crawl.job_orders.
 ADDED: Fact[list[str]] = Fact("added")
 #: Host → the seconds between two requests to it that a person gave: crawl.job_orders.
 WAITS: Fact[dict[str, float]] = Fact("waits")
