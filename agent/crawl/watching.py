@@ -19,17 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.crawl.frontier import WATCH_BEGUN, WATCHED, Frontier, FrontierUrl, WatchedFeed
-from agent.crawl.vocabulary import (
-    ARCHIVED_OR_DUPLICATE,
-    DECISIONS,
-    NOT_TRIED,
-    Figure,
-    Reason,
-    Result,
-    Status,
-    UrlState,
-    is_error_page,
-)
+from agent.crawl.vocabulary import DECISIONS, NOT_TRIED, Figure, Reason, Result, Status, UrlState, is_error_page
 from webarcfs.archive.config.directory import Archive, sql
 from webarcfs.archive.config.settings import Publication
 from webarcfs.archive.index import captures
@@ -45,6 +35,7 @@ _IN_MEMORY = Path(":memory:")
 _LATER = frozenset({Reason.HOSTS, Reason.QUERIES})
 #: Reasons of settings, which the next crawl would find again.
 _FINAL = DECISIONS - {Reason.ROBOTS, *_LATER}
+_STORED = frozenset({Result.ADDED, Result.CHANGED, Result.UNCHANGED, Result.DUPLICATE})
 #: Items that a report names; crawl.log has all.
 _MOST_NAMED = 50
 
@@ -87,7 +78,7 @@ class WatchedItems(SqliteFile):
             self._open(path)
         except DatabaseDamaged:
             _log.warning(
-                "%s is damaged; items of %s are read from webarc.db, and those that failed count from the beginning",
+                "%s is damaged; the items of %s are read from webarc.db, and failed ones count from the beginning",
                 path,
                 publication,
             )
@@ -194,7 +185,7 @@ def ends_of(frontier: Frontier, is_published: Callable[[str], bool]) -> Iterator
     """Yield what became of the items that a crawl asked for, with the pages to which they redirect."""
     for item in filter(is_wanted, frontier.seeds()):
         end = frontier.end_of(item)
-        captured = end.result in ARCHIVED_OR_DUPLICATE and not is_error_page(end.status) and is_published(end.domain)
+        captured = end.result in _STORED and not is_error_page(end.status) and is_published(end.domain)
         yield ItemEnd(item.url, captured, 0 if captured or _has_no_room(item) else _tries_of(end))
         if captured and end.id != item.id:
             yield ItemEnd(end.url, captured=True)
