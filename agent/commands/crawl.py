@@ -175,14 +175,14 @@ def _of_urls(settings: Settings, urls: tuple[str, ...], values: dict[str, Any], 
 
 
 def _of_list(settings: Settings, url_list: str, values: dict[str, Any]) -> Definition:
-    """Return the crawl of a list. Standard input is kept in a file until the process ends."""
+    """Return the crawl of a list. Standard input, and what can be read only once, is kept in a file until the end."""
     crawl_settings = config.override(settings.crawl, {"depth": 0} | values, "command line")
-    if url_list == "-":
+    if url_list == "-" or Path(url_list).is_fifo():
         folder = TemporaryFolder(_OF_STANDARD_INPUT)
         atexit.register(folder.remove)
         file = folder.path / url_files.STANDARD_INPUT
-        with file.open("wb") as kept:
-            shutil.copyfileobj(sys.stdin.buffer, kept)
+        with file.open("wb") as kept, sys.stdin.buffer if url_list == "-" else Path(url_list).open("rb") as source:
+            shutil.copyfileobj(source, kept)
         stem = "stdin"
     else:
         file = Path(url_list).absolute()

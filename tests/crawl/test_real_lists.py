@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import subprocess
 import sys
 import threading
@@ -51,6 +52,19 @@ def test_a_list_from_standard_input(archive: Archive, site: Site) -> None:
     assert done.code == 0, done.err
     assert "a" in crawls.arcs(archive, site.host)
     assert not (archive.root / "lists").exists()
+
+
+def test_a_list_from_a_pipe(archive: Archive, site: Site, tmp_path: Path) -> None:
+    """It can be read once, as that of a shell's `<(…)`."""
+    _pages(site, "/a")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(site.url("/a"),), daemon=True)
+    writer.start()
+    done = run_command("crawl", "--archive", archive.root, *_OPTIONS, "--list", pipe)
+    writer.join(10)
+    assert done.code == 0, done.err
+    assert "a" in crawls.arcs(archive, site.host)
 
 
 def test_a_list_from_standard_input_that_was_not_read_is_there_for_the_next_run(
