@@ -244,6 +244,10 @@ def reading_of(mime_type: str, modifier: Modifier) -> ReplayReading | None:
     return ReplayReading.XML if data_urls.is_read_as_xml(mime_type) else None
 
 
+def _is_page(mime_type: str) -> bool:
+    return reading_of(mime_type, Modifier.PAGE) in {ReplayReading.HTML, ReplayReading.XML}
+
+
 def references_of(
     services: Services, domain: str, capture: VisibleCapture, reading: ReplayReading, charset: str
 ) -> References:
@@ -337,7 +341,7 @@ class _Page:
 
 def has_scripts(services: Services, domain: str, capture: VisibleCapture) -> bool:
     """Return whether a page has code that a browser would run."""
-    if not data_urls.is_markup(capture.mime_type) or capture.size > limits.REWRITTEN_BYTES:
+    if not _is_page(capture.mime_type) or capture.size > limits.REWRITTEN_BYTES:
         return False
     shared = services.shared
     return shared.scripted.get(capture.blob, lambda: _SCRIPTS.search(shared.body(domain, capture.blob)) is not None)
@@ -355,7 +359,7 @@ class DownloadReason(StrEnum):
 
 def reason_against(mime_type: str, size: int) -> DownloadReason | None:
     """Return why a document is not shown; None: it is shown with its links rewritten, or it has none."""
-    if data_urls.is_markup(mime_type):
+    if _is_page(mime_type):
         return DownloadReason.TOO_LARGE if size > limits.REWRITTEN_BYTES else None
     return DownloadReason.NOT_READ if data_urls.as_text(mime_type) is None else None
 
