@@ -47,7 +47,10 @@ from webarcfs.commands.output import Display
 def init(archive: Path) -> None:
     """Make a new, empty archive in the folder ARCHIVE."""
     new_archive = directory.create(archive)
-    click.echo(f"{new_archive.root} is an archive now; `webarc-agent crawl --archive {new_archive.root} URL` fills it")
+    click.echo(
+        f"{new_archive.root} is an archive now; `webarc-agent crawl --archive {new_archive.root} URL` fills it. "
+        f"Its settings are what you write into {new_archive.settings} (man webarc.toml); the defaults hold without it"
+    )
 
 
 @click.command()

@@ -113,6 +113,9 @@ def tell(outcome: JobOutcome, *, judged: bool = True) -> None:
             verdict += " but for what failed"
         for line in outcome.lacks.lines():
             _log.warning("%s", line)
+        if judged and outcome.lacks.has_failures:
+            job = outcome.summary.get("patches") or outcome.job
+            _log.warning("`webarc-agent crawl --missing %s` asks again for what failed", job)
         if text := text_of_certificates(outcome.summary):
             _log.warning("%s", text)
         _log.info("%s%s: report in %s", counts, verdict, outcome.report)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 from collections import Counter
@@ -26,7 +27,7 @@ from agent.indexing import fulltext
 from agent.operations.records import catalogue_of
 from agent.reports import missing_urls, tables
 from agent.reports.advice import advice_on
-from agent.reports.report import missing_in, most_rows, read_waiting, text_of_certificates
+from agent.reports.report import missing_after_patches, missing_in, most_rows, read_waiting, text_of_certificates
 from agent.reports.storage import bar, show
 from agent.reports.storage import storage as storage_of
 from agent.reports.tables import LogLine, Tables
@@ -137,6 +138,8 @@ def report(  # each option is a branch
     summary = _summary_so_far(folder) if live else _summary(folder)
     if patches := [patch.name for patch in missing_urls.patches_of(place, folder.name)]:
         summary["patched_by"] = patches
+        with suppress(NotFound, Damaged):  # a log that cannot be read says nothing of what patches got
+            summary["missing"] = asdict(missing_after_patches(place, folder.name))
     if host is not None:
         _narrow(summary, host)
     if url is not None:
@@ -291,6 +294,9 @@ def find(archive: Archive, name: str) -> tuple[Path, str | None]:
     for folder in jobs[: -_MOST_LOGS - 1 : -1]:
         if any(tag.partition("@")[2] == name for tag in _tags(folder)):
             return archive.reports / (missing_urls.patched_by(folder) or folder.name), None
+    for folder in reversed(jobs):  # a crawl of a list: the rest of its name is of the list's content
+        if re.fullmatch(rf"{re.escape(name)}-[0-9a-f]{{8}}", kind_of(folder.name) or ""):
+            return folder, None
     last = f"; the last one is {jobs[-1].name}" if jobs else "; there are none yet"
     raise NotFound(
         f"there is no report of a job, publication or commitTag {name}, "
@@ -384,11 +390,10 @@ def _lines(summary: dict[str, Any]) -> Iterator[str]:
 def _table_of_hosts(ends: list[dict[str, Any]], top: int) -> Table:
     """Return the table of what became of the hosts; as the summary has them, those with pages first."""
     table = Table(title="Completeness of hosts", title_justify="left", box=None, pad_edge=False)
-    for column in ("", "gave", "complete", "failed", "why not"):
+    for column in ("", "role", "complete", "failed", "why not"):
         table.add_column(column, no_wrap=True, justify="right" if column == "failed" else "left")
     for end in ends[:top] if top else ends:
-        gave = "pages" if end["role"] == "page" else "resources"
-        table.add_row(end["host"], gave, "yes" if end["complete"] else "no", str(end["failed"]), end["reason"])
+        table.add_row(end["host"], end["role"], "yes" if end["complete"] else "no", str(end["failed"]), end["reason"])
     if top and len(ends) > top:
         rest = ends[top:]
         table.add_row(f"{len(rest)} more", "", "", str(sum(end["failed"] for end in rest)), "")

@@ -47,11 +47,15 @@ def list_title(path: Path | str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ListedUrl:
-    """A line of a list: its number, and the canonical URL; or why it has none. Sitemaps and feeds have no lines: 0."""
+    """A line of a list: its number, and the canonical URL; or why it has none. Sitemaps and feeds have no lines: 0.
+
+    `is_no_page`: it is a bookmark of something that a browser runs or computes, which is no fault of the list.
+    """
 
     line: int
     url: str = ""
     fault: str = ""
+    is_no_page: bool = False
 
 
 def list_of(archive: Archive, publication: Publication) -> Path:
@@ -184,8 +188,9 @@ class _Anchors(HTMLParser):
         wanted = _LINKS.get(tag, ())
         for name, value in attrs:
             text = (value or "").strip()
-            if name in wanted and text and not text.lower().startswith(_NO_PAGES):
-                self.found.append(_checked(self.getpos()[0], text))
+            if name in wanted and text:
+                line, is_no_page = self.getpos()[0], text.lower().startswith(_NO_PAGES)
+                self.found.append(ListedUrl(line, is_no_page=True) if is_no_page else _checked(line, text))
 
     handle_startendtag = handle_starttag
 

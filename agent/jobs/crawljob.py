@@ -239,24 +239,29 @@ def _read_list(job: Job, discovery: Discovery) -> None:
     Raises Interrupted where the job shall stop; then nothing of the list is in the frontier.
     """
     faults: list[str] = []
-    number = 0
+    number = no_pages = 0
     title = url_files.list_title(job.publication.list)
     kept = job.folder / url_files.STANDARD_INPUT
     path = kept if kept.exists() else url_files.list_of(job.archive, job.publication)
 
     def urls() -> Iterator[str]:
-        nonlocal number
+        nonlocal number, no_pages
         for listed in url_files.read_urls(path):
             if job.stop.is_set():
                 raise Interrupted("stopped while its list was read; the next run starts with it")
             if listed.url:
                 yield listed.url
                 continue
+            if listed.is_no_page:
+                no_pages += 1
+                continue
             number += 1
             if len(faults) < _MOST_LINES:
                 faults.append(f"{title}:{listed.line}: {listed.fault}")
 
     discovery.seeds_of_list(urls())
+    if no_pages:
+        _log.info("%s: %d entries are no pages of the web (javascript:, place: and the like)", title, no_pages)
     job.frontier.set(LIST_READ, (faults, number))
 
 

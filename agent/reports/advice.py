@@ -60,7 +60,7 @@ _BY_WORD: dict[str, str] = {
     Result.UNDECODABLE: _BROKEN,
     **dict.fromkeys((fault for fault in BodyFault if fault is not BodyFault.TOO_BIG), _BROKEN),
 }  # fmt: skip
-_BY_STATUS = {401: _DENIED, 403: _DENIED, 404: _GONE, 407: _DENIED, 410: _GONE, 429: _PAUSE, 503: _PAUSE}
+_BY_STATUS = {401: _DENIED, 403: _DENIED, 404: _GONE, 407: _DENIED, 410: _GONE, 429: _PAUSE}
 _STATUS = re.compile(r"status (\d{3})", re.ASCII)
 #: All texts, each once.
 TEXTS = tuple(dict.fromkeys((*_BY_WORD.values(), *_BY_STATUS.values(), _PLAIN)))

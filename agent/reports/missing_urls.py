@@ -68,6 +68,15 @@ def is_missing_from_page(line: LogLine) -> bool:
     return line.status <= 0 or line.status >= _ERRORS or line.status in WHOLE
 
 
+def is_page_that_failed(line: LogLine) -> bool:
+    """Return whether a page did not come, which no decision left out."""
+    if line.archived or line.path.endswith("P") or line.path == tables.GUESS or scope.embedded_in(line.path):
+        return False
+    if line.reason in DECISIONS or Result.DUPLICATE in line.notes:
+        return False
+    return line.status <= 0 or line.status >= _ERRORS
+
+
 def _replaces(line: LogLine) -> bool:
     """Return whether a line of a patch says more of its URL than the crawl did: what the scope refused says nothing."""
     return line.archived or line.status > 0 or could_be_asked_for(line)

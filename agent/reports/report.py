@@ -28,11 +28,12 @@ from agent.crawl.disposition import Captured
 from agent.crawl.frontier import FILTER_ERRORS, IDLE, PUBLISHED, SECONDS, FilterFailure, Frontier, PublishedDomain
 from agent.crawl.job_folder import Job
 from agent.crawl.job_state import JobState, save
-from agent.crawl.vocabulary import DECISIONS, certificate_of
+from agent.crawl.vocabulary import DECISIONS, PASSING, certificate_of
 from agent.crawl.watching import account_of as account_of_watch
 from agent.pipeline.domain_run import ARC_COUNTS, REDIRECT_COUNTS, DomainRun, TreeReader
 from agent.pipeline.publish import Published
 from agent.pipeline.removal import TOO_FEW
+from agent.reports import missing_urls
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.arc_paths import DATA_XML, places
@@ -260,6 +261,13 @@ class Missing:
     pages: Sequence[tuple[str, str]] = ()
     embedded: Sequence[tuple[str, str]] = ()
 
+    @property
+    def has_failures(self) -> bool:
+        """Whether some of it failed to come, so that a patch would ask for it again."""
+        statuses = (int(word.removeprefix("status ")) for word in self.words if word.startswith("status "))
+        reasons = any(word not in DECISIONS for word in self.words if not word.startswith("status "))
+        return reasons or any(status >= 500 or status in PASSING for status in statuses)
+
     def lines(self) -> list[str]:
         """Return the lines with which a crawl ends."""
         texts = []
@@ -327,6 +335,31 @@ def missing(archive: Archive, frontier: Frontier) -> Missing:
         for is_resource in (False, True)
     )
     return Missing(dict(resources), dict(words), lost, rows, pages, embedded)
+
+
+def missing_after_patches(archive: Archive, job: str) -> Missing:
+    """Return what a crawl and its patches did not bring, by their logs; `lost` is not counted.
+
+    Raises NotFound, Damaged, and what the thread's deadline raises.
+    """
+    by_word, words = Counter[tuple[str, str]](), Counter[str]()
+    pages: list[tuple[str, str]] = []
+    embedded: list[tuple[str, str]] = []
+    for logged in missing_urls.lines(archive, job):
+        is_resource = missing_urls.is_missing_from_page(logged)
+        if is_resource:
+            by_word[logged.host, logged.reason] += 1
+        if is_resource or missing_urls.is_page_that_failed(logged):
+            words[logged.reason] += 1
+            named = embedded if is_resource else pages
+            if len(named) < _MOST_FAILED and logged.reason not in DECISIONS:
+                named.append((logged.url, logged.reason))
+    resources = Counter[str]()
+    for (host, _), urls in by_word.items():
+        resources[host] += urls
+    ranked = sorted(by_word.items(), key=lambda pair: (-pair[1], pair[0]))
+    rows = tuple(most_rows([(host, word, urls) for (host, word), urls in ranked], _MOST_ROWS))
+    return Missing(dict(resources), dict(words), 0, rows, pages, embedded)
 
 
 def _lost_elsewhere(archive: Archive, frontier: Frontier, with_pages: Set[str]) -> int:

@@ -84,8 +84,10 @@ def test_a_patch_asks_for_what_failed_and_for_what_that_needs(archive: Archive, 
     """S-patch-1."""
     _configure(archive, site)
     _pages(site, broken=True)
-    assert _run(archive, "--publication", "p").code == Exit.INCOMPLETE
+    first = _run(archive, "--publication", "p")
     before = _record(archive)
+    assert first.code == Exit.INCOMPLETE
+    assert f"`webarc-agent crawl --missing {before.job_name}` asks again for what failed" in first.err
     _pages(site, broken=False)
     site.clear_log()
     done = _run(archive, "--missing", "p")
@@ -102,6 +104,8 @@ def test_a_patch_asks_for_what_failed_and_for_what_that_needs(archive: Archive, 
     assert (done.code, "nothing is missing" in done.out) == (0, True)
     done = run_command("report", "--archive", archive.root, "p", "--url", site.url("/b"))
     assert f"{site.url('/b')} is archived" in done.out, done.out
+    patched = json.loads(run_command("report", "--archive", archive.root, "--json", "p").out)["summary"]
+    assert patched["patched_by"] and patched["missing"]["words"] == {"status 404": 1}, "what is missing now"
 
 
 def test_the_report_says_how_a_url_is_asked_for_again(archive: Archive, site: Site) -> None:

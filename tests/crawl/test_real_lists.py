@@ -54,6 +54,19 @@ def test_a_list_from_standard_input(archive: Archive, site: Site) -> None:
     assert not (archive.root / "lists").exists()
 
 
+def test_bookmarks_that_are_no_pages_are_counted_and_the_list_names_its_report(
+    archive: Archive, site: Site, tmp_path: Path
+) -> None:
+    _pages(site, "/a")
+    file = tmp_path / "bookmarks.html"
+    links = (site.url("/a"), "javascript:void(0)", "place:x")
+    file.write_text("".join(f"<DT><A HREF={link!r}>a</A>" for link in links))
+    done = run_command("crawl", "--archive", archive.root, *_OPTIONS, "--list", file)
+    assert done.code == 0 and f"{file}: 2 entries are no pages of the web" in done.err, done.err
+    done = run_command("report", "--archive", archive.root, "bookmarks")
+    assert done.code == 0 and "-bookmarks-" in done.out, done.err
+
+
 def test_a_list_from_a_pipe(archive: Archive, site: Site, tmp_path: Path) -> None:
     """It can be read once, as that of a shell's `<(…)`."""
     _pages(site, "/a")
