@@ -427,7 +427,7 @@ def _files_in(folder: Path, remarks: list[str], faults: list[WebarcError]) -> It
     before = len(faults)
     named_paths = list(_inside(folder, left_out, faults))
     has_records = any(not is_copy for *_, is_copy in named_paths)
-    is_old = not named_paths and any(folder.rglob(_OLD_CACHE))
+    is_old = not named_paths and any(_OLD_CACHE in names for _, _, names in os.walk(folder))
     sites: list[mirror.MirrorRoot] = []
     with suppress(OSError):
         sites = mirror.roots(folder.resolve())
