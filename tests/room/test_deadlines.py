@@ -80,7 +80,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
             "INSERT INTO version SELECT document.id, document.domain, snapshot.seq,"
             " coalesce((SELECT min(seq) FROM snapshot AS later WHERE later.seq > snapshot.seq), 9223372036854775807),"
             " snapshot.seq, 'text/html', 'title', crawlTime, crawlTime, 200,"
-            " randomblob(20), randomblob(20), 10, randomblob(20), 0"
+            " randomblob(20), randomblob(20), 10, randomblob(20), 0, ''"
             " FROM document, snapshot WHERE document.path LIKE '%/page%'"
         )
     return made

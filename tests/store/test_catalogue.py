@@ -511,7 +511,7 @@ def test_storage_is_told_by_publication_and_year_measured_and_projected(archive:
     assert "1 snapshots are not counted" in shown and "the mean of its last 5 captures" in shown
     bars = {line.split()[0]: line.count("#") for line in shown.splitlines() if "#" in line}
     assert (bars["2021"], bars["2020"]) == (28, 9)
-    assert isinstance(CliRunner().invoke(cli, ["report", "--archive", str(archive.root)]).exception, UsageError)
+    assert isinstance(CliRunner().invoke(cli, ["report", "--archive", str(archive.root)]).exception, NotFound)
 
 
 def test_the_parts_of_an_archive_add_up_to_what_the_disk_has(archive: Archive) -> None:

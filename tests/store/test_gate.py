@@ -88,7 +88,7 @@ def _rows(history: History, snapshots: list[VisibleSnapshot], saw: Saw) -> set[t
                 version = _version(history, number, path)
                 row = (document, version.first, version.last, version.stored, bytes.fromhex(f"0{version.blob}"))
                 connection.execute(
-                    "INSERT INTO version VALUES (?, 1, ?, ?, ?, '', '', '', '', 200, ?, x'', 0, x'', 0)", row
+                    "INSERT INTO version VALUES (?, 1, ?, ?, ?, '', '', '', '', 200, ?, x'', 0, x'', 0, '')", row
                 )
 
         def saw_it(_domain: str, snapshot: VisibleSnapshot, version: VersionSpan) -> bool:
