@@ -45,7 +45,7 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownSecrets:
     """What is shown to one origin: fields of the request, and cookies."""
 
     fields: tuple[tuple[str, str], ...] = ()
@@ -61,26 +61,26 @@ class Shown:
 class Secrets:
     """The secrets of a publication by their origin."""
 
-    shown: dict[Origin, Shown] = field(default_factory=dict)
+    shown: dict[Origin, ShownSecrets] = field(default_factory=dict)
 
     @classmethod
     def of(cls, publication: Publication) -> Secrets:
         """Read the files of a publication. Raises CrawlFailed for one that others may read, or that says nothing."""
-        shown: dict[Origin, Shown] = {}
+        shown: dict[Origin, ShownSecrets] = {}
         for kind in ("login", "headers", "cookies"):
             secrets: tuple[HostSecret, ...] = getattr(publication, kind)
             for secret in secrets:
                 lines = [line for line in read_private(secret.file).splitlines() if line.strip()]
                 for host in secret.hosts:
                     origin = origin_of(host)
-                    known = shown.get(origin, Shown())
+                    known = shown.get(origin, ShownSecrets())
                     more = _READERS[kind](lines, origin)
                     if not more.fields and not more.cookies:
                         raise CrawlFailed(f"{secret.file} has nothing for {host} that is a {_FORMS[kind]}")
-                    shown[origin] = Shown(known.fields + more.fields, known.cookies + more.cookies)
+                    shown[origin] = ShownSecrets(known.fields + more.fields, known.cookies + more.cookies)
         return cls(shown)
 
-    def for_url(self, url: str) -> Shown | None:
+    def for_url(self, url: str) -> ShownSecrets | None:
         """Return what a request of `url` shows; None for nothing."""
         return self.shown.get(Origin(url.partition("://")[0], domain_in(url))) if self.shown else None
 
@@ -117,21 +117,21 @@ def read_private(name: str) -> str:
         raise CrawlFailed(f"{name} cannot be read: {error.strerror}") from None
 
 
-def _login(lines: list[str], _: Origin) -> Shown:
+def _login(lines: list[str], _: Origin) -> ShownSecrets:
     if len(lines) != 1 or ":" not in lines[0]:
-        return Shown()
+        return ShownSecrets()
     value = base64.b64encode(lines[0].strip().encode()).decode("ascii")
-    return Shown((("Authorization", f"Basic {value}"),))
+    return ShownSecrets((("Authorization", f"Basic {value}"),))
 
 
-def _headers(lines: list[str], _: Origin) -> Shown:
+def _headers(lines: list[str], _: Origin) -> ShownSecrets:
     fields = [_FIELD.fullmatch(line.strip()) for line in lines if not line.startswith("#")]
     if any(match is None or match[1].lower() in _NOT_OURS for match in fields):
-        return Shown()
-    return Shown(tuple((match[1], match[2]) for match in fields if match is not None))
+        return ShownSecrets()
+    return ShownSecrets(tuple((match[1], match[2]) for match in fields if match is not None))
 
 
-def _cookies(lines: list[str], origin: Origin) -> Shown:
+def _cookies(lines: list[str], origin: Origin) -> ShownSecrets:
     """Read a file of Netscape's format, as browsers export it, or of lines `name=value`."""
     is_secure = origin.scheme == "https"
     url = f"{origin.scheme}://{origin.domain}"
@@ -143,7 +143,7 @@ def _cookies(lines: list[str], origin: Origin) -> Shown:
             cookies.append(Cookie(origin.domain, False, exported.path, is_secure, "0", exported.name, exported.value))
         elif plain is not None:
             cookies.append(Cookie(origin.domain, False, "/", is_secure, "0", plain[1], plain[2]))
-    return Shown(cookies=tuple(cookies))
+    return ShownSecrets(cookies=tuple(cookies))
 
 
 _READERS = {"login": _login, "headers": _headers, "cookies": _cookies}

@@ -130,7 +130,7 @@ class SentFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class SentForm:
     """The fields of a form, in their order. `token` is set when the form's token was read."""
 
     fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -158,7 +158,7 @@ class Form:
         return [(name, value) for name, values in self.fields.items() if name not in SECRET for value in values]
 
 
-def parse(body: bytes, kind: str) -> Form:
+def parse(body: bytes, kind: str) -> SentForm:
     """Return the form of a body. Raises UsageError for what is no form, or too many fields."""
     if kind.partition(";")[0].strip().lower() != _KIND:
         raise UsageError("a form of this page was expected")
@@ -171,12 +171,12 @@ def parse(body: bytes, kind: str) -> Form:
     return of_pairs(pairs)
 
 
-def of_pairs(pairs: list[tuple[str, str]], file: SentFile | None = None) -> Form:
+def of_pairs(pairs: list[tuple[str, str]], file: SentFile | None = None) -> SentForm:
     """Return the form of names and values, and of a file."""
     values_by_name: dict[str, list[str]] = {}
     for name, value in pairs:
         values_by_name.setdefault(clean(name), []).append(clean(value))
-    return Form({name: tuple(values) for name, values in values_by_name.items()}, file=file)
+    return SentForm({name: tuple(values) for name, values in values_by_name.items()}, file=file)
 
 
 def clean(text: str) -> str:

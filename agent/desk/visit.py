@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from agent.desk.forms import Form
+from agent.desk.forms import SentForm
 from agent.desk.login import Guesses, LoginTokens, Persons, Session, Sessions
 from agent.service.scheduler import History, Past
 from webarcfs.access.access_rules import AccessRules, Answer, Standing
@@ -273,7 +273,7 @@ class DeskVisit(Visit):
     desk: Desk = field(kw_only=True)
     person: Person = field(kw_only=True)
     session: Session = field(kw_only=True)
-    form: Form = field(kw_only=True, default_factory=Form)
+    form: SentForm = field(kw_only=True, default_factory=SentForm)
     problem: Problem | None = field(kw_only=True, default=None)
     is_typed: bool = field(kw_only=True, default=False)
 

@@ -99,7 +99,7 @@ def _collection(path: Path) -> str:
 _NOTHING_STATED = Stated()
 
 
-class Form(Enum):
+class SourceForm(Enum):
     """What a file is, as far as that decides how it is read."""
 
     RECORDS = auto()
@@ -113,24 +113,24 @@ class Form(Enum):
     @property
     def is_copy(self) -> bool:
         """Whether it is a copy of pages, and no record of what a server sent to a crawler."""
-        return self in (Form.MIRROR, Form.PAGE, Form.MHTML, Form.HAR)
+        return self in (SourceForm.MIRROR, SourceForm.PAGE, SourceForm.MHTML, SourceForm.HAR)
 
 
-def form_of(path: Path) -> Form:
+def form_of(path: Path) -> SourceForm:
     """Return what a file or a folder is. Raises OSError."""
     if path.is_dir():
-        return Form.MIRROR
+        return SourceForm.MIRROR
     if is_httrack_cache(path):
-        return Form.HTTRACK
+        return SourceForm.HTTRACK
     with path.open("rb") as file:
         start = file.read(_SAMPLE)
     if start[:4] in ZIP_MAGIC:
-        return Form.WACZ
+        return SourceForm.WACZ
     if har.START.match(start):
-        return Form.HAR
+        return SourceForm.HAR
     if mhtml.START.match(start):
-        return Form.MHTML
-    return Form.PAGE if saved_pages.is_page(path.name, start) else Form.RECORDS
+        return SourceForm.MHTML
+    return SourceForm.PAGE if saved_pages.is_page(path.name, start) else SourceForm.RECORDS
 
 
 def parts_of(
@@ -140,7 +140,7 @@ def parts_of(
     step: Step,
     stated: Stated = _NOTHING_STATED,
     *,
-    form: Form | None = None,
+    form: SourceForm | None = None,
 ) -> Iterator[RecordRun]:
     """Yield the parts of the file `path`, which messages call `name`. Raises WebarcError if it has another format.
 
@@ -148,21 +148,21 @@ def parts_of(
     recognised before.
     """
     form = form or form_of(path)
-    if form is Form.MIRROR:
+    if form is SourceForm.MIRROR:
         yield from mirror.parts(path, name, report, step, stated)
-    elif form is Form.HTTRACK:
+    elif form is SourceForm.HTTRACK:
         yield from httrack.parts(path, name, report)
-    elif form is Form.PAGE:
+    elif form is SourceForm.PAGE:
         yield from saved_pages.parts(path, name, report, stated)
     else:
         with path.open("rb") as file:
             size = file.seek(0, 2)
             file.seek(0)
-            if form is Form.WACZ:
+            if form is SourceForm.WACZ:
                 yield from Wacz(file, size, name).parts(report, step)
-            elif form is Form.HAR:
+            elif form is SourceForm.HAR:
                 yield from har.parts(file, name, report, stated)
-            elif form is Form.MHTML:
+            elif form is SourceForm.MHTML:
                 yield from mhtml.parts(file, size, name, report, stated)
             elif other := named(path, name):
                 raise Damaged(other)
@@ -170,9 +170,9 @@ def parts_of(
                 yield file_part(file, size, name, report)
 
 
-def check(path: Path, form: Form, name: str, stated: Stated = _NOTHING_STATED) -> set[str]:
+def check(path: Path, form: SourceForm, name: str, stated: Stated = _NOTHING_STATED) -> set[str]:
     """Return the digests that a WACZ has of its WARC files. Raises WebarcError for a format that is not read."""
-    if form is Form.WACZ:
+    if form is SourceForm.WACZ:
         with path.open("rb") as file:
             return Wacz(file, file.seek(0, 2), name).digests()
     for _ in parts_of(path, name, Report(), lambda _: None, stated, form=form):
@@ -258,7 +258,7 @@ class Source:
     """
 
     path: Path
-    form: Form
+    form: SourceForm
     digest: str
     size: int
     name: str
@@ -304,7 +304,7 @@ def chosen(
     """
     remarks: list[str] = []
     faults: list[WebarcError] = []
-    named_files: list[tuple[Path, str, Form, int]] = []
+    named_files: list[tuple[Path, str, SourceForm, int]] = []
     for given in paths:
         is_whole = bool(stated.base) and given.is_dir()
         pairs = [(given.resolve(), _name(given))] if is_whole else _files(given, spool, stack, remarks, faults)
@@ -382,17 +382,17 @@ def _tell(progress: Progress, before: int, whole: int, taken: int) -> None:
     progress("check files (bytes)", before + taken, whole)
 
 
-def _size(path: Path, form: Form) -> int:
-    if form is Form.MIRROR:
+def _size(path: Path, form: SourceForm) -> int:
+    if form is SourceForm.MIRROR:
         return mirror.size_of(path)
-    return saved_pages.size_of(path) if form is Form.PAGE else path.stat().st_size
+    return saved_pages.size_of(path) if form is SourceForm.PAGE else path.stat().st_size
 
 
-def _digest(path: Path, form: Form, step: Step, base: str) -> str:
-    if form is Form.MIRROR:
+def _digest(path: Path, form: SourceForm, step: Step, base: str) -> str:
+    if form is SourceForm.MIRROR:
         bases = [root.base for root in mirror.roots(path, base) if root.folder == path]  # no name in it says these
         return mirror.digest_of(path, step, bases)
-    if form is Form.PAGE:
+    if form is SourceForm.PAGE:
         return saved_pages.digest_of(path, step, base)
     digest = hashlib.sha256()
     with path.open("rb") as file:

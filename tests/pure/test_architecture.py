@@ -214,6 +214,15 @@ def test_what_no_layer_says() -> None:
     assert wrong == []
 
 
+def test_a_public_class_name_stands_once() -> None:
+    homes: dict[str, list[str]] = {}
+    for module in MODULES:
+        for node in tree(module).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(module)
+    assert {name: modules for name, modules in homes.items() if len(modules) > 1} == {}
+
+
 def test_what_is_compiled_is_not_imported_before_its_form_is_chosen() -> None:
     """`mount.webarcfs` begins in program.py; whatever that imports is there before the compiled form is in front."""
     assert set(loader.MODULES) <= set(MODULES)

@@ -30,7 +30,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent.desk import forms, login
-from agent.desk.forms import Form, SentFile
+from agent.desk.forms import SentFile, SentForm
 from agent.desk.login import Session
 from agent.desk.pages import access, jobs, preview, registers, settings_pages, snapshot, snapshots, today
 from agent.desk.theme.desk_rendering import DeskLook, Saying
@@ -67,7 +67,7 @@ def boundary_of(content_type: str) -> str:
     return str(options.get("boundary", "")) if kind == _KIND else ""
 
 
-async def read(chunks: AsyncIterator[bytes], boundary: str) -> Form:
+async def read(chunks: AsyncIterator[bytes], boundary: str) -> SentForm:
     """Return the form of a body. Raises UsageError; OSError where there is no space for the file."""
     reading = _Reading()
     try:
@@ -122,7 +122,7 @@ class _Reading:
             self._file_name = file_name
             self._file = SpooledTemporaryFile(max_size=forms.UPLOAD_IN_MEMORY)  # noqa: SIM115 # until it is answered
 
-    def form(self) -> Form:
+    def form(self) -> SentForm:
         """Return the form; a file that nobody chose is none."""
         if self._file is None or not self._file_name:
             self.close()
@@ -176,7 +176,7 @@ class Bodies:
             await self._app(scope, receive, send)
         finally:
             form = scope.get(FORM)
-            if isinstance(form, Form) and form.file is not None:
+            if isinstance(form, SentForm) and form.file is not None:
                 form.file.body.close()
 
     async def _read(self, scope: Scope, receive: Receive) -> HTTPStatus | None:
@@ -445,7 +445,7 @@ class DeskApp:
     def _answer(self, request: Request, path: str, *, is_post: bool) -> Response:
         if is_post and not self._is_own_origin(request):
             return self._message(request, HTTPStatus.FORBIDDEN, msgid("This form is not of this desk"))
-        form = _form(request) if is_post else Form()
+        form = _form(request) if is_post else SentForm()
         if path == "/login":
             return self._login(request, form)
         known = find_route(ROUTES, path)
@@ -456,7 +456,7 @@ class DeskApp:
             return part
         who = self._who(request)
         if who is None:
-            return self._ask(request, form if is_post and route.post is not None else Form())
+            return self._ask(request, form if is_post and route.post is not None else SentForm())
         session, person, cookie = who
         visit = replace(self._visit(request, session, person), form=form)
         response = self._acted(route, path_params, visit) if is_post else self._looked(route, path_params, visit)
@@ -568,7 +568,7 @@ class DeskApp:
             return who is not None and known is not None and (known[0].acts is None or who[1].may(known[0].acts))
         return False
 
-    def _ask(self, request: Request, form: Form) -> Response:
+    def _ask(self, request: Request, form: SentForm) -> Response:
         """Ask who it is, and keep what was typed."""
         kept = [(f"{_KEPT}{name}", value) for name, value in form.typed()]
         token = form.raw(forms.TOKEN)
@@ -576,7 +576,7 @@ class DeskApp:
         message = _MEANWHILE if kept else ""
         return self._login_page(request, back=_target(request), kept=kept, message=message, status=HTTPStatus.FORBIDDEN)
 
-    def _login(self, request: Request, form: Form) -> Response:
+    def _login(self, request: Request, form: SentForm) -> Response:
         back = _own_path(form.raw(_BACK) if request.method == "POST" else request.query_params.get(_BACK, "/"))
         if request.method != "POST":
             if self._who(request) is not None:
@@ -720,10 +720,10 @@ _HEADINGS = {
 }
 
 
-def _form(request: Request) -> Form:
+def _form(request: Request) -> SentForm:
     """Return what was sent. Raises UsageError for what is no form."""
     form = request.scope.get(FORM)
-    if isinstance(form, Form):
+    if isinstance(form, SentForm):
         return form
     return forms.parse(request.scope.get(BODY, b""), request.headers.get("content-type", ""))
 

@@ -194,7 +194,7 @@ _PLACE: Final = END - 1
 _NUMBERS: Final = (1 << 30) - 1
 
 
-class Listing:
+class FolderListing:
     """The names of a folder, and the folder at that time."""
 
     __slots__ = ("folder", "names", "number")
@@ -214,9 +214,9 @@ class Listings:
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
-        self._held: Cache[int, Listing] = Cache(HELD, lambda listing: len(listing.names) + _FOLDER)
+        self._held: Cache[int, FolderListing] = Cache(HELD, lambda listing: len(listing.names) + _FOLDER)
 
-    def at(self, folder: Folder, offset: int) -> tuple[Listing, int]:
+    def at(self, folder: Folder, offset: int) -> tuple[FolderListing, int]:
         """Return the listing and the place in it that an offset means; offset 0 begins one."""
         number = offset >> _PLACE_BITS or (next(self._numbers) & _NUMBERS) + 1
         if offset:
@@ -226,8 +226,8 @@ class Listings:
         return listing, offset & _PLACE
 
 
-def _begun(number: int, folder: Folder) -> Listing:
-    return Listing(number, folder, (*DOTS, *folder.names()))
+def _begun(number: int, folder: Folder) -> FolderListing:
+    return FolderListing(number, folder, (*DOTS, *folder.names()))
 
 
 # == readdir ==========================================================================================================
@@ -246,7 +246,7 @@ class _ListingCursor:
 
     __slots__ = ("agree", "folder", "inode", "listing")
 
-    def __init__(self, inode: int, folder: Folder, listing: Listing) -> None:
+    def __init__(self, inode: int, folder: Folder, listing: FolderListing) -> None:
         self.inode = inode
         self.folder = folder
         self.listing = listing
