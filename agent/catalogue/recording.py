@@ -32,8 +32,7 @@ from agent.crawl.job_folder import Definition, Job, folder_of, is_import
 from agent.crawl.scope import matches_host
 from agent.crawl.wget import BatchFiles, command
 from agent.indexing import fulltext
-from agent.reports import missing_urls
-from agent.reports.report import HostEnd, hosts_in, missing_in, most_rows, text_of_certificates
+from agent.reports.report import HostEnd, hosts_in, missing_after_patches, missing_in, most_rows, text_of_certificates
 from webarcfs.archive.catalogue import formats
 from webarcfs.archive.catalogue.catalogue import Catalogue, PublishedCrawl, captures, part_of, with_patch
 from webarcfs.archive.catalogue.record import (
@@ -832,7 +831,7 @@ def add_parts(
 def _missing_now(archive: Archive, record: Record) -> tuple[MissingResources, ...]:
     """Return what pages of a crawl lack after its patches; what they lacked before where its log cannot be read."""
     try:
-        rows = missing_urls.missing_from_pages(archive, record.job_name)
+        rows = missing_after_patches(archive, record.job_name).rows
     except (NotFound, Damaged, OSError):
         return record.missing
     return tuple(starmap(MissingResources, most_rows(rows, _MOST_MISSING)))

@@ -27,7 +27,7 @@ from agent.indexing import fulltext
 from agent.operations.records import catalogue_of
 from agent.reports import missing_urls, tables
 from agent.reports.advice import advice_on
-from agent.reports.report import missing_after_patches, missing_in, most_rows, read_waiting, text_of_certificates
+from agent.reports.report import missing_in, missing_now, most_rows, read_waiting, text_of_certificates
 from agent.reports.storage import bar, show
 from agent.reports.storage import storage as storage_of
 from agent.reports.tables import LogLine, Tables
@@ -138,8 +138,7 @@ def report(  # each option is a branch
     summary = _summary_so_far(folder) if live else _summary(folder)
     if patches := [patch.name for patch in missing_urls.patches_of(place, folder.name)]:
         summary["patched_by"] = patches
-        with suppress(NotFound, Damaged):  # a log that cannot be read says nothing of what patches got
-            summary["missing"] = asdict(missing_after_patches(place, folder.name))
+        summary["missing"] = asdict(missing_now(place, folder.name, summary))
     if host is not None:
         _narrow(summary, host)
     if url is not None:
@@ -278,10 +277,8 @@ def find(archive: Archive, name: str) -> tuple[Path, str | None]:
     For a commitTag, the domain comes with it. A patch of a host stands for the crawl that it patched. Raises NotFound,
     which names the newest report.
     """
-    jobs = sorted(
-        (folder for folder in archive.reports.iterdir() if not folder.name.startswith(".")), key=lambda p: p.name
-    )
-    for folder in reversed(jobs):
+    folders = [archive.reports / job for job in _names(archive)]
+    for folder in folders:
         if folder.name == name or kind_of(folder.name) == name:
             return folder, None
         if "@" in name and name in _tags(folder):
@@ -291,13 +288,13 @@ def find(archive: Archive, name: str) -> tuple[Path, str | None]:
             if (path / crawl_log.PLAIN).exists():
                 return path, None
             raise NotFound(f"{name} has no report yet, and nothing was fetched: it is about to begin, or waits")
-    for folder in jobs[: -_MOST_LOGS - 1 : -1]:
+    for folder in folders[:_MOST_LOGS]:
         if any(tag.partition("@")[2] == name for tag in _tags(folder)):
             return archive.reports / (missing_urls.patched_by(folder) or folder.name), None
-    for folder in reversed(jobs):  # a crawl of a list: the rest of its name is of the list's content
+    for folder in folders:  # a crawl of a list: the rest of its name is of the list's content
         if re.fullmatch(rf"{re.escape(name)}-[0-9a-f]{{8}}", kind_of(folder.name) or ""):
             return folder, None
-    last = f"; the last one is {jobs[-1].name}" if jobs else "; there are none yet"
+    last = f"; the last one is {folders[0].name}" if folders else "; there are none yet"
     raise NotFound(
         f"there is no report of a job, publication or commitTag {name}, "
         f"and none of the last {_MOST_LOGS} jobs published a host {name}{last}"

@@ -207,7 +207,6 @@ MOST_RETURNS = 5
 _OPEN = frozenset({UrlState.WAITING, UrlState.FETCHING})
 # A variable, since each link is compared with it: a member of an enumeration takes Python 3.11 ten times as long.
 _REQUISITE = LinkPurpose.REQUISITE
-_CLICKED = frozenset({LinkKind.LINK, LinkKind.LISTED})
 _EMBEDDED = frozenset({LinkKind.REQUISITE, LinkKind.REDIRECT})
 _LETTERS: Mapping[str, str] = {
     LinkKind.LINK: "L",
@@ -660,7 +659,7 @@ class Discovery:
     ) -> FoundUrl:
         """Return what a URL that a page leads to is to the crawl: it waits, or is refused for a reason."""
         domain = scope.domain_in(url)
-        inner = page.inner + (kind in _CLICKED) if domain == page.domain else 0
+        inner = page.inner + (kind in scope.CLICKED) if domain == page.domain else 0
         embedded = page.embedded + (kind == LinkKind.REQUISITE) if kind in _EMBEDDED else 0
         needed_by = _page_of(page) if embedded else 0
         verdict = scope.judge(self._scope, url, depth, kind, on_server=inner, is_start=is_start, embedded=embedded)

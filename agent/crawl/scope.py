@@ -389,8 +389,8 @@ class CrawlScope:
 
 
 #: What costs depth; and what belongs to a crawl wherever it lies on its host.
-_CLICKED = frozenset({LinkKind.LINK, LinkKind.LISTED})
-_COUNTED = _CLICKED | {LinkKind.REQUISITE}
+CLICKED = frozenset({LinkKind.LINK, LinkKind.LISTED})
+_COUNTED = CLICKED | {LinkKind.REQUISITE}
 _NAMED = frozenset({LinkKind.SEED, LinkKind.SITEMAP, LinkKind.FEED})
 
 
@@ -484,7 +484,7 @@ def _unwanted(  # what it is, and from where
         return EXTENSION
     if not is_free and scope.types.spares_url(url):
         return TYPE
-    if scope.servers and kind in _CLICKED:
+    if scope.servers and kind in CLICKED:
         own = server_of(scope.servers, domain_in(url))
         if own is not None and own.depth is not None and on_server > own.depth:
             return TOO_DEEP_ON_SERVER

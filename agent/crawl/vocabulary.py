@@ -273,12 +273,17 @@ GONE = frozenset({404, 410})
 PASSING = frozenset({408, 425, 429, 500, 502, 503, 504, *range(520, 531)})
 
 
+def may_pass(status: int) -> bool:
+    """Whether an answer may be another one next time: those of PASSING, and all errors of a server's own."""
+    return status >= 500 or status in PASSING
+
+
 def is_error_page(status: int) -> bool:
     """Whether an answer says for good that there is no such page (`keep_errors` archives its body).
 
-    The answers of PASSING, and all of a server's own trouble, may be another next time: they never replace a page.
+    What may pass never replaces a page.
     """
-    return 400 <= status < 500 and status not in PASSING
+    return status >= 400 and not may_pass(status)
 
 
 def certificate_of(note: str) -> str:

@@ -7,13 +7,12 @@ missing as well.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from agent.crawl import crawl_log, job_folder, scope
-from agent.crawl.vocabulary import DECISIONS, NOT_TRIED, PASSING, WHOLE, Reason, Result
+from agent.crawl.vocabulary import DECISIONS, NOT_TRIED, WHOLE, Reason, Result, may_pass
 from agent.reports import tables
 from agent.reports.tables import LogLine
 from webarcfs.archive.config.directory import Archive
@@ -30,7 +29,7 @@ _OF_THIS_CRAWL = frozenset(
         Reason.LEFT_OUT, Reason.TOO_BIG,
     }
 )  # fmt: skip
-_ERRORS, _SERVER_ERRORS = 400, 500
+_ERRORS = 400
 
 
 def could_be_asked_for(line: LogLine) -> bool:
@@ -51,7 +50,7 @@ def has_failed(line: LogLine) -> bool:
     """Return whether a URL did not come through a failure: no response, a broken one, or an error of the server."""
     if not could_be_asked_for(line) or line.reason in DECISIONS:
         return False
-    return line.status <= 0 or line.status >= _SERVER_ERRORS or line.status in PASSING or line.status in WHOLE
+    return line.status <= 0 or may_pass(line.status) or line.status in WHOLE
 
 
 def is_missing_from_page(line: LogLine) -> bool:
@@ -148,15 +147,6 @@ def lines_of(archive: Archive, job: str, url: str) -> dict[str, LogLine]:
             if _replaces(line):
                 (newest if _was_tried(line) else untried)[line.url] = line
     return untried | newest
-
-
-def missing_from_pages(archive: Archive, job: str) -> list[tuple[str, str, int]]:
-    """Return the resources that pages of a crawl lack after its patches, by host and word, the most first.
-
-    The errors are those of `lines`.
-    """
-    counts = Counter((line.host, line.reason) for line in lines(archive, job) if is_missing_from_page(line))
-    return [(host, word, urls) for (host, word), urls in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))]
 
 
 def _about(report: Path, url: str) -> dict[str, LogLine]:

@@ -28,7 +28,7 @@ from agent.crawl.disposition import Captured
 from agent.crawl.frontier import FILTER_ERRORS, IDLE, PUBLISHED, SECONDS, FilterFailure, Frontier, PublishedDomain
 from agent.crawl.job_folder import Job
 from agent.crawl.job_state import JobState, save
-from agent.crawl.vocabulary import DECISIONS, PASSING, certificate_of
+from agent.crawl.vocabulary import DECISIONS, certificate_of, may_pass
 from agent.crawl.watching import account_of as account_of_watch
 from agent.pipeline.domain_run import ARC_COUNTS, REDIRECT_COUNTS, DomainRun, TreeReader
 from agent.pipeline.publish import Published
@@ -264,9 +264,8 @@ class Missing:
     @property
     def has_failures(self) -> bool:
         """Whether some of it failed to come, so that a patch would ask for it again."""
-        statuses = (int(word.removeprefix("status ")) for word in self.words if word.startswith("status "))
-        reasons = any(word not in DECISIONS for word in self.words if not word.startswith("status "))
-        return reasons or any(status >= 500 or status in PASSING for status in statuses)
+        stems = (word.rpartition("status ") for word in self.words)
+        return any(may_pass(int(rest)) if mark else rest not in DECISIONS for _, mark, rest in stems)
 
     def lines(self) -> list[str]:
         """Return the lines with which a crawl ends."""
@@ -335,6 +334,17 @@ def missing(archive: Archive, frontier: Frontier) -> Missing:
         for is_resource in (False, True)
     )
     return Missing(dict(resources), dict(words), lost, rows, pages, embedded)
+
+
+def missing_now(archive: Archive, job: str, summary: Mapping[str, Any]) -> Missing:
+    """Return what a crawl lacks: by its summary, or after its patches, whose logs say what they got.
+
+    Raises what the thread's deadline raises.
+    """
+    if missing_urls.patches_of(archive, job):
+        with suppress(NotFound, Damaged):  # a log that cannot be read says nothing of what patches got
+            return missing_after_patches(archive, job)
+    return missing_in(summary)
 
 
 def missing_after_patches(archive: Archive, job: str) -> Missing:

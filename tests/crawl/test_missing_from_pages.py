@@ -9,9 +9,8 @@ import json
 import pytest
 
 from agent.crawl.vocabulary import DECISIONS, Reason
-from agent.reports import missing_urls
 from agent.reports.advice import TEXTS, advice_on
-from agent.reports.report import most_rows
+from agent.reports.report import missing_after_patches, most_rows
 from tests.support import crawls, desks
 from tests.support.site import Site
 from webarcfs.archive.catalogue import record_xml
@@ -47,7 +46,7 @@ def test_the_report(crawled: tuple[Archive, Record]) -> None:
     archive, record = crawled
     rows = crawls.summary_of(archive, record.id)["missing"]["rows"]
     assert {(host, word): urls for host, word, urls in rows} == WANTED and rows[0][:2] == ["cdn.test", "status 404"]
-    from_log = missing_urls.missing_from_pages(archive, record.id)
+    from_log = missing_after_patches(archive, record.id).rows
     assert [list(row) for row in from_log] == rows, "the log says the same as the frontier"
     text = crawls.run_command("report", "--archive", archive.root).out
     assert "  http://www.test/here.png: status 403\n" in text, "what failed comes before what is not there"

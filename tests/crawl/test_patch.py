@@ -21,7 +21,7 @@ from agent.jobs import crawljob
 from agent.operations import patching
 from agent.reports import missing_urls
 from agent.reports.tables import LogLine
-from tests.support import crawls
+from tests.support import crawls, desks
 from tests.support.crawls import run_command
 from tests.support.nasty import slow
 from tests.support.site import Site, page
@@ -106,6 +106,10 @@ def test_a_patch_asks_for_what_failed_and_for_what_that_needs(archive: Archive, 
     assert f"{site.url('/b')} is archived" in done.out, done.out
     patched = json.loads(run_command("report", "--archive", archive.root, "--json", "p").out)["summary"]
     assert patched["patched_by"] and patched["missing"]["words"] == {"status 404": 1}, "what is missing now"
+    desks.with_people(archive)
+    with desks.served(archive) as served:
+        shown = served.client("anna").get(f"/report/{before.job_name}").words
+    assert "not archived: 1: status 404 1" in shown, shown
 
 
 def test_the_report_says_how_a_url_is_asked_for_again(archive: Archive, site: Site) -> None:

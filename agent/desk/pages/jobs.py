@@ -23,9 +23,9 @@ from agent.desk.theme import words
 from agent.desk.views import JobCard, LackRow, OrderRow, ReportPage, ReportTable, RunningPage
 from agent.desk.visit import DeskVisit
 from agent.operations import ordering
-from agent.reports import tables
+from agent.reports import missing_urls, tables
 from agent.reports.advice import advice_on
-from agent.reports.report import missing_in, most_rows
+from agent.reports.report import missing_now, most_rows
 from agent.service import agent_status, scheduler
 from agent.service.agent_status import shown_state
 from webarcfs.archive.catalogue.catalogue import Catalogue, opened
@@ -289,6 +289,9 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     def counted() -> tuple[ReportTable, ...]:
         return tuple(_tables(archive, job, summary.get("hosts") or ()))
 
+    patches = tuple(folder.name for folder in missing_urls.patches_of(archive, job))
+    changed = (folder / "summary.json").stat().st_mtime_ns
+    lacks = visit.desk.kept(("missing", job, changed, patches), lambda: missing_now(archive, job, summary))
     begun = _begun(job)
     when = f", {languages.moment(begun, visit.language)}" if begun is not None else ""
     with opened(archive, Catalogue(archive)) as records:
@@ -301,12 +304,12 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         name=f"{publication_of(job)}{when}",
         snapshot=f"/snapshot/{quote(job, safe='')}" if has_record else "",
         facts=tuple(_facts(summary)),
-        warnings=(*(known.warnings if known is not None else ()), *missing_in(summary).lines()),
+        warnings=(*(known.warnings if known is not None else ()), *lacks.lines()),
         orders=of_report(summary, visit.language),
-        tables=visit.desk.kept(("report", job, (folder / "summary.json").stat().st_mtime_ns), counted),
+        tables=visit.desk.kept(("report", job, changed), counted),
         log=f"/snapshot/{quote(job, safe='')}/log/{crawl_log.COMPRESSED}"
         if has_record and (folder / crawl_log.COMPRESSED).exists() else "",
-        missing=tuple(lack_rows(most_rows(missing_in(summary).rows, _ROWS))),
+        missing=tuple(lack_rows(most_rows(lacks.rows, _ROWS))),
     )  # fmt: skip
     return visit.page(view)
 
