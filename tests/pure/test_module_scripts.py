@@ -50,7 +50,7 @@ def _passed(body: bytes, *cuts: int, place: ModulePlace = _PLACE) -> bytes:
 )  # fmt: skip
 def test_a_specifier_that_is_a_url_leads_into_the_archive(specifier: str, leads: str) -> None:
     """S-module-1."""
-    assert f'from{json.dumps(leads)}' in _module(f"import x from{json.dumps(specifier)};").replace("from ", "from")
+    assert f"from{json.dumps(leads)}" in _module(f"import x from{json.dumps(specifier)};").replace("from ", "from")
 
 
 def test_what_a_module_declares_itself_keeps_its_meaning() -> None:
@@ -87,7 +87,13 @@ def test_an_import_map_leads_into_the_archive() -> None:
     """S-module-4."""
     text = json.dumps(
         {
-            "imports": {"vue": "/vue.js", "x/": "https://cdn.test/x/", "/old.js": "./new.js", "no": None, "d": "data:,"},
+            "imports": {
+                "vue": "/vue.js",
+                "x/": "https://cdn.test/x/",
+                "/old.js": "./new.js",
+                "no": None,
+                "d": "data:,",
+            },
             "scopes": {"/a/": {"vue": "./other.js"}, "b": 3},
             "integrity": {"/vue.js": "sha384-x"},
         }

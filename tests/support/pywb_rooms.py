@@ -40,7 +40,7 @@ def pywb_room(archive: Archive, *more: str) -> Iterator[PywbRoom]:
     origin, replay = f"http://room.test:{ports[0]}", f"http://replay.test:{ports[1]}"
     command = [
         sys.executable, "-P", "-c", "from webarcfs.commands.cli import main; main()", "serve",
-        "--archive", archive.root, "--listen", f"127.0.0.1:{ports[0]}",
+        "--archive", str(archive.root), "--listen", f"127.0.0.1:{ports[0]}",
         "--replay-listen", f"127.0.0.1:{ports[1]}", "--origin", origin,
         "--replay-origin", replay, "--engine", "pywb", "--workers", "1", *(more or ("--access-log", "off")),
     ]  # fmt: skip
