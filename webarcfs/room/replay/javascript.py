@@ -301,7 +301,8 @@ class _Frame:
 _OPERAND: Final = "operand"
 #: After these words comes an expression, so a slash begins a regular expression and a brace an object.
 _OPERATOR_WORDS: Final = frozenset(
-    "return typeof case in instanceof new void delete throw yield await of extends default".split()
+    {"return", "typeof", "case", "in", "instanceof", "new", "void", "delete", "throw", "yield", "await", "of"}
+    | {"extends", "default"}
 )
 _STATEMENT_WORDS: Final = frozenset({"else", "do"})
 _DECLARING: Final = frozenset({"var", "let", "const"})
@@ -417,9 +418,19 @@ class _Scanner:
         if character == ".":
             if index > mark + 1 and source[index - 2 : index] == "..":
                 return "..."
-            if index > mark and source[index - 1] in "0123456789":
-                return _OPERAND  # the number `1.`
+            if self._ends_number(index):
+                return _OPERAND
         return character
+
+    def _ends_number(self, point: int) -> bool:
+        """Return whether a point is the last character of a number, as in `1.`, and asks for no property."""
+        source, mark = self.source, self.mark
+        index = point - 1
+        while index >= mark and source[index] in "0123456789_":
+            index -= 1
+        if index == point - 1:
+            return False
+        return index < mark or not (_is_part(source[index]) or source[index] == ".")
 
     def _end_before(self, position: int) -> int:
         """Return where the token before a position ends."""
@@ -617,7 +628,7 @@ class _Scanner:
         frame.stops = False
 
     def _line(self, start: int, end: int) -> None:
-        """Treat the end of a line where declarators are listed: a semicolon may have to be inserted (ECMA-262 12.10)."""
+        """Treat the end of a line between declarators: it may stand for a semicolon (ECMA-262, 12.10)."""
         self.position = max(end, self.position)
         frame = self.frame
         if frame.declares is _NONE or frame.kind not in _STATEMENTS:
@@ -659,7 +670,7 @@ class _Scanner:
         if len(self.stack) > NESTED_AT_MOST:
             self._give_up()
 
-    def _parenthesis(self, start: int, end: int) -> None:
+    def _parenthesis(self, _start: int, end: int) -> None:
         outer = self.frame
         pending = outer.pending
         frame = _Frame(_GROUP, ")", in_function=outer.in_function)
@@ -914,7 +925,7 @@ class _Scanner:
 
     def _is_declaring_let(self, start: int, end: int) -> bool:
         before = self._before(start)
-        if before != "(" and before != "export" and not self._begins_statement(before):
+        if before not in ("(", "export") and not self._begins_statement(before):
             return False
         following = self._next(end)
         character = self.source[following : following + 1]
@@ -1004,90 +1015,87 @@ class _Clause:
 
     def __init__(self, source: str, position: int, *, is_export: bool) -> None:
         self.source = source
-        #: Where the clause ends, as far as it has been read.
-        self.position = position
         self.is_export = is_export
+        #: Where the clause ends, as far as it has been read, and where the next token ends.
+        self.position = position
+        self.end = position
         #: The local names that an import binds.
         self.names: set[str] = set()
         self.specifier: tuple[int, int] | None = None
-        self.token = ""
-        self.is_name = self.is_text = False
-        self.end = position
 
-    def _advance(self) -> None:
-        """Read the next token into `token`: a name, a punctuator, a string with its quotes, or "" for anything else."""
+    def _advance(self) -> str:
+        """Return the next token: a name, a punctuator, a string with its quotes, or "" for anything else."""
         self.position = self.end
         match = _CLAUSE_TOKEN.match(self.source, self.position)
         if match is None:
-            self.token, self.is_name, self.is_text = "", False, False
-            return
-        self.token = match[1]
-        self.is_name, self.is_text = match["name"] is not None, match["text"] is not None
-        if self.is_name:
-            self.token = _unescaped(self.token)
+            return ""
         self.end = match.end()
+        return _unescaped(match[1]) if match["name"] is not None else match[1]
 
     def read(self) -> bool:
         """Read the clause. Returns False if it is none."""
-        self._advance()
-        if self.is_text and not self.is_export:
-            return self._take_specifier()
-        if self.is_name:
-            self.names.add(self.token)
-            self._advance()
-            if self.token == ",":
-                self._advance()
-                if self.token not in ("{", "*"):
+        word = self._advance()
+        if _is_literal(word):
+            return not self.is_export and self._take_specifier(word)
+        if _is_word(word):
+            self.names.add(word)
+            word = self._advance()
+            if word == ",":
+                word = self._advance()
+                if word not in ("{", "*"):
                     return False
-        if self.token == "*":
-            return self._read_namespace() and self._read_from()
-        if self.token == "{":
+        if word == "*":
+            return self._read_namespace()
+        if word == "{":
             if not self._read_names():
                 return False
-            self._advance()
-            if self.is_export and not (self.is_name and self.token == "from"):
+            word = self._advance()
+            if self.is_export and word != "from":
                 return True
-        return self._read_from()
+        return self._read_from(word)
 
     def _read_namespace(self) -> bool:
-        self._advance()
-        if self.is_name and self.token == "as":
-            self._advance()
-            if not (self.is_name or (self.is_text and self.is_export)):
-                return False
-            self.names.add(self.token)
-            self._advance()
-            return True
-        return self.is_export
+        word = self._advance()
+        if word != "as":
+            return self.is_export and self._read_from(word)
+        name = self._advance()
+        if not (_is_word(name) or (_is_literal(name) and self.is_export)):
+            return False
+        self.names.add(name)
+        return self._read_from(self._advance())
 
     def _read_names(self) -> bool:
-        self._advance()
-        while self.token != "}":
-            if not (self.is_name or self.is_text):
+        word = self._advance()
+        while word != "}":
+            if not (_is_word(word) or _is_literal(word)):
                 return False
-            local = self.token
-            self._advance()
-            if self.is_name and self.token == "as":
-                self._advance()
-                local = self.token
-                self._advance()
+            local, word = word, self._advance()
+            if word == "as":
+                local, word = self._advance(), self._advance()
             self.names.add(local)
-            if self.token == ",":
-                self._advance()
-            elif self.token != "}":
+            if word == ",":
+                word = self._advance()
+            elif word != "}":
                 return False
         return True
 
-    def _read_from(self) -> bool:
-        if not (self.is_name and self.token == "from"):
-            return False
-        self._advance()
-        return self.is_text and self._take_specifier()
+    def _read_from(self, word: str) -> bool:
+        return word == "from" and self._take_specifier(self._advance())
 
-    def _take_specifier(self) -> bool:
-        self.specifier = (self.end - len(self.token), self.end)
+    def _take_specifier(self, literal: str) -> bool:
+        if not _is_literal(literal):
+            return False
+        self.specifier = (self.end - len(literal), self.end)
         self.position = self.end
         return True
+
+
+def _is_literal(token: str) -> bool:
+    return token[:1] in ("'", '"')
+
+
+def _is_word(token: str) -> bool:
+    return token[:1] not in ("", "'", '"', "{", "}", ",", "*")
 
 
 _WORD_HANDLERS: Final[dict[str, Callable[[_Scanner, int, int], None]]] = {
