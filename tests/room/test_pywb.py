@@ -9,8 +9,10 @@ import subprocess
 import time
 from collections.abc import Iterator
 from datetime import timedelta
+from itertools import product
 from pathlib import Path
 
+import httpx
 import pytest
 from playwright.sync_api import Browser, Error
 from starlette.requests import Request
@@ -265,6 +267,21 @@ def test_what_a_script_fetches_comes_as_it_is(world: PywbRoom) -> None:
     for name in ("X-Requested-With", "X-Pywb-Requested-With"):
         assert world.room.get(place, {name: "XMLHttpRequest"}, replay=True).text == "<b>part</b>"
     assert "wombat" in world.room.get(place, replay=True).text
+
+
+def test_pages_and_scripts_without_modules_come_byte_for_byte_as_pywb_made_them(world: PywbRoom) -> None:
+    """S-module-6."""
+    command = ["pgrep", "--parent", str(world.process), "-a", "-f", f"{PROGRAM} -b 127.0.0.1"]
+    started = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    pywb = f"http://127.0.0.1:{started.split()[-1]}"
+    told = {"Host": world.replay.removeprefix("http://"), "X-Forwarded-Proto": "http", "Accept-Encoding": "identity"}
+    names = ("index.html", "tutorial/index.html", "tutorial/appetite.html", "_static/doctools.js")
+    for name, modifier in product(names, ("mp_", "js_")):
+        path = f"/web/{_PYTHON}{modifier}/http://python.test/{name}"
+        made = httpx.get(pywb + path, headers=told)
+        answer = world.room.get(path, replay=True)
+        assert (answer.status, answer.body) == (made.status_code, made.content), path
+        assert made.status_code == 200 and len(made.content) > 1_000, path
 
 
 def test_pywb_that_dies_is_started_again(world: PywbRoom) -> None:
