@@ -33,7 +33,7 @@ from webarcfs.content.references import VERSION
 from webarcfs.room.pages import lists
 from webarcfs.room.pages.calendar import variants
 from webarcfs.room.pages.records import field_groups
-from webarcfs.room.replay import headers, states
+from webarcfs.room.replay import chance_parameters, headers, states
 from webarcfs.room.replay.memento import CORS, Headers, headers_for_all, redirect_headers
 from webarcfs.room.replay.replay_url import (
     Modifier,
@@ -227,6 +227,9 @@ def answer(visit: Visit, asked: Replay) -> Response:
         return redirect(visit, elsewhere, asked.url)
     capture = located.state.capture
     if capture is None or located.seq is None:
+        alike = chance_parameters.redirect_place(visit, located, asked)
+        if alike is not None:
+            return headers.with_fields(redirect(visit, alike[0], asked.url), [(chance_parameters.FIELD, alike[1])])
         return missing(visit, located, asked.modifier)
     if capture.is_redirect:
         return led_on(visit, located, capture, asked.modifier)

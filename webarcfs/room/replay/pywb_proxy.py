@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from webarcfs.room import limits
 from webarcfs.room.replay.headers import SANDBOX_WITH_SCRIPTS
 from webarcfs.room.replay.pywb_process import GUARD
+from webarcfs.room.replay.script_requests import ScriptRequests, is_of_script
 
 Fields = list[tuple[bytes, bytes]]
 
@@ -130,6 +131,7 @@ class PywbProxy:
         self._room = room
         self._replay = replay
         self._own = own
+        self._scripts = ScriptRequests(replay, own)
         self._guard = (Path(__file__).parent / "guard.js").read_bytes()
         # A connection for each request: on one that is kept, pywb's body waits 40 ms for its head to be acknowledged.
         bounds = httpx.Limits(max_connections=limits.WAITING, max_keepalive_connections=0)
@@ -143,6 +145,9 @@ class PywbProxy:
             scope = {**scope, "raw_path": raw, "path": unquote(raw.decode("latin-1"))}
         query: bytes = scope["query_string"]
         whole = raw + (b"?" + query if query else b"")
+        if is_of_script(scope["method"], raw):
+            await self._scripts(scope, receive, send)
+            return
         answer = None
         if not (raw.startswith(b"/~") or raw == b"/robots.txt" or _OURS.fullmatch(whole)):
             answer = await self._answer(Request(scope), raw, whole)
