@@ -18,7 +18,7 @@ from agent.crawl.vocabulary import Reason
 from agent.importing.foreign import ForeignRecord
 from webarcfs.warc import http_response, request_key
 from webarcfs.warc.decoding import BadBody, TooBig, decoded
-from webarcfs.warc.request_key import KeyFault, NoKey, RequestKey
+from webarcfs.warc.request_key import KeyFault, RequestKey
 
 #: Requests of other methods than GET that wait for their responses, and bytes of their keys.
 _MOST_REQUESTS: Final = 10_000
@@ -117,27 +117,25 @@ def read_request(record: ForeignRecord) -> AskedRequest | None:
     if method is None or method[1] == b"GET":
         return None
     exchange = Exchange.of(record)
-    try:
-        asked: RequestKey | KeyFault = _key(record, method[1].decode(), exchange.uri, head)
-    except NoKey as error:
-        asked = error.fault
+    asked = _key(record, method[1].decode(), exchange.uri, head)
     return AskedRequest(exchange, asked) if record.whole() else None
 
 
-def _key(record: ForeignRecord, method: str, uri: str, raw: bytes) -> RequestKey:
-    """Return the key of a request whose body follows in its record. Raises NoKey."""
+def _key(record: ForeignRecord, method: str, uri: str, raw: bytes) -> RequestKey | KeyFault:
+    """Return the key of a request whose body follows in its record."""
     head = http_response.parse_head(_FIRST_LINE + raw.partition(b"\n")[2])
     assert head is not None  # it begins with one
     size, most = record.length - len(raw), request_key.LONGEST_BODY
     is_coded = bool(head.get("transfer-encoding") or head.get("content-encoding"))
-    if fault := request_key.fault_of(request_key.mime_of(head.content_type), 0 if is_coded else size):
-        raise NoKey(fault)
+    fault = request_key.fault_of(request_key.mime_of(head.content_type), 0 if is_coded else size)
+    if fault is not None:
+        return fault
     try:
         body = b"".join(decoded(record, head, size, url=uri, trust_length=False, most=most))
     except TooBig:
-        raise NoKey(KeyFault.LONG) from None
+        return KeyFault.LONG
     except BadBody:
-        raise NoKey(KeyFault.BINARY) from None
+        return KeyFault.BINARY
     return request_key.key_of(method, uri, head.content_type, body)
 
 

@@ -90,14 +90,6 @@ class KeyFault(StrEnum):
     URL = "the URL of the request cannot be archived"
 
 
-class NoKey(Exception):
-    """A request has no key; `fault` says why."""
-
-    def __init__(self, fault: KeyFault) -> None:
-        super().__init__(str(fault))
-        self.fault = fault
-
-
 @dataclass(frozen=True, slots=True)
 class RequestKey:
     """The key of a request: a canonical `url`; `method` in capitals; `mime` without parameters, empty for none."""
@@ -116,30 +108,29 @@ class KeyParts:
     query: str
 
 
-def key_of(method: str, url: str, content_type: str, body: bytes) -> RequestKey:
-    """Return the key of a request for `url`, which need not be canonical; `body` is without transfer codings.
+def key_of(method: str, url: str, content_type: str, body: bytes) -> RequestKey | KeyFault:
+    """Return the key of a request for `url`, which need not be canonical, or why it has none; raises nothing.
 
-    Raises NoKey, and nothing else.
+    `body` is without transfer codings.
     """
     if method not in METHODS:
-        raise NoKey(KeyFault.METHOD)
+        return KeyFault.METHOD
     mime = mime_of(content_type)
     if (fault := fault_of(mime, len(body))) is not None:
-        raise NoKey(fault)
+        return fault
     query = _query(mime, body)
+    if isinstance(query, KeyFault):
+        return query
     try:
         plain = canonical(url).removesuffix("?")
         if parts_of(plain) is not None:
-            raise NoKey(KeyFault.URL)
+            return KeyFault.URL
         separator = "&" if "?" in plain else "?"
         whole = canonical(f"{plain}{separator}{METHOD}={method}{f'&{query}' if query else ''}")
     except UrlRefused:
-        raise NoKey(KeyFault.URL) from None
-    begin = len(plain) + 1 + len(f"{METHOD}={method}&")
-    key = _shortened(whole, begin)
-    if len(key) > LONGEST_KEY:
-        raise NoKey(KeyFault.LONG)
-    return RequestKey(key, method, mime)
+        return KeyFault.URL
+    key = _shortened(whole, len(f"{plain}?{METHOD}={method}&"))
+    return RequestKey(key, method, mime) if len(key) <= LONGEST_KEY else KeyFault.LONG
 
 
 def fault_of(mime: str, size: int) -> KeyFault | None:
@@ -203,8 +194,8 @@ def is_token(name: str) -> bool:
 # == bodies ===========================================================================================================
 
 
-def _query(mime: str, body: bytes) -> str:
-    """Return what stands for a body. Raises NoKey."""
+def _query(mime: str, body: bytes) -> str | KeyFault:
+    """Return what stands for a body."""
     if not body:
         return ""
     if mime == _FORM:
@@ -212,7 +203,7 @@ def _query(mime: str, body: bytes) -> str:
     if mime in (_JSON, _PLAIN) and (leaves := _leaves_of(body)) is not None:
         return "&".join(leaves)
     if not mime and not _is_text(body):
-        raise NoKey(KeyFault.BINARY)
+        return KeyFault.BINARY
     return f"{_DATA}={base64.b64encode(body).decode()}"
 
 

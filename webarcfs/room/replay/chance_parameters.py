@@ -33,8 +33,6 @@ from webarcfs.warc import request_key
 # == parameters, pure =================================================================================================
 
 
-#: Header of a redirect to a URL with other values: the names of these parameters.
-FIELD: Final = "X-Archive-Chance"
 #: Names that mean nothing but "no cache": of jQuery and of advertisements.
 _NAMES: Final = frozenset({"_", "cb"})
 _NUMBER: Final = re.compile(r"[0-9]{6,20}", re.ASCII)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import unquote
@@ -28,10 +29,10 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from webarcfs.room import limits
-from webarcfs.room.replay.chance_parameters import FIELD
+from webarcfs.room.answering import CHANCE
 from webarcfs.room.replay.replay_url import Refused, archived_url
 from webarcfs.warc import request_key
-from webarcfs.warc.request_key import KeyFault, NoKey
+from webarcfs.warc.request_key import KeyFault
 
 #: `/web/<digits><modifier>/<url>`: the paths below which scripts may send.
 _PLACE: Final = re.compile(rb"/web/([0-9]{1,14})([a-z]{1,6}_)/(.+)", re.DOTALL)
@@ -51,20 +52,26 @@ _STATUS: Final = {
     KeyFault.BINARY: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     KeyFault.URL: HTTPStatus.BAD_REQUEST,
 }
-_NOT_HERE: Final = "the archive has no answer to this request"
 
 
-class _Refusal(Exception):
+@dataclass(frozen=True, slots=True)
+class _Refusal:
     """Why a request has no answer: a status, and a line."""
 
-    def __init__(self, status: HTTPStatus, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
-        self.reason = reason
+    status: HTTPStatus
+    reason: str
 
 
-class _Gone(Exception):
-    """The client has gone."""
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What is asked: digits and modifier of the path, and the canonical URL in it."""
+
+    digits: bytes
+    modifier: bytes
+    url: str
+
+
+_ABSENT: Final = _Refusal(HTTPStatus.NOT_FOUND, "the archive has no answer to this request")
 
 
 def is_of_script(method: str, raw_path: bytes) -> bool:
@@ -82,78 +89,85 @@ class ScriptRequests:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request for which `is_of_script` is true."""
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        try:
-            digits, modifier, key = await self._key(scope, headers, receive)
-            await _Asking(self._own, scope, receive, send, modifier).ask(b"/web/" + digits + b"id_/" + key.encode())
-        except _Gone:
+        refusal = self._refuse(headers)
+        place = _place(scope)
+        if refusal is None and isinstance(place, _Refusal):
+            refusal = place
+        body = await _body(receive, headers, refusal)
+        if body is None:  # the client has gone
             return
-        except _Refusal as refusal:
-            fields = {"Connection": "close"} if refusal.status is not HTTPStatus.NOT_FOUND else {}
-            answer = PlainTextResponse(f"{refusal.reason}\n", refusal.status, {"Cache-Control": "no-store", **fields})
-            await answer(scope, receive, send)
+        if isinstance(body, _Refusal) or isinstance(place, _Refusal):
+            await _refuse(body if isinstance(body, _Refusal) else _ABSENT, scope, receive, send)
+            return
+        key = request_key.key_of(scope["method"], place.url, headers.get(b"content-type", ""), body)
+        if isinstance(key, KeyFault):
+            await _refuse(_refusal(key), scope, receive, send)
+            return
+        asking = _Asking(self._own, scope, receive, send, place.modifier)
+        if not await asking.ask(b"/web/" + place.digits + b"id_/" + key.url.encode()):
+            await _refuse(_ABSENT, scope, receive, send)
 
-    async def _key(self, scope: Scope, headers: dict[bytes, str], receive: Receive) -> tuple[bytes, bytes, str]:
-        """Return digits, modifier and key of a request, its body read. Raises _Refusal, _Gone."""
-        raw: bytes = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0]
-        query: bytes = scope["query_string"]
-        place = _PLACE.fullmatch(raw + (b"?" + query if query else b""))
-        url = archived_url(place[3]) if place is not None else None
-        fault = self._fault(headers)
-        if fault is None and (place is None or url is None or isinstance(url, Refused)):
-            fault = _Refusal(HTTPStatus.BAD_REQUEST, str(url.reason) if isinstance(url, Refused) else _NOT_HERE)
-        body = await _body(receive, headers, fault)
-        assert place is not None and isinstance(url, str)  # else `_body` has raised
-        try:
-            key = request_key.key_of(scope["method"], url, headers.get(b"content-type", ""), body)
-        except NoKey as error:
-            raise _refusal(error.fault) from None
-        return place[1], place[2], key.url
-
-    def _fault(self, headers: dict[bytes, str]) -> _Refusal | None:
+    def _refuse(self, headers: dict[bytes, str]) -> _Refusal | None:
         """Return why a request is refused by its head; None if it is not."""
         site, origin = headers.get(b"sec-fetch-site", "same-origin"), headers.get(b"origin", self._replay)
         if site != "same-origin" or origin != self._replay:
             return _Refusal(HTTPStatus.FORBIDDEN, "only archived pages may send this")
         if headers.get(b"sec-fetch-mode") == "navigate":
             return _Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "forms of archived pages are not sent")
-        length = headers.get(b"content-length", "0").strip()
-        size = int(length) if length.isascii() and length.isdecimal() and len(length) < 19 else 0
-        is_sent = size or (1 if b"transfer-encoding" in headers else 0)
-        fault = request_key.fault_of(request_key.mime_of(headers.get(b"content-type", "")), is_sent)
+        size = _length(headers) or (1 if b"transfer-encoding" in headers else 0)
+        fault = request_key.fault_of(request_key.mime_of(headers.get(b"content-type", "")), size)
         return None if fault is None else _refusal(fault)
+
+
+def _place(scope: Scope) -> _Place | _Refusal:
+    raw: bytes = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0]
+    query: bytes = scope["query_string"]
+    match = _PLACE.fullmatch(raw + (b"?" + query if query else b""))
+    if match is None:
+        return _ABSENT
+    url = archived_url(match[3])
+    return _Refusal(HTTPStatus.BAD_REQUEST, url.reason) if isinstance(url, Refused) else _Place(match[1], match[2], url)
+
+
+def _length(headers: dict[bytes, str]) -> int:
+    length = headers.get(b"content-length", "").strip()
+    return int(length) if length.isascii() and length.isdecimal() and len(length) < 19 else 0
+
+
+async def _refuse(refusal: _Refusal, scope: Scope, receive: Receive, send: Send) -> None:
+    fields = {} if refusal is _ABSENT else {"Connection": "close"}
+    answer = PlainTextResponse(f"{refusal.reason}\n", refusal.status, {"Cache-Control": "no-store", **fields})
+    await answer(scope, receive, send)
 
 
 def _refusal(fault: KeyFault) -> _Refusal:
     return _Refusal(_STATUS[fault], str(fault))
 
 
-async def _body(receive: Receive, headers: dict[bytes, str], fault: _Refusal | None) -> bytes:
-    """Return the body of a request. Raises `fault` when the body has come, or as much of it as is waited for.
+async def _body(receive: Receive, headers: dict[bytes, str], refusal: _Refusal | None) -> bytes | _Refusal | None:
+    """Return the body of a request; None if the client has gone.
 
-    Raises _Refusal for a body that is too long or too slow, _Gone.
+    Where it is refused, `refusal` is returned once the body has come, or as much of it as is waited for. So is the
+    refusal of a body that is too long or too slow.
     """
-    length = headers.get(b"content-length", "")
-    if fault is not None and length.isdecimal() and int(length[:19]) > limits.DISCARDED_BYTES:
-        raise fault
+    if refusal is not None and _length(headers) > limits.DISCARDED_BYTES:
+        return refusal
     body, size = b"", 0
     try:
         async with asyncio.timeout(limits.BODY_SECONDS):
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
-                    raise _Gone
+                    return None
                 size += len(message.get("body", b""))
-                if size > request_key.LONGEST_BODY and fault is None:
-                    body, fault = b"", _refusal(KeyFault.LONG)
-                if fault is None:
+                if size > request_key.LONGEST_BODY and refusal is None:
+                    body, refusal = b"", _refusal(KeyFault.LONG)
+                if refusal is None:
                     body += message.get("body", b"")
                 if not message.get("more_body", False) or size > limits.DISCARDED_BYTES:
-                    break
+                    return body if refusal is None else refusal
     except TimeoutError:
-        raise fault or _Refusal(HTTPStatus.REQUEST_TIMEOUT, "the body did not come in time") from None
-    if fault is not None:
-        raise fault
-    return body
+        return refusal or _Refusal(HTTPStatus.REQUEST_TIMEOUT, "the body did not come in time")
 
 
 class _Asking:
@@ -171,8 +185,8 @@ class _Asking:
         self._is_missing = False
         self._chance: list[tuple[bytes, bytes]] = []
 
-    async def ask(self, place: bytes) -> None:
-        """Ask for a path, and for those that it leads to. Raises _Refusal where the archive has nothing there."""
+    async def ask(self, place: bytes) -> bool:
+        """Ask for a path, and for those that it leads to; return whether the archive had something there."""
         for _ in range(_MOST_HOPS):
             self._next, self._place = b"", place
             raw, _, query = place.partition(b"?")
@@ -184,12 +198,10 @@ class _Asking:
                 },
                 self._receive, self._pass_on,
             )  # fmt: skip
-            if not self._next and not self._is_missing:
-                return
-            if self._is_missing:
-                break
+            if self._is_missing or not self._next:
+                return not self._is_missing
             place = self._next
-        raise _Refusal(HTTPStatus.NOT_FOUND, _NOT_HERE)
+        return False
 
     async def _pass_on(self, message: Message) -> None:
         if self._next or self._is_missing:
@@ -204,7 +216,7 @@ class _Asking:
                 return
             if location is not None and not is_archived:
                 self._next = fields[b"location"]
-                self._chance += [header for header in headers if header[0].lower() == FIELD.lower().encode()]
+                self._chance += [header for header in headers if header[0].lower() == CHANCE.lower().encode()]
                 return
             if location is not None:  # an archived redirect: where it leads, pywb answers
                 target = b"/web/" + location[1] + self._modifier + b"/" + location[2]

@@ -24,8 +24,7 @@ from typing import BinaryIO
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from webarcfs.room.answering import without_secrets
-from webarcfs.room.replay.chance_parameters import FIELD
+from webarcfs.room.answering import CHANCE, without_secrets
 
 #: `--access-log` for stdout, and for none.
 STDOUT = "-"
@@ -36,7 +35,7 @@ _WAITING = 10_000
 _BATCH = 3_000
 #: Longest value of a request in a line.
 _LONGEST = 8_192
-_CHANCE = FIELD.lower().encode()
+_CHANCE = CHANCE.lower().encode()
 _UNSAFE = re.compile(r'[^\x20-\x7e]|["\\]')
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
