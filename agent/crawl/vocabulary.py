@@ -214,7 +214,15 @@ class Reason(_Word):
     BAD_DIGEST = "bad-digest", "The bytes of an imported WARC record do not agree with its digest."
     BAD_URL = "bad-url", "An imported WARC record has a URL that cannot be archived."
     BAD_DATE = "bad-date", "An imported WARC record has no date, or one that cannot be."
-    METHOD = "method", "An imported WARC record answers a request of another method than GET."
+    METHOD = "method", "An imported record answers a request of a method such as HEAD, whose answer is no document."
+    BY_POST = (
+        "by-post:",
+        "It answers a request of that method and type, and has a URL that is made of both and the request's body.",
+    )
+    NO_KEY = (
+        "no-key:",
+        "It answers a POST, PUT, PATCH or DELETE with a `long`, `multipart` or `binary` body, or with a bad `url`.",
+    )
     PARTIAL = "partial", "It is a part of a document: a response to a range request (206), which a crawl does not make."
     SEGMENT = "segment", "An imported WARC record is one of several segments, which are not joined."
     MOST_CUTS = "max-cuts", "Its URL had more versions in one crawl of an import than `--max-cuts` lets be kept."
@@ -310,6 +318,18 @@ def source_in(note: str) -> str:
     words = note.split(",")
     named = next((word.removeprefix(Reason.SOURCE) for word in words if word.startswith(Reason.SOURCE)), "")
     return named or (RESOURCE if Reason.RESOURCE in words else "")
+
+
+def word_of_request(method: str, mime: str) -> str:
+    """Return the annotation of an answer to a request of another method than GET; `mime` may be empty."""
+    return f"{Reason.BY_POST}{method}:{mime}"
+
+
+def request_in(note: str) -> tuple[str, str]:
+    """Return the method and the type of the request that a document answers; both empty for GET."""
+    words = (word.removeprefix(Reason.BY_POST) for word in note.split(",") if word.startswith(Reason.BY_POST))
+    method, _, mime = next(words, "").partition(":")
+    return method, mime
 
 
 def redirect_of(url: str, location: str) -> tuple[str, str]:

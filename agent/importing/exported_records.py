@@ -26,6 +26,7 @@ from webarcfs.archive.model.errors import Damaged, NotPermitted, UrlRefused
 from webarcfs.archive.model.metadata import CommitTag, compact_time, now, parse_compact_time
 from webarcfs.archive.model.url_lists import Redirect, is_inside, place_of, read_list
 from webarcfs.archive.model.urls import domain_of
+from webarcfs.warc.request_key import parts_of
 
 # == records, pure ====================================================================================================
 
@@ -227,7 +228,7 @@ def _part(tag: CommitTag, kind: str, uri: str, fields: Mapping[str, str]) -> Nam
         name = fields.get("webarcfs-data", "")
         if not _DATA.fullmatch(name) or name == DATA_XML:
             raise Damaged(f"{tag}: {uri}: {name!r} is no name of a data file")
-        return NamedDocument(tag, _arc(tag, uri, fields), name, kind != "revisit", seen)
+        return NamedDocument(tag, _arc(tag, _url(uri, fields), fields), name, kind != "revisit", seen)
     if kind == "metadata" and fields.get("webarcfs-file") in (DATA_XML, HEADERS):
         return NamedFile(
             tag,
@@ -264,6 +265,13 @@ def _tag(text: str) -> CommitTag:
 
 def _old_enough(time: datetime) -> bool:
     return time <= now() + _SKEW
+
+
+def _url(uri: str, fields: Mapping[str, str]) -> str:
+    """Return the URL by which the archive had a document: one that is made of the request, where that was no GET."""
+    key = fields.get("webarcfs-url", "")
+    parts = parts_of(key)
+    return key if parts is not None and parts.url == uri else uri
 
 
 def _arc(tag: CommitTag, url: str, fields: Mapping[str, str]) -> str:

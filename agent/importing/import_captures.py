@@ -31,6 +31,7 @@ from agent.crawl.vocabulary import (
     has_secrets,
     is_error_page,
     source_in,
+    word_of_request,
 )
 from agent.importing.foreign import Spool, Tally
 from webarcfs.access import secret_headers
@@ -42,6 +43,7 @@ from webarcfs.archive.model.metadata import COPIES, format_time, from_epoch, par
 from webarcfs.content import mimetype
 from webarcfs.warc import http_response
 from webarcfs.warc.http_response import base32, capture_key
+from webarcfs.warc.request_key import parts_of
 
 # == captures =========================================================================================================
 
@@ -60,6 +62,11 @@ class CapturedUrl:
     domain: str
     time: datetime
     fraction: int = 0
+
+    @property
+    def revisit_key(self) -> str:
+        """The key by which a revisit record that names URL and time finds its body."""
+        return capture_key(self.url, int(self.time.timestamp()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +234,9 @@ class Resolving:
             mime=mimetype.declared_type(own.content_type) if own is not None and has_own_head else body.mime,
             digest=str(revisit["digest"]).removeprefix("sha1:"),
             arc=split(arc_path(url))[1],
-            note=",".join([Reason.REVISIT, *([Reason.SECRETS] if Reason.SECRETS in marks else [])]),
+            note=",".join(
+                [Reason.REVISIT, *([Reason.SECRETS] if Reason.SECRETS in marks else []), *_words_of_key(url)]
+            ),
         )
         head = revisit["head"] if has_own_head else b""
         row = capture_row(_place(revisit), capture, outcome, body.batch, body=digest, head=head)
@@ -251,6 +260,12 @@ class Resolving:
         mime = mimetype.declared_type(head.content_type)
         content = " ".join([_sha1(response), *([Reason.SECRETS] if response.has_secrets else [])])
         return JobBody(self.batch, position, response.size, head.document_status, mime, content)
+
+
+def _words_of_key(url: str) -> list[str]:
+    """Return the annotation of a revisit of an answer to another method than GET. Its records do not name the type."""
+    parts = parts_of(url)
+    return [] if parts is None else [word_of_request(parts.method, "")]
 
 
 def _place(revisit: dict[str, Any]) -> RecordPlace:

@@ -1,7 +1,8 @@
 """Reads foreign files into a job: adds each capture to its index, and writes responses to archive into the spool.
 
-Revisit records wait until all files are read (`import_captures.py`). A response counts if its request was a GET. The
-request may precede or directly follow the response, so each response is held until the next record has been read.
+Revisit records wait until all files are read (`import_captures.py`). The request may precede or directly follow the
+response, so each response is held until the next record has been read. The answer to a POST, PUT, PATCH or DELETE has a
+URL that is made of its request (`asked_requests.py`).
 
 A body that ends as its kind does is whole, even where its Content-Length says that more should come. Writers change
 bodies (they unpack them, or insert a line) and leave the head as it was; a connection that broke leaves the same mark.
@@ -12,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -28,8 +28,10 @@ from agent.crawl.vocabulary import (
     UrlState,
     is_error_page,
     redirect_of,
+    word_of_request,
     words_of_certificate,
 )
+from agent.importing.asked_requests import AskedRequests, Exchange, exported_key, read_request, word_of
 from agent.importing.crawls import CrawlsBy, crawl_name, is_of_export, part_of
 from agent.importing.foreign import (
     CERTIFICATE_FIELD,
@@ -52,7 +54,8 @@ from webarcfs.archive.model.urls import canonical
 from webarcfs.content import mimetype
 from webarcfs.warc import http_response
 from webarcfs.warc.decoding import BadBody, BodyFault, BodyNotes, Bomb, TooBig, decoded, kept_codings
-from webarcfs.warc.http_response import base32, capture_key, declared_digest, digest_key, nanoseconds_of, parse_date
+from webarcfs.warc.http_response import base32, declared_digest, digest_key, nanoseconds_of, parse_date
+from webarcfs.warc.request_key import KeyFault, RequestKey
 
 # == ends of bodies, pure =============================================================================================
 
@@ -93,45 +96,15 @@ def checked(parts: Iterator[bytes], is_shorter: bool) -> Iterator[bytes]:
 _WARCINFO = "warcinfo"
 _LONGEST_WARCINFO = 1 << 16
 _OF_THE_WEB = re.compile(r"https?:", re.IGNORECASE)
-#: Requests of other methods that are stored until their responses are read.
-_MOST_REQUESTS = 10_000
-_METHOD = re.compile(rb"([A-Z]{1,32}) ")
-
-
-@dataclass(frozen=True, slots=True)
-class _Exchange:
-    """The fields that relate a request and its response (ISO 28500, WARC-Concurrent-To)."""
-
-    own: str
-    other: str
-    uri: str
-    date: str
-
-    @classmethod
-    def of(cls, record: ForeignRecord) -> _Exchange:
-        """Return the fields of a record."""
-        get = record.fields.get
-        return cls(
-            get("warc-record-id", "").strip("<> "),
-            get("warc-concurrent-to", "").strip("<> "),
-            get("warc-target-uri", "").strip("<> "),
-            get("warc-date", ""),
-        )
-
-    def is_with(self, answer: _Exchange) -> bool:
-        """Return whether a request belongs to `answer`: by record id, or by URI and time if neither refers to an id."""
-        if self.other or answer.other:
-            return (bool(self.other) and self.other == answer.own) or (bool(answer.other) and answer.other == self.own)
-        return (self.uri, self.date) == (answer.uri, answer.date)
 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A response that was read; it is kept or dropped after the next record has been read."""
+    """A response that was read. After the next record `settle` is called with what it answers; None is a GET."""
 
-    exchange: _Exchange
-    keep: Callable[[], None]
-    drop: Callable[[], None]
+    exchange: Exchange
+    asked: RequestKey | None
+    settle: Callable[[RequestKey | KeyFault | None], None]
 
 
 class WarcFileImport:
@@ -146,12 +119,12 @@ class WarcFileImport:
         self.remarks = self._report.remarks
         self.records = 0
         self.held: _Held | None = None
-        self._posts: deque[_Exchange] = deque(maxlen=_MOST_REQUESTS)
+        self.requests = AskedRequests()
 
     def file(self, source: Source, spool: Spool, batch: int, step: Callable[[int], None]) -> None:
         """Read a file, whose number is `batch`; `step` is called with the bytes read so far, and may raise."""
         for part in parts_of(source.path, source.name, self._report, step, source.stated, form=source.form):
-            self._posts.clear()
+            self.requests.clear()
             name = self._crawl(source, part)
             for record in part.records:
                 self.records += 1
@@ -181,28 +154,27 @@ class WarcFileImport:
     def _keep_held(self) -> None:
         held, self.held = self.held, None
         if held is not None:
-            held.keep()
+            held.settle(held.asked)
 
     def _request(self, file: str, record: ForeignRecord) -> None:
-        """Check the method of a request: a response to another method than GET is no page of its URL."""
-        method = _METHOD.match(record.readline(64))
-        if not record.whole() or method is None or method[1] == b"GET":
+        """Read a request: the response to another method than GET is no page of its URL."""
+        request, held = read_request(record), self.held
+        if request is None:
             return
-        request, held = _Exchange.of(record), self.held
-        if held is not None and request.is_with(held.exchange):
-            self.held = None
-            held.drop()
-            self.not_asked_by_get(file, request.uri)
+        if held is None or not request.exchange.is_with(held.exchange):
+            self.requests.add(request)
+            return
+        self.held = None
+        held.settle(request.asked)
+        if isinstance(request.asked, KeyFault):
+            self.lose_answer(file, request.exchange.uri, request.asked)
+
+    def lose_answer(self, file: str, uri: str, fault: KeyFault) -> None:
+        """Add the loss of a response whose request has no key."""
+        if fault is KeyFault.METHOD:
+            self.losses.add(file, "answers to requests of other methods than GET are skipped", uri)
         else:
-            self._posts.append(request)
-
-    def is_asked_by_get(self, exchange: _Exchange) -> bool:
-        """Return whether no request with another method preceded the response."""
-        return not any(request.is_with(exchange) for request in self._posts)
-
-    def not_asked_by_get(self, file: str, uri: str) -> None:
-        """Add the loss of a response that is skipped."""
-        self.losses.add(file, "answers to requests of other methods than GET are skipped", uri)
+            self.losses.add(file, f"answers to requests of other methods are skipped, where {fault}", uri)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +186,7 @@ class _Reading:
     record: ForeignRecord
     spool: Spool
     place: RecordPlace
+    asked: RequestKey | None = None
 
     def take(self) -> None:
         kind = self.record.type
@@ -225,11 +198,13 @@ class _Reading:
         capture = self._capture()
         if capture is None:
             return
-        if kind != "resource" and not self.intake.is_asked_by_get(_Exchange.of(self.record)):
-            self.intake.not_asked_by_get(self.file, capture.url)
-            self._leave_out(Reason.METHOD)
+        asked = None if kind == "resource" else self.intake.requests.take(Exchange.of(self.record))
+        if isinstance(asked, KeyFault):
+            self.intake.lose_answer(self.file, capture.url, asked)
+            self._leave_out(word_of(asked))
             return
-        {"response": self._response, "resource": self._resource, "revisit": self._revisit}[kind](capture)
+        reading = self if asked is None else replace(self, asked=asked)
+        {"response": reading._response, "resource": reading._resource, "revisit": reading._revisit}[kind](capture)
 
     def _uri(self) -> str:
         return self.record.fields.get("warc-target-uri", "").strip("<> ")
@@ -380,9 +355,7 @@ class _Reading:
             arc=split(arc_path(capture.url))[1],
             note=",".join(filter(None, notes)),
         )
-        by_time = () if self._source() else (capture_key(capture.url, int(capture.time.timestamp())),)
-        keys = (*sorted(digests), *by_time)
-        self._settle(capture, settled, base32(plain.digest()), keys)
+        self._settle(capture, settled, base32(plain.digest()), sorted(digests))
 
     def _skip(self, capture: CapturedUrl, settled: UrlOutcome, error: BadBody) -> None:
         if isinstance(error, TooBig):
@@ -395,24 +368,29 @@ class _Reading:
             self.intake.remarks.add(self.file, "answers that did not come whole are skipped", capture.url)
         return self._settle(capture, replace(settled, state=UrlState.FAILED, status=int(status), note=str(error)))
 
-    def _settle(self, capture: CapturedUrl, settled: UrlOutcome, body: str = "", keys: Sequence[str] = ()) -> None:
-        """Hold the outcome of the record, unless it is cut off; `body` is its digest, by `keys` revisits find it."""
-        if not self.record.whole():
-            return
+    def _settle(self, capture: CapturedUrl, settled: UrlOutcome, body: str = "", digests: Sequence[str] = ()) -> None:
+        """Hold the outcome of the record, unless it is cut off; `body` is its digest, by `digests` revisits find it."""
         index, batch, position = self.intake.index, self.place.source, settled.position
-        row = capture_row(self.place, capture, settled, batch, body=body)
 
-        def keep() -> None:
+        def settle(asked: RequestKey | KeyFault | None) -> None:
+            if isinstance(asked, KeyFault):
+                if digests:
+                    self.spool.drop(position)
+                index.add_found(untaken_row(self.place, capture.url, capture.time, word_of(asked)))
+                return
+            key = None if asked is None else exported_key(self.record, asked)
+            answered, outcome = (capture, settled) if key is None else _under_key(capture, settled, key)
+            row = capture_row(self.place, answered, outcome, batch, body=body)
             stored = JobBody(batch, position, row.size, row.status, row.mime, row.content)
-            index.add_body(keys, stored)
+            by_time = () if self._source() or not digests else (answered.revisit_key,)
+            index.add_body((*digests, *by_time), stored)
             index.add_found(row)
 
-        def drop() -> None:
-            if keys:
-                self.spool.drop(position)
-            index.add_found(untaken_row(self.place, capture.url, capture.time, Reason.METHOD))
+        self._hold(settle)
 
-        self.intake.held = _Held(_Exchange.of(self.record), keep, drop)
+    def _hold(self, settle: Callable[[RequestKey | KeyFault | None], None]) -> None:
+        if self.record.whole():
+            self.intake.held = _Held(Exchange.of(self.record), self.asked, settle)
 
     def _archivable(self, status: int) -> bool:
         return status in WHOLE or (self.intake.settings.keep_errors and is_error_page(status))
@@ -427,23 +405,36 @@ class _Reading:
             settled = UrlOutcome(id=0, state=UrlState.DONE, status=head.status, note=Reason.REVISIT)
             self._settle(capture, _with_target(settled, capture.url, head))
             return
-        if not self.record.whole():
-            return
         origin, seen = capture.url, parse_date(fields.get("warc-refers-to-date", ""))
         with suppress(UrlRefused):
             origin = canonical(fields.get("warc-refers-to-target-uri", "").strip("<> ") or capture.url)
-        self.intake.index.add_revisit(
-            source=self.place.source,
-            ordinal=self.place.ordinal,
-            name=self.place.crawl,
-            url=capture.url,
-            time=int(capture.time.timestamp()),
-            fraction=capture.fraction,
-            digest=digest_key(fields.get("warc-payload-digest", "")),
-            origin=origin,
-            seen=int(seen.timestamp()) if seen else 0,
-            head=b"" if self._has_secrets() else raw,  # it gets that of its response, which has the mark
-        )
+
+        def settle(asked: RequestKey | KeyFault | None) -> None:
+            if isinstance(asked, KeyFault):
+                self._leave_out(word_of(asked))
+                return
+            url = capture.url if asked is None else exported_key(self.record, asked).url
+            self.intake.index.add_revisit(
+                source=self.place.source,
+                ordinal=self.place.ordinal,
+                name=self.place.crawl,
+                url=url,
+                time=int(capture.time.timestamp()),
+                fraction=capture.fraction,
+                digest=digest_key(fields.get("warc-payload-digest", "")),
+                origin=url if origin == capture.url else origin,  # of the answer to the same request
+                seen=int(seen.timestamp()) if seen else 0,
+                head=b"" if self._has_secrets() else raw,  # it gets that of its response, which has the mark
+            )
+
+        self._hold(settle)
+
+
+def _under_key(capture: CapturedUrl, settled: UrlOutcome, key: RequestKey) -> tuple[CapturedUrl, UrlOutcome]:
+    """Return capture and outcome of an answer under the key of its request."""
+    arc = split(arc_path(key.url))[1] if settled.arc else ""
+    note = ",".join(filter(None, (settled.note, word_of_request(key.method, key.mime))))
+    return replace(capture, url=key.url), replace(settled, arc=arc, note=note)
 
 
 def _whole_block(record: ForeignRecord) -> bytes:

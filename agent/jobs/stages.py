@@ -35,6 +35,7 @@ from agent.crawl.vocabulary import (
     certificate_of,
     has_secrets,
     is_error_page,
+    request_in,
     source_in,
 )
 from agent.crawl.wget import BatchFiles
@@ -74,6 +75,7 @@ def _document(row: FrontierUrl, response: http_response.Response, run: DomainRun
         body.close()
         run.note(row.id, Result.UNDECODABLE, note=str(error))
         return None
+    method, request_type = request_in(row.note)
     return Document(
         row=row.id,
         url=row.url,
@@ -86,6 +88,8 @@ def _document(row: FrontierUrl, response: http_response.Response, run: DomainRun
         source=source_in(row.note),
         certificate=certificate_of(row.note),
         has_secrets=has_secrets(row.note),
+        method=method,
+        request_type=request_type,
     )
 
 
@@ -390,6 +394,8 @@ def _metadata(document: Document, run: DomainRun) -> MetaData:
         status=document.status,
         source=document.source,
         certificate=document.certificate,
+        method=document.method,
+        request_type=document.request_type,
         role=_role_of(document, run),
     )
 

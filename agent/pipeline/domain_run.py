@@ -87,7 +87,8 @@ class Document:
 
     `row` is its id in the frontier, `url` is canonical, `captured` is the time of the response (CET), `note` is the
     annotation for crawl.log, `source` what it was taken from if that is no response of a server.
-    `certificate` is what was wrong with the server's, in words. `has_secrets`: its headers may have some.
+    `certificate` is what was wrong with the server's, in words. `has_secrets`: its headers may have some. `method` and
+    `request_type` are those of the request, if it was no GET.
     """
 
     row: int
@@ -101,6 +102,8 @@ class Document:
     source: str = ""
     certificate: str = ""
     has_secrets: bool = False
+    method: str = ""
+    request_type: str = ""
     # normalise
     arc: str = ""  # its path inside the domain
     data_name: str = ""

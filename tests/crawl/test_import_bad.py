@@ -334,7 +334,7 @@ def test_digests_as_writers_have_them(archive: Archive, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("order", ["request first", "answer first", "without identifiers"])
-def test_the_answer_to_a_post_is_no_page(archive: Archive, tmp_path: Path, order: str) -> None:
+def test_the_answer_to_head_is_no_page(archive: Archive, tmp_path: Path, order: str) -> None:
     """A browser's recording has the answers to both; the page is the one to GET, and the other one is told."""
 
     def exchange(method: str, body: bytes, second: int) -> list[bytes]:
@@ -347,7 +347,7 @@ def test_the_answer_to_a_post_is_no_page(archive: Archive, tmp_path: Path, order
             answer = answer.replace(b"<urn:uuid:00000000-0000-4000-8000-000000000000>", number.encode(), 1)
         return [answer, request] if order == "answer first" else [request, answer]
 
-    file = warcs.write(tmp_path / "post.warc", [*exchange("GET", b"the page", 5), *exchange("POST", b"found", 9)])
+    file = warcs.write(tmp_path / "head.warc", [*exchange("GET", b"the page", 5), *exchange("OPTIONS", b"found", 9)])
     result = import_files(archive, file)
     assert read(archive, HOST, "search") == b"the page"
     assert result.outcome is not None

@@ -67,27 +67,31 @@ def test_time_and_status_of_a_capture_are_written_where_they_say_more() -> None:
 
 
 def test_what_layout_3_may_have_is_written_where_it_says_something() -> None:
-    more = replace(META, role="resource", source="HAR", certificate="expired", method="POST", rendered="a" * 40)
+    more = replace(
+        META, role="resource", source="HAR", certificate="expired", method="POST", rendered="a" * 40,
+        request_type="application/json",
+    )  # fmt: skip
     document = data_xml.describe(more)
-    said = b' role="resource" certificate="expired" source="HAR" method="POST" rendered="' + b"a" * 40 + b'"/>'
+    said = b' role="resource" certificate="expired" source="HAR" method="POST" rendered="' + b"a" * 40
+    said += b'" requestType="application/json"/>'
     assert document == EMPTY.replace(b"/>", said, 1)
     data_xml.validate(document)
     assert data_xml.metadata(document) == more and data_xml.times(document) == times_of(META)
     assert data_xml.has_no_nodes(document)
     both = replace(more, status=404, captured=META.crawl_time + timedelta(seconds=9))
     assert data_xml.metadata(data_xml.describe(both)) == both
-    for name in ("role", "source", "method", "rendered"):
+    for name in ("role", "source", "method", "rendered", "requestType"):
         with pytest.raises(InvalidDocument):
             data_xml.validate(EMPTY.replace(b"/>", f' {name}="?"/>'.encode(), 1))
 
 
-@given(st.tuples(hostile, hostile, hostile))
+@given(st.tuples(hostile, hostile, hostile, hostile))
 def test_the_fields_of_layout_3_are_read_back(values: tuple[str, ...]) -> None:
     fields = dict(zip(EVIDENCE_FIELDS, values, strict=True))
-    meta = replace(META, **fields)
+    meta = MetaData.from_fields(META.as_attributes() | fields)
     found = data_xml.metadata(data_xml.describe(meta))
     cleaned = {name: data_xml.clean(value) for name, value in fields.items()}
-    assert found == replace(META, **cleaned)
+    assert found == MetaData.from_fields(META.as_attributes() | cleaned)
     assert found.as_fields() == META.as_fields()
 
 

@@ -691,8 +691,8 @@ def test_names_of_listeners(tmp_path: Path) -> None:
             host_name(text)
 
 
-@given(st.text(), st.text())
-def test_no_text_ends_a_line_or_a_field_of_the_log(target: str, agent: str) -> None:
+@given(st.text(), st.text(), st.text())
+def test_no_text_ends_a_line_or_a_field_of_the_log(target: str, agent: str, chance: str) -> None:
     written = line(
         AnsweredRequest(
             peer="::1",
@@ -706,6 +706,7 @@ def test_no_text_ends_a_line_or_a_field_of_the_log(target: str, agent: str) -> N
             agent=agent,
             seconds=0.1,
             listener="room",
+            chance=chance,
         )
     )
     assert written.isascii() and written.isprintable() and written.count('"') == 6

@@ -30,8 +30,9 @@ from webarcfs.archive.system.files import Sorter
 from webarcfs.export.export_result import Growing, Progress, Stop, Summary, fill
 from webarcfs.export.selection import Selection
 from webarcfs.export.warc import SELECTION, file_name
-from webarcfs.export.warc_records import WarcRecord, sha1
+from webarcfs.export.warc_records import KEY, WarcRecord, sha1
 from webarcfs.warc.http_response import LONGEST_HEAD, parse_head
+from webarcfs.warc.request_key import parts_of
 
 # == cdx key, pure ====================================================================================================
 
@@ -149,18 +150,24 @@ class _Capture:
     status: str
     digest: str
     place: tuple[tuple[str, str], ...] = ()
+    key: str = ""
 
     @classmethod
     def of(cls, record: WarcRecord) -> _Capture:
         mime = _REVISIT if record.kind == "revisit" else record.mime
-        return cls(record.uri, format_utc(record.date), mime, str(record.status), sha1(record.payload))
+        key = dict(record.fields).get(KEY, "")
+        return cls(record.uri, format_utc(record.date), mime, str(record.status), sha1(record.payload), key=key)
 
 
 def _line(capture: _Capture) -> bytes:
     fields = {"url": capture.url, "mime": capture.mime, "status": capture.status, "digest": capture.digest}
+    asked = parts_of(capture.key)
+    is_asked = asked is not None and asked.url == capture.url
+    if asked is not None and is_asked:  # as other programs say it, which find it by the same key
+        fields |= {"method": asked.method, "requestBody": asked.query}
     rest = {name: value for name, value in fields.items() if value} | dict(capture.place)
     digits = capture.date.translate(_NO_SIGNS)
-    return f"{cdx_key(capture.url)} {digits} {json.dumps(rest)}\n".encode()
+    return f"{cdx_key(capture.key if is_asked else capture.url)} {digits} {json.dumps(rest)}\n".encode()
 
 
 _NO_SIGNS = str.maketrans("", "", "-:TZ")
@@ -275,5 +282,5 @@ def _read(path: Path, head: bytes, known: tuple[tuple[int, int], str], name: str
     place = (("length", str(length)), ("offset", str(offset)), ("filename", name))
     return _Capture(
         url, fields["WARC-Date"], _REVISIT if kind == "revisit" else mime, status,
-        fields.get("WARC-Payload-Digest", ""), place,
+        fields.get("WARC-Payload-Digest", ""), place, fields.get(KEY, ""),
     )  # fmt: skip

@@ -170,12 +170,12 @@ class _Rest:
 
 
 def _page(read: Callable[[str], bytes], blob: str) -> MetaData | None:
-    """Return what is known of an HTML page; None for others, error pages, resources, and what cannot be read."""
+    """Return what is known of an HTML page; None for others, error pages, resources, answers to scripts."""
     try:
         meta = data_xml.metadata(read(blob))
     except (InvalidDocument, Damaged):
         return None
-    return meta if meta.mime_type in _HTML and not (meta.is_error_page or meta.is_resource) else None
+    return meta if meta.mime_type in _HTML and not (meta.is_error_page or meta.is_resource or meta.method) else None
 
 
 def _packed(lines: Iterable[bytes], parts: list[tuple[bytes, int]]) -> Iterator[bytes]:

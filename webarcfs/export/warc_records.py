@@ -33,6 +33,7 @@ from webarcfs.archive.model.metadata import COPIES, HAR, RESOURCE, MetaData, for
 from webarcfs.archive.model.url_lists import Met, MetList, spelled
 from webarcfs.export.selection import Exported, ExportedDocument, Files, ListedRedirect, Unit, data_of
 from webarcfs.warc.http_response import base32, parse_head, response_head
+from webarcfs.warc.request_key import KeyParts, parts_of, request_body
 
 # == bodies ===========================================================================================================
 
@@ -156,6 +157,7 @@ def _kept() -> IO[bytes]:
 #: Media types of blocks.
 FIELDS_TYPE = "application/warc-fields"
 _HTTP = "application/http; msgtype=response"
+_REQUEST = "application/http; msgtype=request"
 _BYTES = "application/octet-stream"
 _PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "urn:webarcfs:export:1")
@@ -165,6 +167,8 @@ _CARRIED = ("Webarcfs-Carried", "yes")
 #: What a copy was taken from; an import reads it.
 _SOURCE = "Webarcfs-Source"
 _CERTIFICATE = "Webarcfs-Certificate"
+#: The URL by which the archive has a document, where that is made of a request: a record names the requested URL.
+KEY: Final = "Webarcfs-URL"
 #: Marks headers that may have what servers answered to a crawl with secrets; an import reads it.
 _SECRETS = ("Webarcfs-Secrets", "shown")
 #: Why a document has no response.
@@ -321,10 +325,13 @@ class SnapshotRecords:
             self.digests.add(blob, payload)
             named = self._named(document.path, data=data, marks=_marks(document, data))
             digests = (("WARC-Payload-Digest", sha1(payload)), ("WARC-Block-Digest", sha1(block)))
-            named = (*_evidence(meta), *self._secrets(meta), *named)
-            first = self._id(kind, document.path, "", blob)
+            asked = asked_by(meta)
+            named = (*_key(meta.url, asked), *_evidence(meta), *self._secrets(meta), *named)
+            first, uri = self._id(kind, document.path, "", blob), meta.url if asked is None else asked.url
             when = meta.capture_time
-            yield WarcRecord(kind, meta.url, when, first, type_, digests + named, http, body, payload, status, mime)
+            yield WarcRecord(kind, uri, when, first, type_, digests + named, http, body, payload, status, mime)
+        if asked is not None:
+            yield self._request(document.path, meta, asked, first, when)
         yield from self._beside(document, meta, first, meta.capture_time, files)
         if met is not None:
             yield from self._met_again(document, met, blob, payload)
@@ -336,7 +343,7 @@ class SnapshotRecords:
         if meta is not None:
             own = seen.files[seen.data]
             digest = payload if own == blob else self.exported.store.digest(own)
-            yield self._revisit(seen, meta, met, digest, (_AGAIN, *self._named(document.path)))
+            yield from self._revisit(seen, meta, met, digest, (_AGAIN, *self._named(document.path)))
 
     def _as_before(self, document: ExportedDocument, meta: MetaData, met: Met | None) -> Iterator[WarcRecord]:
         """Yield the records of the capture of the snapshot before: a revisit only if this crawl met it, too."""
@@ -346,29 +353,52 @@ class SnapshotRecords:
         self.digests.add(blob, payload)
         named = self._named(document.path, data=data, marks=_Marks(unseen=document.seen is None))
         if met is not None:
-            first = self._revisit(document, meta, met, payload, named)
+            first, *request = self._revisit(document, meta, met, payload, named)
         else:
-            fields = (_CARRIED, ("Webarcfs-URL", meta.url), *named)
+            fields = (_CARRIED, (KEY, meta.url), *named)
             lines = [("carried", meta.url), ("captured", format_utc(meta.capture_time))]
-            first = self._carried(document.path, lines, fields)
+            first, request = self._carried(document.path, lines, fields), []
         yield first
+        yield from request
         yield from self._since(document, meta, first)
 
     def _revisit(
         self, document: ExportedDocument, meta: MetaData, met: Met, payload: bytes, named: tuple[tuple[str, str], ...]
-    ) -> WarcRecord:
+    ) -> Iterator[WarcRecord]:
+        """Yield the revisit of a document, and the request that it answers, where that was no GET."""
         blob = document.files[document.data]
         http, status, mime = self._http(document, meta, self.exported.store.size(blob))
+        asked = asked_by(meta)
         fields = (
-            *_refers_to(meta.url, meta.capture_time),
+            *_refers_to(meta.url if asked is None else asked.url, meta.capture_time),
             ("WARC-Payload-Digest", sha1(payload)),
             ("WARC-Block-Digest", _block_digest(http)),
+            *_key(meta.url, asked),
             *self._secrets(meta),
             *named,
         )
         when, name = from_epoch(met.time), self._id("revisit", document.path, "", blob)
-        url = spelled(meta.url, met.spelling)
-        return WarcRecord("revisit", url, when, name, _HTTP, fields, http, NOTHING, payload, status, mime)
+        url = spelled(meta.url, met.spelling) if asked is None else asked.url
+        yield WarcRecord("revisit", url, when, name, _HTTP, fields, http, NOTHING, payload, status, mime)
+        if asked is not None:
+            yield self._request(document.path, meta, asked, name, when)
+
+    def _request(self, arc: str, meta: MetaData, asked: KeyParts, answer: str, when: datetime) -> WarcRecord:
+        """Return the record of the request that a document answers, as far as the document's URL tells it."""
+        body, mime = request_body(asked, meta.request_type)
+        host, slash, path = asked.url.partition("://")[2].partition("/")
+        lines = [f"{asked.method} {slash}{path} HTTP/1.1", f"Host: {host}"]
+        lines += [f"Content-Type: {mime}"] * bool(body and mime) + [f"Content-Length: {len(body)}", "", ""]
+        head = "\r\n".join(lines).encode("ascii")
+        payload, block = RecordBody(len(body), body).digests(head)
+        fields = (
+            ("WARC-Concurrent-To", f"<{answer}>"),
+            ("WARC-Payload-Digest", sha1(payload)),
+            ("WARC-Block-Digest", sha1(block)),
+            *self._named(arc),
+        )
+        name = self._id("request", answer)
+        return WarcRecord("request", asked.url, when, name, _REQUEST, fields, head, RecordBody(len(body), body))
 
     def _carried(self, place: str, lines: list[tuple[str, str]], fields: tuple[tuple[str, str], ...]) -> WarcRecord:
         """Return the record of what is here since the snapshot before has it: no capture."""
@@ -535,6 +565,16 @@ def _evidence(meta: MetaData) -> tuple[tuple[str, str], ...]:
     """Return the fields that say how far a document can be relied on: what is no response, and who may have sent it."""
     fields = ((_SOURCE, meta.source if meta.source in COPIES else ""), (_CERTIFICATE, meta.certificate))
     return tuple((name, value) for name, value in fields if value)
+
+
+def asked_by(meta: MetaData) -> KeyParts | None:
+    """Return the request that a document answers; None for a GET."""
+    parts = parts_of(meta.url) if meta.method else None
+    return parts if parts is not None and parts.method == meta.method else None
+
+
+def _key(url: str, asked: KeyParts | None) -> tuple[tuple[str, str], ...]:
+    return () if asked is None else ((KEY, url),)
 
 
 def _refers_to(url: str, time: datetime) -> tuple[tuple[str, str], ...]:

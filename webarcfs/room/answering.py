@@ -66,6 +66,8 @@ _T = TypeVar("_T")
 Handler = Callable[[Request], Response]
 #: Where a request's scope has the error that its answer is about, if it is one of ours: for those who may mend it.
 REASON = "webarcfs.reason"
+#: Header of an answer to a script that has another URL than it asked for: the names of the parameters that differ.
+CHANCE = "X-Archive-Chance"
 #: Makes the page of an error. The error is None where readers learn nothing but the status: they learn what is wrong
 #: with what they asked, and that it took too long. It must not block.
 RenderError = Callable[[Request, HTTPStatus, WebarcError | None], Response]

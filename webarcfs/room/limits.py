@@ -14,6 +14,10 @@ from typing import Final
 QUERY_BYTES: Final = 8_192
 #: Longest head of a request: its line and all header fields (431 beyond).
 HEAD_BYTES: Final = 32_768
+#: Time in which the body of a script's request comes (408 beyond). Its size is bounded where keys are made.
+BODY_SECONDS: Final = 10.0
+#: Bytes of a body that is refused which are read all the same, so that the browser takes the answer.
+DISCARDED_BYTES: Final = 4 * 1024 * 1024
 #: Time for one answer, or for one piece of a streamed answer, waiting for a thread included (503 beyond). The work for
 #: an answer that was given up ends.
 SECONDS: Final = 30.0
@@ -77,6 +81,10 @@ DIFF_LINES: Final = 5_000
 DIFF_WORDS: Final = 100_000
 #: References of a page whose distance in time is looked up.
 EMBEDDED: Final = 100
+
+#: Captures that are looked through for URLs that differ in a time or a random number alone, and such URLs.
+ALIKE_CAPTURES: Final = 1_000
+ALIKE_URLS: Final = 32
 
 # -- kept between requests ---------------------------------------------------------------------------------------------
 

@@ -155,6 +155,7 @@ class MetaData:
     certificate: str = ""
     method: str = ""
     rendered: str = ""
+    request_type: str = ""
 
     @property
     def capture_time(self) -> datetime:
@@ -193,7 +194,9 @@ class MetaData:
         silent = {
             "captureTime": self.captured is None, "status": self.status == OK, "role": self.role == PAGE_ROLE,
         }  # fmt: skip
-        fields = self.as_fields() | {"source": self.source, "method": self.method, "rendered": self.rendered}
+        fields = self.as_fields() | {
+            "source": self.source, "method": self.method, "rendered": self.rendered, "requestType": self.request_type,
+        }  # fmt: skip
         return {name: value for name, value in fields.items() if name in FIELDS or not silent.get(name, not value)}
 
     @classmethod
@@ -219,6 +222,7 @@ class MetaData:
             certificate=fields.get("certificate", ""),
             method=fields.get("method", ""),
             rendered=fields.get("rendered", ""),
+            request_type=fields.get("requestType", ""),
         )
 
 
@@ -244,7 +248,7 @@ HAR = "HAR"
 #: `source` of a document that is a copy, which replaces no response.
 COPIES = frozenset({MIRROR, SINGLE_FILE, HAR, MHTML})
 #: The other fields of layout 3; a data.xml has only those that say something. They are neither columns nor attributes.
-EVIDENCE_FIELDS = ("source", "method", "rendered")
+EVIDENCE_FIELDS = ("source", "method", "rendered", "requestType")
 
 
 # == commit message, pure =============================================================================================

@@ -35,10 +35,11 @@ from webarcfs.content.outlinks import bare, resolver
 from webarcfs.content.references import VERSION
 from webarcfs.content.text import SCRIPT_TYPES
 from webarcfs.room import limits
+from webarcfs.room.answering import CHANCE
 from webarcfs.room.pages import lists
 from webarcfs.room.pages.calendar import variants
 from webarcfs.room.pages.records import field_groups
-from webarcfs.room.replay import headers, javascript, module_scripts, states
+from webarcfs.room.replay import chance_parameters, headers, javascript, module_scripts, states
 from webarcfs.room.replay.memento import CORS, Headers, headers_for_all, redirect_headers
 from webarcfs.room.replay.replay_url import (
     MODULES,
@@ -223,8 +224,11 @@ def _version(visit: Visit, url: str, state: VisibleState | None) -> PageLink | N
 # == archived =========================================================================================================
 
 
-def answer(visit: Visit, asked: Replay) -> Response:
-    """Return the answer to a URL of replay, but for the frame's."""
+def answer(visit: Visit, asked: Replay, *, of_chance: bool = True) -> Response:
+    """Return the answer to a URL of replay, but for the frame's.
+
+    `of_chance`: a script may be led to a URL that differs in what time or chance made.
+    """
     if visit.request.headers.get("service-worker", "").lower() == "script":
         return visit.page(ErrorPage(403, "Not allowed", "Archived service workers are not run."), 403)
     if asked.modifier in MODULES and visit.origins.runs_scripts:
@@ -235,6 +239,9 @@ def answer(visit: Visit, asked: Replay) -> Response:
         return redirect(visit, elsewhere, asked.url)
     capture = located.state.capture
     if capture is None or located.seq is None:
+        alike = chance_parameters.redirect_place(visit, located, asked) if of_chance else None
+        if alike is not None:
+            return headers.with_fields(redirect(visit, alike[0], asked.url), [(CHANCE, alike[1])])
         return missing(visit, located, asked.modifier)
     if capture.is_redirect:
         return led_on(visit, located, capture, asked.modifier)
@@ -250,7 +257,7 @@ def beside_replay(visit: Visit, asked: Replay) -> Response:
     is_for_replay = visit.names_purpose if asked.modifier is Modifier.AS_SENT else visit.is_from_browser
     if is_for_replay:
         return redirect(visit, visit.origins.replay + visit.token + asked.location, asked.url)
-    response = answer(replace(visit, token=""), asked)
+    response = answer(replace(visit, token=""), asked, of_chance=False)
     if all(name != b"memento-datetime" for name, _ in response.raw_headers):
         return response
     return headers.with_fields(response, headers.AS_FILE)

@@ -36,6 +36,7 @@ from webarcfs.room.replay.module_scripts import (
 )
 from webarcfs.room.replay.pywb_process import GUARD
 from webarcfs.room.replay.replay_url import Refused, archived_url
+from webarcfs.room.replay.script_requests import ScriptRequests, is_of_script
 
 Fields = list[tuple[bytes, bytes]]
 
@@ -140,10 +141,11 @@ class PywbProxy:
         self._replay = replay
         self._own = own
         folder = Path(__file__).parent
-        self._scripts = {
+        self._own_scripts = {
             b"/static/" + GUARD.encode(): (folder / "guard.js").read_bytes(),
             OWN_MODULE.encode(): (folder / "module.js").read_bytes(),
         }
+        self._requests = ScriptRequests(replay, own)
         # A connection for each request: on one that is kept, pywb's body waits 40 ms for its head to be acknowledged.
         bounds = httpx.Limits(max_connections=limits.WAITING, max_keepalive_connections=0)
         self._client = httpx.AsyncClient(base_url=pywb, timeout=limits.SECONDS, limits=bounds, trust_env=False)
@@ -156,6 +158,9 @@ class PywbProxy:
             scope = {**scope, "raw_path": raw, "path": unquote(raw.decode("latin-1"))}
         query: bytes = scope["query_string"]
         whole = raw + (b"?" + query if query else b"")
+        if is_of_script(scope["method"], raw):
+            await self._requests(scope, receive, send)
+            return
         answer = None
         if not (raw.startswith(b"/~") or raw == b"/robots.txt" or _OURS.fullmatch(whole)):
             answer = await self._answer(Request(scope), raw, whole)
@@ -180,8 +185,8 @@ class PywbProxy:
         """Return the answer to what pywb is not asked."""
         if request.headers.get("service-worker", "").lower() == "script":
             return PlainTextResponse("archived service workers are not run\n", 403)
-        if raw in self._scripts:
-            return Response(self._scripts[raw], media_type="text/javascript")
+        if raw in self._own_scripts:
+            return Response(self._own_scripts[raw], media_type="text/javascript")
         if page is not None:
             is_alone = page[2] and request.headers.get("sec-fetch-dest") == "document"
             return self._framed(b"/web/" + page[1] + b"/" + page[4]) if is_alone else None

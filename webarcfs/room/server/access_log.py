@@ -2,6 +2,9 @@
 
     192.0.2.7 - - [21/Nov/2026:03:00:00 +0100] "GET /search?q=x HTTP/1.1" 200 5120 "-" "Mozilla/5.0" 0.012 room
 
+A line ends with `chance:` and names of parameters where a script was given another URL, which differs from the one that
+it asked for in the values of these alone (`webarcfs.room.replay.chance_parameters`).
+
 Lines are written by a thread, since the reader of a pipe may be slow; if it is far behind, lines are left out and
 counted. A reader's name is never written, nor a token that means one.
 """
@@ -21,7 +24,7 @@ from typing import BinaryIO
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from webarcfs.room.answering import without_secrets
+from webarcfs.room.answering import CHANCE, without_secrets
 
 #: `--access-log` for stdout, and for none.
 STDOUT = "-"
@@ -32,6 +35,7 @@ _WAITING = 10_000
 _BATCH = 3_000
 #: Longest value of a request in a line.
 _LONGEST = 8_192
+_CHANCE = CHANCE.lower().encode()
 _UNSAFE = re.compile(r'[^\x20-\x7e]|["\\]')
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -51,6 +55,7 @@ class AnsweredRequest:
     agent: str
     seconds: float
     listener: str
+    chance: str = ""
 
 
 def line(access: AnsweredRequest) -> str:
@@ -60,7 +65,7 @@ def line(access: AnsweredRequest) -> str:
         f"{escaped(access.peer) or '-'} - - [{_time(access.at)}] "
         f'"{request}" {access.status or "-"} {access.size or "-"} '
         f'"{escaped(access.referrer) or "-"}" "{escaped(access.agent) or "-"}" '
-        f"{access.seconds:.3f} {access.listener}"
+        f"{access.seconds:.3f} {access.listener}" + (f" chance:{escaped(access.chance)}" if access.chance else "")
     )
 
 
@@ -145,12 +150,14 @@ class Logged:
         if scope["type"] != "http":
             return
         status = size = 0
+        chance = ""
         at, start = time.time(), time.monotonic()
 
         async def count(message: Message) -> None:
-            nonlocal status, size
+            nonlocal status, size, chance
             if message["type"] == "http.response.start":
                 status = message["status"]
+                chance = _value(message.get("headers", ()), _CHANCE)
             elif scope["method"] != "HEAD":
                 size += len(message.get("body", b""))
             await send(message)
@@ -171,6 +178,7 @@ class Logged:
                 agent=_value(headers, b"user-agent"),
                 seconds=time.monotonic() - start,
                 listener=self._listener,
+                chance=chance,
             )
             self._log.add(access)
 

@@ -40,6 +40,7 @@ from webarcfs.room.replay.replay_url import (
     calendar_path,
     parse,
 )
+from webarcfs.room.replay.script_requests import is_of_script
 from webarcfs.room.server.options import Engine, RoomOptions
 from webarcfs.room.theme.language import negotiated
 from webarcfs.room.theme.rendering import Look
@@ -57,13 +58,15 @@ async def _nothing() -> None:
 class RoomApps:
     """The apps of a worker. `replay` is None where `room` is both. `close` is awaited after the last request.
 
-    `source` answers pywb, where that shows archived pages.
+    `source` answers pywb, where that shows archived pages. `is_of_script` says of a method and a raw path whether
+    `replay` takes a body with it, as archived scripts send them; None: with no request.
     """
 
     room: ASGIApp
     replay: ASGIApp | None = None
     close: Callable[[], Awaitable[None]] = _nothing
     source: ASGIApp | None = None
+    is_of_script: Callable[[str, bytes], bool] | None = None
 
 
 #: Makes the apps, once in each worker. It may raise the errors of the family: then the worker does not start.
@@ -421,4 +424,4 @@ def make(options: RoomOptions) -> RoomApps:
         await answering.close()
         await proxy.close()
 
-    return RoomApps(own, proxy, close, source)
+    return RoomApps(own, proxy, close, source, is_of_script)

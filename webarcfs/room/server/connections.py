@@ -4,9 +4,11 @@ uvicorn bounds neither the size of a request's head nor the time that it takes, 
 So what a client may send, and how slowly, is bounded here. Each second the worker has every connection looked at, which
 needs no timers. For the worker's event loop.
 
-A listener is for reading, so it takes three methods, and no bodies. The host name must be one of the listener's, else a
-page of another site could have its own name lead here, and read what only this network may (DNS rebinding). Whatever is
-refused here has not reached a handler. A refusal ends its connection where a body may follow.
+A listener is for reading, so it takes three methods, and no bodies. Where archived scripts run, that of replay takes
+what these send as well, below archived pages alone; its app reads the bodies, within bounds. The host name must be one
+of the listener's, else a page of another site could have its own name lead here, and read what only this network may
+(DNS rebinding). Whatever is refused here has not reached a handler. A refusal ends its connection where a body may
+follow.
 
 Every answer of the room forbids browsers scripts and frames of others, referrers, look-ups of names, devices. A header
 that an answer has of its own stays as it is: archived pages, and what they embed, have another policy, also where they
@@ -34,6 +36,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from webarcfs.room import limits
+from webarcfs.warc.request_key import METHODS
 
 # == security headers =================================================================================================
 
@@ -107,14 +110,21 @@ class SecurityHeaders:
 
 
 _ALLOW = (b"allow", b"GET, HEAD, OPTIONS")
+_ALLOW_OF_SCRIPTS = (b"allow", b", ".join((_ALLOW[1], *(method.encode() for method in METHODS))))
 _CLOSE = (b"connection", b"close")
 #: Answers to a script of another site that asks before it asks (Fetch, CORS-preflight). Whether it may read the answer
 #: itself is said by the answer.
 _PREFLIGHT = (
     (b"access-control-allow-origin", b"*"),
-    (b"access-control-allow-methods", b"GET, HEAD, OPTIONS"),
+    (b"access-control-allow-methods", _ALLOW[1]),
     (b"access-control-allow-headers", b"accept-datetime, range"),
     (b"access-control-max-age", b"86400"),
+)
+_PREFLIGHT_OF_SCRIPTS = (
+    _PREFLIGHT[0],
+    (b"access-control-allow-methods", _ALLOW_OF_SCRIPTS[1]),
+    (b"access-control-allow-headers", b"accept-datetime, content-type, range"),
+    _PREFLIGHT[3],
 )
 #: The names of this machine that no other one has (RFC 6761).
 _LOCALHOST = "localhost"
@@ -178,21 +188,32 @@ def _plain(host: str) -> str:
 
 
 class RequestRules:
-    """An ASGI app that passes on to another what it may answer; the rest is answered here, in plain text."""
+    """An ASGI app that passes on to another what it may answer; the rest is answered here, in plain text.
 
-    def __init__(self, app: ASGIApp) -> None:
+    `is_of_script` says of a method and a raw path whether it is a script's request, which may have a body; without, no
+    request may.
+    """
+
+    def __init__(self, app: ASGIApp, is_of_script: Callable[[str, bytes], bool] | None = None) -> None:
         self._app = app
+        self._is_of_script = is_of_script
+        self._allow = _ALLOW if is_of_script is None else _ALLOW_OF_SCRIPTS
+        self._preflight = _PREFLIGHT if is_of_script is None else _PREFLIGHT_OF_SCRIPTS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on."""
         if scope["type"] != "http":
             return
-        refused = refusal(scope["method"], len(scope["query_string"]), scope["headers"])
+        if self._is_of_script is not None and self._is_of_script(scope["method"], scope["raw_path"]):
+            is_long = len(scope["query_string"]) > limits.QUERY_BYTES
+            refused = HTTPStatus.REQUEST_URI_TOO_LONG if is_long else None
+        else:
+            refused = refusal(scope["method"], len(scope["query_string"]), scope["headers"])
         if refused is not None:
-            more = (_ALLOW, _CLOSE) if refused is HTTPStatus.METHOD_NOT_ALLOWED else (_CLOSE,)
+            more = (self._allow, _CLOSE) if refused is HTTPStatus.METHOD_NOT_ALLOWED else (_CLOSE,)
             await _answer(send, refused, more, f"{refused} {refused.phrase}\n")
         elif scope["method"] == "OPTIONS":
-            await _answer(send, HTTPStatus.NO_CONTENT, (_ALLOW, *_PREFLIGHT))
+            await _answer(send, HTTPStatus.NO_CONTENT, (self._allow, *self._preflight))
         else:
             await self._app(scope, receive, send)
 

@@ -14,7 +14,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from starlette.types import ASGIApp
@@ -131,7 +131,10 @@ def _listeners(order: WorkerOrder, apps: RoomApps, log: AccessLog) -> Iterator[t
     if order.replay_socket is not None:
         assert apps.replay is not None, "the app was made for one origin"
         names = _names(order.replay_socket, room.replay_origin, room.hosts)
-        yield _within(apps.replay, shared_headers(), log, "replay", names), order.replay_socket
+        yield (
+            _within(apps.replay, shared_headers(), log, "replay", names, is_of_script=apps.is_of_script),
+            order.replay_socket,
+        )
     if order.source_socket is not None:
         assert apps.source is not None, "the app was made for another engine"
         yield apps.source, order.source_socket
@@ -144,8 +147,16 @@ def _names(descriptor: int, origin: str, hosts: tuple[str, ...]) -> frozenset[st
     return frozenset() if is_local and not hosts else host_names(origin, hosts=hosts)
 
 
-def _within(app: ASGIApp, headers: dict[str, str], log: AccessLog, name: str, names: frozenset[str]) -> ASGIApp:
-    ruled = SecurityHeaders(HostRules(RequestRules(app), names), headers)
+def _within(
+    app: ASGIApp,
+    headers: dict[str, str],
+    log: AccessLog,
+    name: str,
+    names: frozenset[str],
+    *,
+    is_of_script: Callable[[str, bytes], bool] | None = None,
+) -> ASGIApp:
+    ruled = SecurityHeaders(HostRules(RequestRules(app, is_of_script), names), headers)
     return Logged(ruled, log, name) if log.is_on else ruled
 
 
