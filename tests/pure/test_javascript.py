@@ -546,7 +546,7 @@ def _wrapped(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )
 
 
-_SOURCES = st.recursive(st.sampled_from(_LEAVES + _IMPORTS), _wrapped, max_leaves=30)
+_SOURCES = st.recursive(st.sampled_from(_LEAVES + _IMPORTS), _wrapped, max_leaves=12)
 
 
 @given(st.lists(_SOURCES, max_size=5))
