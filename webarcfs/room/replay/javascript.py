@@ -202,7 +202,8 @@ class _Bracket(Enum):
     CLASS = auto()
     OBJECT = auto()
     SUBSTITUTION = auto()
-    ARRAY = auto()  # or an index
+    ARRAY = auto()
+    INDEX = auto()
     GROUP = auto()  # or the arguments of a call, or the parameters of an arrow function or a method
     PARAMETERS = auto()
     CATCH = auto()
@@ -219,6 +220,7 @@ _CLASS: Final = _Bracket.CLASS
 _OBJECT: Final = _Bracket.OBJECT
 _SUBSTITUTION: Final = _Bracket.SUBSTITUTION
 _ARRAY: Final = _Bracket.ARRAY
+_INDEX: Final = _Bracket.INDEX
 _GROUP: Final = _Bracket.GROUP
 _PARAMETERS: Final = _Bracket.PARAMETERS
 _CATCH: Final = _Bracket.CATCH
@@ -638,7 +640,7 @@ class _Scanner:
         character = self.source[following : following + 1]
         if before == "}" and self.closed.kind is _FUNCTION and not self.closed.is_expression:
             is_over = character not in (",", ";")
-        elif before in (")", "}") or self._ends_operand(before):
+        elif before in (")", "}") or (before not in _DECLARING and self._ends_operand(before)):
             is_over = self._begins_operand(following)
         else:
             is_over = False
@@ -685,8 +687,11 @@ class _Scanner:
     def _square(self, start: int, end: int) -> None:
         outer = self.frame
         frame = _Frame(_ARRAY, "]", in_function=outer.in_function)
-        if start and _is_no_operand(self.source[start - 1]):
-            self._find_role(frame, self._before(start))
+        before = self._before(start)
+        if self._ends_operand(before) and before not in _DECLARING:
+            frame.kind = _INDEX
+        else:
+            self._find_role(frame, before)
         self._push(frame, end, "[")
 
     def _find_role(self, frame: _Frame, before: str) -> None:
@@ -724,6 +729,7 @@ class _Scanner:
         elif self._is_block(before, start):
             inner.kind, inner.is_expression = _BLOCK, False
         else:
+            inner.is_expression = before != "with"  # the attributes of an import end its statement
             self._find_role(inner, before)
         frame.pending = None
         self._push(inner, end, "{")
@@ -995,11 +1001,6 @@ class _Scanner:
 _EXPORTED: Final = frozenset({"default", "var", "let", "const", "class", "function", "async"})
 
 
-def _is_no_operand(character: str) -> bool:
-    """Return whether a bracket after a character may be no index."""
-    return character not in _ASCII_PART and character not in ")]"
-
-
 def _joined(first: list[int] | None, second: list[int] | None) -> list[int] | None:
     """Return two lists as one, by the growth of the longer one."""
     if first is None or second is None:
@@ -1040,19 +1041,17 @@ class _Clause:
         if _is_word(word):
             self.names.add(word)
             word = self._advance()
-            if word == ",":
-                word = self._advance()
-                if word not in ("{", "*"):
-                    return False
+            if word != ",":
+                return self._read_from(word)
+            word = self._advance()
+            if word not in ("{", "*"):
+                return False
         if word == "*":
             return self._read_namespace()
-        if word == "{":
-            if not self._read_names():
-                return False
-            word = self._advance()
-            if self.is_export and word != "from":
-                return True
-        return self._read_from(word)
+        if word != "{" or not self._read_names():
+            return False
+        word = self._advance()
+        return (self.is_export and word != "from") or self._read_from(word)
 
     def _read_namespace(self) -> bool:
         word = self._advance()
