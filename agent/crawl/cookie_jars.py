@@ -1,8 +1,6 @@
 """The cookies of a job: one jar for each site, which all its hosts and their wgets share.
 
-A site is a registrable domain, as browsers take it from the public suffix list: `www.example.co.uk` and
-`img.example.co.uk` belong to `example.co.uk`. An address, and a host that is a public suffix itself, is a site of its
-own. wget decides which cookies of a jar a host gets (RFC 6265), and rejects those for a public suffix.
+wget decides which cookies of a jar a host gets (RFC 6265), and rejects those for a public suffix (`sites.py`).
 
 Several wgets of a site run at a time. Each reads a copy of the jar (`~NNNNNN.sent`) and writes what it has at its end
 (`~NNNNNN.got`). The difference is what its servers set or removed, and goes into the jar (`merged`). So the newest
@@ -18,13 +16,10 @@ import hashlib
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Self
 
-from publicsuffixlist import PublicSuffixList
-
+from webarcfs.archive.model.sites import site_of, split_port
 from webarcfs.archive.model.urls import parse as parse_url
 
 # == jars, pure =======================================================================================================
@@ -36,27 +31,6 @@ MOST_COOKIES, LONGEST_COOKIE = 180, 4096
 Key = tuple[str, str, str]
 _HEAD = "# HTTP Cookie File"
 _LOST = "# lost:"
-
-
-@cache
-def _suffixes() -> PublicSuffixList:
-    return PublicSuffixList()
-
-
-def site_of(domain: str) -> str:
-    """Return the site of a host with or without a port."""
-    host = _split(domain.lower())[0].rstrip(".")
-    try:
-        ip_address(host.strip("[]"))
-    except ValueError:
-        return _suffixes().privatesuffix(host) or host
-    return host
-
-
-def _split(domain: str) -> tuple[str, str, str]:
-    """Return host, colon and port; the latter are empty without a port."""
-    host, colon, port = domain.rpartition(":")
-    return (host, colon, port) if port.isdecimal() and not domain.endswith("]") else (domain, "", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +69,8 @@ class Cookie:
     def is_for(self, url: str) -> bool:
         """Return whether a request of `url` sends it (RFC 6265 section 5.4)."""
         parts = parse_url(url)
-        host, _, port = _split(self.domain.lstrip("."))
-        own, _, own_port = _split(parts.domain)
+        host, _, port = split_port(self.domain.lstrip("."))
+        own, _, own_port = split_port(parts.domain)
         if (port and port != own_port) or not (own == host or (self.subdomains and own.endswith(f".{host}"))):
             return False
         under = self.path.rstrip("/")

@@ -74,7 +74,7 @@ ONLY = {
     "zstandard": {"webarcfs.warc.zstdstream", "webarcfs.warc.decoding"},
     "tomlkit": {"webarcfs.archive.config.settings_files"},
     "protego": {"agent.crawl.robots"},
-    "publicsuffixlist": {"agent.crawl.cookie_jars"},
+    "publicsuffixlist": {"webarcfs.archive.model.sites"},
     "magic": {"webarcfs.content.mimetype"},
     "xtractmime": {"webarcfs.content.mimetype"},
     "matplotlib": {"webarcfs.commands.output"},

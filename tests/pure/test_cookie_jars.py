@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.crawl.cookie_jars import LONGEST_COOKIE, MOST_COOKIES, Cookie, CookieJars, Jar, merged, site_of
+from agent.crawl.cookie_jars import LONGEST_COOKIE, MOST_COOKIES, Cookie, CookieJars, Jar, merged
+from webarcfs.archive.model.sites import site_of
 
 pytestmark = pytest.mark.pure
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import timedelta
+from itertools import product
 from pathlib import Path
 
+import httpx
 import pytest
 from playwright.sync_api import Browser, Error
 from starlette.requests import Request
@@ -23,15 +22,13 @@ from tests.support.browsers import Sink, can_bind, chromium, needs_chromium
 from tests.support.hostilepages import HOSTILE
 from tests.support.livesites import CAPTURED, archived, live
 from tests.support.messy_sites import PIXEL
-from tests.support.rooms import Page, Served, digits, published
-from tests.support.sources import ROOT
-from webarcfs.archive.config.directory import Archive
+from tests.support.pywb_rooms import PROGRAM, PywbRoom, pywb_room
+from tests.support.rooms import Page, digits, published
 from webarcfs.room.replay.pywb_proxy import handed_in, handed_out, is_for_window
 
 pytestmark = pytest.mark.store
 
 _HOSTILE = "hostile.test"
-_PYWB = ROOT / ".venv-pywb" / "bin" / "wayback"
 #: Hostile pages in CI; the soak has all of them.
 _PAGES = int(os.environ.get("PYWB_HOSTILE", "25"))
 
@@ -74,28 +71,8 @@ _OWN = {
 }
 
 
-@dataclass
-class World:
-    """A room with pywb, under two names."""
-
-    archive: Archive
-    room: Served
-    names: dict[str, str]
-    origin: str
-    replay: str
-    process: int
-
-
-def _free() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    if not _PYWB.exists():
-        pytest.skip("needs `make pywb`")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PywbRoom]:
     archive = archives.make_archive(tmp_path_factory.mktemp("pywb"))
     hostile = {f"http://{_HOSTILE}/{name}": Page(body, kind) for name, (kind, body) in HOSTILE.items()}
     runs = b"<title>none</title><p id=p>no</p><script>document.getElementById('p').textContent='it runs'</script>"
@@ -103,29 +80,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     hostile |= {f"http://{_HOSTILE}/{name}": page for name, page in _OWN.items()}
     published(archive, _HOSTILE, hostile, CAPTURED + timedelta(minutes=1), publication="hostile")
     archived(archive, [f"http://python.test/{name}.html" for name in ("index", "tutorial/index", "tutorial/appetite")])
-    ports = _free(), _free()
-    origin, replay = f"http://room.test:{ports[0]}", f"http://replay.test:{ports[1]}"
-    command = [
-        sys.executable, "-P", "-c", "from webarcfs.commands.cli import main; main()", "serve",
-        "--archive", archive.root, "--listen", f"127.0.0.1:{ports[0]}",
-        "--replay-listen", f"127.0.0.1:{ports[1]}", "--origin", origin,
-        "--replay-origin", replay, "--engine", "pywb", "--workers", "1", "--access-log", "off",
-    ]  # fmt: skip
-    server = subprocess.Popen(command, stdout=subprocess.PIPE)
-    try:
-        assert server.stdout is not None
-        assert b"reading room" in server.stdout.readline()
-        names = {"room.test": "127.0.0.1", "replay.test": "127.0.0.1"}
-        yield World(archive, Served(*ports), names, origin, replay, server.pid)
-    finally:
-        server.send_signal(signal.SIGTERM)
-        server.wait(30)
-        if server.stdout is not None:
-            server.stdout.close()
+    with pywb_room(archive) as served:
+        yield served
 
 
 @pytest.fixture(scope="module")
-def browser(world: World, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def browser(world: PywbRoom, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     with chromium(tmp_path_factory.mktemp("browser"), names=world.names | {"*": "~NOTFOUND"}) as found:
         yield found
 
@@ -138,7 +98,7 @@ _PYTHON, _AT_HOSTILE = digits(CAPTURED), digits(CAPTURED + timedelta(minutes=1))
 
 
 @needs_chromium()
-def test_scripts_run_and_two_clicks_keep_head_and_foot_true(world: World, tmp_path: Path) -> None:
+def test_scripts_run_and_two_clicks_keep_head_and_foot_true(world: PywbRoom, tmp_path: Path) -> None:
     with live() as hosts, chromium(tmp_path, names=world.names | hosts) as browser:
         tab = browser.new_page()
         tab.goto(world.origin + place_of(f"http://{_HOSTILE}/runs.html", _AT_HOSTILE))
@@ -165,7 +125,7 @@ def test_scripts_run_and_two_clicks_keep_head_and_foot_true(world: World, tmp_pa
         ("mail", "/notice/external?**"), ("post", "/notice/form?**"), ("place", "/web/{at}/http://{host}/long.html#end"),
     ],
 )  # fmt: skip
-def test_each_way_on_ends_at_a_head_that_tells_it(browser: Browser, world: World, way: str, end: str) -> None:
+def test_each_way_on_ends_at_a_head_that_tells_it(browser: Browser, world: PywbRoom, way: str, end: str) -> None:
     tab = browser.new_page()
     tab.goto(world.origin + place_of(f"http://{_HOSTILE}/ways.html", _AT_HOSTILE))
     tab.frame_locator("iframe").locator(f"#{way}").click()
@@ -179,7 +139,7 @@ def test_each_way_on_ends_at_a_head_that_tells_it(browser: Browser, world: World
 
 
 @needs_chromium()
-def test_a_page_that_renames_itself_stays_the_page_that_was_captured(browser: Browser, world: World) -> None:
+def test_a_page_that_renames_itself_stays_the_page_that_was_captured(browser: Browser, world: PywbRoom) -> None:
     tab = browser.new_page()
     tab.goto(world.origin + place_of(f"http://{_HOSTILE}/ways.html", _AT_HOSTILE))
     tab.frame_locator("iframe").locator("#push").click()
@@ -190,7 +150,7 @@ def test_a_page_that_renames_itself_stays_the_page_that_was_captured(browser: Br
 
 
 @needs_chromium()
-def test_workers_run_and_connections_between_browsers_do_not(browser: Browser, world: World) -> None:
+def test_workers_run_and_connections_between_browsers_do_not(browser: Browser, world: PywbRoom) -> None:
     for name, said in (("worker.html", "it works"), ("rtc.html", "none none ")):
         tab = browser.new_page()
         tab.goto(world.origin + place_of(f"http://{_HOSTILE}/{name}", _AT_HOSTILE))
@@ -201,7 +161,7 @@ def test_workers_run_and_connections_between_browsers_do_not(browser: Browser, w
 
 
 @needs_chromium()
-def test_a_frame_with_its_page_in_an_attribute_is_guarded_too(browser: Browser, world: World) -> None:
+def test_a_frame_with_its_page_in_an_attribute_is_guarded_too(browser: Browser, world: PywbRoom) -> None:
     tab = browser.new_page()
     tab.goto(world.origin + place_of(f"http://{_HOSTILE}/within.html", _AT_HOSTILE))
     inner = tab.frame_locator("#archived").frame_locator("#f").locator("#p")
@@ -210,7 +170,7 @@ def test_a_frame_with_its_page_in_an_attribute_is_guarded_too(browser: Browser, 
 
 
 @needs_chromium()
-def test_an_archived_page_on_its_own_goes_into_the_frame_or_runs_nothing(browser: Browser, world: World) -> None:
+def test_an_archived_page_on_its_own_goes_into_the_frame_or_runs_nothing(browser: Browser, world: PywbRoom) -> None:
     for modifier in ("mp_", "if_", "im_", "id_", "oe_"):
         tab = browser.new_page()
         place = f"{world.replay}/web/{_AT_HOSTILE}{modifier}/http://{_HOSTILE}/runs.html"
@@ -228,7 +188,7 @@ def test_an_archived_page_on_its_own_goes_into_the_frame_or_runs_nothing(browser
 
 
 @needs_chromium()
-def test_nothing_leaves_where_scripts_run(world: World, tmp_path: Path) -> None:
+def test_nothing_leaves_where_scripts_run(world: PywbRoom, tmp_path: Path) -> None:
     if not can_bind(53):
         pytest.skip("needs the right to answer for names")
     names = [*HOSTILE][:: max(len(HOSTILE) // _PAGES, 1)]
@@ -251,7 +211,7 @@ def test_nothing_leaves_where_scripts_run(world: World, tmp_path: Path) -> None:
         context.close()
 
 
-def test_replay_hands_on_archived_pages_alone(world: World) -> None:
+def test_replay_hands_on_archived_pages_alone(world: PywbRoom) -> None:
     others = ("/", "/web/", "/web/*/http://python.test/", "/collinfo.json", "/web/timemap/link/http://python.test/",
               "/_/x", "/live/http://python.test/", "/web/collinfo.json", "/status.json", "/search")  # fmt: skip
     for path in others:
@@ -264,7 +224,7 @@ def test_replay_hands_on_archived_pages_alone(world: World) -> None:
     assert world.room.get("/robots.txt", method="POST", replay=True).status == 405
 
 
-def test_an_archived_page_is_told_what_it_may_do(world: World) -> None:
+def test_an_archived_page_is_told_what_it_may_do(world: PywbRoom) -> None:
     answer = world.room.get(f"/web/{_PYTHON}mp_/http://python.test/index.html", {"Host": "replay.test"}, replay=True)
     assert answer.status == 200
     policy = answer.headers["content-security-policy"]
@@ -278,14 +238,14 @@ def test_an_archived_page_is_told_what_it_may_do(world: World) -> None:
 @pytest.mark.parametrize(
     "rest", ["x/../../../collinfo.json", "x/../../../", "x/../../cdx?url=http://python.test/*", "x/../../"]
 )
-def test_no_way_leads_out_of_archived_pages(world: World, rest: str) -> None:
+def test_no_way_leads_out_of_archived_pages(world: PywbRoom, rest: str) -> None:
     answer = world.room.get(f"/web/2021mp_/{rest}", replay=True)
     assert answer.status in (400, 404)
     assert "pywb" not in answer.text.lower()
     assert "20210501" not in answer.text
 
 
-def test_references_without_a_scheme_are_found(world: World) -> None:
+def test_references_without_a_scheme_are_found(world: PywbRoom) -> None:
     """pywb writes them as `…cs_///host/style.css`."""
     page = world.room.get(f"/web/{_AT_HOSTILE}mp_/http://{_HOSTILE}/no-scheme.html", replay=True).text
     paths = re.findall(rf"/web/{_AT_HOSTILE}[a-z]+_/[^\"' >]*{_HOSTILE}/[a-z.]+", page.partition("<link")[2])
@@ -293,7 +253,7 @@ def test_references_without_a_scheme_are_found(world: World) -> None:
     assert [world.room.get(path, replay=True).status for path in paths] == [200] * 4
 
 
-def test_archived_fields_do_not_act_on_browsers(world: World) -> None:
+def test_archived_fields_do_not_act_on_browsers(world: PywbRoom) -> None:
     for modifier in ("mp_", "id_", "im_", "js_"):
         place = f"/web/{_AT_HOSTILE}{modifier}/http://{_HOSTILE}/sent.html"
         answer = world.room.get(place, replay=True)
@@ -302,15 +262,30 @@ def test_archived_fields_do_not_act_on_browsers(world: World) -> None:
         assert "memento-datetime" in answer.headers
 
 
-def test_what_a_script_fetches_comes_as_it_is(world: World) -> None:
+def test_what_a_script_fetches_comes_as_it_is(world: PywbRoom) -> None:
     place = f"/web/{_AT_HOSTILE}mp_/http://{_HOSTILE}/part.html"
     for name in ("X-Requested-With", "X-Pywb-Requested-With"):
         assert world.room.get(place, {name: "XMLHttpRequest"}, replay=True).text == "<b>part</b>"
     assert "wombat" in world.room.get(place, replay=True).text
 
 
-def test_pywb_that_dies_is_started_again(world: World) -> None:
-    command = ["pgrep", "--parent", str(world.process), "-f", f"{_PYWB} -b 127.0.0.1"]
+def test_pages_and_scripts_without_modules_come_byte_for_byte_as_pywb_made_them(world: PywbRoom) -> None:
+    """S-module-6."""
+    command = ["pgrep", "--parent", str(world.process), "-a", "-f", f"{PROGRAM} -b 127.0.0.1"]
+    started = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    pywb = f"http://127.0.0.1:{started.split()[-1]}"
+    told = {"Host": world.replay.removeprefix("http://"), "X-Forwarded-Proto": "http", "Accept-Encoding": "identity"}
+    names = ("index.html", "tutorial/index.html", "tutorial/appetite.html", "_static/doctools.js")
+    for name, modifier in product(names, ("mp_", "js_")):
+        path = f"/web/{_PYTHON}{modifier}/http://python.test/{name}"
+        made = httpx.get(pywb + path, headers=told)
+        answer = world.room.get(path, replay=True)
+        assert (answer.status, answer.body) == (made.status_code, made.content), path
+        assert made.status_code == 200 and len(made.content) > 1_000, path
+
+
+def test_pywb_that_dies_is_started_again(world: PywbRoom) -> None:
+    command = ["pgrep", "--parent", str(world.process), "-f", f"{PROGRAM} -b 127.0.0.1"]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
     assert found.stdout.split()
     for each in found.stdout.split():

@@ -539,6 +539,26 @@ def test_the_check_says_what_would_be_served_and_what_is_wrong(tmp_path: Path) -
     assert isinstance(done.exception, UsageError)
 
 
+@pytest.mark.parametrize(
+    ("room", "replay", "is_one"),
+    [
+        ("http://room.localhost:1", "http://replay.localhost:2", False),
+        ("http://room.arch.localhost:1", "http://replay.arch.localhost:2", True),
+        ("https://archive.example.org", "https://pages.archive.example.org", True),
+        ("https://archive.example.org", "https://archive-pages.org", False),
+        ("https://a.co.uk", "https://b.co.uk", False),
+    ],
+)
+def test_the_check_says_where_scripts_would_get_no_storage(
+    tmp_path: Path, room: str, replay: str, *, is_one: bool
+) -> None:
+    """S-module-8: browsers that block storage of third parties run no scripts of another site's pages."""
+    archive = make_archive(tmp_path)
+    ask = ["--archive", str(archive.root), "--listen", "127.0.0.1:0", "--replay-listen", "127.0.0.1:0", "--check"]
+    done = CliRunner().invoke(serve, [*ask, "--engine", "pywb", "--origin", room, "--replay-origin", replay])
+    assert ("sites" in re.findall(r"^FAULT *(\S+):", done.output, re.MULTILINE)) is not is_one, done.output
+
+
 def test_the_supervisor_loads_nothing_that_reads_an_archive() -> None:
     heavy = "{'pygit2', 'starlette.applications', 'uvicorn', 'lxml', 'sqlite3', 'jinja2', 'tantivy'}"
     script = (

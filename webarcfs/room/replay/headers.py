@@ -56,6 +56,14 @@ _MOST = 4_096
 _CHARSET = re.compile(r"[A-Za-z0-9._:+-]{1,40}")
 #: Types that a modifier asks for: a browser that asked for a script or a sheet takes no other.
 _ASKED_AS = {Modifier.SCRIPT: "text/javascript", Modifier.SHEET: "text/css"}
+#: The policy of archived pages, scripts and workers where scripts run (Content Security Policy level 3). It is a
+#: sandbox also where a page is opened on its own, or has another type than the frame expects.
+POLICY_WITH_SCRIPTS = (
+    f"sandbox {SANDBOX_WITH_SCRIPTS}; default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; "
+    "form-action 'self'; base-uri 'self'; webrtc 'block'"
+)
+#: WebRTC, preconnect and navigation are outside that policy in Chromium (WICG, Connection Allowlists).
+_CONNECTIONS = '(response-origin "{room}/*");redirects=allow;webrtc=block'
 
 
 def policy(room: str, *, is_framed: bool, has_links: bool) -> str:
@@ -75,6 +83,11 @@ def policy(room: str, *, is_framed: bool, has_links: bool) -> str:
 def policy_of_bytes() -> str:
     """Return the policy of a body as it was sent: a document of its own, without any way out."""
     return "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+
+
+def connections(room: str) -> str:
+    """Return what a page whose scripts run may connect to, beside its own origin: the room."""
+    return _CONNECTIONS.format(room=room)
 
 
 #: For an archived body on the room's own listener: it is a file, and in no browser a document or a part of one.

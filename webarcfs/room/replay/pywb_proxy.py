@@ -1,42 +1,49 @@
 """Stands between browsers and pywb: hands on archived pages alone, and takes out what must not pass, both ways.
 
 Browsers reach pywb through this listener only. pywb answers what scripts make necessary: pages, frames, scripts,
-workers. All else (`id_ im_ cs_ oe_`, and what pywb has not got) is answered by the room's own replay, which knows more:
-the nearest state, ranges, the rules of each type. A request loses what names or rights it brings; an answer loses what
+workers. All else (`id_ im_ cs_ oe_`, module scripts, and what pywb has not got) is answered by the room's own replay,
+which knows more: the nearest state, ranges, the rules of each type. In what pywb has rewritten, modules and import maps
+get their places, and so do calls of `import()`. A request loses what names or rights it brings; an answer loses what
 would act on the browser, and gets the policy of pages whose scripts run: they may reach their own origin, and no other.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
+from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import httpx
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from webarcfs.archive.system import clocks
+from webarcfs.content.text import HTML_TYPES
 from webarcfs.room import limits
-from webarcfs.room.replay.headers import SANDBOX_WITH_SCRIPTS
+from webarcfs.room.replay.headers import POLICY_WITH_SCRIPTS, connections
+from webarcfs.room.replay.javascript import scan
+from webarcfs.room.replay.module_scripts import (
+    OWN_MODULE,
+    ModulePlace,
+    PageScripts,
+    has_import_call,
+    rewritten_classic,
+)
 from webarcfs.room.replay.pywb_process import GUARD
+from webarcfs.room.replay.replay_url import Refused, archived_url
 from webarcfs.room.replay.script_requests import ScriptRequests, is_of_script
 
 Fields = list[tuple[bytes, bytes]]
 
-#: The policy of an archived page whose scripts run (Content Security Policy level 3). It is a sandbox also where the
-#: page is opened on its own, or has another type than the frame expects.
-_POLICY = (
-    f"sandbox {SANDBOX_WITH_SCRIPTS}; default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; "
-    "form-action 'self'; base-uri 'self'; webrtc 'block'"
-)
-#: WebRTC, preconnect and navigation are outside that policy in Chromium (WICG, Connection Allowlists).
-_CONNECTIONS = '(response-origin "{room}/*");redirects=allow;webrtc=block'
 #: `/web/<digits><modifier>/<url>` of what pywb answers: pages and frames, then scripts and workers.
-_ARCHIVED = re.compile(rb"/web/([0-9]{1,14})(?:(mp|if|fr)|js|esm|wkr|wkrf|wkrm)_/(.+)", re.DOTALL)
+_ARCHIVED = re.compile(rb"/web/([0-9]{1,14})(?:(mp|if|fr)|(js)|wkr|wkrf)_/(.+)", re.DOTALL)
 #: What our own replay answers.
-_OURS = re.compile(rb"/web/[0-9]{1,14}(?:id|im|cs|oe)_/.+", re.DOTALL)
+_OURS = re.compile(rb"/web/[0-9]{1,14}(?:id|im|cs|oe|esm|wkrm)_/.+", re.DOTALL)
 #: What pywb makes of a reference such as `//host/style.css`. Under `http:` the archive has what came by https, too.
 _WITHOUT_SCHEME = re.compile(rb"(/web/[0-9]{1,14}[a-z]+_/)//(?!/)")
 _OWN_SCRIPTS = re.compile(rb"/static/(?:[A-Za-z0-9_-]+/)*[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+")
@@ -52,6 +59,8 @@ _HANDED_OUT = frozenset(
     }
 )  # fmt: skip
 _TOLD = b"x-archive-orig-"
+#: Largest script that is held until it has come whole, to be searched for `import()`; a larger one passes as it is.
+_MOST_SCRIPT = 8 << 20
 #: Most bytes of what is reported of the archived head.
 _MOST_TOLD = 4_096
 _PAGES = frozenset({b"text/html", b"application/xhtml+xml", b""})
@@ -97,11 +106,11 @@ def handed_out(headers: Iterable[tuple[bytes, bytes]], room: str, replay: str, *
                 fields.append((name, value))
         elif name in _HANDED_OUT and (name != b"location" or _stays(value, replay)):
             fields.append((name, value))
-    policy = f"{_POLICY}; frame-ancestors {room} {replay}" if is_page else _POLICY
+    policy = f"{POLICY_WITH_SCRIPTS}; frame-ancestors {room} {replay}" if is_page else POLICY_WITH_SCRIPTS
     return [
         *fields,
         (b"content-security-policy", policy.encode()),
-        (b"connection-allowlist", _CONNECTIONS.format(room=room).encode()),
+        (b"connection-allowlist", connections(room).encode()),
         (b"cross-origin-resource-policy", b"cross-origin"),
         (b"cache-control", b"no-cache"),
         (b"vary", b"Accept, Sec-Fetch-Dest, Sec-Fetch-Mode, X-Requested-With"),
@@ -131,8 +140,12 @@ class PywbProxy:
         self._room = room
         self._replay = replay
         self._own = own
-        self._scripts = ScriptRequests(replay, own)
-        self._guard = (Path(__file__).parent / "guard.js").read_bytes()
+        self._requests = ScriptRequests(replay, own)
+        folder = Path(__file__).parent
+        self._scripts = {
+            b"/static/" + GUARD.encode(): (folder / "guard.js").read_bytes(),
+            OWN_MODULE.encode(): (folder / "module.js").read_bytes(),
+        }
         # A connection for each request: on one that is kept, pywb's body waits 40 ms for its head to be acknowledged.
         bounds = httpx.Limits(max_connections=limits.WAITING, max_keepalive_connections=0)
         self._client = httpx.AsyncClient(base_url=pywb, timeout=limits.SECONDS, limits=bounds, trust_env=False)
@@ -146,7 +159,7 @@ class PywbProxy:
         query: bytes = scope["query_string"]
         whole = raw + (b"?" + query if query else b"")
         if is_of_script(scope["method"], raw):
-            await self._scripts(scope, receive, send)
+            await self._requests(scope, receive, send)
             return
         answer = None
         if not (raw.startswith(b"/~") or raw == b"/robots.txt" or _OURS.fullmatch(whole)):
@@ -166,17 +179,17 @@ class PywbProxy:
             response = await self._asked(request, whole)
         except httpx.HTTPError:
             return PlainTextResponse("the engine of archived pages does not respond; please try again\n", 503)
-        return await self._passed_on(request, response, None if page is None else page[2] or b"")
+        return await self._passed_on(request, response, page)
 
     def _by_itself(self, request: Request, raw: bytes, whole: bytes, page: re.Match[bytes] | None) -> Response | None:
         """Return the answer to what pywb is not asked."""
         if request.headers.get("service-worker", "").lower() == "script":
             return PlainTextResponse("archived service workers are not run\n", 403)
-        if raw == b"/static/" + GUARD.encode():
-            return Response(self._guard, media_type="text/javascript")
+        if raw in self._scripts:
+            return Response(self._scripts[raw], media_type="text/javascript")
         if page is not None:
             is_alone = page[2] and request.headers.get("sec-fetch-dest") == "document"
-            return self._framed(b"/web/" + page[1] + b"/" + page[3]) if is_alone else None
+            return self._framed(b"/web/" + page[1] + b"/" + page[4]) if is_alone else None
         if _OWN_SCRIPTS.fullmatch(raw):
             return None
         if _FRAME.fullmatch(whole):  # pywb's own frame: the room has one
@@ -193,8 +206,11 @@ class PywbProxy:
         )
         return await self._client.send(asked, stream=True)
 
-    async def _passed_on(self, request: Request, response: httpx.Response, frame: bytes | None) -> Response | None:
-        """Hand on an answer. `frame` is the modifier of a frame, empty for scripts, None for pywb's own files."""
+    async def _passed_on(
+        self, request: Request, response: httpx.Response, page: re.Match[bytes] | None
+    ) -> Response | None:
+        """Hand on an answer. `page` is what it is to: None for pywb's own files."""
+        frame = None if page is None else page[2] or b""  # the modifier of a frame, empty for scripts
         # What is archived has its time; an error without is pywb's own.
         is_archived = frame is None or "memento-datetime" in response.headers or response.status_code < 400
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower().encode()
@@ -208,15 +224,81 @@ class PywbProxy:
             )
             answer.raw_headers = [*answer.raw_headers, *handed_out((), self._room, self._replay, is_page=True)]
             return answer
-        handed = StreamingResponse(_body(response), response.status_code)
-        handed.raw_headers = handed_out(response.headers.raw, self._room, self._replay, is_page=frame == b"mp")
+        body = _body(response)
+        fields = handed_out(response.headers.raw, self._room, self._replay, is_page=frame == b"mp")
+        place = None if page is None or response.status_code == 206 else _place(page)
+        if place is not None and request.method == "GET":
+            if frame and kind.decode("latin-1") in HTML_TYPES:
+                body = _with_modules(body, place)
+                fields = [field for field in fields if field[0] != b"content-length"]
+            elif page is not None and page[3]:
+                body = _with_imports(body, place)
+                fields = [field for field in fields if field[0] != b"content-length"]
+        handed = StreamingResponse(body, response.status_code)
+        handed.raw_headers = fields
         return handed
 
 
-async def _body(response: httpx.Response) -> AsyncIterator[bytes]:
+async def _body(response: httpx.Response) -> AsyncGenerator[bytes, None]:
     """Yield the body, and end the connection also where the browser has gone."""
     try:
         async for piece in response.aiter_raw():
             yield piece
     finally:
         await response.aclose()
+
+
+def _place(page: re.Match[bytes]) -> ModulePlace | None:
+    url = archived_url(page[4])
+    return None if isinstance(url, Refused) else ModulePlace(page[1].decode(), url)
+
+
+def _goes_on() -> bool:
+    clocks.check()
+    return True
+
+
+async def _in_thread(work: Callable[[], bytes]) -> bytes:
+    """Return what `work` makes, in a thread and within the time for a piece of an answer."""
+
+    def worked() -> bytes:
+        with clocks.under(clocks.Deadline(limits.SECONDS)):
+            return work()
+
+    return await run_in_threadpool(worked)
+
+
+async def _with_modules(body: AsyncGenerator[bytes, None], place: ModulePlace) -> AsyncGenerator[bytes, None]:
+    """Yield a page with its modules, import maps and calls of `import()` led into the archive."""
+    scripts = PageScripts(place, _goes_on)
+    async with aclosing(body):
+        async for piece in body:
+            if passed := await _in_thread(partial(scripts.feed, piece)):
+                yield passed
+        yield await _in_thread(scripts.close)
+
+
+async def _with_imports(body: AsyncGenerator[bytes, None], place: ModulePlace) -> AsyncGenerator[bytes, None]:
+    """Yield a script with its calls of `import()` led into the archive."""
+    held: list[bytes] = []
+    size = 0
+    async with aclosing(body):
+        async for piece in body:
+            size += len(piece)
+            held.append(piece)
+            if size > _MOST_SCRIPT:
+                for each in held:
+                    yield each
+                held.clear()
+    whole = b"".join(held)
+    if size <= _MOST_SCRIPT and has_import_call(whole):
+        whole = await _in_thread(partial(_imports_led, whole, place))
+    yield whole
+
+
+def _imports_led(body: bytes, place: ModulePlace) -> bytes:
+    try:
+        source, charset = body.decode("utf-8"), "utf-8"
+    except UnicodeDecodeError:
+        source, charset = body.decode("latin-1"), "latin-1"
+    return rewritten_classic(source, scan(source, goes_on=_goes_on), place).encode(charset)

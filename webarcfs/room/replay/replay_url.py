@@ -114,6 +114,8 @@ class Modifier(StrEnum):
     PAGE = "mp_"
     AS_SENT = "id_"
     SCRIPT = "js_"
+    MODULE = "esm_"
+    MODULE_WORKER = "wkrm_"
     SHEET = "cs_"
     IMAGE = "im_"
     INNER_FRAME = "fr_"
@@ -121,8 +123,10 @@ class Modifier(StrEnum):
     OBJECT = "oe_"
 
 
+#: Module scripts, of pages and of workers.
+MODULES = frozenset({Modifier.MODULE, Modifier.MODULE_WORKER})
 #: What pages embed. It may come from the state that is nearest in time.
-EMBEDDED = frozenset({Modifier.IMAGE, Modifier.SCRIPT, Modifier.SHEET, Modifier.OBJECT})
+EMBEDDED = MODULES | {Modifier.IMAGE, Modifier.SCRIPT, Modifier.SHEET, Modifier.OBJECT}
 
 
 class MapFormat(StrEnum):

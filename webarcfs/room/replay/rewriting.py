@@ -33,7 +33,7 @@ from webarcfs.content.references import SCHEME, References, Rewritten, Use, frag
 from webarcfs.content.rewriting import assembly, data_urls, html_references
 from webarcfs.room import limits
 from webarcfs.room.replay import states
-from webarcfs.room.replay.replay_url import Modifier, digits_of, replay_path
+from webarcfs.room.replay.replay_url import MODULES, Modifier, digits_of, replay_path
 from webarcfs.room.replay.states import Located
 from webarcfs.room.visit import Services, Visit
 from webarcfs.warc.http_response import Head, parse_head
@@ -235,7 +235,7 @@ def head_of(services: Services, domain: str, capture: VisibleCapture) -> Head | 
 
 def reading_of(mime_type: str, modifier: Modifier) -> ReplayReading | None:
     """Return as what a body is read; None: it stays as it is."""
-    if modifier in (Modifier.AS_SENT, Modifier.SCRIPT):
+    if modifier in (Modifier.AS_SENT, Modifier.SCRIPT) or modifier in MODULES:
         return None
     if modifier is Modifier.SHEET or mime_type == "text/css":
         return ReplayReading.CSS

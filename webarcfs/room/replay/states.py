@@ -202,11 +202,11 @@ def other_place(visit: Visit, located: Located, asked: Replay) -> str | None:
         return prefix + replay_path(digits_of(located.named), asked.modifier, located.url)
     if not isinstance(located.state.answer, Absent):
         return None
-    substitute = _like(visit, located, asked)
+    substitute = like(visit, located, asked)
     return None if substitute is None else prefix + replay_path(digits_of(substitute[0]), asked.modifier, substitute[1])
 
 
-def _like(visit: Visit, located: Located, asked: Replay) -> tuple[int, str] | None:
+def like(visit: Visit, located: Located, asked: Replay) -> tuple[int, str] | None:
     """Return the time and the URL of what is shown in place of a URL that a state does not have; None without any."""
     folder = folder_of(visit.services, located)
     if folder is not None and located.seq is not None:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
+from urllib.parse import urlsplit
 
 from webarcfs.access import access_rules
 from webarcfs.access.gate import Gate, Reader
@@ -16,6 +17,7 @@ from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import query
 from webarcfs.archive.model.errors import NotFound, UsageError, WebarcError
+from webarcfs.archive.model.sites import site_of
 from webarcfs.room.server import supervisor
 from webarcfs.room.server.options import Engine, ServerOptions, room_options
 
@@ -44,6 +46,7 @@ def checks(options: ServerOptions) -> Iterator[Check]:
         ("catalogue", lambda: _catalogue(archive)),
         ("engine", lambda: _engine(options)),
         ("addresses", lambda: _addresses(options)),
+        ("sites", lambda: _sites(options)),
     ):
         yield _checked(what, look)
 
@@ -114,3 +117,22 @@ def _addresses(options: ServerOptions) -> str:
         room.close()
         if replay is not None:
             replay.close()
+
+
+def _sites(options: ServerOptions) -> str:
+    """Say whether browsers take the room and archived pages for one site.
+
+    If they are two, a browser that blocks storage of third parties gives the scripts of archived pages none, and they
+    do not run (Storage Access API; private windows do so).
+    """
+    if options.engine is not Engine.PYWB:
+        return "no scripts of archived pages run, so their site does not matter"
+    asked = room_options(options, options.listen, options.replay_listen, b"")
+    room, replay = (site_of(urlsplit(origin).hostname or "") for origin in (asked.origin, asked.replay_origin))
+    if room == replay:
+        return f"the room and archived pages are of one site: {room}"
+    raise UsageError(
+        f"the room is of the site {room}, archived pages are of {replay}: where a browser blocks storage of third "
+        "parties, as private windows do, their scripts do not run; choose both names below one domain, such as "
+        "archive.example.org and replay.archive.example.org"
+    )
