@@ -239,13 +239,18 @@ def answer(visit: Visit, asked: Replay, *, of_chance: bool = True) -> Response:
         return redirect(visit, elsewhere, asked.url)
     capture = located.state.capture
     if capture is None or located.seq is None:
-        alike = chance_parameters.redirect_place(visit, located, asked) if of_chance else None
-        if alike is not None:
-            return headers.with_fields(redirect(visit, alike[0], asked.url), [(CHANCE, alike[1])])
-        return missing(visit, located, asked.modifier)
+        return _alike(visit, located, asked) if of_chance else missing(visit, located, asked.modifier)
     if capture.is_redirect:
         return led_on(visit, located, capture, asked.modifier)
     return _body(visit, located, capture, asked.modifier)
+
+
+def _alike(visit: Visit, located: Located, asked: Replay) -> Response:
+    """Return the redirect to a URL that differs in what time or chance made alone; without one, that it is missing."""
+    alike = chance_parameters.redirect_place(visit, located, asked)
+    if alike is None:
+        return missing(visit, located, asked.modifier)
+    return headers.with_fields(redirect(visit, alike[0], asked.url), [(CHANCE, alike[1])])
 
 
 def beside_replay(visit: Visit, asked: Replay) -> Response:

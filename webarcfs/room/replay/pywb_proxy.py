@@ -140,12 +140,12 @@ class PywbProxy:
         self._room = room
         self._replay = replay
         self._own = own
+        self._requests = ScriptRequests(replay, own)
         folder = Path(__file__).parent
-        self._own_scripts = {
+        self._scripts = {
             b"/static/" + GUARD.encode(): (folder / "guard.js").read_bytes(),
             OWN_MODULE.encode(): (folder / "module.js").read_bytes(),
         }
-        self._requests = ScriptRequests(replay, own)
         # A connection for each request: on one that is kept, pywb's body waits 40 ms for its head to be acknowledged.
         bounds = httpx.Limits(max_connections=limits.WAITING, max_keepalive_connections=0)
         self._client = httpx.AsyncClient(base_url=pywb, timeout=limits.SECONDS, limits=bounds, trust_env=False)
@@ -185,8 +185,8 @@ class PywbProxy:
         """Return the answer to what pywb is not asked."""
         if request.headers.get("service-worker", "").lower() == "script":
             return PlainTextResponse("archived service workers are not run\n", 403)
-        if raw in self._own_scripts:
-            return Response(self._own_scripts[raw], media_type="text/javascript")
+        if raw in self._scripts:
+            return Response(self._scripts[raw], media_type="text/javascript")
         if page is not None:
             is_alone = page[2] and request.headers.get("sec-fetch-dest") == "document"
             return self._framed(b"/web/" + page[1] + b"/" + page[4]) if is_alone else None
