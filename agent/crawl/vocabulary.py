@@ -201,6 +201,11 @@ class Reason(_Word):
         "source:",
         "It was imported from that (mirror, SingleFile, HAR, MHTML), and no server sent it to a crawler.",
     )
+    RENDERED = (
+        "rendered",
+        "Imported with what a browser showed of it: text, picture or title, kept beside the document where it has a "
+        "new version.",
+    )
     SECRETS = (
         "secrets",
         "The crawl that it was exported from showed secrets to servers: readers get its headers blanked.",

@@ -45,7 +45,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.history import redirect_lists, sequence
-from webarcfs.archive.index.captures import CaptureIndex
+from webarcfs.archive.index.captures import CaptureIndex, CaptureRow
 from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, data_name, places, second_path
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import COPIES, CommitTag, format_time, from_epoch, parse_compact_time, parse_time
@@ -305,7 +305,7 @@ def _is_known(index: ImportIndex, cut: StoredCut, archive: Archive, captures: Ca
     store = _store(archive, cut.domain)
     groups = groupby(index.captures_of(cut), key=lambda capture: capture.url)
     published = [newest_version(list(rows), complete=False) for _, rows in groups]
-    missing = [capture for capture in published if capture.content and not _has_stored(captures, capture)]
+    missing = [capture for capture in published if capture.content and not _has_stored(captures, store, capture)]
     if store is not None and any(source_in(capture.note) in COPIES for capture in missing):
         tree = _tree_before(store, cut)
         missing = [capture for capture in missing if tree is None or not _is_held(store, tree, capture)]
@@ -315,10 +315,21 @@ def _is_known(index: ImportIndex, cut: StoredCut, archive: Archive, captures: Ca
     return all(any((name, capture.time) in met for name in (capture.url, *places(capture.url))) for capture in missing)
 
 
-def _has_stored(captures: CaptureIndex, capture: StoredCapture) -> bool:
+def _has_stored(captures: CaptureIndex, store: Repository | None, capture: StoredCapture) -> bool:
     versions, redirects = captures.at(f"/{arc_path(capture.url)}", f"/{second_path(capture.url)}")
-    rows = redirects if capture.target else versions
-    return any(row.url == capture.url and row.captured == capture.time for row in rows)
+    rows = [row for row in (redirects if capture.target else versions) if row.url == capture.url]
+    same = [row for row in rows if row.captured == capture.time]
+    if Reason.RENDERED in capture.note.split(",") and store is not None:
+        return any(_has_form(store, row) for row in same)
+    return bool(same)
+
+
+def _has_form(store: Repository, row: CaptureRow) -> bool:
+    """Return whether an archived version has something that a browser showed of it."""
+    domain, _, arc = row.path.lstrip("/").partition("/")
+    tree = store.snapshot_tree(CommitTag(from_epoch(row.first), domain))
+    entry = store.find(tree, f"{arc}/{DATA_XML}")
+    return entry is not None and entry.is_document and bool(data_xml.metadata(store.read(entry.oid)).rendered)
 
 
 def _store(archive: Archive, domain: str) -> Repository | None:

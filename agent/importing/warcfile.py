@@ -30,6 +30,7 @@ from agent.crawl.vocabulary import (
     redirect_of,
     words_of_certificate,
 )
+from agent.importing.browser_pages import PAGE, PageParts
 from agent.importing.crawls import CrawlsBy, crawl_name, is_of_export, part_of
 from agent.importing.foreign import (
     CERTIFICATE_FIELD,
@@ -154,7 +155,7 @@ class WarcFileImport:
             self._posts.clear()
             name = self._crawl(source, part)
             for record in part.records:
-                self.records += 1
+                self.records += record.type != PAGE  # the line of a page is no record of a crawl
                 if record.type == "request":
                     self._request(part.name, record)
                 else:
@@ -217,7 +218,8 @@ class _Reading:
 
     def take(self) -> None:
         kind = self.record.type
-        if kind == "metadata":
+        pages = PageParts(self.intake.index, self.spool, self.intake.remarks, self.intake.settings.max_file_size)
+        if pages.take(self.file, self.record, self.place) or kind == "metadata":
             return
         if kind not in ("response", "resource", "revisit"):
             self.intake.remarks.add(self.file, f"records of type {kind[:40] or '(none)'!r} are skipped", self._uri())

@@ -25,6 +25,7 @@ from agent.crawl import frontier
 from agent.crawl.job_folder import Job
 from webarcfs.archive.git.repository import Commit, Names, Repository, TreeEntry
 from webarcfs.archive.history import sequence
+from webarcfs.archive.history.rendered_forms import RenderedForm
 from webarcfs.archive.model.arc_paths import data_name
 from webarcfs.archive.model.metadata import CommitTag, from_epoch, parse_time
 from webarcfs.archive.system.files import blob_hash
@@ -87,7 +88,8 @@ class Document:
 
     `row` is its id in the frontier, `url` is canonical, `captured` is the time of the response (CET), `note` is the
     annotation for crawl.log, `source` what it was taken from if that is no response of a server.
-    `certificate` is what was wrong with the server's, in words. `has_secrets`: its headers may have some.
+    `certificate` is what was wrong with the server's, in words. `has_secrets`: its headers may have some. `rendered` is
+    what a browser showed of it.
     """
 
     row: int
@@ -101,6 +103,7 @@ class Document:
     source: str = ""
     certificate: str = ""
     has_secrets: bool = False
+    rendered: RenderedForm | None = None
     # normalise
     arc: str = ""  # its path inside the domain
     data_name: str = ""
