@@ -219,19 +219,25 @@ Archived = Callable[[StoredPart], bool]
 
 @dataclass(frozen=True, slots=True)
 class Attaching:
-    """Gives each part to the capture of its page. `remarks` say of which pages there is none."""
+    """Gives each part to the capture of its page. `remarks` say of which pages there is none.
+
+    `go_on` is called between two pages, and raises Interrupted if the import must stop.
+    """
 
     index: ImportIndex
     remarks: Tally
+    go_on: Callable[[], None] = lambda: None
     archived: Archived = lambda _: False
 
     def attach(self) -> None:
         """Attach all parts. To be called when all captures are known, before they are put in order."""
         self.index.index_parts()
         for url in self.index.urls_of_lone_parts():
+            self.go_on()
             if target := self._redirected(url):
                 self.index.move_parts(url, target)
         for url, parts in groupby(self.index.parts(), key=lambda part: part.url):
+            self.go_on()
             self._page(url, list(parts))
 
     def _redirected(self, url: str) -> str:

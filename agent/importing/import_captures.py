@@ -214,18 +214,21 @@ class Resolving:
         for revisit in self.index.revisits():
             self._resolve(revisit)
 
-    def add_archived(self, part: StoredPart) -> bool:
+    def add_archived(self, captures: CaptureIndex, part: StoredPart) -> bool:
         """Add the archived version of a page that was captured about when a browser showed `part` of it.
 
         Returns whether there is one. Its time is that of the archived capture: it is the same one again.
         """
         domain, arc = split(arc_path(part.url))
-        with CaptureIndex(self.archive.database) as captures, ExitStack() as stack:
+        try:
             versions, _ = captures.at(f"/{arc_path(part.url)}", f"/{second_path(part.url)}")
-            own = [row for row in versions if row.url == part.url]
-            row = min(own, key=lambda version: abs(version.captured - part.time), default=None)
-            if row is None or abs(row.captured - part.time) > NEAREST:
-                return False
+        except NotFound:  # nothing was ever archived
+            return False
+        own = [row for row in versions if row.url == part.url]
+        row = min(own, key=lambda version: abs(version.captured - part.time), default=None)
+        if row is None or abs(row.captured - part.time) > NEAREST:
+            return False
+        with ExitStack() as stack:
             store, body = Repository(self.archive.repository(domain)), _scratch(self.folder, stack)
             store.copy(row.blob, body.fileno())
             has_secrets = secret_headers.plain_crawls(store, domain) is not None

@@ -110,7 +110,8 @@ class Wacz:
                 report.remarks.add(self._name, f"a list of pages is skipped: {fault}", path)
                 continue
             with self._zip.open(self._entries[path]) as file:
-                records = self._page_records(path, file, report)
+                lines = io.BufferedReader(file, _CHUNK)  # type: ignore[type-var] # it reads as raw files do
+                records = self._page_records(path, lines, report)
                 yield RecordRun(f"{self._name}/{path}", records, partial(int, done), self._name)
 
     def _page_records(self, path: str, file: IO[bytes], report: Report) -> Iterator[ForeignRecord]:

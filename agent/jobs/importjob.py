@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -52,6 +53,7 @@ from agent.jobs.publishing import JobOutcome, failures_noted, publish_domain, re
 from agent.reports import report
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Profile, Publication
+from webarcfs.archive.index.captures import CaptureIndex
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Damaged, Interrupted
 from webarcfs.archive.model.metadata import from_epoch, now
@@ -205,6 +207,10 @@ class Planning:
             }
             self.index.set(frontier.FILE_READ.of(batch), file_read)
 
+    def _go_on(self) -> None:
+        if self.job.stop.is_set():
+            raise Interrupted("stopped while the import was planned; the next run plans it again")
+
     def plan(self) -> None:
         """Resolve the revisits, attach what browsers showed, and write the plan, in one transaction.
 
@@ -221,7 +227,8 @@ class Planning:
                 resolving = Resolving(self.index, self.job.archive, self.job.folder, spool, batch, losses)
                 resolving.resolve()
                 remarks = Tally()
-                Attaching(self.index, remarks, resolving.add_archived).attach()
+                with CaptureIndex(self.job.archive.database) as captures:
+                    Attaching(self.index, remarks, self._go_on, partial(resolving.add_archived, captures)).attach()
                 self.index.set(frontier.PLAN_REMARKS, remarks.lines())
                 complete = self.index.get(frontier.COMPLETE) is True
                 lost = [*losses.lines(), *plan(self.index, grouping, self.job.folder, complete=complete)]
