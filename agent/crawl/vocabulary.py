@@ -203,8 +203,7 @@ class Reason(_Word):
     )
     RENDERED = (
         "rendered",
-        "Imported with what a browser showed of it: text, picture or title, kept beside the document where it has a "
-        "new version.",
+        "The import has what a browser showed of it (text, picture, title); what is new of that is kept beside it.",
     )
     SECRETS = (
         "secrets",

@@ -505,13 +505,6 @@ def store_forms(
                         store.update_refs([RefUpdate(rendered_forms.REF, after, before)])
 
 
-def lacking_forms(store: Repository, trees: Iterable[str]) -> list[str]:
-    """Return which of the forms that documents name are not there."""
-    top = store.ref(rendered_forms.REF)
-    entries = ((tree, None if top is None else store.find(top, f"{tree[:2]}/{tree}")) for tree in sorted(trees))
-    return [tree for tree, entry in entries if entry is None or entry.oid != tree]
-
-
 def drop_empty(archive: Archive, domain: str) -> None:
     """Remove the repository of a domain that has no ref: of an import that published nothing."""
     path = archive.repository(domain)

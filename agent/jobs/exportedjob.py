@@ -27,7 +27,6 @@ from agent.importing.exported_trees import (
     build,
     drop_empty,
     in_order,
-    lacking_forms,
     store_forms,
     with_met,
 )
@@ -40,7 +39,7 @@ from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS, MAIN, PUBLICATIONS, SEEN, Commit, RefUpdate, Repository
-from webarcfs.archive.history import sequence
+from webarcfs.archive.history import rendered_forms, sequence
 from webarcfs.archive.model.errors import Damaged, Interrupted, NotFound, WebarcError
 from webarcfs.archive.model.metadata import COMMITTER, AdditionsMessage, CommitTag, CrawlMessage, parse_compact_time
 from webarcfs.archive.system import locks
@@ -149,7 +148,7 @@ class _Run:
 
     def _unshown(self, domain: str, trees: set[str]) -> str:
         """Return a line on what browsers showed that documents name, and that is not there; empty if all is."""
-        lacking = lacking_forms(Repository(self._archive.repository(domain)), trees)
+        lacking = rendered_forms.lacking(Repository(self._archive.repository(domain)), trees)
         if not lacking:
             return ""
         return f"{domain}: what browsers showed of {len(lacking)} pages is not in the files, the first {lacking[0]}"

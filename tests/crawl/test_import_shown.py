@@ -218,14 +218,14 @@ def test_texts_in_a_file_of_their_own_find_the_page_in_the_archive(archive: Arch
 
 def test_again_brings_what_an_older_version_left_out(archive: Archive, tmp_path: Path) -> None:
     """Files that were imported before bring their texts by --again."""
-    page = Shown(f"{URL}app", text="words")
-    whole = wacz(tmp_path / "a.wacz", page)
-    bare = write_wacz(
-        tmp_path / "b.wacz", {name: data for name, data in browsertrix.files_of([page]).items() if "text" not in name}
-    )
+    pages = [Shown(f"{URL}app", text="words"), Shown(f"{URL}own", OWN_TITLE, title="T"), Shown(f"{URL}not", title="N")]
+    whole = wacz(tmp_path / "a.wacz", *pages)
+    responses = {name: data for name, data in browsertrix.files_of(pages).items() if "rec-" in name}
+    bare = write_wacz(tmp_path / "b.wacz", responses)
     import_files(archive, bare, name="site")
     import_files(archive, whole, name="site", again=True)
     assert form(archive, "app")["rendered.txt"] == b"words"
+    assert [meta(archive, HOST, arc).title for arc in ("app", "own", "not")] == ["", "Own", "N"]
     count = len(crawls_of(archive, HOST))
     import_files(archive, whole, name="site", again=True)
     assert len(crawls_of(archive, HOST)) == count
@@ -440,6 +440,7 @@ def test_forms_that_are_missing_or_wrong_in_an_export_are_told(origin: Archive, 
     done = exportedjob.run(lost, [tmp_path / "a.warc"])
     assert "what browsers showed of 3 pages is not in the files" in "".join(done.remarks)
     assert meta(lost, HOST, "app").rendered
+    assert sum("what a browser showed of it is not in refs/forms/rendered" in line for line in verify(lost)) == 2
     tree = meta(origin, HOST, "title").rendered.encode()
     wrong = directory.create(tmp_path / "wrong")
     (tmp_path / "b.warc").write_bytes(raw.replace(b"Webarcfs-Rendered: " + tree, b"Webarcfs-Rendered: " + tree[::-1]))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -158,3 +158,10 @@ def _said(description: bytes, name: str) -> str:
         return ""
     value = fields.get(name) if isinstance(fields, dict) else None
     return value if isinstance(value, str) else ""
+
+
+def lacking(store: Repository, trees: Iterable[str]) -> list[str]:
+    """Return which of the forms that documents name are not in `REF`, in order. Raises Damaged."""
+    top = store.ref(REF)
+    entries = ((tree, None if top is None else store.find(top, f"{tree[:2]}/{tree}")) for tree in sorted(trees))
+    return [tree for tree, entry in entries if entry is None or entry.oid != tree]
