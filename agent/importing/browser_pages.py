@@ -8,12 +8,13 @@ same URNs, and a metadata record with the title (`urn:webarcfs:rendered:`).
 
 `PageParts` puts the parts into the job. When all files are read, `Attaching` finds the capture of each: the nearest one
 of the page's URL, at most `NEAREST` away. One text, one picture and one title are kept of a page at a capture, the best
-of each kind. `Shown` returns the form of a capture to the pipeline.
+of each kind. `ImportedForms` returns the form of a capture to the pipeline.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -25,7 +26,7 @@ from typing import Final
 from agent.crawl.frontier import FoundPart, ImportIndex, PageCapture, StoredPart
 from agent.crawl.vocabulary import Reason
 from agent.crawl.wget import BatchFiles
-from agent.importing.foreign import ForeignRecord, Spool, Tally
+from agent.importing.foreign import FileRecord, ForeignRecord, Spool, Tally
 from agent.importing.import_captures import NEAREST, RecordPlace
 from webarcfs.archive.history import rendered_forms
 from webarcfs.archive.history.rendered_forms import RenderedForm
@@ -42,9 +43,6 @@ from webarcfs.warc.http_response import base32, parse_date
 
 
 TEXT, PICTURE, TITLE = "text", "picture", "title"
-#: The type of a record that is the line of a page in a WACZ, and its fields: the title, and the file that it is in.
-PAGE: Final = "page"
-TITLE_FIELD, FILE_FIELD = "title", "file"
 #: The URN of an export's record with a title, and its field with the page's URL.
 EXPORTED: Final = "urn:webarcfs:rendered:"
 URL_FIELD: Final = "webarcfs-url"
@@ -92,13 +90,21 @@ def clean_text(raw: bytes) -> tuple[bytes, bool]:
     return text, text == raw
 
 
-def title_of(title: object, url: str) -> str:
-    """Return a title on one line; empty for what is none, or only the URL of the page."""
-    text = fold(title.encode("utf-8", "replace").decode()) if isinstance(title, str) else ""
+def title_of(title: str, url: str) -> str:
+    """Return a title on one line; empty for one that is only the URL of the page."""
+    text = fold(title.encode("utf-8", "replace").decode())
     return "" if text in (url, url.rstrip("/")) else text
 
 
 # == reading ==========================================================================================================
+
+
+class PageRecord(FileRecord):
+    """The line of a page in a list of a WACZ: `time` as it is written there, `text` in UTF-8, `file` its name."""
+
+    def __init__(self, url: str, time: str, title: str, text: bytes, file: str) -> None:
+        super().__init__("page", {"warc-target-uri": url, "warc-date": time}, b"", io.BytesIO(text), len(text))
+        self.title, self.file = title, file
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +119,7 @@ class PageParts:
     def take(self, file: str, record: ForeignRecord, place: RecordPlace) -> bool:
         """Take what a record has of a page; return whether it is of that kind at all."""
         uri = record.fields.get("warc-target-uri", "").strip("<> ")
-        if record.type == PAGE:
+        if isinstance(record, PageRecord):
             self._line(file, record, place, uri)
         elif record.type == "metadata" and uri.startswith(EXPORTED):
             self._exported(file, record, place)
@@ -125,16 +131,15 @@ class PageParts:
             return False
         return True
 
-    def _line(self, file: str, record: ForeignRecord, place: RecordPlace, url: str) -> None:
+    def _line(self, file: str, record: PageRecord, place: RecordPlace, url: str) -> None:
         """Take the title and the text of a line of pages.jsonl."""
         part = self._place(file, record, place, url)
         if part is None:
             return
-        origin = record.fields.get(FILE_FIELD, "pages.jsonl")
-        if title := title_of(record.fields.get(TITLE_FIELD), part.url):
-            self._add(part, TITLE, _RANK_OF_PAGES, origin, title=title)
+        if title := title_of(record.title, part.url):
+            self._add(part, TITLE, _RANK_OF_PAGES, record.file, title=title)
         if record.length:
-            self._bytes(part, TEXT, _RANK_OF_PAGES, origin, record)
+            self._bytes(part, TEXT, _RANK_OF_PAGES, record.file, record)
 
     def _exported(self, file: str, record: ForeignRecord, place: RecordPlace) -> None:
         """Take the title that an export of ours has."""
@@ -337,7 +342,7 @@ def _nearest(times: Sequence[int], time: int) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ImportedForms:
     """The rendered forms of an import's captures; `folder` is that of its job."""
 
     index: ImportIndex

@@ -39,15 +39,17 @@ from agent.crawl.vocabulary import (
     has_secrets,
     is_error_page,
     source_in,
+    words_of_certificate,
 )
 from agent.importing.foreign import Spool, Tally
 from webarcfs.access import secret_headers
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.index.captures import CaptureIndex
-from webarcfs.archive.model.arc_paths import HEADERS, arc_path, data_name, places, second_path, split
+from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, arc_path, data_name, places, second_path, split
 from webarcfs.archive.model.errors import NotFound
-from webarcfs.archive.model.metadata import COPIES, format_time, from_epoch, parse_compact_time
+from webarcfs.archive.model.metadata import COPIES, CommitTag, format_time, from_epoch, parse_compact_time
 from webarcfs.content import mimetype
 from webarcfs.warc import http_response
 from webarcfs.warc.http_response import base32, capture_key
@@ -235,8 +237,17 @@ class Resolving:
             response = _ArchivedResponse(store.read(row.head), body, row.size, has_secrets=has_secrets)
             capture = CapturedUrl(part.url, domain, from_epoch(row.captured))
             stored = self._spooled(response, capture)
+            tree = store.snapshot_tree(CommitTag(from_epoch(row.first), domain))
+            described = store.find(tree, f"{row.path.removeprefix(f'/{domain}/')}/{DATA_XML}")
+            meta = None if described is None else data_xml.metadata(store.read(described.oid))
+        if meta is None:
+            return False
+        source = f"{Reason.SOURCE}{meta.source}" if meta.source in COPIES else Reason.RESOURCE * bool(meta.source)
         digest, *marks = stored.content.split(" ")
-        note = ",".join([Reason.REVISIT, *([Reason.SECRETS] if Reason.SECRETS in marks else [])])
+        notes = (
+            Reason.REVISIT, source, *words_of_certificate(meta.certificate), Reason.SECRETS * (Reason.SECRETS in marks)
+        )  # fmt: skip
+        note = ",".join(filter(None, notes))
         outcome = UrlOutcome(
             id=0, state=UrlState.DONE, status=row.status, position=stored.position, size=stored.size,
             mime=row.mime_type, digest=digest, arc=arc, note=note,

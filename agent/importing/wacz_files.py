@@ -23,8 +23,8 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import IO, Any
 
-from agent.importing.browser_pages import FILE_FIELD, PAGE, TITLE_FIELD
-from agent.importing.foreign import FileRecord, ForeignRecord, RecordRun, Report, Step, file_part, printable
+from agent.importing.browser_pages import PageRecord
+from agent.importing.foreign import ForeignRecord, RecordRun, Report, Step, file_part, printable
 from webarcfs.archive.history.rendered_forms import LONGEST_TEXT
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.warc.bytestream import BOMB_FACTOR, BOMB_SIZE
@@ -43,7 +43,7 @@ _RECORDS = re.compile(r"archive/.*\.w?arc(\.gz|\.zst)?", re.IGNORECASE | re.DOTA
 _NESTED = re.compile(r".*\.wacz", re.IGNORECASE | re.DOTALL)
 _PAGES = re.compile(r"pages/[^/]*\.jsonl", re.IGNORECASE | re.DOTALL)
 #: Bytes of a line of pages.jsonl, which has the text of its page in JSON.
-_LONGEST_LINE = 4 * LONGEST_TEXT
+_LONGEST_LINE = 2 * LONGEST_TEXT
 _CLIMBS = re.compile(r"[/\\]|[A-Za-z]:|(.*[/\\])?\.\.([/\\].*)?\Z", re.DOTALL)
 _CHUNK = 1 << 18
 #: Of a ZIP, in bytes, some 50 a file: `zipfile` keeps ten times as much in memory. And where its size is.
@@ -195,13 +195,7 @@ def _page_record(line: bytes, file: str) -> ForeignRecord | None:
     if not isinstance(url, str) or not url:
         return None
     body = text.encode("utf-8", "replace") if isinstance(text, str) else b""
-    fields = {
-        "warc-target-uri": url,
-        "warc-date": time if isinstance(time, str) else "",
-        TITLE_FIELD: title if isinstance(title, str) else "",
-        FILE_FIELD: file,
-    }
-    return FileRecord(PAGE, fields, b"", io.BytesIO(body), len(body))
+    return PageRecord(url, time if isinstance(time, str) else "", title if isinstance(title, str) else "", body, file)
 
 
 def _is_head(line: bytes) -> bool:

@@ -30,7 +30,7 @@ from agent.crawl.vocabulary import (
     redirect_of,
     words_of_certificate,
 )
-from agent.importing.browser_pages import PAGE, PageParts
+from agent.importing.browser_pages import PageParts, PageRecord
 from agent.importing.crawls import CrawlsBy, crawl_name, is_of_export, part_of
 from agent.importing.foreign import (
     CERTIFICATE_FIELD,
@@ -155,7 +155,7 @@ class WarcFileImport:
             self._posts.clear()
             name = self._crawl(source, part)
             for record in part.records:
-                self.records += record.type != PAGE  # the line of a page is no record of a crawl
+                self.records += not isinstance(record, PageRecord)  # the line of a page is no record of a crawl
                 if record.type == "request":
                     self._request(part.name, record)
                 else:

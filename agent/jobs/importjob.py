@@ -42,7 +42,7 @@ from agent.crawl.job_folder import ImportedCut, Job, Progress, StateKeeper, craw
 from agent.crawl.job_state import Phase
 from agent.crawl.wget import BatchFiles
 from agent.filters import chain
-from agent.importing.browser_pages import Attaching, Shown
+from agent.importing.browser_pages import Attaching, ImportedForms
 from agent.importing.crawls import CrawlsBy
 from agent.importing.foreign import Tally
 from agent.importing.import_captures import Resolving, log_row
@@ -101,7 +101,7 @@ class CutPublishing:
                 earlier=tuple(earlier),
             )
             name = crawl_of_import(self.job.folder.name, cut.crawl, crawls)
-            shown = Shown(self.index, self.job.folder).form
+            shown = ImportedForms(self.index, self.job.folder).form
             job = dataclasses.replace(self.job, name=name, frontier=cut_frontier, cut=imported, shown=shown)
             seconds: dict[str, float] = {}
             done = publish_domain(job, cut.domain, self.complete and bool(cut.is_last), seconds)

@@ -21,7 +21,7 @@ from agent.pipeline.publish import Publisher
 from tests.support import browsertrix, warcs
 from tests.support.browsertrix import JPEG, SHELL, Shown, png, urn, wacz
 from tests.support.crawls import archive, arcs, check_sound, crawls_of, log_lines, meta, read, store
-from tests.support.foreignfiles import write_wacz
+from tests.support.foreignfiles import HAR_TIME, har_entry, write_har, write_wacz
 from tests.support.imports import Result, command, import_files, imported, killed_in
 from webarcfs.access.gate import Gate, Reader
 from webarcfs.access.reader_repositories import ReaderRepositories
@@ -214,6 +214,15 @@ def test_texts_in_a_file_of_their_own_find_the_page_in_the_archive(archive: Arch
     assert read(archive, HOST, "app") == OWN_TITLE
     assert meta(archive, HOST, "app").capture_time.isoformat() == "2025-06-01T13:00:00+01:00"
     check_sound(archive)
+
+
+def test_a_copy_in_the_archive_stays_a_copy(archive: Archive, tmp_path: Path) -> None:
+    """S-rendered-5: a page that comes from the archive again says what it was taken from, as before."""
+    import_files(archive, write_har(tmp_path / "a.har", har_entry(f"{URL}app", "<p>copied")), name="site")
+    (tmp_path / "text.warc").write_bytes(urn("text", f"{URL}app", b"words", HAR_TIME))
+    import_files(archive, tmp_path / "text.warc", name="site")
+    assert meta(archive, HOST, "app").source == "HAR"
+    assert form(archive, "app")["rendered.txt"] == b"words"
 
 
 def test_again_brings_what_an_older_version_left_out(archive: Archive, tmp_path: Path) -> None:
