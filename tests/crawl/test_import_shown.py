@@ -164,6 +164,19 @@ def test_another_text_of_the_same_bytes_is_a_new_version(archive: Archive, tmp_p
     check_sound(archive)
 
 
+def test_two_texts_of_the_same_bytes_in_one_crawl_are_two_versions(archive: Archive, tmp_path: Path) -> None:
+    """S-rendered-2: a page that shows the news of the day is captured twice, and both are kept."""
+    one = Shown(f"{URL}app", text="morning words")
+    two = replace(one, text="evening words", date="2025-06-01T18:00:00Z", later="2025-06-01T18:00:09Z")
+    plain = Shown(f"{URL}app", date="2025-06-01T12:00:05Z")
+    imported(archive, wacz(tmp_path / "a.wacz", one, plain, two))
+    assert form(archive, "app")["rendered.txt"] == b"evening words"
+    bring_in_step(archive)
+    assert found(archive, "morning") == []
+    assert found(archive, "morning", ever=True) == found(archive, "evening") == ["app"]
+    check_sound(archive)
+
+
 # -- which page it is of -----------------------------------------------------------------------------------------------
 
 
