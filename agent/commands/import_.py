@@ -98,6 +98,10 @@ def import_(  # noqa: PLR0917 # click passes them by name
     `wget -r` or `wget -p` made. Their time is the one in the file, else --captured; the date of a file is no time. A
     copy never takes the place of what a server sent to a crawler. data.xml says what it was taken from.
 
+    What a crawler's browser showed of a page (urn:text, urn:view and the lists of pages of Browsertrix and
+    ArchiveWeb.page) is kept beside it. Search finds the words of that text, and a page without a title has the one that
+    is listed.
+
     The captures of all files are sorted by time and become crawls, each with a record of its own. A crawl is what its
     crawler names so (a WACZ, a launch of Heritrix, a snapshot of ArchiveBox, isPartOf of a warcinfo record); captures
     without such a name are one until a pause. Each host becomes a snapshot at the time of its first capture, and a

@@ -252,6 +252,51 @@ class StoredCapture:
     result: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPart:
+    """What a browser showed of a page; the columns are explained in sql/imports/schema.sql."""
+
+    source: int
+    ordinal: int
+    name: str
+    url: str
+    time: int
+    kind: str
+    rank: int
+    origin: str
+    position: int
+    digest: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPart:
+    """The same, with its number."""
+
+    id: int
+    source: int
+    ordinal: int
+    name: str
+    url: str
+    time: int
+    kind: str
+    rank: int
+    origin: str
+    position: int
+    digest: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class PageCapture:
+    """A capture that is to be archived: its number in `found`, its crawl's name, its time in seconds, its content."""
+
+    id: int
+    name: str
+    time: int
+    content: str
+
+
 @dataclass(frozen=True, slots=True)
 class JobBody:
     """A body in a WARC of the job, with what its capture said of it."""
@@ -493,6 +538,8 @@ FILE_READ: FactAbout[FileRead] = FactAbout("file")
 GROUPING: Fact[GroupingFact] = Fact("grouping")
 #: The lines on versions that an import could not keep; absent until the import is planned: jobs.importjob.
 PLANNED: Fact[list[str]] = Fact("planned")
+#: The remarks on what browsers showed, of no page of the import; with PLANNED: jobs.importjob.
+PLAN_REMARKS: Fact[list[str]] = Fact("plan_remarks")
 #: Whether an import takes known files again: jobs.importjob.
 AGAIN: Fact[bool] = Fact("again")
 #: The URLs that a crawl of an import saw in its earlier snapshots, once it is filled: jobs.importjob.
@@ -507,7 +554,7 @@ _UPGRADES = {2: "frontier/upgrade_2", 3: "frontier/upgrade_3"}
 #: Keys of `Frontier.counts` that are not states.
 NO_STATES = ("bytes", "documents")
 _AT_ONCE = 1000
-_Row = FoundUrl | UrlOutcome | FoundCapture | StoredCrawl | StoredCut
+_Row = FoundUrl | UrlOutcome | FoundCapture | FoundPart | StoredCrawl | StoredCut
 
 
 class Frontier:
@@ -1001,6 +1048,56 @@ class ImportIndex(Frontier):
     def has_capture(self, domain: str, url: str, time: int) -> bool:
         """Return whether the import has a capture of a URL of that time."""
         return bool(self._scalar("imports/has_capture", domain=domain, url=url, time=time))
+
+    # -- what browsers showed ------------------------------------------------------------------------------------
+
+    def add_part(self, part: FoundPart) -> None:
+        """Add a part as it is read."""
+        self._many("imports/add_part", [part])
+
+    def index_parts(self) -> None:
+        """Create the indexes that the methods below need."""
+        self._run("imports/index_parts")
+        self._run("imports/index_found")
+
+    def urls_of_lone_parts(self) -> list[str]:
+        """Return the URLs of parts whose page has no capture that is to be archived."""
+        return [url for (url,) in self._connection.execute(sql("imports/urls_of_lone_parts"))]
+
+    def target_of(self, url: str) -> str:
+        """Return where a capture of a URL redirects; empty if none does."""
+        row = self._connection.execute(sql("imports/target_of"), {"url": url}).fetchone()
+        return "" if row is None else str(row[0])
+
+    def move_parts(self, url: str, target: str) -> None:
+        """Give the parts of a URL to another one."""
+        self._run("imports/move_parts", url=url, target=target)
+
+    def parts(self) -> Iterator[StoredPart]:
+        """Yield all parts, those of a URL together and in order of time."""
+        return (StoredPart(*row) for row in self._connection.execute(sql("imports/parts")))
+
+    def page_captures(self, url: str) -> list[PageCapture]:
+        """Return the captures of a URL that are to be archived, in order of time."""
+        return [PageCapture(*row) for row in self._connection.execute(sql("imports/page_captures"), {"url": url})]
+
+    def show_version(self, url: str, name: str, content: str, new: str, word: str) -> None:
+        """Give all captures of a version another content, and a word."""
+        self._run("imports/show_version", url=url, name=name, content=content, new=new, word=word)
+
+    def show_capture(self, capture: int, new: str, word: str) -> None:
+        """Give a capture another content, and a word."""
+        self._run("imports/show_capture", id=capture, new=new, word=word)
+
+    def add_form(self, url: str, content: str, parts: Iterable[int]) -> None:
+        """Record which parts the form of a version has, one of each kind."""
+        rows = ({"url": url, "content": content, "part": part} for part in parts)
+        self._connection.executemany(sql("imports/add_form"), rows)
+
+    def parts_of(self, capture: int) -> list[StoredPart]:
+        """Return the parts of the form of a capture, by its number in the order of time."""
+        rows = self._connection.execute(sql("imports/parts_of_capture"), {"capture": capture})
+        return [StoredPart(*row) for row in rows]
 
     # -- planning ------------------------------------------------------------------------------------------------
 

@@ -39,6 +39,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
 from webarcfs.archive.config.settings_files import OLD_DEFAULTS
 from webarcfs.archive.config.validators import Interval
+from webarcfs.archive.history.rendered_forms import RenderedForm
 from webarcfs.archive.model.errors import Damaged, NotFound, WebarcError
 from webarcfs.archive.model.metadata import compact_time, format_time, from_epoch, now, parse_compact_time
 from webarcfs.archive.system import files, locks
@@ -290,6 +291,10 @@ def _checked(kind: type[Publication] | type[Profile], values: dict[str, Any]) ->
 Progress = Callable[[str, int, int], None]
 
 
+#: Returns what a browser showed of a document, by its row in the frontier; None where there is nothing.
+ShownForm = Callable[[int], RenderedForm | None]
+
+
 class Note(Protocol):
     """Writes fields of the job's item at once."""
 
@@ -322,7 +327,8 @@ class Job:
     """One run of one publication. `begun` is the start of the crawl (/Cr-4/).
 
     A crawl of an import publishes one snapshot of a host at a time, `cut`. A `patch` is of a crawl that was published
-    before; `is_closed`: readers do not see that crawl now.
+    before; `is_closed`: readers do not see that crawl now. `shown` returns what a browser showed of a document, by its
+    row in the frontier.
     """
 
     archive: Archive
@@ -341,6 +347,7 @@ class Job:
     stop: threading.Event = field(default_factory=threading.Event)
     progress: Progress = lambda *_: None
     note: Note = _nothing
+    shown: ShownForm = lambda _: None
     by_agent: bool = False  # whether it ends when it is held, since the agent begins it again
 
     @property

@@ -201,6 +201,10 @@ class Reason(_Word):
         "source:",
         "It was imported from that (mirror, SingleFile, HAR, MHTML), and no server sent it to a crawler.",
     )
+    RENDERED = (
+        "rendered",
+        "The import has what a browser showed of it (text, picture, title); what is new of that is kept beside it.",
+    )
     SECRETS = (
         "secrets",
         "The crawl that it was exported from showed secrets to servers: readers get its headers blanked.",

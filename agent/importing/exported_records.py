@@ -21,6 +21,7 @@ from urllib.parse import unquote, unquote_to_bytes
 from agent.crawl.job_folder import publication_of
 from webarcfs.archive.additions.placement import check_names
 from webarcfs.archive.config import validators
+from webarcfs.archive.history import rendered_forms
 from webarcfs.archive.model.arc_paths import DATA_XML, DEEPEST, HEADERS, arc_path, places, split
 from webarcfs.archive.model.errors import Damaged, NotPermitted, UrlRefused
 from webarcfs.archive.model.metadata import CommitTag, compact_time, now, parse_compact_time
@@ -128,7 +129,18 @@ class NamedMet:
     tag: CommitTag
 
 
-Named = NamedDocument | NamedFile | NamedRedirect | NamedMet
+@dataclass(frozen=True, slots=True)
+class NamedForm:
+    """A file of what a browser showed of a document; `tree` is the id of the whole form."""
+
+    tag: CommitTag
+    arc: str
+    tree: str
+    name: str
+    stored: bool = True
+
+
+Named = NamedDocument | NamedFile | NamedRedirect | NamedMet | NamedForm
 
 
 def is_snapshot(fields: Mapping[str, str]) -> bool:
@@ -209,12 +221,21 @@ def named(fields: Mapping[str, str]) -> Named | None:
     kind, uri = fields.get("warc-type", "").lower(), _uri(fields)
     if kind == "metadata" and uri == f"{MET}{tag}":
         return NamedMet(tag)
+    if "webarcfs-rendered" in fields:
+        return _form(tag, uri, fields)
     if kind == "metadata" and _says(fields, "carried"):
         kind, uri = "revisit", fields.get("webarcfs-url", "")  # of the tree it says what a revisit does
     try:
         return _part(tag, kind, uri, fields)
     except (UrlRefused, NotPermitted, ValueError) as error:
         raise Damaged(f"{tag}: {uri}: {error}") from None
+
+
+def _form(tag: CommitTag, uri: str, fields: Mapping[str, str]) -> NamedForm:
+    tree, name = fields["webarcfs-rendered"], fields.get("webarcfs-file", "")
+    if not _TREE.fullmatch(tree) or not rendered_forms.is_name(name):
+        raise Damaged(f"{tag}: {uri}: {name!r} of {tree!r} is no part of what a browser showed")
+    return NamedForm(tag, unquote(fields.get("webarcfs-path", "")), tree, name)
 
 
 def _part(tag: CommitTag, kind: str, uri: str, fields: Mapping[str, str]) -> Named | None:
@@ -370,6 +391,23 @@ def row_of(part: NamedDocument | NamedFile | NamedRedirect, blob: str | None) ->
             flags = _ONLY_SEEN if part.only_seen else _SEEN if part.seen else b""
             parts = [_LISTS, place_of(part.redirect.url).encode(), str(part.redirect).encode(), flags]
     return b"\0".join([*_key(part.tag), *parts])
+
+
+def form_row(part: NamedForm, blob: str) -> bytes:
+    """Return the row of a file of a form; rows sort by domain, form and name."""
+    return b"\0".join(text.encode() for text in (part.tag.domain, part.tree, part.name, blob))
+
+
+def forms_by_domain(rows: Iterable[bytes]) -> Iterator[tuple[str, Iterator[tuple[str, dict[str, str]]]]]:
+    """Yield each domain with its forms: the id of the tree, and name → blob. To be read in order."""
+    split_rows = ([part.decode() for part in row.split(b"\0")] for row in rows)
+    for domain, own in groupby(split_rows, key=lambda parts: parts[0]):
+        yield domain, _forms(own)
+
+
+def _forms(rows: Iterable[list[str]]) -> Iterator[tuple[str, dict[str, str]]]:
+    for tree, files in groupby(rows, key=lambda parts: parts[1]):
+        yield tree, {parts[2]: parts[3] for parts in files}
 
 
 def by_snapshot(rows: Iterable[bytes], tags: Collection[CommitTag]) -> Iterator[tuple[CommitTag, Rows]]:

@@ -4,6 +4,8 @@ Trees are made from the rows of a snapshot and the tree that was exported before
 all else of the tree before goes. Two trees are made at once: the snapshot's, and that which its publication saw, where
 its record names one. Both must have the ids that the record names.
 
+What browsers showed of pages is put beside the snapshots, form by form, before these are published (`store_forms`).
+
 `Intake` makes a blob of each body, in the repository of its domain. A body is stored once its record is known to be
 whole. A process that is killed leaves objects only, and the next one finds them: git's importer keeps none twice.
 """
@@ -14,7 +16,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import IO
@@ -26,10 +28,13 @@ from agent.importing.exported_records import (
     Lines,
     Named,
     NamedDocument,
+    NamedForm,
     NamedMet,
     NamedRedirect,
     NamedSnapshot,
     Rows,
+    form_row,
+    forms_by_domain,
     read_places,
     row_of,
 )
@@ -37,9 +42,9 @@ from agent.importing.foreign import ForeignRecord, Report, Step, printable
 from agent.importing.import_sources import Source, parts_of
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
-from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.git.repository import RefUpdate, Repository
 from webarcfs.archive.git.writing import FastImport, Rewriting
-from webarcfs.archive.history import redirect_lists
+from webarcfs.archive.history import redirect_lists, rendered_forms
 from webarcfs.archive.history.versions import leads_to_arcs
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, arc_path, is_data_file, second_path
 from webarcfs.archive.model.errors import Damaged, InvalidDocument, NotFound, UrlRefused
@@ -56,6 +61,8 @@ from webarcfs.warc.foreign_files import LONGEST_HEAD
 #: Faults that are counted before a snapshot is given up.
 _MOST_FAULTS = 1000
 _OWN = (DATA_XML, HEADERS)
+#: What a data.xml has if it names what a browser showed.
+_RENDERED = b' rendered="'
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +70,14 @@ class Built:
     """A snapshot's trees: `seen` is what its publication saw, empty for all of it.
 
     `stored_by` are the snapshots that its new documents name as those that stored them, `met` the list of what its
-    crawl met unchanged, empty without one.
+    crawl met unchanged, empty without one. `rendered` are the forms that they name.
     """
 
     tree: str
     seen: str
     stored_by: frozenset[CommitTag] = frozenset()
     met: str = ""
+    rendered: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +141,7 @@ class _Work:
         self._seen: Rewriting | None = stack.enter_context(store.rewriting(before)) if named.seen else None
         self._faults: list[str] = []
         self._stored_by: set[CommitTag] = set()
+        self._rendered: set[str] = set()
         self._alone = ""  # a place of additions whose document no record names
         #: Folders of additions that changed: none may be, or lead to, an ARC.
         self._folders = stack.enter_context(Sorter(store.path / "objects" / "pack"))
@@ -198,7 +207,10 @@ class _Work:
         for blob in descriptions - {None, old.get(DATA_XML)}:
             assert blob is not None
             try:
-                self._stored_by.add(stored_by(self._store.read(blob), self._named.tag, named.path))
+                raw = self._store.read(blob)
+                self._stored_by.add(stored_by(raw, self._named.tag, named.path))
+                if _RENDERED in raw and (tree := data_xml.metadata(raw).rendered):
+                    self._rendered.add(tree)
             except Damaged as error:
                 self._fault(f"/{self._named.tag.domain}/{named.path}/{DATA_XML}: {error}")
         for folder in {name.partition("/")[0] for name in files if "/" in name and name not in old}:
@@ -255,7 +267,7 @@ class _Work:
             entry = self._store.find(tree, path)
             if entry is not None and entry.is_tree and leads_to_arcs(self._store, entry.oid):
                 raise Damaged(f"/{self._named.tag.domain}/{path} leads to ARCs, and no addition can be in it")
-        return Built(tree, seen, frozenset(self._stored_by))
+        return Built(tree, seen, frozenset(self._stored_by), rendered=frozenset(self._rendered))
 
 
 def _as_seen(named: ExportedArc | None, new: Mapping[str, ExportedFile]) -> dict[str, str]:
@@ -323,6 +335,8 @@ class Intake:
         self._stack = ExitStack()
         self._open: _Blobs | None = None
         self.rows = self._stack.enter_context(Sorter(archive.log))
+        #: Rows of the files of rendered forms.
+        self.forms = self._stack.enter_context(Sorter(archive.log))
         self.snapshots: dict[CommitTag, NamedSnapshot] = {}
         #: The blobs of the lists of what their crawls met.
         self.lists: dict[CommitTag, str] = {}
@@ -353,7 +367,7 @@ class Intake:
                 step(part.taken())
                 self._record(part.name, record)
         for line in report.losses.lines():
-            self._fault(line)
+            self.fault(line)
 
     def end(self) -> None:
         """Store all that was taken in."""
@@ -362,7 +376,8 @@ class Intake:
             self._open.close()
             self._open = None
 
-    def _fault(self, line: str) -> None:
+    def fault(self, line: str) -> None:
+        """Count a record that is not whole, with a line on it."""
         self.broken += 1
         if len(self.faults) < MOST_FAULTS:
             self.faults.append(printable(line))
@@ -371,7 +386,7 @@ class Intake:
         try:
             named = self._read(record)
         except Damaged as error:
-            self._fault(f"{file}: {error}")
+            self.fault(f"{file}: {error}")
             return
         if isinstance(named, NamedSnapshot):
             self._snapshot(named)
@@ -381,6 +396,9 @@ class Intake:
                 return  # `records` complains
             if isinstance(named, NamedMet):
                 self.lists[named.tag] = blob or ""
+            elif isinstance(named, NamedForm):
+                if blob is not None:
+                    self.forms.add(form_row(named, blob))
             else:
                 self.rows.add(row_of(named, blob))
 
@@ -411,6 +429,10 @@ class Intake:
         if isinstance(named, NamedRedirect) or not (isinstance(named, NamedMet) or named.stored):
             return None
         what = "what it met" if isinstance(named, NamedMet) else named.arc
+        most = rendered_forms.LARGEST_PICTURE
+        if isinstance(named, NamedForm) and record.length > most:
+            self.fault(f"{named.tag}: {named.name} of {named.arc} has more than {most:,} bytes")
+            return None
         with tempfile.SpooledTemporaryFile(_IN_MEMORY, prefix="tmp_", dir=str(self._archive.log)) as body:
             while data := record.read(_CHUNK):
                 body.write(data)
@@ -453,6 +475,34 @@ class _Blobs:
     def close(self) -> None:
         """End the importer, and release the lock."""
         self._stack.close()
+
+
+def store_forms(
+    archive: Archive, rows: Iterable[bytes], wanted: Mapping[str, Set[str]], fault: Callable[[str], None]
+) -> None:
+    """Put the forms that `rows` have into the refs of their domains, as far as documents of the domain want them.
+
+    `fault` is told of one that is not whole. Their blobs must be in the repositories.
+    """
+    for domain, forms in forms_by_domain(rows):
+        if not wanted.get(domain):
+            continue
+        store = Repository(archive.repository(domain))
+        with locks.exclusive(archive.publishing_lock(domain)):
+            before = store.ref(rendered_forms.REF)
+            with store.rewriting(before) as rewriting:
+                for tree, blobs in forms:
+                    if tree not in wanted[domain]:
+                        continue
+                    if rendered_forms.tree_id(blobs) != tree:
+                        fault(f"{domain}: what a browser showed of a page is not whole, and is left out: {tree}")
+                        continue
+                    for name, blob in blobs.items():
+                        rewriting.put(rendered_forms.path_of(tree, name), blob)
+                after = rewriting.finish()
+                if store.entries(after) and after != before:
+                    with locks.Turnstile(archive.lock(domain)).exclusive():
+                        store.update_refs([RefUpdate(rendered_forms.REF, after, before)])
 
 
 def drop_empty(archive: Archive, domain: str) -> None:

@@ -20,7 +20,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
-from agent.crawl.frontier import FoundCapture, FrontierUrl, ImportIndex, JobBody, StoredCapture, UrlOutcome
+from agent.crawl.frontier import (
+    FoundCapture,
+    FrontierUrl,
+    ImportIndex,
+    JobBody,
+    StoredCapture,
+    StoredPart,
+    UrlOutcome,
+)
 from agent.crawl.vocabulary import (
     GONE,
     NOT_MODIFIED,
@@ -32,14 +40,17 @@ from agent.crawl.vocabulary import (
     is_error_page,
     source_in,
     word_of_request,
+    words_of_certificate,
 )
 from agent.importing.foreign import Spool, Tally
 from webarcfs.access import secret_headers
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import CRAWLS, Repository
-from webarcfs.archive.model.arc_paths import HEADERS, arc_path, data_name, places, split
+from webarcfs.archive.index.captures import CaptureIndex
+from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, arc_path, data_name, places, second_path, split
 from webarcfs.archive.model.errors import NotFound
-from webarcfs.archive.model.metadata import COPIES, format_time, from_epoch, parse_compact_time
+from webarcfs.archive.model.metadata import COPIES, CommitTag, format_time, from_epoch, parse_compact_time
 from webarcfs.content import mimetype
 from webarcfs.warc import http_response
 from webarcfs.warc.http_response import base32, capture_key
@@ -50,6 +61,8 @@ from webarcfs.warc.request_key import parts_of
 
 #: The content of a capture that says that there is nothing at its URL any more.
 GONE_CONTENT = "gone"
+#: Seconds between the response of a page and what a browser showed of it: it loads, scrolls and waits meanwhile.
+NEAREST = 3600
 #: How much of what should be a URL is in crawl.log.
 _LONGEST_URI = 2000
 
@@ -209,6 +222,46 @@ class Resolving:
         """Add a capture for every revisit; one of an earlier import that finds nothing again waits on."""
         for revisit in self.index.revisits():
             self._resolve(revisit)
+
+    def add_archived(self, captures: CaptureIndex, part: StoredPart) -> bool:
+        """Add the archived version of a page that was captured about when a browser showed `part` of it.
+
+        Returns whether there is one. Its time is that of the archived capture: it is the same one again.
+        """
+        domain, arc = split(arc_path(part.url))
+        try:
+            versions, _ = captures.at(f"/{arc_path(part.url)}", f"/{second_path(part.url)}")
+        except NotFound:  # nothing was ever archived
+            return False
+        own = [row for row in versions if row.url == part.url]
+        row = min(own, key=lambda version: abs(version.captured - part.time), default=None)
+        if row is None or abs(row.captured - part.time) > NEAREST:
+            return False
+        with ExitStack() as stack:
+            store, body = Repository(self.archive.repository(domain)), _scratch(self.folder, stack)
+            store.copy(row.blob, body.fileno())
+            has_secrets = secret_headers.plain_crawls(store, domain) is not None
+            response = _ArchivedResponse(store.read(row.head), body, row.size, has_secrets=has_secrets)
+            capture = CapturedUrl(part.url, domain, from_epoch(row.captured))
+            stored = self._spooled(response, capture)
+            tree = store.snapshot_tree(CommitTag(from_epoch(row.first), domain))
+            described = store.find(tree, f"{row.path.removeprefix(f'/{domain}/')}/{DATA_XML}")
+            meta = None if described is None else data_xml.metadata(store.read(described.oid))
+        if meta is None:
+            return False
+        source = f"{Reason.SOURCE}{meta.source}" if meta.source in COPIES else Reason.RESOURCE * bool(meta.source)
+        digest, *marks = stored.content.split(" ")
+        notes = (
+            Reason.REVISIT, source, *words_of_certificate(meta.certificate), Reason.SECRETS * (Reason.SECRETS in marks)
+        )  # fmt: skip
+        note = ",".join(filter(None, notes))
+        outcome = UrlOutcome(
+            id=0, state=UrlState.DONE, status=row.status, position=stored.position, size=stored.size,
+            mime=row.mime_type, digest=digest, arc=arc, note=note,
+        )  # fmt: skip
+        place = RecordPlace(part.source, part.ordinal, part.name)
+        self.index.add_found(capture_row(place, capture, outcome, stored.batch, body=digest))
+        return True
 
     def _resolve(self, revisit: dict[str, Any]) -> None:
         url, time = str(revisit["url"]), from_epoch(revisit["time"])

@@ -17,7 +17,7 @@ day apart. The same files, imported again, come to their own times. Such a commi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -38,6 +38,7 @@ from agent.crawl.frontier import (
 )
 from agent.crawl.vocabulary import ARCHIVED, LinkKind, Reason, source_in
 from agent.crawl.wget import BatchFiles
+from agent.importing.browser_pages import TITLE
 from agent.importing.crawls import CrawlsBy, CrawlSpan, HostCuts, Sighting, UrlCaptures, cut, group_by_pauses
 from agent.importing.foreign import Tally, printable
 from agent.importing.import_captures import GONE_CONTENT
@@ -45,12 +46,13 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.history import redirect_lists, sequence
-from webarcfs.archive.index.captures import CaptureIndex
+from webarcfs.archive.index.captures import CaptureIndex, CaptureRow
 from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, data_name, places, second_path
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import COPIES, CommitTag, format_time, from_epoch, parse_compact_time, parse_time
 from webarcfs.archive.model.url_lists import place_of
 from webarcfs.archive.system.files import Sorter
+from webarcfs.content.text import HTML_TYPES
 from webarcfs.warc import job_warc
 from webarcfs.warc.decoding import body_of
 from webarcfs.warc.http_response import base32
@@ -305,7 +307,10 @@ def _is_known(index: ImportIndex, cut: StoredCut, archive: Archive, captures: Ca
     store = _store(archive, cut.domain)
     groups = groupby(index.captures_of(cut), key=lambda capture: capture.url)
     published = [newest_version(list(rows), complete=False) for _, rows in groups]
-    missing = [capture for capture in published if capture.content and not _has_stored(captures, capture)]
+    missing = [
+        capture for capture in published
+        if capture.content and not _has_stored(captures, store, capture, _shown_kinds(index, capture))
+    ]  # fmt: skip
     if store is not None and any(source_in(capture.note) in COPIES for capture in missing):
         tree = _tree_before(store, cut)
         missing = [capture for capture in missing if tree is None or not _is_held(store, tree, capture)]
@@ -315,10 +320,34 @@ def _is_known(index: ImportIndex, cut: StoredCut, archive: Archive, captures: Ca
     return all(any((name, capture.time) in met for name in (capture.url, *places(capture.url))) for capture in missing)
 
 
-def _has_stored(captures: CaptureIndex, capture: StoredCapture) -> bool:
+def _shown_kinds(index: ImportIndex, capture: StoredCapture) -> frozenset[str]:
+    """Return the kinds of what a browser showed at a capture."""
+    if Reason.RENDERED not in capture.note.split(","):
+        return frozenset()
+    return frozenset(part.kind for part in index.parts_of(capture.id))
+
+
+def _has_stored(
+    captures: CaptureIndex, store: Repository | None, capture: StoredCapture, kinds: Set[str] = frozenset()
+) -> bool:
+    """Return whether the archive has a capture, with what a browser showed where that has these kinds."""
     versions, redirects = captures.at(f"/{arc_path(capture.url)}", f"/{second_path(capture.url)}")
-    rows = redirects if capture.target else versions
-    return any(row.url == capture.url and row.captured == capture.time for row in rows)
+    rows = [row for row in (redirects if capture.target else versions) if row.url == capture.url]
+    same = [row for row in rows if row.captured == capture.time]
+    if store is None or not kinds:
+        return bool(same)
+    if kinds == {TITLE}:  # it counts for a page without a title of its own
+        same = [row for row in same if row.title or row.mime_type not in HTML_TYPES or _has_form(store, row)]
+        return bool(same)
+    return any(_has_form(store, row) for row in same)
+
+
+def _has_form(store: Repository, row: CaptureRow) -> bool:
+    """Return whether an archived version has something that a browser showed of it."""
+    domain, _, arc = row.path.lstrip("/").partition("/")
+    tree = store.snapshot_tree(CommitTag(from_epoch(row.first), domain))
+    entry = store.find(tree, f"{arc}/{DATA_XML}")
+    return entry is not None and entry.is_document and bool(data_xml.metadata(store.read(entry.oid)).rendered)
 
 
 def _store(archive: Archive, domain: str) -> Repository | None:

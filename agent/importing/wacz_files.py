@@ -1,5 +1,8 @@
 """Reads the WARC files in a WACZ, a ZIP with archive/*.warc.gz and datapackage.json (WACZ 1.1.1), where they are.
 
+The lines of pages/*.jsonl, a page each, follow them as records: the URL, the time, the title, and the text if it is
+there. A list of pages that is not what its digest says, and a line that is no page, are skipped with a remark.
+
 A WARC file whose bytes are not those that datapackage.json has the digest of is none of the crawl's: it is left out,
 and that is a loss. A multi-WACZ may hold WACZ files, to one level.
 """
@@ -7,6 +10,7 @@ and that is a loss. A multi-WACZ may hold WACZ files, to one level.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import lzma
 import re
@@ -19,7 +23,9 @@ from functools import partial
 from pathlib import PurePosixPath
 from typing import IO, Any
 
-from agent.importing.foreign import RecordRun, Report, Step, file_part, printable
+from agent.importing.browser_pages import PageRecord
+from agent.importing.foreign import ForeignRecord, RecordRun, Report, Step, file_part, printable
+from webarcfs.archive.history.rendered_forms import LONGEST_TEXT
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.warc.bytestream import BOMB_FACTOR, BOMB_SIZE
 from webarcfs.warc.http_response import Digest, declared_digest
@@ -35,6 +41,9 @@ _PACKAGE = "datapackage.json"
 _LARGEST_PACKAGE = 1 << 26
 _RECORDS = re.compile(r"archive/.*\.w?arc(\.gz|\.zst)?", re.IGNORECASE | re.DOTALL)
 _NESTED = re.compile(r".*\.wacz", re.IGNORECASE | re.DOTALL)
+_PAGES = re.compile(r"pages/[^/]*\.jsonl", re.IGNORECASE | re.DOTALL)
+#: Bytes of a line of pages.jsonl, which has the text of its page in JSON.
+_LONGEST_LINE = 2 * LONGEST_TEXT
 _CLIMBS = re.compile(r"[/\\]|[A-Za-z]:|(.*[/\\])?\.\.([/\\].*)?\Z", re.DOTALL)
 _CHUNK = 1 << 18
 #: Of a ZIP, in bytes, some 50 a file: `zipfile` keeps ten times as much in memory. And where its size is.
@@ -70,6 +79,7 @@ class Wacz:
         self._package = self._read_package()
         self._resources = {resource.path: resource for resource in _resources(self._package)}
         self._files = [path for path in self._entries if _RECORDS.fullmatch(path)]
+        self._pages = [path for path in self._entries if _PAGES.fullmatch(path)]
         self._inner = [] if nested else [path for path in self._entries if _NESTED.fullmatch(path)]
         self._refuse_what_cannot_be_read()
 
@@ -94,6 +104,27 @@ class Wacz:
                 with self._zip.open(entry) as file:
                     yield from self._parts_of(path, file, report, done, beat)
             done += entry.compress_size
+        for path in sorted(self._pages):
+            beat = partial(step, done)
+            if fault := self._fault(path, beat):
+                report.remarks.add(self._name, f"a list of pages is skipped: {fault}", path)
+                continue
+            with self._zip.open(self._entries[path]) as file:
+                lines = io.BufferedReader(file, _CHUNK)  # type: ignore[type-var] # it reads as raw files do
+                records = self._page_records(path, lines, report)
+                yield RecordRun(f"{self._name}/{path}", records, partial(int, done), self._name)
+
+    def _page_records(self, path: str, file: IO[bytes], report: Report) -> Iterator[ForeignRecord]:
+        """Yield the pages of a list, a line each; the bytes were compared with their digest."""
+        while line := file.readline(_LONGEST_LINE):
+            if not line.endswith(b"\n") and len(line) == _LONGEST_LINE:
+                report.remarks.add(self._name, f"a line of more than {_LONGEST_LINE:,} bytes is skipped", path)
+                while (rest := file.readline(_CHUNK)) and not rest.endswith(b"\n"):
+                    pass
+            elif (record := _page_record(line, path.rpartition("/")[2])) is not None:
+                yield record
+            elif line.strip() and not _is_head(line):
+                report.remarks.add(self._name, "a line that describes no page is skipped", f"{path}: {line[:100]!r}")
 
     def _parts_of(
         self, path: str, file: IO[bytes], report: Report, done: int, beat: Callable[[], None]
@@ -115,6 +146,7 @@ class Wacz:
 
     def _refuse_what_cannot_be_read(self) -> None:
         taken = [self._entries[path] for path in (*self._files, *self._inner)]
+        listed = [self._entries[path] for path in self._pages]
         if not taken:
             missing = self._missing()
             words = f"; {_PACKAGE} names {', '.join(missing)[:300]}" if missing else ""
@@ -123,9 +155,9 @@ class Wacz:
             elif not missing and not self._nested and _PACKAGE not in self._entries:
                 words = ": it is a ZIP, and no WACZ; unpack it, and import its folder"
             raise Damaged(f"{self._name}: there is no WARC file in it{words}")
-        if any(entry.flag_bits & _ENCRYPTED for entry in taken):
+        if any(entry.flag_bits & _ENCRYPTED for entry in (*taken, *listed)):
             raise Damaged(f"{self._name} is encrypted; unpack it, and import what is in it")
-        grown = sum(entry.file_size for entry in taken)
+        grown = sum(entry.file_size for entry in (*taken, *listed))
         if grown > BOMB_SIZE and grown > self._size * BOMB_FACTOR:
             raise Damaged(f"{self._name} would grow from {self._size} to {grown} bytes: that is an attack on the disk")
 
@@ -154,6 +186,29 @@ class Wacz:
         except (*ZIP_FAULTS, RecursionError):
             return None
         return package if isinstance(package, dict) else None
+
+
+def _page_record(line: bytes, file: str) -> ForeignRecord | None:
+    """Return a line of a list of pages as a record; None where it describes no page."""
+    page = _json_object(line)
+    url, time, title, text = (page.get(name) for name in ("url", "ts", "title", "text"))
+    if not isinstance(url, str) or not url:
+        return None
+    body = text.encode("utf-8", "replace") if isinstance(text, str) else b""
+    return PageRecord(url, time if isinstance(time, str) else "", title if isinstance(title, str) else "", body, file)
+
+
+def _is_head(line: bytes) -> bool:
+    """Return whether a line is the first of a list of pages, which names its format."""
+    return "format" in _json_object(line)
+
+
+def _json_object(line: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _resources(package: dict[str, Any] | None) -> Iterator[_Resource]:

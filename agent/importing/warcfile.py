@@ -32,6 +32,7 @@ from agent.crawl.vocabulary import (
     words_of_certificate,
 )
 from agent.importing.asked_requests import AskedRequests, Exchange, exported_key, read_request, word_of
+from agent.importing.browser_pages import PageParts, PageRecord
 from agent.importing.crawls import CrawlsBy, crawl_name, is_of_export, part_of
 from agent.importing.foreign import (
     CERTIFICATE_FIELD,
@@ -127,7 +128,7 @@ class WarcFileImport:
             self.requests.clear()
             name = self._crawl(source, part)
             for record in part.records:
-                self.records += 1
+                self.records += not isinstance(record, PageRecord)  # the line of a page is no record of a crawl
                 if record.type == "request":
                     self._request(part.name, record)
                 else:
@@ -190,7 +191,8 @@ class _Reading:
 
     def take(self) -> None:
         kind = self.record.type
-        if kind == "metadata":
+        pages = PageParts(self.intake.index, self.spool, self.intake.remarks, self.intake.settings.max_file_size)
+        if pages.take(self.file, self.record, self.place) or kind == "metadata":
             return
         if kind not in ("response", "resource", "revisit"):
             self.intake.remarks.add(self.file, f"records of type {kind[:40] or '(none)'!r} are skipped", self._uri())

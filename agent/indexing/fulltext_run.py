@@ -4,12 +4,16 @@ A snapshot's documents are added in one or more commits, and its mark with the l
 resumes where this one committed. A version that a snapshot ended is put again, with the text that the index has. An
 index that cannot be read is rebuilt.
 
+A version of which the archive has what a browser showed is found by the words of both: those of the document, and
+those that scripts put there. A line that both have counts once.
+
 `textless` lists the documents of a job that have no text in the index, or not all of it, and why. `documents` has those
 of the index with the field names of SolrWayback, for Solr.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -20,13 +24,18 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from agent.indexing.extraction import Extraction, ExtractionRequest
+from agent.pipeline.domain_run import TreeReader
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.document import data_xml
+from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.history import rendered_forms
 from webarcfs.archive.index import captures
 from webarcfs.archive.index.captures import SourceSnapshot, SourceVersion
-from webarcfs.archive.model.errors import Busy, Damaged, Interrupted, NotFound
-from webarcfs.archive.model.metadata import RESOURCE_ROLE, CommitTag
-from webarcfs.content.extractors.extracted import SENTENCES, Extracted, Fault
-from webarcfs.content.extractors.extracting import has_text
+from webarcfs.archive.model.arc_paths import DATA_XML
+from webarcfs.archive.model.errors import Busy, Damaged, Interrupted, InvalidDocument, NotFound
+from webarcfs.archive.model.metadata import RESOURCE_ROLE, CommitTag, from_epoch
+from webarcfs.content.extractors.extracted import LONGEST, SENTENCES, Extracted, Fault
+from webarcfs.content.extractors.extracting import clean, has_text, language_of
 from webarcfs.search import generations
 from webarcfs.search.index import IndexReader, IndexWriter
 from webarcfs.search.translation import Translator
@@ -167,7 +176,7 @@ class _Run:
                 {snapshot.tag for snapshots in by_domain.values() for snapshot in snapshots}
             )
             count = 0
-            with Extraction[SourceVersion]() as self._extraction:
+            with Extraction[_Wanted]() as self._extraction:
                 for domain, snapshots in sorted(by_domain.items()):
                     missing = [snapshot for snapshot in snapshots if snapshot.tag not in indexed]
                     if missing:
@@ -196,17 +205,16 @@ class _Run:
             at = seqs.index(snapshot.seq) + 1
             touched |= {*seqs[at : at + 1]}
         versions = captures.versions(self._archive.database, domain, touched)
-        for version, text in self._extraction.texts(self._wanted(domain, versions)):
-            self._put(domain, version, text)
+        for wanted, text in self._extraction.texts(self._wanted(domain, versions)):
+            self._put(domain, wanted.version, joined(text, wanted.rendered))
         for snapshot in missing:
             self._writer.mark_snapshot(snapshot.tag)
         self._progress(domain, self._documents, self._documents)
 
-    def _wanted(
-        self, domain: str, versions: Iterator[SourceVersion]
-    ) -> Iterator[tuple[SourceVersion, ExtractionRequest]]:
+    def _wanted(self, domain: str, versions: Iterator[SourceVersion]) -> Iterator[tuple[_Wanted, ExtractionRequest]]:
         """Yield the versions whose texts are to be read; put the others at once."""
         repository = str(self._archive.repository(domain))
+        shown = _ShownTexts(self._archive, domain)
         languages: dict[str, str] = {}
         is_new = not self._reader.frequency("domain", domain)
         for version in versions:
@@ -219,12 +227,15 @@ class _Run:
             if before is not None and before.blob == version.blob:
                 languages[version.path] = before.extracted.language
                 self._put(domain, version, before.extracted)
-            elif not has_text(version.mime_type):
-                self._put(domain, version, Extracted())
+                continue
+            rendered = shown.text_of(version)
+            if not has_text(version.mime_type):
+                self._put(domain, version, joined(Extracted(), rendered))
             else:
                 # The version that it replaced came before it: of one MIME type, the oldest come first.
                 language = languages.pop(version.path, "")
-                yield version, ExtractionRequest(repository, version.blob, version.head, version.mime_type, language)
+                request = ExtractionRequest(repository, version.blob, version.head, version.mime_type, language)
+                yield _Wanted(version, rendered), request
 
     def _put(self, domain: str, version: SourceVersion, text: Extracted) -> None:
         self._writer.put(
@@ -242,6 +253,61 @@ class _Run:
             self._writer.commit()
         if self._documents % 1_000 == 0:
             self._progress(domain, self._documents, max(self._documents, self._known))
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A version whose text is to be read, and the text that a browser showed of it."""
+
+    version: SourceVersion
+    rendered: str
+
+
+class _ShownTexts:
+    """The texts that browsers showed of the versions of a domain: data.xml names them, and webarc.db does not."""
+
+    def __init__(self, archive: Archive, domain: str) -> None:
+        self._domain = domain
+        self._store = Repository(archive.repository(domain))
+        self._is_any = self._store.ref(rendered_forms.REF) is not None
+        self._at = -1
+        self._shelf: TreeReader | None = None
+
+    def text_of(self, version: SourceVersion) -> str:
+        """Return the text of a version; empty without one, or, with a line in the log, where it cannot be read."""
+        if not self._is_any:
+            return ""
+        try:
+            if self._shelf is None or version.since != self._at:
+                tag = CommitTag(from_epoch(version.since), self._domain)
+                self._shelf, self._at = TreeReader(self._store, self._store.snapshot_tree(tag)), version.since
+            arc = version.path.removeprefix(f"/{self._domain}/")
+            entry = self._shelf.find(f"{arc}/{DATA_XML}")
+            if entry is None or not entry.is_document:
+                return ""
+            rendered = data_xml.metadata(self._store.read(entry.oid)).rendered
+            return rendered_forms.text_of(self._store, rendered) if rendered else ""
+        except (Damaged, NotFound, InvalidDocument) as error:
+            _log.warning("what a browser showed of %s is not indexed: %s", version.path, error)
+            return ""
+
+
+def joined(text: Extracted, rendered: str) -> Extracted:
+    """Return the text of a document with that which a browser showed of it: its lines that the document has not."""
+    if not rendered:
+        return text
+    own = set(text.body.split("\n"))
+    shown = clean(rendered)
+    more = "\n".join(line for line in shown.split("\n") if line not in own)
+    body = f"{text.body}\n{more}".strip()
+    fault = text.fault
+    if len(body) > LONGEST and not fault:
+        fault = Fault.TOO_LONG
+    if fault == Fault.NO_TEXT:
+        fault = Fault.NONE
+    return dataclasses.replace(
+        text, body=body[:LONGEST], language=text.language or language_of(shown), fault=str(fault)
+    )
 
 
 def _until(version: SourceVersion) -> int:

@@ -21,7 +21,15 @@ from pathlib import Path
 from agent.catalogue.recording import SYSTEM, catch_up_records
 from agent.crawl.job_folder import Progress
 from agent.importing.exported_records import NamedSnapshot, Rows, by_snapshot
-from agent.importing.exported_trees import Built, Intake, build, drop_empty, in_order, with_met
+from agent.importing.exported_trees import (
+    Built,
+    Intake,
+    build,
+    drop_empty,
+    in_order,
+    store_forms,
+    with_met,
+)
 from agent.importing.import_sources import Source, chosen
 from agent.indexing.recovery import catch_up_domain, catch_up_links
 from webarcfs.archive.additions.commit_additions import commit_additions, fold_in
@@ -31,7 +39,7 @@ from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS, MAIN, PUBLICATIONS, SEEN, Commit, RefUpdate, Repository
-from webarcfs.archive.history import sequence
+from webarcfs.archive.history import rendered_forms, sequence
 from webarcfs.archive.model.errors import Damaged, Interrupted, NotFound, WebarcError
 from webarcfs.archive.model.metadata import COMMITTER, AdditionsMessage, CommitTag, CrawlMessage, parse_compact_time
 from webarcfs.archive.system import locks
@@ -97,10 +105,14 @@ class _Run:
     def all(self) -> MadeAgain:
         intake, published = self._intake, list[CommitTag]()
         named: dict[str, set[CommitTag]] = defaultdict(set)
+        rendered: dict[str, set[str]] = defaultdict(set)
         try:
             with intake:
                 self._read()
                 ready = sorted(self._built(), key=lambda snapshot: snapshot.named.sequence)
+                for snapshot in ready:
+                    rendered[snapshot.named.tag.domain] |= snapshot.built.rendered
+                store_forms(self._archive, intake.forms.rows(), rendered, intake.fault)
                 for number, ready_snapshot in enumerate(ready, 1):
                     self._ask()
                     if self._publish(ready_snapshot):
@@ -119,6 +131,7 @@ class _Run:
         self._follow(published)
         refused = tuple(f"{tag}: {why}; it was not imported" for tag, why in sorted(intake.refused.items()))
         remarks = [line for domain in sorted(named) if (line := self._unknown(domain, named[domain]))]
+        remarks += [line for domain in sorted(rendered) if (line := self._unshown(domain, rendered[domain]))]
         there = tuple(sorted(intake.there))
         return MadeAgain(tuple(published), there, refused, tuple(intake.faults), tuple(remarks))
 
@@ -132,6 +145,13 @@ class _Run:
             f"{domain}: documents name {len(lacking)} snapshots that are not here, the first {lacking[0]}; `verify`"
             " will say so, until their export is imported as well"
         )
+
+    def _unshown(self, domain: str, trees: set[str]) -> str:
+        """Return a line on what browsers showed that documents name, and that is not there; empty if all is."""
+        lacking = rendered_forms.lacking(Repository(self._archive.repository(domain)), trees)
+        if not lacking:
+            return ""
+        return f"{domain}: what browsers showed of {len(lacking)} pages is not in the files, the first {lacking[0]}"
 
     def _tidy(self) -> None:
         """Remove the repositories of domains of which nothing was published."""

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -41,6 +42,7 @@ from agent.crawl.job_folder import ImportedCut, Job, Progress, StateKeeper, craw
 from agent.crawl.job_state import Phase
 from agent.crawl.wget import BatchFiles
 from agent.filters import chain
+from agent.importing.browser_pages import Attaching, ImportedForms
 from agent.importing.crawls import CrawlsBy
 from agent.importing.foreign import Tally
 from agent.importing.import_captures import Resolving, log_row
@@ -51,6 +53,7 @@ from agent.jobs.publishing import JobOutcome, failures_noted, publish_domain, re
 from agent.reports import report
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Profile, Publication
+from webarcfs.archive.index.captures import CaptureIndex
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Damaged, Interrupted
 from webarcfs.archive.model.metadata import from_epoch, now
@@ -98,7 +101,8 @@ class CutPublishing:
                 earlier=tuple(earlier),
             )
             name = crawl_of_import(self.job.folder.name, cut.crawl, crawls)
-            job = dataclasses.replace(self.job, name=name, frontier=cut_frontier, cut=imported)
+            shown = ImportedForms(self.index, self.job.folder).form
+            job = dataclasses.replace(self.job, name=name, frontier=cut_frontier, cut=imported, shown=shown)
             seconds: dict[str, float] = {}
             done = publish_domain(job, cut.domain, self.complete and bool(cut.is_last), seconds)
             if done is not None:
@@ -203,8 +207,15 @@ class Planning:
             }
             self.index.set(frontier.FILE_READ.of(batch), file_read)
 
+    def _go_on(self) -> None:
+        if self.job.stop.is_set():
+            raise Interrupted("stopped while the import was planned; the next run plans it again")
+
     def plan(self) -> None:
-        """Resolve the revisits, and write the plan, in one transaction, unless that was done before."""
+        """Resolve the revisits, attach what browsers showed, and write the plan, in one transaction.
+
+        Nothing is done if that was done before.
+        """
         asked, lost = self.index.get(frontier.GROUPING), self.index.get(frontier.PLANNED)
         if lost is None and asked is not None:
             losses, batch = Tally(), len(self.files) + 1
@@ -213,13 +224,20 @@ class Planning:
                 if self.index.get(frontier.COMPLETE) is not True:  # what waits is of other crawls, and these have all
                     reports = report.folders_with_waiting(self.job.archive.reports)
                     self.index.add_waiting(itertools.chain.from_iterable(map(report.read_waiting, reports)))
-                Resolving(self.index, self.job.archive, self.job.folder, spool, batch, losses).resolve()
+                resolving = Resolving(self.index, self.job.archive, self.job.folder, spool, batch, losses)
+                resolving.resolve()
+                remarks = Tally()
+                with CaptureIndex(self.job.archive.database) as captures:
+                    Attaching(self.index, remarks, self._go_on, partial(resolving.add_archived, captures)).attach()
+                self.index.set(frontier.PLAN_REMARKS, remarks.lines())
                 complete = self.index.get(frontier.COMPLETE) is True
                 lost = [*losses.lines(), *plan(self.index, grouping, self.job.folder, complete=complete)]
                 if self.index.get(frontier.AGAIN) is True:
                     leave_out_known(self.index, self.job.archive)
                 self.index.set(frontier.PLANNED, lost)
+        skipped = self.index.get(frontier.PLAN_REMARKS)
         self.losses += lost or []
+        self.remarks += skipped or []
 
 
 # == import ===========================================================================================================

@@ -12,6 +12,9 @@ has them, and crawl.log names its URL at the other. Where the bytes differ, both
 with the URL that has it, and each other URL gets a second name, for good. In a new place https has the first name, then
 the URL of the directory, then the capture that is older.
 
+What a browser showed of a document comes with it from stage 2. A document whose bytes are the same is a new version
+where the text that the browser showed is another one.
+
 By stage 5 the cost depends on changes, not on size. An unchanged ARC keeps its head, times, title and additions. An ARC
 that another crawl captured after this document stays unchanged, too. A page and an error page with the same bytes are
 not the same.
@@ -19,6 +22,7 @@ not the same.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -43,10 +47,13 @@ from agent.filters import Keep, chain
 from agent.pipeline.domain_run import Document, DocumentBody, DomainRun, TreeReader, replace
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import PUBLICATIONS, TreeEntry, is_arc
-from webarcfs.archive.history import redirect_lists
+from webarcfs.archive.history import redirect_lists, rendered_forms
+from webarcfs.archive.history.rendered_forms import RenderedForm
 from webarcfs.archive.model.arc_paths import DATA_XML, data_name, second_name
+from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.metadata import CET, COPIES, PAGE_ROLE, RESOURCE_ROLE, MetaData, parse_time
 from webarcfs.archive.model.url_lists import STATUSES, place_of
+from webarcfs.archive.system.files import blob_id
 from webarcfs.content import mimetype, text
 from webarcfs.warc import decoding, http_response, job_warc
 
@@ -76,7 +83,7 @@ def _document(row: FrontierUrl, response: http_response.Response, run: DomainRun
         run.note(row.id, Result.UNDECODABLE, note=str(error))
         return None
     method, request_type = request_in(row.note)
-    return Document(
+    document = Document(
         row=row.id,
         url=row.url,
         status=response.head.document_status,
@@ -91,6 +98,18 @@ def _document(row: FrontierUrl, response: http_response.Response, run: DomainRun
         method=method,
         request_type=request_type,
     )
+    return replace(document, rendered=_shown(document, run)) if Reason.RENDERED in row.note.split(",") else document
+
+
+def _shown(document: Document, run: DomainRun) -> RenderedForm | None:
+    """Return what a browser showed of a document; None where there is nothing to keep.
+
+    A title counts for a page without one of its own. Other documents have theirs inside, if any.
+    """
+    form = run.job.shown(document.row)
+    if form is not None and form.title and (not _may_have_title(document) or _title(document)):
+        form = dataclasses.replace(form, title="")
+    return None if form is None or form.is_empty else form
 
 
 # == filter ===========================================================================================================
@@ -270,6 +289,7 @@ def compare(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]
         same = is_arc(entries) and data is not None and not data.is_tree and data.oid == document.body.blob
         is_error = is_error_page(document.status)
         was_error = (is_error or run.errors) and _is_error(folder, run)
+        same = same and (document.rendered is None or not _shows_more(document.rendered, folder, run))
         same = same and is_error == was_error and not (run.copies and _is_other_kind(document, folder, run))
         same = same and not (run.resources and not run.is_resource and _is_resource(folder, run))
         nested = any(entry.is_tree for entry in entries)
@@ -302,6 +322,22 @@ def _is_other_kind(document: Document, folder: Mapping[str, TreeEntry], run: Dom
     """Return whether a document was taken from something else than the one of its ARC, with the same bytes."""
     stored = _stored(run, folder.get(DATA_XML))
     return stored is not None and stored.source != document.source and bool(COPIES & {stored.source, document.source})
+
+
+def _shows_more(form: RenderedForm, folder: Mapping[str, TreeEntry], run: DomainRun) -> bool:
+    """Return whether a browser showed something of the same bytes that the ARC's version has not, or another text.
+
+    A picture differs at each time, and a title may count, so neither makes a version where there is one with a form.
+    """
+    stored = _stored(run, folder.get(DATA_XML))
+    if stored is None or not stored.rendered:
+        return True
+    try:
+        text_before = rendered_forms.text_blob(run.store, stored.rendered)
+    except Damaged as error:
+        _log.warning("%s: what a browser showed of it before cannot be read: %s", stored.url, error)
+        return True
+    return bool(form.text) and blob_id(form.text) != text_before
 
 
 def _is_resource(folder: Mapping[str, TreeEntry], run: DomainRun) -> bool:
@@ -344,15 +380,20 @@ def extract(documents: Iterator[Document], _run: DomainRun) -> Iterator[Document
         if document.unchanged:
             yield document
         else:
-            yield replace(document, title=_title(document), create_time=_create_time(document))
+            title = _title(document) or (document.rendered.title if document.rendered is not None else "")
+            yield replace(document, title=title, create_time=_create_time(document))
 
 
 def _title(document: Document) -> str:
     """Return the title of an HTML or XML document, else an empty string (/Cr-12.2/)."""
-    if document.mime_type not in text.HTML_TYPES and not text.is_xml(document.mime_type):
+    if not _may_have_title(document):
         return ""
     charset = text.decode_charset(document.body.start(mimetype.SAMPLE), document.head.content_type)
     return text.title_of(document.body.chunks(), charset, document.mime_type)
+
+
+def _may_have_title(document: Document) -> bool:
+    return document.mime_type in text.HTML_TYPES or text.is_xml(document.mime_type)
 
 
 def _create_time(document: Document) -> datetime:
@@ -397,6 +438,7 @@ def _metadata(document: Document, run: DomainRun) -> MetaData:
         method=document.method,
         request_type=document.request_type,
         role=_role_of(document, run),
+        rendered="" if document.rendered is None else rendered_forms.tree_of(document.rendered.files()),
     )
 
 

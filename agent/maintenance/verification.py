@@ -25,7 +25,7 @@ from webarcfs.archive.config.directory import MISSING, Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git import git_command
 from webarcfs.archive.git.repository import CRAWLS, FORMS, MAIN, MET, PUBLICATIONS, SEEN, Repository
-from webarcfs.archive.history import redirect_lists, sequence
+from webarcfs.archive.history import redirect_lists, rendered_forms, sequence
 from webarcfs.archive.history.sequence import Feed
 from webarcfs.archive.index.database import OF_SNAPSHOT, Database
 from webarcfs.archive.index.links import LinksDatabase
@@ -42,6 +42,7 @@ from webarcfs.archive.system import files, locks
 
 
 _MOST_LINES = 20
+_NO_FORM = f"what a browser showed of it is not in {rendered_forms.REF}; a backup has it, or an export"
 
 
 @dataclass
@@ -156,7 +157,10 @@ def documents(domain: Domain, sound: str | None) -> Iterator[str]:
             continue
         try:
             data_xml.validate(document := store.read(difference.new))
-            fields = data_xml.metadata(document).as_fields()
+            meta = data_xml.metadata(document)
+            fields = meta.as_fields()
+            if meta.rendered and rendered_forms.lacking(store, [meta.rendered]):
+                yield f"/{difference.path}: {_NO_FORM}: {meta.rendered}"
         except (InvalidDocument, Damaged) as error:
             yield f"/{difference.path}: {error}"
             sound_so_far = False

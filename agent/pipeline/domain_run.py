@@ -25,6 +25,7 @@ from agent.crawl import frontier
 from agent.crawl.job_folder import Job
 from webarcfs.archive.git.repository import Commit, Names, Repository, TreeEntry
 from webarcfs.archive.history import sequence
+from webarcfs.archive.history.rendered_forms import RenderedForm
 from webarcfs.archive.model.arc_paths import data_name
 from webarcfs.archive.model.metadata import CommitTag, from_epoch, parse_time
 from webarcfs.archive.system.files import blob_hash
@@ -88,7 +89,7 @@ class Document:
     `row` is its id in the frontier, `url` is canonical, `captured` is the time of the response (CET), `note` is the
     annotation for crawl.log, `source` what it was taken from if that is no response of a server.
     `certificate` is what was wrong with the server's, in words. `has_secrets`: its headers may have some. `method` and
-    `request_type` are those of the request, if it was no GET.
+    `request_type` are those of the request, if it was no GET. `rendered` is what a browser showed of it.
     """
 
     row: int
@@ -104,6 +105,7 @@ class Document:
     has_secrets: bool = False
     method: str = ""
     request_type: str = ""
+    rendered: RenderedForm | None = None
     # normalise
     arc: str = ""  # its path inside the domain
     data_name: str = ""

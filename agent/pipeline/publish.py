@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from agent.crawl.frontier import SHOWED_SECRETS
@@ -21,8 +22,9 @@ from webarcfs.archive.additions.placement import additions_since
 from webarcfs.archive.config import directory
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import MAIN, PUBLICATIONS, Commit, RefUpdate, TreeEntry, is_arc
-from webarcfs.archive.git.writing import FastImport
-from webarcfs.archive.history import redirect_lists, sequence
+from webarcfs.archive.git.writing import FastImport, Rewriting
+from webarcfs.archive.history import redirect_lists, rendered_forms, sequence
+from webarcfs.archive.history.rendered_forms import RenderedForm
 from webarcfs.archive.history.versions import arcs, leads_to_arcs
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, is_reserved, places, second_name
 from webarcfs.archive.model.metadata import COMMITTER, COPIES, CrawlMessage
@@ -55,6 +57,7 @@ class Publisher:
     def __init__(self, run: DomainRun) -> None:
         self._run = run
         self._importer: FastImport | None = None
+        self._forms = _RenderedForms(run)
         #: Error pages that were seen, and those of them whose ARC held none before.
         self._errors, self._new_errors = 0, 0
         #: Copies that were stored.
@@ -77,6 +80,7 @@ class Publisher:
         return self
 
     def __exit__(self, *exc: object) -> None:
+        self._forms.close()
         if self._importer is not None:
             self._importer.__exit__(*exc)
 
@@ -177,6 +181,8 @@ class Publisher:
         importer.put_stream(f"{document.arc}/{document.data_name}", document.body.size, document.body.chunks())
         importer.put(f"{document.arc}/{DATA_XML}", document.data_xml)
         importer.put(f"{document.arc}/{HEADERS}", document.head.raw)
+        if document.rendered is not None:
+            self._forms.put(importer, document.rendered)
         return Result.CHANGED if was_arc else Result.ADDED
 
     def _remove_old(self, importer: FastImport, path: str, entry: TreeEntry) -> None:
@@ -362,6 +368,7 @@ class Publisher:
         archive = run.job.archive
         commit_additions(archive, run.domain)  # so that little work is left under the lock
         last_seen = self._without_listed(seen_tree) if complete else None
+        forms = self._forms.updates()
         with locks.Turnstile(archive.lock(run.domain)).exclusive(), sequence.publication_slot(archive, run.tag) as turn:
             # Additions confirmed until now belong to the previous state: a mount confirms under the same lock.
             fold_in(archive, store, run.domain, following=None if run.older else tree)
@@ -393,7 +400,7 @@ class Publisher:
             seconds = int((run.job.begun if cut is None else run.tag.crawl_time).timestamp())
             commit = store.write_commit(tree, [parent] if parent else [], str(message), COMMITTER, seconds)
             updates = self._ref_updates(commit, main, seen, last_seen)
-            store.update_refs([*updates, RefUpdate(run.tag.met_ref, met, store.ref(run.tag.met_ref))])
+            store.update_refs([*updates, *forms, RefUpdate(run.tag.met_ref, met, store.ref(run.tag.met_ref))])
             turn.publish()
         return commit
 
@@ -410,3 +417,36 @@ class Publisher:
         if last_seen is not None and last_seen != last:
             updates.append(RefUpdate(publication, last_seen, last))
         return updates
+
+
+# == rendered forms ===================================================================================================
+
+
+class _RenderedForms:
+    """The forms that the new versions of a crawl have; their ref moves with main."""
+
+    def __init__(self, run: DomainRun) -> None:
+        self._store = run.store
+        self._stack = ExitStack()
+        self._rewriting: Rewriting | None = None
+        self._before: str | None = None
+
+    def put(self, importer: FastImport, form: RenderedForm) -> None:
+        """Store a form."""
+        if self._rewriting is None:
+            self._before = self._store.ref(rendered_forms.REF)
+            self._rewriting = self._stack.enter_context(self._store.rewriting(self._before))
+        blobs = {name: importer.store(name, len(content), [content]) for name, content in form.files().items()}
+        tree = rendered_forms.tree_id(blobs)
+        for name, blob in blobs.items():
+            self._rewriting.put(rendered_forms.path_of(tree, name), blob)
+
+    def updates(self) -> list[RefUpdate]:
+        """Return what moves; the blobs must be in the repository."""
+        if self._rewriting is None:
+            return []
+        return [RefUpdate(rendered_forms.REF, self._rewriting.finish(), self._before)]
+
+    def close(self) -> None:
+        """Release what is held."""
+        self._stack.close()

@@ -73,6 +73,29 @@ CREATE TABLE IF NOT EXISTS revisit (
     head     BLOB NOT NULL                  -- of the response, as received
 );
 
+CREATE TABLE IF NOT EXISTS part (           -- what a browser showed of pages
+    id       INTEGER PRIMARY KEY,
+    source   INTEGER NOT NULL,              -- number of the file, and of the WARC in the job's folder with its bytes
+    ordinal  INTEGER NOT NULL,
+    name     TEXT NOT NULL,                 -- of its crawl, as in found
+    url      TEXT NOT NULL,                 -- of its page, canonical
+    time     INTEGER NOT NULL,              -- seconds since 1970
+    kind     TEXT NOT NULL,                 -- text, picture, title
+    rank     INTEGER NOT NULL,              -- of several of a kind, the lowest is kept
+    origin   TEXT NOT NULL,                 -- what it was taken from: urn:text, pages.jsonl
+    position INTEGER NOT NULL,              -- byte of its record in that WARC; -1 for a title
+    digest   TEXT NOT NULL,                 -- sha1 of its bytes, base32
+    title    TEXT NOT NULL
+);
+
+CREATE TABLE IF NOT EXISTS form (           -- the parts of a version: one of each kind
+    url      TEXT NOT NULL,
+    content  TEXT NOT NULL,                 -- as in found and capture
+    kind     TEXT NOT NULL,
+    part     INTEGER NOT NULL,
+    PRIMARY KEY (url, content, kind)
+) WITHOUT ROWID;
+
 CREATE TABLE IF NOT EXISTS crawl (
     number   INTEGER PRIMARY KEY,           -- from 1, in order of time
     name     TEXT NOT NULL,                 -- of its captures

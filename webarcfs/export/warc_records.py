@@ -26,6 +26,7 @@ from urllib.parse import quote
 from webarcfs.access import secret_headers
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.history import rendered_forms
 from webarcfs.archive.model import url_lists
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS
 from webarcfs.archive.model.errors import Damaged, InvalidDocument
@@ -172,6 +173,9 @@ KEY: Final = "Webarcfs-URL"
 #: Marks headers that may have what servers answered to a crawl with secrets; an import reads it.
 _SECRETS = ("Webarcfs-Secrets", "shown")
 #: Why a document has no response.
+UNREADABLE_FORM = "what browsers showed of pages, which cannot be read"
+#: The URNs of the parts of what a browser showed, as Browsertrix writes them.
+_URNS: Final = {"text": "text", "picture": "view"}
 UNREADABLE = "responses of documents whose data.xml or body is missing or cannot be read; their files are there"
 #: Characters of paths that fields have as they are.
 _PLAIN = "/!$&'()*+,;=:@~?"
@@ -333,8 +337,35 @@ class SnapshotRecords:
         if asked is not None:
             yield self._request(document.path, meta, asked, first, when)
         yield from self._beside(document, meta, first, meta.capture_time, files)
+        if meta.rendered:
+            yield from self._rendered(document.path, meta, first)
         if met is not None:
             yield from self._met_again(document, met, blob, payload)
+
+    def _rendered(self, arc: str, meta: MetaData, first: str) -> Iterator[WarcRecord]:
+        """Yield the records of what a browser showed of a document: those of Browsertrix, and one with the title."""
+        store = self.exported.store
+        try:
+            blobs = rendered_forms.blobs_of(store, meta.rendered)
+        except Damaged:
+            self.counts.leave_out(UNREADABLE_FORM)
+            return
+        for name, blob in sorted(blobs.items()):
+            uri = f"urn:{_URNS.get(rendered_forms.kind_of(name), 'webarcfs:rendered')}:{meta.url}"
+            type_ = rendered_forms.mime_type_of(name)
+            kind = "metadata" if name == rendered_forms.DESCRIPTION else "resource"
+            with opened(store, blob) as body:
+                payload, _ = body.digests()
+                fields = (
+                    ("WARC-Payload-Digest", sha1(payload)),
+                    ("WARC-Block-Digest", sha1(payload)),
+                    ("WARC-Concurrent-To", f"<{first}>"),
+                    ("Webarcfs-URL", meta.url),
+                    ("Webarcfs-Rendered", meta.rendered),
+                    *self._named(arc, file=name),
+                )
+                id_ = self._id(kind, arc, name, blob)
+                yield WarcRecord(kind, uri, meta.capture_time, id_, type_, fields, b"", body, payload, mime=type_)
 
     def _met_again(self, document: ExportedDocument, met: Met, blob: str, payload: bytes) -> Iterator[WarcRecord]:
         """Yield the revisit of what the publication saw of a document whose files are written already."""

@@ -109,7 +109,7 @@ def extract(file: BinaryIO, mime_type: str, content_type: str = "", language: st
         extracted = _raw(file, mime_type, content_type)
     except UnreadableDocument as error:
         return Extracted(fault=error.fault)
-    body = _clean(extracted.body)
+    body = clean(extracted.body)
     fault = extracted.fault
     if not fault and not body and mime_type in _EXTRACTORS and "html" not in mime_type:
         fault = Fault.NO_TEXT
@@ -117,9 +117,9 @@ def extract(file: BinaryIO, mime_type: str, content_type: str = "", language: st
         extracted,
         body=body,
         title=text.fold(extracted.title),
-        headings=_clean(extracted.headings),
-        description=_clean(extracted.description)[: text.LONGEST_TITLE * 10],
-        language=language or _language(body, extracted.language),
+        headings=clean(extracted.headings),
+        description=clean(extracted.description)[: text.LONGEST_TITLE * 10],
+        language=language or language_of(body, extracted.language),
         fault=str(fault),
     )
 
@@ -141,13 +141,13 @@ def _extractor(mime_type: str) -> Extractor | None:
     return text_formats.extract_text if mime_type.startswith("text/") else None
 
 
-def _clean(raw_text: str) -> str:
+def clean(raw_text: str) -> str:
     """Return text without controls, each line without needless spaces, no line empty."""
     plain_text = _UNWANTED.sub(" ", raw_text[:LONGEST])
     return _LINES.sub("\n", _SPACES.sub(" ", plain_text)).strip()
 
 
-def _language(body: str, declared: str) -> str:
+def language_of(body: str, declared: str = "") -> str:
     """Return the language of a text; what it declares counts where it is too short to tell."""
     sample = body[:_SAMPLE]
     if sum(map(str.isalpha, sample[: 2 * _LEAST])) >= _LEAST:

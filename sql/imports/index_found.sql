@@ -1,0 +1,1 @@
+CREATE INDEX IF NOT EXISTS found_url ON found (url, time);

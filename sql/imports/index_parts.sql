@@ -1,0 +1,1 @@
+CREATE INDEX IF NOT EXISTS part_url ON part (url, time, id);

@@ -1,0 +1,1 @@
+UPDATE part SET url = :target WHERE url = :url;
