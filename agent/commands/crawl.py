@@ -23,6 +23,7 @@ from agent.commands.common import (
     settings_of,
     stop_on_signals,
     tell,
+    tell_release,
 )
 from agent.commands.report import find
 from agent.crawl import job_folder, url_files
@@ -154,10 +155,10 @@ def crawl(
             stop=stop_on_signals(),
             progress=display,
         )
-        steps_are_done = outcome.interrupted or follow(
-            place, outcome.job if asked.patch is None else asked.patch.record, display
-        )
+        record = asked.patch.record if asked.patch is not None else asked.record or outcome.job
+        steps_are_done = outcome.interrupted or follow(place, record, display)
     tell(outcome)
+    tell_release(place, record)
     if not steps_are_done:
         sys.exit(Exit.FAILED)
     if not outcome.is_whole:
