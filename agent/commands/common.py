@@ -115,9 +115,10 @@ def tell(outcome: JobOutcome, *, judged: bool = True) -> None:
             verdict += " but for what failed"
         for line in outcome.lacks.lines():
             _log.warning("%s", line)
-        if judged and outcome.lacks.has_failures:
-            job = outcome.summary.get("patches") or outcome.job
-            _log.warning("`webarc-agent crawl --missing %s` asks again for what failed", job)
+        patched = str(outcome.summary.get("patches") or "")
+        if judged:
+            for line in outcome.lacks.what_to_do(patched or outcome.job, is_published=bool(patched or outcome.tags)):
+                _log.warning("%s", line)
         if text := text_of_certificates(outcome.summary):
             _log.warning("%s", text)
         _log.info("%s%s: report in %s", counts, verdict, outcome.report)

@@ -22,7 +22,7 @@ from agent.commands.common import archive_option, opened, settings_of
 from agent.crawl import crawl_log, job_orders, job_state
 from agent.crawl.job_folder import kind_of
 from agent.crawl.job_state import JobState
-from agent.crawl.vocabulary import IN_CRAWL_LOG
+from agent.crawl.vocabulary import CERTIFICATE_FAULTS, IN_CRAWL_LOG
 from agent.indexing import fulltext
 from agent.operations.records import catalogue_of
 from agent.reports import missing_urls, tables
@@ -236,12 +236,25 @@ def _tell_url(url: str, lines: dict[str, LogLine], summary: dict[str, Any], form
             for text in tables.fate(line):
                 click.echo(text)
             if missing_urls.has_failed(line):
-                pattern = shlex.quote(line.url.partition("://")[2])
-                click.echo(f"  `webarc-agent crawl --missing {summary['job']} --url {pattern}` asks for it again")
+                for text in _what_to_do(line, summary):
+                    click.echo(f"  {text}")
         if end is not None and not end["complete"]:
             click.echo(f"  its host is incomplete: {end['reason']}")
     if not lines:
         sys.exit(Exit.USAGE)
+
+
+def _what_to_do(line: LogLine, summary: dict[str, Any]) -> Iterator[str]:
+    """Yield what helps against the failure of a URL. A crawl that published nothing takes no patch."""
+    is_rejected = line.reason in CERTIFICATE_FAULTS
+    if is_rejected:
+        yield advice_on(line.reason)
+    takes = " --certificates any" * is_rejected
+    if not (summary["commit_tags"] or summary.get("patched_by")):
+        yield f"the crawl brought nothing: crawl again{' with' * is_rejected}{takes}"
+        return
+    pattern = shlex.quote(line.url.partition("://")[2])
+    yield f"`webarc-agent crawl --missing {summary['job']} --url {pattern}{takes}` asks for it again"
 
 
 def _show_shares(rows: list[tuple[str, int, float]]) -> None:

@@ -28,7 +28,7 @@ from agent.crawl.disposition import Captured
 from agent.crawl.frontier import FILTER_ERRORS, IDLE, PUBLISHED, SECONDS, FilterFailure, Frontier, PublishedDomain
 from agent.crawl.job_folder import Job
 from agent.crawl.job_state import JobState, save
-from agent.crawl.vocabulary import DECISIONS, certificate_of, may_pass
+from agent.crawl.vocabulary import CERTIFICATE_FAULTS, DECISIONS, certificate_of, may_pass
 from agent.crawl.watching import account_of as account_of_watch
 from agent.pipeline.domain_run import ARC_COUNTS, REDIRECT_COUNTS, DomainRun, TreeReader
 from agent.pipeline.publish import Published
@@ -263,9 +263,28 @@ class Missing:
 
     @property
     def has_failures(self) -> bool:
-        """Whether some of it failed to come, so that a patch would ask for it again."""
-        stems = (word.rpartition("status ") for word in self.words)
+        """Whether some of it failed to come, so that a patch would ask for it again, with some hope."""
+        stems = (word.rpartition("status ") for word in self.words if word not in CERTIFICATE_FAULTS)
         return any(may_pass(int(rest)) if mark else rest not in DECISIONS for _, mark, rest in stems)
+
+    @property
+    def certificates(self) -> Mapping[str, int]:
+        """Why certificates of servers were rejected, with the number of URLs."""
+        return {word: urls for word, urls in self.words.items() if word in CERTIFICATE_FAULTS}
+
+    def what_to_do(self, job: str, *, is_published: bool) -> list[str]:
+        """Return what gets what failed to come to the crawl of a job. A crawl that published nothing takes no patch."""
+        texts = []
+        if self.certificates:
+            texts.append(
+                f"a certificate was not valid ({_most(self.certificates)}): `--certificates any` takes it, if you rely "
+                "on the host all the same; crawl again with it"
+                + f", or for these URLs alone `webarc-agent crawl --missing {job} --certificates any`"
+                * is_published
+            )
+        if self.has_failures and is_published:
+            texts.append(f"`webarc-agent crawl --missing {job}` asks again for what failed")
+        return texts
 
     def lines(self) -> list[str]:
         """Return the lines with which a crawl ends."""

@@ -23,6 +23,7 @@ from agent.crawl.vocabulary import (
     Reason,
     Result,
     Status,
+    cause_among,
     seed3_code,
 )
 from webarcfs.archive.model.errors import Damaged, UsageError
@@ -124,7 +125,7 @@ class LogLine:
         words = [note for note in self.notes if not _NO_REASONS.fullmatch(note) and note not in ARCHIVED]
         if self.status > 0:  # it came, whatever the certificate was
             words = [word for word in words if word.partition(":")[0] != Reason.TLS]
-        return words[0] if words else f"status {self.status}"
+        return cause_among(words) or f"status {self.status}"
 
 
 @dataclass(slots=True)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent.crawl.disposition import lines_on_hosts
+from agent.crawl.vocabulary import cause_among
 from tests.support import crawls
 from tests.support.crawls import Done, run_command
+from tests.support.secure import Authority, SecureHosts
 from tests.support.site import Site
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import Exit
 
 archive = crawls.archive
 pytestmark = pytest.mark.crawl
@@ -71,3 +76,43 @@ def test_a_publication_that_is_added_says_when_it_is_crawled_and_that_readers_wa
         assert "crawls it every 1 week" in out and "once somebody releases it" in out
     out = _run(archive, *(word.replace("p", "q", 1) if word == "p" else word for word in words)).out
     assert "crawls it every 1 week" in out and "releases it" not in out
+
+
+# -- reasons -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_expired_certificate_is_named_with_what_takes_it(archive: Archive, site: Site, tmp_path: Path) -> None:
+    """The words name the certificate, and not that its server was given up for it."""
+    authority = Authority(tmp_path)
+    certificates = {"old.test": authority.issue("old.test", years=(2019, 2020))}
+    with SecureHosts(tmp_path, _empty_page, certificates) as hosts:
+        through = f"--wget-args=--execute=https_proxy={hosts.proxy}"
+        options = ("--wait", "0", "--private-addresses", "--no-sitemaps", through, "--ca", str(authority.file))
+        done = _run(archive, "crawl", "https://old.test/", *options)
+        assert done.code == Exit.INCOMPLETE, done.err
+        assert "certificate not valid (tls:expired): old.test" in done.err
+        assert "not archived: 1: tls:expired 1" in done.err and "\nserver" not in done.err
+        assert "crawl again with it" in done.err and "--missing" not in done.err, "it published nothing"
+        told = _run(archive, "report", "--url", "https://old.test/").out
+        assert "tls:expired" in told and "crawl again with --certificates any" in told
+        site.add_html("/", "<a href='https://old.test/'>a</a>")
+        done = _run(archive, "crawl", site.url("/"), "https://old.test/", *options)
+        (job,) = (path.name for path in archive.reports.iterdir() if site.host.partition(":")[0] in path.name)
+        (command,) = re.findall("`webarc-agent (crawl --missing .* --certificates any)`", done.err)
+        assert "asks again for what failed" not in done.err, "that can only fail once more"
+        told = _run(archive, "report", job, "--url", "https://old.test/").out
+        assert "--certificates any` asks for it again" in told
+        done = _run(archive, *command.split())
+        assert done.code == 0 and "1 added" in done.err, done.err
+
+
+def _empty_page(_host: str, path: str) -> bytes:
+    status = "404 Not Found" if path == "/robots.txt" else "200 OK"
+    return f"HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: 0\r\n\r\n".encode()
+
+
+def test_the_word_for_why_is_the_cause() -> None:
+    assert cause_among(["server-down", "dns"]) == "dns" and cause_among(["server-down"]) == "server-down"
+    assert not cause_among([]) and cause_among(["busy", "server-down"]) == "busy"
+    ends = {"a": "server down: dns", "b": "server down: dns", "c": "links not read: http://c/x", "d": "left out"}
+    assert lines_on_hosts(ends) == ["server down (dns): a, b", "links not read: c", "left out: d"]
