@@ -736,6 +736,11 @@ class Frontier:
         """Yield what pages need and the archive does not have, and pages that did not come."""
         return map(MissingUrls._make, self._connection.execute(sql("frontier/missing")))
 
+    def unwanted(self) -> Iterator[tuple[str, bool, int]]:
+        """Yield (annotations, whether redirects led to them, pages) of what the crawl knew and did not ask for."""
+        for note, is_redirect, urls in self._connection.execute(sql("frontier/unwanted")):
+            yield note, bool(is_redirect), urls
+
     def failed_urls(self, most: int, *, is_resource: bool) -> Iterator[FailedUrl]:
         """Yield the first pages that did not come, or resources; those that a server does not have at the end."""
         bounds = {"most": most, "is_resource": is_resource}

@@ -241,6 +241,8 @@ DECISIONS = frozenset(
 )  # fmt: skip
 
 
+#: The reasons for which a page was not wanted: a crawl does not say that it is missing. What is too big was asked for.
+UNWANTED = (DECISIONS | {Reason.FOREIGN_HOST}) - {Reason.TOO_BIG}
 #: The reasons for which a server's certificate is rejected, and that `certificates = "any"` takes all the same.
 CERTIFICATE_FAULTS = (Reason.TLS, Reason.TLS_EXPIRED, Reason.TLS_HOST, Reason.TLS_ISSUER)
 

@@ -15,7 +15,7 @@ from agent.crawl.vocabulary import cause_among
 from tests.support import crawls
 from tests.support.crawls import Done, run_command
 from tests.support.secure import Authority, SecureHosts
-from tests.support.site import Site
+from tests.support.site import Site, redirect
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Exit
 
@@ -116,3 +116,41 @@ def test_the_word_for_why_is_the_cause() -> None:
     assert not cause_among([]) and cause_among(["busy", "server-down"]) == "busy"
     ends = {"a": "server down: dns", "b": "server down: dns", "c": "links not read: http://c/x", "d": "left out"}
     assert lines_on_hosts(ends) == ["server down (dns): a, b", "links not read: c", "left out: d"]
+
+
+# -- counts ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_crawl_and_its_report_count_the_same_before_and_after_a_patch(archive: Archive, site: Site) -> None:
+    """S-patch-3: what was not asked for stands apart from what failed, and the patch changes what it got alone."""
+    links = ("a", "b", "gone", "big", "closed", "moved")
+    site.add_html("/", "".join(f"<a href='/{path}'>x</a>" for path in links) + "<a href='http://c.test/'>c</a>")
+    site.add_html("/a", "a")
+    site.gone("/gone")
+    site.gone("/b", 500)
+    site.add("/big", b"x" * 200_000, "application/pdf")
+    site.add("/robots.txt", "User-agent: *\nDisallow: /closed", "text/plain")
+    site.add_nasty("/moved", redirect("http://elsewhere.test/there"))
+    _configure(archive, site, max_file_size="100 kB")
+    done = _run(archive, "crawl", "--publication", "p", "--private-addresses")
+    failed = "not archived: 3: status 404 1, status 500 1, too-big 1"
+    apart = "not asked for: robots 1; led to hosts outside of this crawl: 1"
+    assert failed in done.err and apart in done.err, done.err
+    out = _run(archive, "report", "p").out
+    assert failed in out and apart in out
+    told = _run(archive, "report", "p", "--url", site.url("/moved")).out
+    assert "it redirects to http://elsewhere.test/there" in told
+    site.add_html("/b", "b")
+    done = _run(archive, "crawl", "--missing", "p", "--private-addresses")
+    assert done.code == 0, done.err
+    assert "such as --word robots: robots 1, status 404 1, too-big 1" in done.err
+    out = _run(archive, "report", "p").out
+    assert "not archived: 2: status 404 1, too-big 1" in out and apart in out and "patched by" in out
+    tables = json.loads(_run(archive, "report", "p", "--json").out)
+    counts = {row["key"]: row["urls"] for row in tables["tables"] if row["table"] in ("left_out", "statuses")}
+    assert counts["status 404"] == 1 and "500" not in counts and "status 500" not in counts
+    assert [end["failed"] for end in tables["summary"]["hosts"] if end["role"] == "page"] == [1], "what is too big"
+    told = _run(archive, "report", "p", "--url", site.url("/b")).out
+    assert f"{site.url('/b')} is archived" in told and f"found by a link of {site.url('/')}" in told
+    done = _run(archive, "crawl", "--missing", "p", "--word", "host")
+    assert done.code == 0 and "nothing of that is missing" in done.out
