@@ -226,6 +226,10 @@ class Reason(_Word):
         "The archived page stays: an incomplete crawl does not replace it by an error page.",
     )
     OTHER_STATUS = "other-status", "Its server sent a document with a status other than 200, such as 201 or 202."
+    BECAME_PAGE = (
+        "became-page",
+        "Its bytes did not change. Until now only pages of other hosts needed it, and now it is a page.",
+    )
     OLDER = "older", "The archive has a newer capture of it."
 
 

@@ -154,3 +154,24 @@ def test_a_crawl_and_its_report_count_the_same_before_and_after_a_patch(archive:
     assert f"{site.url('/b')} is archived" in told and f"found by a link of {site.url('/')}" in told
     done = _run(archive, "crawl", "--missing", "p", "--word", "host")
     assert done.code == 0 and "nothing of that is missing" in done.out
+
+
+# -- the first command, and lists --------------------------------------------------------------------------------------
+
+
+def test_init_names_help_that_is_there(tmp_path: Path) -> None:
+    done = run_command("init", tmp_path / "new")
+    assert done.code == 0 and "(man" not in done.out
+    (command,) = re.findall("`webarc-agent (crawl --help)`", done.out)
+    assert "--max-file-size" in run_command(*command.split()).out
+
+
+def test_bookmarks_that_are_no_pages_are_named(archive: Archive, site: Site, tmp_path: Path) -> None:
+    site.add_html("/", "start")
+    entries = [f"javascript:void({number})" for number in range(9)] + ["place:type=6", site.url("/")]
+    file = tmp_path / "bookmarks.html"
+    file.write_text("<DL>\n" + "\n".join(f'<DT><A HREF="{entry}">x</A>' for entry in entries))
+    done = _run(archive, "crawl", "--list", file, "--wait", "0", "--private-addresses")
+    assert done.code == 0, done.err
+    assert f"{file}: 10 entries are no pages of the web" in done.err
+    assert f"{file}:2: javascript:void(0)" in done.err and "void(5)" not in done.err and "and 5 more" in done.err
