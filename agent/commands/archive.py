@@ -49,7 +49,8 @@ def init(archive: Path) -> None:
     new_archive = directory.create(archive)
     click.echo(
         f"{new_archive.root} is an archive now; `webarc-agent crawl --archive {new_archive.root} URL` fills it. "
-        f"Its settings are what you write into {new_archive.settings} (man webarc.toml); the defaults hold without it"
+        f"Its settings are what you write into {new_archive.settings}; the defaults hold without it. "
+        "`webarc-agent crawl --help` explains those of [crawl], and README.md has examples of the others"
     )
 
 

@@ -7,6 +7,7 @@ import logging
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 import click
@@ -15,6 +16,7 @@ from rich.console import Console
 from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Settings
+from webarcfs.archive.model.errors import NotFound
 
 if TYPE_CHECKING:
     from agent.jobs.publishing import JobOutcome  # its imports are slow, and few commands need them
@@ -113,12 +115,22 @@ def tell(outcome: JobOutcome, *, judged: bool = True) -> None:
             verdict += " but for what failed"
         for line in outcome.lacks.lines():
             _log.warning("%s", line)
-        if judged and outcome.lacks.has_failures:
-            job = outcome.summary.get("patches") or outcome.job
-            _log.warning("`webarc-agent crawl --missing %s` asks again for what failed", job)
+        patched = str(outcome.summary.get("patches") or "")
+        if judged:
+            for line in outcome.lacks.what_to_do(patched or outcome.job, is_published=bool(patched or outcome.tags)):
+                _log.warning("%s", line)
         if text := text_of_certificates(outcome.summary):
             _log.warning("%s", text)
         _log.info("%s%s: report in %s", counts, verdict, outcome.report)
+
+
+def tell_release(place: Archive, record: str) -> None:
+    """Log that readers do not see a crawl yet, and what leads on; nothing where they do, or where it has no record."""
+    from agent.operations.records import text_of_release  # noqa: PLC0415 # most commands need none of this
+
+    with suppress(NotFound):  # a watched feed without news has none
+        if text := text_of_release(place, record):
+            _log.warning("%s", text)
 
 
 def follow(place: Archive, record: str, progress: Callable[[str, int, int], None] = lambda *_: None) -> bool:

@@ -6,6 +6,7 @@ import atexit
 import dataclasses
 import hashlib
 import logging
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -23,6 +24,7 @@ from agent.commands.common import (
     settings_of,
     stop_on_signals,
     tell,
+    tell_release,
 )
 from agent.commands.report import find
 from agent.crawl import job_folder, url_files
@@ -30,6 +32,7 @@ from agent.crawl.job_folder import Definition, command_line_name, is_step, list_
 from agent.indexing import recovery
 from agent.jobs import crawljob
 from agent.operations import ordering, patching
+from agent.operations.patching import PlannedPatch
 from agent.reports import missing_urls
 from webarcfs.archive.catalogue.record import Occasion
 from webarcfs.archive.config import settings as config
@@ -99,7 +102,8 @@ def crawl(
     With --page and --list a crawl only adds pages: it removes none.
 
     With --missing it asks again for URLs that failed, each with what it needs, by the publication's settings and those
-    given here. What comes belongs to the record of that crawl. If nothing is missing, it says so, and ends with 0.
+    given here. What comes belongs to the record of that crawl. If nothing is missing, or nothing of that word or URL,
+    it says so, and ends with 0. It ends with 1 for a word that crawl.log cannot have.
 
     A crawl on an occasion comes beside the regular ones: the publication is due as before, unless the crawl shifts it.
 
@@ -121,10 +125,9 @@ def crawl(
         raise UsageError("--type occasion, --reason and --publication go together")
     if missing is not None:
         plan = patching.plan(place, settings, _patched(place, missing), word=word, url=url_pattern)
+        _tell_plan(plan, is_narrowed=bool(word or url_pattern))
         if not plan.urls:
-            click.echo(f"{plan.patch.job}: nothing is missing")
             return
-        _log.info("asking again for %d URLs of %s", plan.urls, plan.patch.job)
         asked = _with(plan.definition, values)
     elif resume is not None:
         asked = _resumed(place, resume, values)
@@ -154,14 +157,34 @@ def crawl(
             stop=stop_on_signals(),
             progress=display,
         )
-        steps_are_done = outcome.interrupted or follow(
-            place, outcome.job if asked.patch is None else asked.patch.record, display
-        )
+        record = asked.patch.record if asked.patch is not None else asked.record or outcome.job
+        steps_are_done = outcome.interrupted or follow(place, record, display)
     tell(outcome)
+    tell_release(place, record)
     if not steps_are_done:
         sys.exit(Exit.FAILED)
     if not outcome.is_whole:
         sys.exit(Exit.INCOMPLETE)
+
+
+def _tell_plan(plan: PlannedPatch, *, is_narrowed: bool) -> None:
+    """Say what a patch asks for again, and what it leaves out though it did not come."""
+    if plan.urls:
+        _log.info("asking again for %d URLs of %s", plan.urls, plan.patch.job)
+    else:
+        click.echo(f"{plan.patch.job}: nothing {'of that ' * is_narrowed}is missing")
+    if not plan.left_out:
+        return
+    rest = plan.text_of_left_out()
+    if is_narrowed:
+        text = f"it does not ask for what else did not come: {rest}"
+    else:
+        word = shlex.quote(rest.partition(", ")[0].rpartition(" ")[0])
+        text = f"it asks for these only by their words, such as --word {word}: {rest}"
+    if plan.urls:
+        _log.info("%s", text)
+    else:
+        click.echo(text)
 
 
 def _of_urls(settings: Settings, urls: tuple[str, ...], values: dict[str, Any], *, only_adds: bool) -> Definition:

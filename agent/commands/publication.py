@@ -20,9 +20,10 @@ from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.workflow import Right
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.settings import UNLIMITED, Publication, Settings
+from webarcfs.archive.config.settings import UNLIMITED, Publication, Release, Settings
 from webarcfs.archive.config.validators import UNLIMITED_WORD, start_url
 from webarcfs.archive.model.errors import Exit, UsageError
+from webarcfs.archive.model.metadata import format_time
 from webarcfs.commands.listing import LIST, OBJECT, Form, format_option, print_object, print_rows
 
 _set = click.option(
@@ -162,13 +163,14 @@ def add(
     if not any(values.get(key) for key in ("urls", "list", "watch")):
         raise UsageError("give start URLs, or --set list=FILE, or --set watch=FEED, whose new items are captured")
     if only_try:
-        _tell(
-            _tried(place, *settings_files.with_text(place, name, settings_files.new_text(place, name, values))),
-            form=form,
-        )
+        text = settings_files.new_text(place, name, values)
+        _tell_trial(place, *settings_files.with_text(place, name, text), form=form)
         return
     path = settings_files.write_publication(place, name, lambda: settings_files.new_text(place, name, values))
     click.echo(f"{name} is in {path}")
+    added = next((publication for publication in settings_of(place).publications if publication.name == name), None)
+    for line in _lines_of_future(added) if added is not None else ():
+        click.echo(line)
 
 
 @publication.command()
@@ -195,7 +197,7 @@ def edit(
     values = _values(sets)
     if only_try:
         text = settings_files.edited_text(place, name, values, unsets)
-        _tell(_tried(place, *settings_files.with_text(place, name, text)), form=form)
+        _tell_trial(place, *settings_files.with_text(place, name, text), form=form)
     elif values or unsets:
         path = settings_files.write_publication(
             place, name, lambda: settings_files.edited_text(place, name, values, unsets)
@@ -238,19 +240,31 @@ def try_(name: str, archive: str | None, form: Form) -> None:
     chosen_publication = next((publication for publication in settings.publications if publication.name == name), None)
     if chosen_publication is None:
         raise settings_files.missing(place, name)
-    _tell(_tried(place, settings, chosen_publication), form=form)
+    _tell_trial(place, settings, chosen_publication, form=form)
 
 
-def _tried(archive: Archive, settings: Settings, publication: Publication) -> Trial:
+def _lines_of_future(publication: Publication) -> Iterator[str]:
+    """Yield when a publication will be crawled, and that readers wait for a release, where they do."""
+    name = publication.name
+    if not publication.retired:
+        first = f" from {format_time(publication.start)} on" if publication.start is not None else ""
+        yield (
+            f"a running agent crawls it every {publication.crawl.interval}{first} (the setting interval); "
+            f"`webarc-agent publication retire {name}` ends that"
+        )
+    if publication.release == Release.BY_HAND:
+        why = ", since it has a login, cookies or headers" if publication.has_secrets else ""
+        yield f'readers see a crawl of it only once somebody releases it (release = "by-hand"{why})'
+
+
+def _tell_trial(archive: Archive, settings: Settings, publication: Publication, *, form: Form) -> None:
+    """Try a publication and print what came of it; exit with 3 where that was not good."""
     profile = settings.profiles.get(publication.profile or "")
-    return trying.attempt(archive, publication, profile, settings.crawl.max_instances, stop_on_signals())
-
-
-def _tell(trial: Trial, *, form: Form) -> None:
+    trial = trying.attempt(archive, publication, profile, settings.crawl.max_instances, stop_on_signals())
     if form is Form.JSON:
         print_object({**dataclasses.asdict(trial), "good": trial.is_good})
     else:
-        for line in _lines(trial):
+        for line in (*_lines(trial), *_lines_of_future(publication)):
             click.echo(line)
     if not trial.is_good:
         sys.exit(Exit.INCOMPLETE)

@@ -22,7 +22,7 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from agent.catalogue import recording, stepfolders
+from agent.catalogue import stepfolders
 from agent.commands.common import archive_option, follow, opened, settings_of, stop_on_signals
 from agent.crawl import job_folder
 from agent.crawl.job_folder import step_folder
@@ -45,14 +45,12 @@ from webarcfs.archive.catalogue.record import (
     step_of,
 )
 from webarcfs.archive.catalogue.workflow import (
+    HELD,
     RUNS,
     TABLE,
     Decision,
     Right,
     WorkflowStep,
-    next_by_itself,
-    next_of_person,
-    progress_of,
 )
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged, Exit, UsageError
@@ -128,6 +126,10 @@ def list_(archive: str | None, publication: str | None, state: str | None, limit
         table.add_row(*cells, *([_state(place, stored_record, asked)] if decides else []))
     console = table_console()
     console.print(table)
+    if any(stored_record.state in HELD for stored_record in shown):
+        console.print(
+            "not released: readers do not see it; `webarc-agent record release RECORD` releases it", markup=False
+        )
     older = (
         sum(record_id not in discarded for record_id in catalogue.ids(publication)) - len(shown) if state is None else 0
     )
@@ -152,10 +154,11 @@ def _asked(place: Archive) -> dict[str, list[str]]:
 
 
 def _state(place: Archive, record: Record, asked: dict[str, list[str]]) -> str:
-    """Return the state of a record, with the step that waits, or runs and locks it."""
+    """Return the state of a record, whether it waits for its release, and the step that waits, or runs and locks it."""
+    state = f"{record.state}{', not released' * (record.state in HELD)}"
     if stepfolders.is_locked(place, record.id):
-        return f"{record.state}, locked: {', '.join(asked.get(record.id, ['a person']))}"
-    return str(record.state) + (f", {', '.join(asked[record.id])} requested" if record.id in asked else "")
+        return f"{state}, locked: {', '.join(asked.get(record.id, ['a person']))}"
+    return state + (f", {', '.join(asked[record.id])} requested" if record.id in asked else "")
 
 
 @record.command()
@@ -629,19 +632,8 @@ def _tell(place: Archive, record_id: str) -> None:
 
 
 def _tell_next(place: Archive, record: Record) -> None:
-    way, at = recording.of_record(place, record), progress_of(record)
-    if next_by_itself(at, way) is not None:
-        return
-    waiting = records.looks(place, record)
-    following = next_of_person(at, way)
-    if waiting:
-        names = ", ".join(repr(checking.name_of(page)) for page in waiting)
-        click.echo(f"next: webarc-agent record look {record.id} PAGE, for {names}", err=True)
-    elif following is WorkflowStep.RELEASE:
-        reason = "" if at.passed else " --reason TEXT"
-        click.echo(f"next: webarc-agent record release {record.id}{reason}", err=True)
-    elif following is not None:
-        click.echo(f"next: webarc-agent record step {record.id} {following}", err=True)
+    if command := records.next_command(place, record):
+        click.echo(f"next: {command}", err=True)
 
 
 # == attachments ======================================================================================================

@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -22,7 +22,7 @@ from agent.commands.common import archive_option, opened, settings_of
 from agent.crawl import crawl_log, job_orders, job_state
 from agent.crawl.job_folder import kind_of
 from agent.crawl.job_state import JobState
-from agent.crawl.vocabulary import IN_CRAWL_LOG
+from agent.crawl.vocabulary import CERTIFICATE_FAULTS, IN_CRAWL_LOG, Reason
 from agent.indexing import fulltext
 from agent.operations.records import catalogue_of
 from agent.reports import missing_urls, tables
@@ -139,12 +139,16 @@ def report(  # each option is a branch
     if patches := [patch.name for patch in missing_urls.patches_of(place, folder.name)]:
         summary["patched_by"] = patches
         summary["missing"] = asdict(missing_now(place, folder.name, summary))
+        summary["hosts"] = _hosts_after_patches(place, folder.name, summary)
     if host is not None:
         _narrow(summary, host)
     if url is not None:
         if form not in OBJECT or text or shares:
             raise UsageError("--url goes with --json, or is text")
-        _tell_url(start_url(url), _lines_about(place, folder, start_url(url), live=live), summary, form)
+        lines = _lines_about(place, folder, start_url(url), live=live)
+        redirects = [line.url for line in lines.values() if line.status in tables.REDIRECTS]
+        targets = {} if live else {redirect: _target_of(place, folder, redirect) for redirect in redirects}
+        _tell_url(start_url(url), lines, summary, form, targets)
         return
     if text:
         tags = [CommitTag.parse(tag) for tag in summary["commit_tags"]]
@@ -156,8 +160,13 @@ def report(  # each option is a branch
         rows = [{"what": name, "documents": count, "share": round(share, 1)} for name, count, share in parts]
         print_rows(form, rows, lambda _: _show_shares(parts), as_json=_print_array)
         return
-    with crawl_log.reading(folder) as log:
-        job_tables = tables.tables(log, host, live=live)
+    if patches:
+        job_tables = tables.tables_of(
+            line for line in missing_urls.lines(place, folder.name) if host in (None, line.host)
+        )
+    else:
+        with crawl_log.reading(folder) as log:
+            job_tables = tables.tables(log, host, live=live)
     waits = [(format_time(from_epoch(revisit["time"])), revisit["url"]) for revisit in read_waiting(folder)]
 
     def show_all(_: object) -> None:
@@ -169,6 +178,13 @@ def report(  # each option is a branch
 
     lacks = (_lack_as_row(*row) for row in missing_in(summary).rows)
     print_rows(form, chain(tables.as_rows(job_tables), lacks), show_all, as_json=print_all, columns=_CSV, newline="\n")
+
+
+def _hosts_after_patches(place: Archive, job: str, summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what became of the hosts, where `failed` counts what the patches did not get either."""
+    lines = missing_urls.lines(place, job)
+    failed = Counter(line.host for line in lines if missing_urls.has_failed(line) or line.reason == Reason.TOO_BIG)
+    return [end | {"failed": failed[end["host"]]} for end in summary.get("hosts", ())]
 
 
 def _narrow(summary: dict[str, Any], host: str) -> None:
@@ -190,6 +206,21 @@ def _lack_as_row(host: str, word: str, urls: int) -> Row:
 
 
 _print_array = partial(print_object, indent=1)
+
+
+def _target_in(log: Iterable[str], url: str) -> str:
+    """Return the URL to which a redirect leads, as far as the crawl found the target by it first; else empty."""
+    near = (text for text in log if url in text)
+    return next((line.url for line in tables.parsed(near) if line.path.endswith("R") and line.referrer == url), "")
+
+
+def _target_of(archive: Archive, folder: Path, url: str) -> str:
+    """Return the URL to which a redirect leads, by the logs of a crawl and of its patches; else empty."""
+    for report_folder in (folder, *missing_urls.patches_of(archive, folder.name)):
+        with suppress(NotFound, Damaged), crawl_log.reading(report_folder) as log:
+            if target := _target_in(log, url):
+                return target
+    return ""
 
 
 def _lines_about(archive: Archive, folder: Path, url: str, *, live: bool) -> dict[str, LogLine]:
@@ -222,12 +253,16 @@ def _newest_with(archive: Archive, url: str) -> str:
     raise NotFound(f"none of the last {_MOST_LOGS} crawls saw {url}: no page that they read has a link to it")
 
 
-def _tell_url(url: str, lines: dict[str, LogLine], summary: dict[str, Any], form: Form) -> None:
-    """Say what became of a URL; exit with 1 where the crawl did not see it."""
+def _tell_url(
+    url: str, lines: dict[str, LogLine], summary: dict[str, Any], form: Form, targets: Mapping[str, str]
+) -> None:
+    """Say what became of a URL; exit with 1 where the crawl did not see it. `targets` are those of redirects."""
     ends = {end["host"]: end for end in summary.get("hosts", [])}
     end = ends.get(url.partition("://")[2].partition("/")[0])
     if form is Form.JSON:
-        known = [asdict(line) | {"archived": line.archived} for line in lines.values()]
+        known = [
+            asdict(line) | {"archived": line.archived, "target": targets.get(line.url, "")} for line in lines.values()
+        ]
         _print_array({"url": url, "known": url in lines, "lines": known, "host": end})
     else:
         if url not in lines:
@@ -235,13 +270,28 @@ def _tell_url(url: str, lines: dict[str, LogLine], summary: dict[str, Any], form
         for line in (lines[spelling] for spelling in tables.spellings(url) if spelling in lines):
             for text in tables.fate(line):
                 click.echo(text)
+            if targets.get(line.url):
+                click.echo(f"  it redirects to {targets[line.url]}; `report --url` says what became of that")
             if missing_urls.has_failed(line):
-                pattern = shlex.quote(line.url.partition("://")[2])
-                click.echo(f"  `webarc-agent crawl --missing {summary['job']} --url {pattern}` asks for it again")
+                for text in _what_to_do(line, summary):
+                    click.echo(f"  {text}")
         if end is not None and not end["complete"]:
             click.echo(f"  its host is incomplete: {end['reason']}")
     if not lines:
         sys.exit(Exit.USAGE)
+
+
+def _what_to_do(line: LogLine, summary: dict[str, Any]) -> Iterator[str]:
+    """Yield what helps against the failure of a URL. A crawl that published nothing takes no patch."""
+    is_rejected = line.reason in CERTIFICATE_FAULTS
+    if is_rejected:
+        yield advice_on(line.reason)
+    takes = " --certificates any" * is_rejected
+    if not (summary["commit_tags"] or summary.get("patched_by")):
+        yield f"the crawl brought nothing: crawl again{' with' * is_rejected}{takes}"
+        return
+    pattern = shlex.quote(line.url.partition("://")[2])
+    yield f"`webarc-agent crawl --missing {summary['job']} --url {pattern}{takes}` asks for it again"
 
 
 def _show_shares(rows: list[tuple[str, int, float]]) -> None:
@@ -362,7 +412,8 @@ def _lines(summary: dict[str, Any]) -> Iterator[str]:
     yield from summary["commit_tags"]
     if summary.get("patches"):
         yield f"a patch of {summary['patches']}"
-    yield from (f"patched by {name}" for name in summary.get("patched_by", ()))
+    if summary.get("patched_by"):
+        yield f"patched by {', '.join(summary['patched_by'])}: URLs are counted as it left them"
     if summary["arcs"]:
         yield ", ".join(f"{count} {what}" for what, count in summary["arcs"].items())
     redirects = {what: count for what, count in summary.get("redirects", {}).items() if count}

@@ -46,7 +46,11 @@ _COMMAND = (sys.executable, "-c", "from agent.cli import main; main()")
 @click.command()
 @click.argument("urls", nargs=-1, metavar="[URL...]")
 @archive_option
-@click.option("--detach", is_flag=True, help="Go to the background, once the agent is ready.")
+@click.option(
+    "--detach",
+    is_flag=True,
+    help="Go to the background, once the agent is ready. It does not survive a restart of the machine.",
+)
 @click.option("--once", is_flag=True, help="Crawl what is due now, then end.")
 def start(urls: tuple[str, ...], archive: str | None, detach: bool, once: bool) -> None:
     """Crawl each publication of webarc.toml when it is due.

@@ -27,7 +27,7 @@ from agent.crawl.job_folder import Job
 from agent.crawl.politeness import BUSY, SERVER_BUSY, TRIES, in_a_row, is_given_up
 from agent.crawl.scope import PRIVATE_ADDRESS
 from agent.crawl.sitemaps import LONGEST_SITEMAP, MOST_LISTED, Listing
-from agent.crawl.vocabulary import GONE, TEMPORARY_REDIRECT, LinkKind, Reason, Status, UrlState
+from agent.crawl.vocabulary import CERTIFICATE_FAULTS, GONE, TEMPORARY_REDIRECT, LinkKind, Reason, Status, UrlState
 from agent.crawl.watching import WatchedItems
 from agent.crawl.wget import FetchResult
 from webarcfs.archive.config.directory import Archive
@@ -228,7 +228,8 @@ def host_ends(
     """
     hosts: dict[str, str] = {}
     for domain, why in (job_frontier.get(frontier.GIVEN_UP) or {}).items():
-        hosts[domain] = f"server down: {why}" if why else "server down"
+        what = "certificate not valid" if why and set(why.split(",")) <= set(CERTIFICATE_FAULTS) else "server down"
+        hosts[domain] = f"{what}: {why}" if why else what
     for domain in job_frontier.get(frontier.SERVERS_DOWN) or ():
         hosts.setdefault(domain, "server down")
     for fault in job_frontier.host_faults():
@@ -243,10 +244,11 @@ def host_ends(
 
 
 def lines_on_hosts(hosts: Mapping[str, str]) -> list[str]:
-    """Return a line for each reason why hosts are incomplete, with the hosts."""
+    """Return a line for each reason why hosts are incomplete, with the hosts; URLs are left to the report."""
     by_reason: dict[str, list[str]] = {}
     for domain, why in hosts.items():
-        by_reason.setdefault(why.partition(": ")[0], []).append(domain)
+        what, _, word = why.partition(": ")
+        by_reason.setdefault(f"{what} ({word})" if word and "://" not in word else what, []).append(domain)
     return [f"{why}: {named(domains)}" for why, domains in by_reason.items()]
 
 

@@ -27,7 +27,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, NotRequired, TypedDict, TypeVar
 
-from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState
+from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState, cause_among
 from webarcfs.archive.config.directory import sql
 from webarcfs.archive.git.git_command import is_full
 from webarcfs.archive.index.sqlite_file import queries_of, version_of
@@ -138,8 +138,8 @@ class HostFault(NamedTuple):
 
 
 def _word(status: int, note: str) -> str:
-    words = (word for word in note.split(",") if word and not (status > 0 and word.partition(":")[0] == Reason.TLS))
-    return next(words, f"status {status}")
+    words = [word for word in note.split(",") if word and not (status > 0 and word.partition(":")[0] == Reason.TLS)]
+    return cause_among(words) or f"status {status}"
 
 
 class FailedUrl(NamedTuple):
@@ -151,7 +151,7 @@ class FailedUrl(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The first word of crawl.log for why; the status where it has none."""
+        """The word of crawl.log for why; the status where it has none."""
         return _word(self.status, self.note)
 
 
@@ -167,7 +167,7 @@ class MissingUrls(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The first word of crawl.log for why; the status where it has none."""
+        """The word of crawl.log for why; the status where it has none."""
         return _word(self.status, self.note)
 
 
@@ -782,6 +782,11 @@ class Frontier:
     def missing(self) -> Iterator[MissingUrls]:
         """Yield what pages need and the archive does not have, and pages that did not come."""
         return map(MissingUrls._make, self._connection.execute(sql("frontier/missing")))
+
+    def unwanted(self) -> Iterator[tuple[str, bool, int]]:
+        """Yield (annotations, whether redirects led to them, pages) of what the crawl knew and did not ask for."""
+        for note, is_redirect, urls in self._connection.execute(sql("frontier/unwanted")):
+            yield note, bool(is_redirect), urls
 
     def failed_urls(self, most: int, *, is_resource: bool) -> Iterator[FailedUrl]:
         """Yield the first pages that did not come, or resources; those that a server does not have at the end."""

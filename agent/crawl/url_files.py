@@ -49,7 +49,8 @@ def list_title(path: Path | str) -> str:
 class ListedUrl:
     """A line of a list: its number, and the canonical URL; or why it has none. Sitemaps and feeds have no lines: 0.
 
-    `is_no_page`: it is a bookmark of something that a browser runs or computes, which is no fault of the list.
+    `is_no_page`: it is a bookmark of something that a browser runs or computes, which is no fault of the list. Then
+    `fault` is its beginning.
     """
 
     line: int
@@ -190,7 +191,9 @@ class _Anchors(HTMLParser):
             text = (value or "").strip()
             if name in wanted and text:
                 line, is_no_page = self.getpos()[0], text.lower().startswith(_NO_PAGES)
-                self.found.append(ListedUrl(line, is_no_page=True) if is_no_page else _checked(line, text))
+                self.found.append(
+                    ListedUrl(line, fault=_short(text), is_no_page=True) if is_no_page else _checked(line, text)
+                )
 
     handle_startendtag = handle_starttag
 

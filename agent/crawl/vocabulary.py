@@ -9,6 +9,7 @@ status codes below. The codes of Tarântula (D. Gomes, 2001; figures 3.8 and 4.3
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum, StrEnum
 from typing import Self
 
@@ -237,6 +238,10 @@ class Reason(_Word):
         "The archived page stays: an incomplete crawl does not replace it by an error page.",
     )
     OTHER_STATUS = "other-status", "Its server sent a document with a status other than 200, such as 201 or 202."
+    BECAME_PAGE = (
+        "became-page",
+        "Its bytes did not change. Until now only pages of other hosts needed it, and now it is a page.",
+    )
     OLDER = "older", "The archive has a newer capture of it."
 
 
@@ -250,6 +255,20 @@ DECISIONS = frozenset(
         Reason.OVER_TIME, Reason.STOPPED, Reason.DISCARDED, Reason.LEFT_OUT, Reason.SITEMAP_FULL, Reason.SITEMAP_NUMBER,
     }
 )  # fmt: skip
+
+
+#: The reasons for which a page was not wanted: a crawl does not say that it is missing. What is too big was asked for.
+UNWANTED = (DECISIONS | {Reason.FOREIGN_HOST}) - {Reason.TOO_BIG}
+#: The reasons for which a server's certificate is rejected, and that `certificates = "any"` takes all the same.
+CERTIFICATE_FAULTS = (Reason.TLS, Reason.TLS_EXPIRED, Reason.TLS_HOST, Reason.TLS_ISSUER)
+
+
+def cause_among(words: Sequence[str]) -> str:
+    """Return the word for why a URL did not come, of its words in order; empty without any.
+
+    That its server was given up is a consequence: where the word for why stands beside it, that is the cause.
+    """
+    return next((word for word in words if word != Reason.SERVER_DOWN), next(iter(words), ""))
 
 
 class Figure(_Word):
@@ -306,9 +325,7 @@ def certificate_of(note: str) -> str:
 
 def words_of_certificate(faults: str) -> tuple[Reason, ...]:
     """Return the inverse of `certificate_of`: the annotations; none for what data.xml does not say."""
-    known = {
-        certificate_of(word): word for word in (Reason.TLS, Reason.TLS_EXPIRED, Reason.TLS_HOST, Reason.TLS_ISSUER)
-    }
+    known = {certificate_of(word): word for word in CERTIFICATE_FAULTS}
     return tuple(known[fault] for fault in faults.split() if fault in known)
 
 

@@ -44,6 +44,8 @@ _log = logging.getLogger(__name__)
 _MOST_STARTS, _MOST_HOSTS = 20, 5
 #: Lines on start URLs, and on what is no URL in a list, that a crawl ends with.
 _MOST_LINES = 50
+#: Entries of a list that are named of those that are no pages.
+_MOST_NO_PAGES = 5
 _STOPPED = "stopped; the next crawl of it resumes from here"
 
 
@@ -239,6 +241,7 @@ def _read_list(job: Job, discovery: Discovery) -> None:
     Raises Interrupted where the job shall stop; then nothing of the list is in the frontier.
     """
     faults: list[str] = []
+    named: list[str] = []
     number = no_pages = 0
     title = url_files.list_title(job.publication.list)
     kept = job.folder / url_files.STANDARD_INPUT
@@ -254,6 +257,8 @@ def _read_list(job: Job, discovery: Discovery) -> None:
                 continue
             if listed.is_no_page:
                 no_pages += 1
+                if no_pages <= _MOST_NO_PAGES:
+                    named.append(f"{title}:{listed.line}: {listed.fault}")
                 continue
             number += 1
             if len(faults) < _MOST_LINES:
@@ -261,7 +266,11 @@ def _read_list(job: Job, discovery: Discovery) -> None:
 
     discovery.seeds_of_list(urls())
     if no_pages:
-        _log.info("%s: %d entries are no pages of the web (javascript:, place: and the like)", title, no_pages)
+        _log.info("%s: %d entries are no pages of the web, and are left out:", title, no_pages)
+        for line in named:
+            _log.info("  %s", line)
+        if no_pages > len(named):
+            _log.info("  and %d more", no_pages - len(named))
     job.frontier.set(LIST_READ, (faults, number))
 
 

@@ -291,10 +291,17 @@ def compare(documents: Iterator[Document], run: DomainRun) -> Iterator[Document]
         was_error = (is_error or run.errors) and _is_error(folder, run)
         same = same and (document.rendered is None or not _shows_more(document.rendered, folder, run))
         same = same and is_error == was_error and not (run.copies and _is_other_kind(document, folder, run))
-        same = same and not (run.resources and not run.is_resource and _is_resource(folder, run))
+        becomes_page = same and run.resources and not run.is_resource and _is_resource(folder, run)
         nested = any(entry.is_tree for entry in entries)
-        stays = (same and keep) or (bool(run.later.begun) and _is_older(document, folder, run))
-        yield replace(document, stored=entries, nested=nested, unchanged=stays, was_error=was_error)
+        stays = (same and keep and not becomes_page) or (bool(run.later.begun) and _is_older(document, folder, run))
+        yield replace(
+            document,
+            stored=entries,
+            nested=nested,
+            unchanged=stays,
+            becomes_page=becomes_page and keep,
+            was_error=was_error,
+        )
 
 
 def _is_redirected_later(document: Document, run: DomainRun) -> bool:

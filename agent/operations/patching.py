@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agent.catalogue import patches, recording
@@ -21,17 +22,28 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
 from webarcfs.archive.model.errors import NotFound, StepRefused, UsageError
 
+#: Words that a line names of URLs that are not asked for.
+_MOST_WORDS = 20
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedPatch:
     """A patch that may begin: its definition, and how many URLs it asks for again; 0: nothing is missing.
 
-    1 stands for any number where nobody asked for it.
+    1 stands for any number where nobody asked for it. `left_out` counts the URLs that did not come and that it does not
+    ask for, by their words.
     """
 
     definition: Definition
     patch: Patch
     urls: int
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+    def text_of_left_out(self) -> str:
+        """Return the URLs that it does not ask for, the most of a word first; bounded."""
+        ranked = sorted(self.left_out.items(), key=lambda pair: (-pair[1], pair[0]))
+        more = f", {len(ranked) - _MOST_WORDS} more words" * (len(ranked) > _MOST_WORDS)
+        return ", ".join(f"{word} {urls}" for word, urls in ranked[:_MOST_WORDS]) + more
 
 
 def plan(
@@ -46,9 +58,11 @@ def plan(
 ) -> PlannedPatch:
     """Return the patch of the crawl of a job that has ended. Unless it `counts`, it reads no further than to one URL.
 
-    Raises NotFound without its report or record, StepRefused if the record takes none, Forbidden, and UsageError for a
-    word or a pattern that fits nothing that is missing.
+    Raises NotFound without its report or record, StepRefused if the record takes none, Forbidden, and UsageError for
+    what is no word of crawl.log, or no pattern.
     """
+    if word.strip() and not missing_urls.is_word(word.strip()):
+        raise UsageError(f"{word.strip()!r} is no word of crawl.log; there are: {', '.join(missing_urls.WORDS)}")
     acting = acting or people.acting(archive, Right.CAPTURE)
     if not (archive.reports / job).is_dir():
         raise NotFound(f"there is no report of {job}")
@@ -59,7 +73,8 @@ def plan(
     patch = Patch(record=record.id, job=job, word=word.strip(), url=_pattern(url), by=acting.name)
     asked = recording.definition_of(archive, record, settings)
     asked = dataclasses.replace(asked, instances=settings.crawl.max_instances, only_adds=True, patch=patch)
-    return PlannedPatch(asked, patch, _count(archive, patch, asked.publication.watch, counts=counts))
+    urls, left_out = _count(archive, patch, asked.publication.watch, counts=counts)
+    return PlannedPatch(asked, patch, urls, left_out)
 
 
 def begin(archive: Archive, planned: PlannedPatch) -> Path:
@@ -77,18 +92,15 @@ def _pattern(url: str) -> str:
         raise UsageError(str(error)) from None
 
 
-def _count(archive: Archive, patch: Patch, feed: str, *, counts: bool) -> int:
-    """Return how many URLs are asked for again. Raises UsageError if word and pattern alone leave none of them."""
+def _count(archive: Archive, patch: Patch, feed: str, *, counts: bool) -> tuple[int, Mapping[str, int]]:
+    """Return how many URLs are asked for again, and how many by word that did not come are not."""
     number = 0
-    words = Counter[str]()
+    left_out = Counter[str]()
     for line in patchjob.not_archived(archive, patch, feed):
-        words[line.reason] += 1
-        number += missing_urls.is_chosen(line, patch.word, patch.url)
+        if missing_urls.is_chosen(line, patch.word, patch.url):
+            number += 1
+        else:
+            left_out[line.reason] += 1
         if number and not counts:
             break
-    if number or not words or not (patch.word or patch.url):
-        return number
-    by_word = ", ".join(
-        f"{word} {count}" for word, count in sorted(words.items(), key=lambda pair: (-pair[1], pair[0]))
-    )
-    raise UsageError(f"nothing of that is missing from {patch.job}; its URLs that did not come: {by_word}")
+    return number, left_out

@@ -44,6 +44,8 @@ from webarcfs.archive.catalogue.workflow import (
     WorkflowStep,
     edited,
     judged,
+    next_by_itself,
+    next_of_person,
     progress_of,
     with_status,
 )
@@ -83,6 +85,33 @@ def one(archive: Archive, catalogue: Catalogue, name: str) -> tuple[Record, str]
             raise NotFound(f"there is no record {name}; `webarc-agent record list` lists them")
         name = record_id
     return catalogue.read(name)
+
+
+def next_command(archive: Archive, record: Record) -> str:
+    """Return the command by which a person leads a crawl on; empty where it goes on by itself, or nothing waits."""
+    way, at = recording.of_record(archive, record), progress_of(record)
+    if next_by_itself(at, way) is not None:
+        return ""
+    following = next_of_person(at, way)
+    if pages := looks(archive, record):
+        names = ", ".join(repr(checking.name_of(page)) for page in pages)
+        return f"webarc-agent record look {record.id} PAGE, for {names}"
+    if following is WorkflowStep.RELEASE:
+        return f"webarc-agent record release {record.id}" + ("" if at.passed else " --reason TEXT")
+    return "" if following is None else f"webarc-agent record step {record.id} {following}"
+
+
+def text_of_release(archive: Archive, record_id: str) -> str:
+    """Return that readers do not see a crawl yet, and what leads on; empty where it is released, or published nothing.
+
+    Raises NotFound.
+    """
+    record, _ = Catalogue(archive).read(record_id)
+    if record.state not in workflow.HELD:
+        return ""
+    command = next_command(archive, record)
+    rest = f"; next: {command}" if command else "; steps come first, and `webarc-agent record list` shows how far it is"
+    return f"readers do not see this crawl until it is released{rest}"
 
 
 # == deciding =========================================================================================================

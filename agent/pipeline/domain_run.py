@@ -113,6 +113,7 @@ class Document:
     stored: tuple[TreeEntry, ...] | None = None  # the entries of its ARC's folder now; None if it does not exist
     nested: bool = False  # whether that folder contains folders
     unchanged: bool = False
+    becomes_page: bool = False  # the ARC holds the same, as a resource of pages of other hosts; now it is a page
     was_error: bool = False  # whether what the ARC holds is an error page
     # extract
     title: str = ""

@@ -98,8 +98,11 @@ class Publisher:
                 result = self._store(document)
                 self._copies += document.source in COPIES
                 self._has_secrets |= document.has_secrets
+                note = ""
+                if document.becomes_page:  # a version of its own, for the role alone: the document did not change
+                    result, note = Result.UNCHANGED, Reason.BECAME_PAGE
                 run.arcs[result] += 1
-                run.note(document.row, result, document.mime_type, nested=document.nested)
+                run.note(document.row, result, document.mime_type, note, nested=document.nested)
             yield document
         self._count_not_modified()
         run.flush()

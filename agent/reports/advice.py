@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from agent.crawl.vocabulary import Reason, Result
+from agent.crawl.vocabulary import CERTIFICATE_FAULTS, Reason, Result
 from webarcfs.warc.decoding import BodyFault
 
 _SETTING = "A setting of the publication keeps it out. Change that if pages need it."
@@ -50,7 +50,7 @@ _BY_WORD: dict[str, str] = {
          Reason.RESET, Reason.CLOSED, Reason.NO_ANSWER, Reason.LOST, Reason.ROBOTS_UNAVAILABLE, Reason.TLS_HANDSHAKE),
         _LATER,
     ),
-    **dict.fromkeys((Reason.TLS, Reason.TLS_EXPIRED, Reason.TLS_HOST, Reason.TLS_ISSUER), _CERTIFICATE),
+    **dict.fromkeys(CERTIFICATE_FAULTS, _CERTIFICATE),
     **dict.fromkeys((Reason.REDIRECTS, Reason.REDIRECT_LOOP, Reason.BAD_LOCATION), _REDIRECTS),
     **dict.fromkeys(
         (Reason.URL_LENGTH, Reason.PATH_DEPTH, Reason.REPEATS, Reason.PARAMETERS, Reason.QUERIES, Reason.CALENDAR,

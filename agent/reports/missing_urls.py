@@ -7,12 +7,14 @@ missing as well.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from agent.crawl import crawl_log, job_folder, scope
-from agent.crawl.vocabulary import DECISIONS, NOT_TRIED, WHOLE, Reason, Result, may_pass
+from agent.crawl.vocabulary import DECISIONS, IN_CRAWL_LOG, NOT_TRIED, UNWANTED, WHOLE, Figure, Reason, Result, may_pass
 from agent.reports import tables
 from agent.reports.tables import LogLine
 from webarcfs.archive.config.directory import Archive
@@ -68,12 +70,24 @@ def is_missing_from_page(line: LogLine) -> bool:
 
 
 def is_page_that_failed(line: LogLine) -> bool:
-    """Return whether a page did not come, which no decision left out."""
+    """Return whether a page did not come, which no decision left out; that its host is not the crawl's is one."""
+    if not _is_page(line) or line.reason in UNWANTED:
+        return False
+    return line.status <= 0 or line.status >= _ERRORS or line.status in WHOLE
+
+
+def is_unwanted_page(line: LogLine) -> bool:
+    """Return whether a page was known and not asked for: a setting, a person, robots.txt or its host left it out."""
+    return _is_page(line) and line.status <= 0 and line.reason in UNWANTED
+
+
+def _is_page(line: LogLine) -> bool:
+    """Return whether a line is of a page that is not archived, and whose document no other URL or filter has."""
     if line.archived or line.path.endswith("P") or line.path == tables.GUESS or scope.embedded_in(line.path):
         return False
-    if line.reason in DECISIONS or Result.DUPLICATE in line.notes:
+    if not {Result.DUPLICATE, Reason.NOT_MODIFIED, Reason.NO_SITEMAP}.isdisjoint(line.notes):
         return False
-    return line.status <= 0 or line.status >= _ERRORS
+    return not any(note.startswith(Reason.FILTER) for note in line.notes)
 
 
 def _replaces(line: LogLine) -> bool:
@@ -88,6 +102,20 @@ def _was_tried(line: LogLine) -> bool:
 def words_of(line: LogLine) -> tuple[str, ...]:
     """Return the words by which a person may choose a URL: the reasons, and `status 404`."""
     return (*line.notes, f"status {line.status}", str(line.status))
+
+
+_STATUS = re.compile(r"(status )?-?\d{1,5}", re.ASCII)
+#: The words that a person may choose by; those that end with a colon have a rest of their own.
+WORDS = tuple(str(word) for word in IN_CRAWL_LOG if not isinstance(word, Figure))
+
+
+def is_word(word: str) -> bool:
+    """Return whether a word may stand in crawl.log: one of the vocabulary, one before its colon, or a status."""
+    if _STATUS.fullmatch(word):
+        return True
+    return any(
+        name == word or name.startswith(f"{word}:") or (name.endswith(":") and word.startswith(name)) for name in WORDS
+    )
 
 
 def is_chosen(line: LogLine, word: str = "", url: str = "") -> bool:
@@ -133,20 +161,26 @@ def lines(archive: Archive, job: str) -> Iterator[LogLine]:
                 (newest if _was_tried(line) else untried)[line.url] = line
     for line in _read(archive.reports / job):
         untried.pop(line.url, None)
-        yield newest.pop(line.url, line)
+        yield _with_referrer(newest.pop(line.url, line), line)
     yield from newest.values()
     yield from (line for url, line in untried.items() if url not in newest)
 
 
 def lines_of(archive: Archive, job: str, url: str) -> dict[str, LogLine]:
     """Return the newest lines of a crawl about a URL in its spellings. The errors are those of `lines`."""
-    newest = _about(archive.reports / job, url)
+    before = _about(archive.reports / job, url)
+    newest = dict(before)
     untried: dict[str, LogLine] = {}
     for folder in patches_of(archive, job):
         for line in _about(folder, url).values():
             if _replaces(line):
                 (newest if _was_tried(line) else untried)[line.url] = line
-    return untried | newest
+    return {url: _with_referrer(line, before.get(url, line)) for url, line in (untried | newest).items()}
+
+
+def _with_referrer(line: LogLine, before: LogLine) -> LogLine:
+    """Return a line of a patch with the page by which the crawl found its URL: the patch read no page for it."""
+    return line if line.referrer.startswith("http") else replace(line, referrer=before.referrer)
 
 
 def _about(report: Path, url: str) -> dict[str, LogLine]:

@@ -28,7 +28,15 @@ from agent.crawl.disposition import Captured
 from agent.crawl.frontier import FILTER_ERRORS, IDLE, PUBLISHED, SECONDS, FilterFailure, Frontier, PublishedDomain
 from agent.crawl.job_folder import Job
 from agent.crawl.job_state import JobState, save
-from agent.crawl.vocabulary import DECISIONS, certificate_of, may_pass
+from agent.crawl.vocabulary import (
+    CERTIFICATE_FAULTS,
+    DECISIONS,
+    UNWANTED,
+    Reason,
+    cause_among,
+    certificate_of,
+    may_pass,
+)
 from agent.crawl.watching import account_of as account_of_watch
 from agent.pipeline.domain_run import ARC_COUNTS, REDIRECT_COUNTS, DomainRun, TreeReader
 from agent.pipeline.publish import Published
@@ -251,7 +259,8 @@ class Missing:
     `lost` counts what a server has, as far as is known, and failed to come: pages, resources on hosts of pages, and
     resources on other hosts that were archived before. `rows` are the resources by host and word, the most first, and
     at their end all further ones, without a host. `pages` are the first pages that did not come, with the word for why,
-    and `embedded` the first resources.
+    and `embedded` the first resources. `unwanted` counts pages that the crawl knew and did not ask for by the word for
+    why, and `led_elsewhere` redirects to hosts outside of it; links to such hosts are everywhere, and are not counted.
     """
 
     resources: Mapping[str, int] = field(default_factory=dict)
@@ -260,12 +269,33 @@ class Missing:
     rows: Sequence[tuple[str, str, int]] = ()
     pages: Sequence[tuple[str, str]] = ()
     embedded: Sequence[tuple[str, str]] = ()
+    unwanted: Mapping[str, int] = field(default_factory=dict)
+    led_elsewhere: int = 0
 
     @property
     def has_failures(self) -> bool:
-        """Whether some of it failed to come, so that a patch would ask for it again."""
-        stems = (word.rpartition("status ") for word in self.words)
+        """Whether some of it failed to come, so that a patch would ask for it again, with some hope."""
+        stems = (word.rpartition("status ") for word in self.words if word not in CERTIFICATE_FAULTS)
         return any(may_pass(int(rest)) if mark else rest not in DECISIONS for _, mark, rest in stems)
+
+    @property
+    def certificates(self) -> Mapping[str, int]:
+        """Why certificates of servers were rejected, with the number of URLs."""
+        return {word: urls for word, urls in self.words.items() if word in CERTIFICATE_FAULTS}
+
+    def what_to_do(self, job: str, *, is_published: bool) -> list[str]:
+        """Return what gets what failed to come to the crawl of a job. A crawl that published nothing takes no patch."""
+        texts = []
+        if self.certificates:
+            texts.append(
+                f"a certificate was not valid ({_most(self.certificates)}): `--certificates any` takes it, if you rely "
+                "on the host all the same; crawl again with it"
+                + f", or for these URLs alone `webarc-agent crawl --missing {job} --certificates any`"
+                * is_published
+            )
+        if self.has_failures and is_published:
+            texts.append(f"`webarc-agent crawl --missing {job}` asks again for what failed")
+        return texts
 
     def lines(self) -> list[str]:
         """Return the lines with which a crawl ends."""
@@ -276,7 +306,10 @@ class Missing:
         if self.words:
             texts.append(f"not archived: {sum(self.words.values())}: {_most(self.words)}")
         texts += [f"  {url}: {word}" for url, word in self.pages]
-        return texts
+        apart = [f"not asked for: {_most(self.unwanted)}"] if self.unwanted else []
+        if self.led_elsewhere:
+            apart.append(f"led to hosts outside of this crawl: {self.led_elsewhere}")
+        return [*texts, "; ".join(apart)] if apart else texts
 
 
 #: What a line names of hosts or words; the report has all.
@@ -301,7 +334,8 @@ def missing_in(summary: Mapping[str, Any]) -> Missing:
         tuple((str(url), str(word)) for url, word in lacks.get(key) or ()) for key in ("pages", "embedded")
     )
     counts = lacks.get("resources") or {}, lacks.get("words") or {}, int(lacks.get("lost") or 0)
-    return Missing(*counts, rows, pages, embedded)
+    apart = lacks.get("unwanted") or {}, int(lacks.get("led_elsewhere") or 0)
+    return Missing(*counts, rows, pages, embedded, *apart)
 
 
 def most_rows(rows: Sequence[tuple[str, str, int]], most: int) -> Iterator[tuple[str, str, int]]:
@@ -333,7 +367,14 @@ def missing(archive: Archive, frontier: Frontier) -> Missing:
         tuple((failed.url, failed.word) for failed in frontier.failed_urls(_MOST_FAILED, is_resource=is_resource))
         for is_resource in (False, True)
     )
-    return Missing(dict(resources), dict(words), lost, rows, pages, embedded)
+    unwanted, led_elsewhere = Counter[str](), 0
+    for note, is_redirect, urls in frontier.unwanted():
+        word = cause_among(note.split(","))
+        if word != Reason.FOREIGN_HOST:
+            unwanted[word] += urls
+        elif is_redirect:
+            led_elsewhere += urls
+    return Missing(dict(resources), dict(words), lost, rows, pages, embedded, dict(unwanted), led_elsewhere)
 
 
 def missing_now(archive: Archive, job: str, summary: Mapping[str, Any]) -> Missing:
@@ -355,21 +396,25 @@ def missing_after_patches(archive: Archive, job: str) -> Missing:
     by_word, words = Counter[tuple[str, str]](), Counter[str]()
     pages: list[tuple[str, str]] = []
     embedded: list[tuple[str, str]] = []
+    unwanted, led_elsewhere = Counter[str](), 0
     for logged in missing_urls.lines(archive, job):
+        if missing_urls.is_unwanted_page(logged):
+            unwanted[logged.reason] += logged.reason != Reason.FOREIGN_HOST
+            led_elsewhere += logged.reason == Reason.FOREIGN_HOST and logged.path.endswith("R")
         is_resource = missing_urls.is_missing_from_page(logged)
         if is_resource:
             by_word[logged.host, logged.reason] += 1
         if is_resource or missing_urls.is_page_that_failed(logged):
             words[logged.reason] += 1
             named = embedded if is_resource else pages
-            if len(named) < _MOST_FAILED and logged.reason not in DECISIONS:
+            if len(named) < _MOST_FAILED and logged.reason not in UNWANTED:
                 named.append((logged.url, logged.reason))
     resources = Counter[str]()
     for (host, _), urls in by_word.items():
         resources[host] += urls
     ranked = sorted(by_word.items(), key=lambda pair: (-pair[1], pair[0]))
     rows = tuple(most_rows([(host, word, urls) for (host, word), urls in ranked], _MOST_ROWS))
-    return Missing(dict(resources), dict(words), 0, rows, pages, embedded)
+    return Missing(dict(resources), dict(words), 0, rows, pages, embedded, dict(+unwanted), led_elsewhere)
 
 
 def _lost_elsewhere(archive: Archive, frontier: Frontier, with_pages: Set[str]) -> int:

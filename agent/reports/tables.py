@@ -23,6 +23,7 @@ from agent.crawl.vocabulary import (
     Reason,
     Result,
     Status,
+    cause_among,
     seed3_code,
 )
 from webarcfs.archive.model.errors import Damaged, UsageError
@@ -124,7 +125,7 @@ class LogLine:
         words = [note for note in self.notes if not _NO_REASONS.fullmatch(note) and note not in ARCHIVED]
         if self.status > 0:  # it came, whatever the certificate was
             words = [word for word in words if word.partition(":")[0] != Reason.TLS]
-        return words[0] if words else f"status {self.status}"
+        return cause_among(words) or f"status {self.status}"
 
 
 @dataclass(slots=True)
@@ -194,6 +195,14 @@ def size_class(size: int) -> str:
     if not size:
         return _SIZES[0]
     return _SIZES[1 + min((size // _KILO).bit_length(), _MOST_POWERS + 1)]
+
+
+def tables_of(lines: Iterable[LogLine]) -> Tables:
+    """Return the tables of lines that are parsed, of a job that has ended."""
+    result = Tables()
+    for line in lines:
+        result.add(line)
+    return result
 
 
 def tables(lines: Iterable[str], host: str | None = None, *, live: bool = False) -> Tables:

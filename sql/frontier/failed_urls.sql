@@ -3,6 +3,7 @@
 SELECT url, status, note
   FROM url
  WHERE kind NOT IN ('robots', 'sitemap') AND (embedded > 0) = :is_resource
-   AND (state = 'failed' OR state = 'done' AND status >= 400 AND arc = '')
+   AND (state = 'failed' OR state = 'done' AND status >= 400 AND arc = ''
+        OR state = 'refused' AND note = 'too-big')
  ORDER BY status IN (404, 410), id
  LIMIT :most;

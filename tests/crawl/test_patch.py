@@ -102,6 +102,7 @@ def test_a_patch_asks_for_what_failed_and_for_what_that_needs(archive: Archive, 
     assert event.what == "patched" and event.text.startswith("1 of 1 URLs came, ")
     done = _run(archive, "--missing", "p")
     assert (done.code, "nothing is missing" in done.out) == (0, True)
+    assert "--word 'status 404': status 404 1" in done.out, "what it leaves out is said"
     done = run_command("report", "--archive", archive.root, "p", "--url", site.url("/b"))
     assert f"{site.url('/b')} is archived" in done.out, done.out
     patched = json.loads(run_command("report", "--archive", archive.root, "--json", "p").out)["summary"]
@@ -164,8 +165,7 @@ def test_what_fails_again_is_named_and_stays_missing(archive: Archive, site: Sit
 def test_words_and_patterns_choose_and_what_fits_nothing_is_told(archive: Archive, site: Site) -> None:
     job = _broken(archive, site).id
     for options, says in (
-        (("--word", "dns"), "status 404 1, status 500 1"),
-        (("--url", "other.example"), "status 404 1"),
+        (("--word", "furlong"), "'furlong' is no word of crawl.log; there are: host, excluded"),
         (("--url", "http://"), "is no host or part of one"),
         (("--depth", "2"), "leave --depth out"),
         (("--page",), "--page goes with URLs"),
@@ -173,6 +173,10 @@ def test_words_and_patterns_choose_and_what_fits_nothing_is_told(archive: Archiv
     ):
         done = _run(archive, "--missing", job, *options)
         assert done.code == Exit.USAGE and says in done.err, done.err
+    for options in (("--word", "dns"), ("--word", "source:HAR"), ("--url", "other.example")):
+        done = _run(archive, "--missing", job, *options)
+        assert done.code == 0 and "nothing of that is missing" in done.out, done.err
+        assert "did not come: status 404 1, status 500 1" in done.out
     assert not site.requests
     assert "--word and --url go with --missing" in _run(archive, site.url("/"), "--word", "dns").err
     site.add_html("/gone", "x")

@@ -69,7 +69,7 @@ def test_of_a_hundred_hosts_the_eighty_that_answer_are_complete(archive: Archive
         hosts = _hosts(archive, outcome)
         assert [host for host, end in hosts.items() if end["complete"]] == sorted(good)
         assert {hosts[host]["reason"] for host in dead} == {"server down: connection-refused"}
-        assert all(hosts[host]["reason"].startswith("server down: tls") for host in secure)
+        assert all(hosts[host]["reason"].startswith("certificate not valid: tls") for host in secure)
         assert all("forbidden by robots.txt" in hosts[host]["reason"] for host in forbidding[:3])
         assert all(hosts[host]["reason"].startswith("start URL gave 403") for host in forbidding[3:])
         assert not outcome.complete
@@ -96,7 +96,7 @@ def test_a_dead_host_keeps_what_it_had_and_what_its_pages_link_to(archive: Archi
         site.host: True,
         dying.host: False,
     }
-    assert f"server down: {dying.host}" in outcome.warnings
+    assert f"server down (connection-refused): {dying.host}" in outcome.warnings
 
 
 def test_a_dead_counter_makes_nothing_incomplete(archive: Archive, site: Site) -> None:

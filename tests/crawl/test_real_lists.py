@@ -63,6 +63,7 @@ def test_bookmarks_that_are_no_pages_are_counted_and_the_list_names_its_report(
     file.write_text("".join(f"<DT><A HREF={link!r}>a</A>" for link in links))
     done = run_command("crawl", "--archive", archive.root, *_OPTIONS, "--list", file)
     assert done.code == 0 and f"{file}: 2 entries are no pages of the web" in done.err, done.err
+    assert f"{file}:" in done.err and ": javascript:" in done.err, "the first ones are named, with their lines"
     done = run_command("report", "--archive", archive.root, "bookmarks")
     assert done.code == 0 and "-bookmarks-" in done.out, done.err
 

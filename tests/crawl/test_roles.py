@@ -185,8 +185,10 @@ def test_a_resource_that_a_link_leads_to_becomes_a_page_and_stays_one(archive: A
     serve(site)
     again(archive, site)
     serve(site, linked=True)
-    again(archive, site, hosts=[FRAMES])  # the same bytes, and a page now
+    outcome = again(archive, site, hosts=[FRAMES])  # the same bytes, and a page now
     assert [role for _, role in versions()] == ["resource", "page"]
+    assert outcome.summary["arcs"]["changed"] == 1, "the page that has the link now"
+    assert {"unchanged", "became-page"} <= set(crawls.log_lines(archive, outcome)[f"http://{FRAMES}/f.html"].notes)
     assert crawls.meta(archive, FRAMES, "f.html").role == "page"
     assert _hits(archive, "zebra") == [FRAMES, SITE]
     old = CommitTag.parse(next(iter(versions()))[0])

@@ -182,7 +182,7 @@ def test_site_down(archive: Archive) -> None:
     with nobody_there() as host:
         done = _run(archive, f"http://{host}/")
     assert done.code == 3
-    assert f"server down: {host}" in done.err
+    assert f"server down (connection-refused): {host}" in done.err
     line = _only_log(archive)[f"http://{host}/"]
     assert (line.status, line.notes) == (Status.CONNECT_FAILED, ("server-down", "connection-refused"))
     assert list(archive.domains()) == []

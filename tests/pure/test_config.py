@@ -296,10 +296,26 @@ def test_publications_in_files_of_their_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("said", "value"),
-    [("500 kB", 500_000), ("2 MB", 2_000_000), ("1.5MB", 1_500_000), ("64 KiB", 65_536), (1000, 1000), (0, 0)],
+    [
+        ("500 kB", 500_000),
+        ("2 MB", 2_000_000),
+        ("1.5MB", 1_500_000),
+        ("64 KiB", 65_536),
+        ("2 GB", 2_000_000_000),
+        ("1 GiB", 1 << 30),
+        (1000, 1000),
+        (0, 0),
+    ],
 )
-def test_a_speed_has_a_unit(said: object, value: int) -> None:
-    assert config.override(CrawlSettings(), {"rate_limit": said}, "test").rate_limit == value
+@pytest.mark.parametrize("key", ["rate_limit", "max_file_size", "max_total_size"])
+def test_a_size_has_a_unit(key: str, said: object, value: int) -> None:
+    assert getattr(config.override(CrawlSettings(), {key: said}, "test"), key) == value
+
+
+@pytest.mark.parametrize("said", ["10 furlongs", "-1 MB", "1e400 MB", -1, 1.5, True, "9" * 5000 + " MB"])
+def test_what_is_no_size_is_a_fault(said: object) -> None:
+    with pytest.raises(SettingsError, match="is no number of bytes"):
+        config.override(CrawlSettings(), {"max_file_size": said}, "test")
 
 
 def test_what_is_unlimited_is_said_by_a_word() -> None:

@@ -65,7 +65,10 @@ def test_field_21_names_the_hosts() -> None:
 
 def test_lines_name_few() -> None:
     lines = lines_on_hosts({f"h{number:02}": "server down: dns" for number in range(12)} | {"z": "left out"})
-    assert lines == [f"server down: {', '.join(f'h{number:02}' for number in range(10))} and 2 more", "left out: z"]
+    assert lines == [
+        f"server down (dns): {', '.join(f'h{number:02}' for number in range(10))} and 2 more",
+        "left out: z",
+    ]
     lacks = Missing({f"h{number}": 1 for number in range(10)}, {"dns": 10})
     assert lacks.lines()[0].startswith("missing from pages: 10 resources: h0 1, ")
     assert lacks.lines()[0].endswith(", 2 more")

@@ -159,12 +159,12 @@ def test_a_record_that_is_worked_on_takes_no_step_and_no_decision(archive: Archi
         with pytest.raises(Busy, match="another process"):
             run_step(archive, asked.folder)
         shown = told(archive, "record", "list").out
-        assert "counted, locked: convert" in shown
+        assert "counted, not released, locked: convert" in shown
         for words in (("reject", record.id, "--reason", "x"), ("step", record.id, "index")):
             done = told(archive, "record", *words)
             assert done.code != 0 and "worked on" in done.err, done
     assert not stepfolders.is_locked(archive, record.id)
-    assert "counted, convert requested" in told(archive, "record", "list").out
+    assert "counted, not released, convert requested" in told(archive, "record", "list").out
 
 
 def test_the_wrong_person_takes_no_step(archive: Archive, tmp_path: Path) -> None:

@@ -306,7 +306,7 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         facts=tuple(_facts(summary)),
         warnings=(*(known.warnings if known is not None else ()), *lacks.lines()),
         orders=of_report(summary, visit.language),
-        tables=visit.desk.kept(("report", job, changed), counted),
+        tables=visit.desk.kept(("report", job, changed, patches), counted),
         log=f"/snapshot/{quote(job, safe='')}/log/{crawl_log.COMPRESSED}"
         if has_record and (folder / crawl_log.COMPRESSED).exists() else "",
         missing=tuple(lack_rows(most_rows(lacks.rows, _ROWS))),
@@ -330,7 +330,7 @@ def _facts(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _tables(archive: Archive, job: str, ends: Sequence[Mapping[str, Any]]) -> Iterator[ReportTable]:
-    """Yield the tables of a job: by status, type, size, server, and what was left out.
+    """Yield the tables of a job after its patches: by status, type, size, server, and what was left out.
 
     `ends` is what became of the hosts, as summary.json has it, with why one is incomplete. Those without pages have a
     table of their own.
@@ -338,14 +338,12 @@ def _tables(archive: Archive, job: str, ends: Sequence[Mapping[str, Any]]) -> It
     sizes: dict[int, list[int]] = {bound: [0, 0] for bound in _BINS}
     log_tables = tables.Tables()
     try:
-        with crawl_log.reading(archive.reports / job) as log:
-            for number, text in enumerate(log, 1):
-                line = tables.parse(text, number)
-                log_tables.add(line)
-                if line.archived:
-                    bin_ = max(bound for bound in _BINS if line.size >= bound)
-                    sizes[bin_][0] += 1
-                    sizes[bin_][1] += line.size
+        for line in missing_urls.lines(archive, job):
+            log_tables.add(line)
+            if line.archived:
+                bin_ = max(bound for bound in _BINS if line.size >= bound)
+                sizes[bin_][0] += 1
+                sizes[bin_][1] += line.size
     except NotFound:
         return
     by_name = dict(log_tables.sorted())

@@ -104,7 +104,7 @@ class CrawlSettings:
     )
     wait: float = setting(validators.number(0, 86400), 1.0, "Seconds between two requests to one server.")
     rate_limit: int = setting(
-        validators.rate, 0, "Bytes a second of all wgets of a crawl together, such as 500 kB; 0 is no limit.", words=0
+        validators.size, 0, "Bytes a second of all wgets of a crawl together, such as 500 kB; 0 is no limit.", words=0
     )
     timeout: float = setting(
         validators.number(1, 86400), 300.0, "Seconds for which a document may come no further: no answer, no bytes."
@@ -118,8 +118,8 @@ class CrawlSettings:
         AtDeadline.PUBLISH,
         "Whether what it has then is published, or waits for `job JOB deadline`, `stop` or `discard`.",
     )
-    max_file_size: int = setting(validators.whole(0), 0, "Bytes of one document; 0 is no limit.")
-    max_total_size: int = setting(validators.whole(0), 0, "Bytes of one crawl; 0 is no limit.")
+    max_file_size: int = setting(validators.size, 0, "Bytes of one document, such as 10 MB; 0 is no limit.", words=0)
+    max_total_size: int = setting(validators.size, 0, "Bytes of one crawl, such as 2 GB; 0 is no limit.", words=0)
     max_host_documents: int = setting(
         validators.whole(0), 0, "Documents of one host that a crawl fetches; 0 is no limit."
     )

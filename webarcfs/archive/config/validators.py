@@ -85,7 +85,7 @@ UNIX = "unix"
 #: What is written in place of a number that shall be no bound.
 UNLIMITED_WORD = "unlimited"
 
-_RATE = re.compile(r"\s*(\d{1,9}(?:\.\d{1,3})?)\s*([kKmM]i?B?|B)\s*", re.ASCII)
+_SIZE = re.compile(r"\s*(\d{1,9}(?:\.\d{1,3})?)\s*([kKmMgG]i?B?|B)\s*", re.ASCII)
 _UNITS = {
     "b": 1,
     "k": 1000,
@@ -96,6 +96,10 @@ _UNITS = {
     "mb": 10**6,
     "mi": 1 << 20,
     "mib": 1 << 20,
+    "g": 10**9,
+    "gb": 10**9,
+    "gi": 1 << 30,
+    "gib": 1 << 30,
 }
 _EXTENSION = re.compile(r"\.?[A-Za-z0-9]+(?:\.[A-Za-z0-9]+)*", re.ASCII)
 # A colon before a digit precedes a port, as in `localhost:8080`, and does not end a scheme.
@@ -149,9 +153,9 @@ def whole_or_unlimited(least: int, unlimited: int) -> Check:
     return check
 
 
-def rate(value: Any) -> int:
-    """Check for bytes a second: a number of them, or with a unit, as `500 kB` or `2 MB`."""
-    if isinstance(value, str) and (match := _RATE.fullmatch(value)):
+def size(value: Any) -> int:
+    """Check for bytes: a number of them, or with a unit, as `500 kB`, `2 MB` or `1.5 GiB`."""
+    if isinstance(value, str) and (match := _SIZE.fullmatch(value)):
         return int(float(match[1]) * _UNITS[match[2].lower()])
     try:
         return int(whole(0)(value))

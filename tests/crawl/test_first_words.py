@@ -1,0 +1,177 @@
+"""What commands say to somebody who has read little: last lines, lists and reports name what helps."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent.crawl.disposition import lines_on_hosts
+from agent.crawl.vocabulary import cause_among
+from tests.support import crawls
+from tests.support.crawls import Done, run_command
+from tests.support.secure import Authority, SecureHosts
+from tests.support.site import Site, redirect
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import Exit
+
+archive = crawls.archive
+pytestmark = pytest.mark.crawl
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with Site() as site:
+        yield site
+
+
+def _configure(archive: Archive, site: Site, **more: Any) -> None:
+    lines = {"name": "p", "urls": [site.url("/")], "wait": 0, "sitemaps": False, **more}
+    text = "\n".join(f"{key} = {json.dumps(value)}" for key, value in lines.items())
+    archive.settings.write_text(f"[[publication]]\n{text}\n")
+
+
+def _run(archive: Archive, *words: str | Path) -> Done:
+    return run_command(*words, "--archive", archive.root, timeout=120)
+
+
+# -- releases ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_crawl_that_waits_for_its_release_says_so_with_the_command(archive: Archive, site: Site) -> None:
+    site.add_html("/", "start")
+    _configure(archive, site, release="by-hand")
+    done = _run(archive, "crawl", "--publication", "p", "--private-addresses")
+    assert done.code == 0, done.err
+    (command,) = (line.partition("; next: ")[2] for line in done.err.splitlines() if "until it is released" in line)
+    listed = _run(archive, "record", "list").out
+    assert "counted, not released" in listed and "`webarc-agent record release RECORD`" in listed
+    assert _run(archive, *command.split()[1:]).code == 0
+    assert "not released" not in _run(archive, "record", "list").out
+
+
+def test_a_crawl_that_readers_see_says_nothing_of_a_release(archive: Archive, site: Site) -> None:
+    site.add_html("/", "start")
+    _configure(archive, site)
+    done = _run(archive, "crawl", "--publication", "p", "--private-addresses")
+    assert done.code == 0 and "released" not in done.err
+    assert "released" not in _run(archive, "record", "list").out
+
+
+def test_a_publication_that_is_added_says_when_it_is_crawled_and_that_readers_wait(
+    archive: Archive, site: Site
+) -> None:
+    site.add_html("/", "start")
+    secret = archive.root.parent / "cookies"
+    secret.write_text("consent=yes\n")
+    secret.chmod(0o600)
+    words = ("publication", "add", "p", site.url("/"), "--set", "wait=0", "--set", "interval=1 week")
+    cookies = ("--set", f'cookies=[{{hosts=["{site.url("")}"], file="{secret}"}}]')
+    for tries in (("--try",), ()):
+        out = _run(archive, *words, *cookies, *tries).out
+        assert "crawls it every 1 week" in out and "once somebody releases it" in out
+    out = _run(archive, *(word.replace("p", "q", 1) if word == "p" else word for word in words)).out
+    assert "crawls it every 1 week" in out and "releases it" not in out
+
+
+# -- reasons -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_expired_certificate_is_named_with_what_takes_it(archive: Archive, site: Site, tmp_path: Path) -> None:
+    """The words name the certificate, and not that its server was given up for it."""
+    authority = Authority(tmp_path)
+    certificates = {"old.test": authority.issue("old.test", years=(2019, 2020))}
+    with SecureHosts(tmp_path, _empty_page, certificates) as hosts:
+        through = f"--wget-args=--execute=https_proxy={hosts.proxy}"
+        options = ("--wait", "0", "--private-addresses", "--no-sitemaps", through, "--ca", str(authority.file))
+        done = _run(archive, "crawl", "https://old.test/", *options)
+        assert done.code == Exit.INCOMPLETE, done.err
+        assert "certificate not valid (tls:expired): old.test" in done.err
+        assert "not archived: 1: tls:expired 1" in done.err and "\nserver" not in done.err
+        assert "crawl again with it" in done.err and "--missing" not in done.err, "it published nothing"
+        told = _run(archive, "report", "--url", "https://old.test/").out
+        assert "tls:expired" in told and "crawl again with --certificates any" in told
+        site.add_html("/", "<a href='https://old.test/'>a</a>")
+        done = _run(archive, "crawl", site.url("/"), "https://old.test/", *options)
+        (job,) = (path.name for path in archive.reports.iterdir() if site.host.partition(":")[0] in path.name)
+        (command,) = re.findall("`webarc-agent (crawl --missing .* --certificates any)`", done.err)
+        assert "asks again for what failed" not in done.err, "that can only fail once more"
+        told = _run(archive, "report", job, "--url", "https://old.test/").out
+        assert "--certificates any` asks for it again" in told
+        done = _run(archive, *command.split())
+        assert done.code == 0 and "1 added" in done.err, done.err
+
+
+def _empty_page(_host: str, path: str) -> bytes:
+    status = "404 Not Found" if path == "/robots.txt" else "200 OK"
+    return f"HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: 0\r\n\r\n".encode()
+
+
+def test_the_word_for_why_is_the_cause() -> None:
+    assert cause_among(["server-down", "dns"]) == "dns" and cause_among(["server-down"]) == "server-down"
+    assert not cause_among([]) and cause_among(["busy", "server-down"]) == "busy"
+    ends = {"a": "server down: dns", "b": "server down: dns", "c": "links not read: http://c/x", "d": "left out"}
+    assert lines_on_hosts(ends) == ["server down (dns): a, b", "links not read: c", "left out: d"]
+
+
+# -- counts ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_crawl_and_its_report_count_the_same_before_and_after_a_patch(archive: Archive, site: Site) -> None:
+    """S-patch-3: what was not asked for stands apart from what failed, and the patch changes what it got alone."""
+    links = ("a", "b", "gone", "big", "closed", "moved")
+    site.add_html("/", "".join(f"<a href='/{path}'>x</a>" for path in links) + "<a href='http://c.test/'>c</a>")
+    site.add_html("/a", "a")
+    site.gone("/gone")
+    site.gone("/b", 500)
+    site.add("/big", b"x" * 200_000, "application/pdf")
+    site.add("/robots.txt", "User-agent: *\nDisallow: /closed", "text/plain")
+    site.add_nasty("/moved", redirect("http://elsewhere.test/there"))
+    _configure(archive, site, max_file_size="100 kB")
+    done = _run(archive, "crawl", "--publication", "p", "--private-addresses")
+    failed = "not archived: 3: status 404 1, status 500 1, too-big 1"
+    apart = "not asked for: robots 1; led to hosts outside of this crawl: 1"
+    assert failed in done.err and apart in done.err, done.err
+    out = _run(archive, "report", "p").out
+    assert failed in out and apart in out
+    told = _run(archive, "report", "p", "--url", site.url("/moved")).out
+    assert "it redirects to http://elsewhere.test/there" in told
+    site.add_html("/b", "b")
+    done = _run(archive, "crawl", "--missing", "p", "--private-addresses")
+    assert done.code == 0, done.err
+    assert "such as --word robots: robots 1, status 404 1, too-big 1" in done.err
+    out = _run(archive, "report", "p").out
+    assert "not archived: 2: status 404 1, too-big 1" in out and apart in out and "patched by" in out
+    tables = json.loads(_run(archive, "report", "p", "--json").out)
+    counts = {row["key"]: row["urls"] for row in tables["tables"] if row["table"] in ("left_out", "statuses")}
+    assert counts["status 404"] == 1 and "500" not in counts and "status 500" not in counts
+    assert [end["failed"] for end in tables["summary"]["hosts"] if end["role"] == "page"] == [1], "what is too big"
+    told = _run(archive, "report", "p", "--url", site.url("/b")).out
+    assert f"{site.url('/b')} is archived" in told and f"found by a link of {site.url('/')}" in told
+    done = _run(archive, "crawl", "--missing", "p", "--word", "host")
+    assert done.code == 0 and "nothing of that is missing" in done.out
+
+
+# -- the first command, and lists --------------------------------------------------------------------------------------
+
+
+def test_init_names_help_that_is_there(tmp_path: Path) -> None:
+    done = run_command("init", tmp_path / "new")
+    assert done.code == 0 and "(man" not in done.out
+    (command,) = re.findall("`webarc-agent (crawl --help)`", done.out)
+    assert "--max-file-size" in run_command(*command.split()).out
+
+
+def test_bookmarks_that_are_no_pages_are_named(archive: Archive, site: Site, tmp_path: Path) -> None:
+    site.add_html("/", "start")
+    entries = [f"javascript:void({number})" for number in range(9)] + ["place:type=6", site.url("/")]
+    file = tmp_path / "bookmarks.html"
+    file.write_text("<DL>\n" + "\n".join(f'<DT><A HREF="{entry}">x</A>' for entry in entries))
+    done = _run(archive, "crawl", "--list", file, "--wait", "0", "--private-addresses")
+    assert done.code == 0, done.err
+    assert f"{file}: 10 entries are no pages of the web" in done.err
+    assert f"{file}:2: javascript:void(0)" in done.err and "void(5)" not in done.err and "and 5 more" in done.err
