@@ -35,7 +35,7 @@ JOBS ?= 6
 # Further words for pytest, as in `make test ARGS="-k robots"`, or for the benchmarks.
 ARGS ?=
 
-.PHONY: help demo desk check test lint coverage bench bench-large soak compiled man dist install pywb clean
+.PHONY: help demo desk check test lint coverage bench bench-large soak compiled man dist install pywb warcprox apps clean
 .PHONY: pure system-packages demo-packages test-packages bench-packages compile-packages
 
 help: ## Say what there is to make
@@ -55,7 +55,7 @@ pure: install
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal -m "not large" --hypothesis-profile=check tests/pure $(ARGS)
 
 test: install test-packages compile-packages ## Lint, types and all tests; ARGS="-k robots" picks some
-	@$(MAKE) --no-print-directory -j3 --output-sync=target lint compiled pywb # side by side: each waits for one processor
+	@$(MAKE) --no-print-directory -j3 --output-sync=target lint compiled pywb warcprox apps # side by side: each waits for one processor
 	echo "pytest: the tests, real git, wget and mounts among them"
 	rm -f .pytest_cache/v/cache/lastfailed # what failed in another run, and is not among these tests, is none of the second
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS) && exit 0 || status=$$?
@@ -92,6 +92,11 @@ install: $(VENV)/.installed ## Debian's packages and the virtual environment, as
 
 pywb: install .venv-pywb/.installed ## The engine that runs the scripts of archived pages, in an environment of its own
 
+warcprox: install .venv-warcprox/.installed ## The recorder of the tests, in an environment of its own
+
+apps: install ## The front ends of others that the tests record and show, into ~/.cache: wheels, pinned by digests
+	@$(BIN)/python -m tests.support.built_apps
+
 man: install ## Write the man pages that derive from the code into man/, beside the others
 	@$(BIN)/python -m agent.manual man
 
@@ -107,7 +112,7 @@ dist: install ## A wheel and a source archive in dist/, which install and run wi
 	ls -l dist
 
 clean: ## Remove the virtual environment and what tools left behind
-	@rm -rf $(VENV) .venv-pywb build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf $(VENV) .venv-pywb .venv-warcprox build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	rm -rf webarcfs/_compiled
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -124,6 +129,12 @@ $(VENV)/.installed: pyproject.toml | system-packages
 	@[ -x .venv-pywb/bin/python ] || $(PYTHON) -m venv .venv-pywb
 	echo "installing pywb into .venv-pywb"
 	.venv-pywb/bin/python -m pip install --quiet --disable-pip-version-check 'pywb==2.10.0' 'cdxj-indexer==1.5.0' 'setuptools<81'
+	touch $@
+
+.venv-warcprox/.installed: Makefile | system-packages
+	@[ -x .venv-warcprox/bin/python ] || $(PYTHON) -m venv .venv-warcprox
+	echo "installing warcprox into .venv-warcprox"
+	.venv-warcprox/bin/python -m pip install --quiet --disable-pip-version-check 'warcprox==2.13.1' 'setuptools<81'
 	touch $@
 
 # $(call debian,PACKAGES) installs those that are missing, the documentation that images for containers leave out included.

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
-import os
-import signal
 import subprocess
-import sys
-from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
@@ -20,8 +15,8 @@ from warcio.warcwriter import WARCWriter
 from tests.support import nasty, warcs
 from tests.support.crawls import arcs, crawl, files, meta, read, read_file
 from tests.support.imports import command, import_files, imported
+from tests.support.recorder import warcprox
 from tests.support.site import Site, redirect
-from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive, create
 
 pytestmark = pytest.mark.crawl
@@ -70,32 +65,6 @@ def test_wget(archive: Archive, pages: Site, tmp_path: Path, how: tuple[str, ...
     subprocess.run(command, cwd=tmp_path, check=False, timeout=240)
     imported(archive, next(tmp_path.glob("site.warc*")))
     is_as_crawled(archive, pages, tmp_path)
-
-
-_WARCPROX = """
-from warcprox import main, warcproxy
-warcproxy.WarcProxyHandler.allow_localhost = True  # no option has it
-main.main()
-"""
-
-
-@contextlib.contextmanager
-def warcprox(folder: Path, *options: str) -> Iterator[str]:
-    """A proxy that writes what passes through it into WARC files; yields its address."""
-    program = [sys.executable, "-c", _WARCPROX, "-b", "127.0.0.1", "-p", "0", "-d", str(folder), *options]
-    log = folder / "warcprox.log"
-    with log.open("wb") as out:
-        process = subprocess.Popen(program, cwd=folder, stdout=out, stderr=out, start_new_session=True)
-    try:
-        eventually(lambda: "listening on" in log.read_text() or process.poll() is not None, within=60)
-        line = next(line for line in log.read_text().splitlines() if "listening on" in line)
-        yield "http://127.0.0.1:" + line.partition("listening on 127.0.0.1:")[2].split()[0]
-        process.send_signal(signal.SIGTERM)
-        process.wait(60)
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 def test_warcprox(archive: Archive, pages: Site, tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from warcio import ArchiveIterator
 
-from tests.crawl.test_import_tools import warcprox
 from tests.support import foreignfiles, nasty, warcs
 from tests.support.imports import command, import_files, imported
 from tests.support.readercommand import webarc
+from tests.support.recorder import warcprox
 from tests.support.site import Site, redirect
 from webarcfs.archive.config.directory import Archive, create
 from webarcfs.archive.document import data_xml

@@ -18,13 +18,13 @@ from warcio.warcwriter import WARCWriter
 
 from agent.jobs import exportedjob
 from agent.maintenance.verification import verify
-from tests.crawl.test_import_tools import warcprox
 from tests.support import archives, crawls, nasty
 from tests.support.crawls import crawl
 from tests.support.imports import command, imported
 from tests.support.journals import Writer
 from tests.support.readercommand import webarc
 from tests.support.realsites import HANDBOOK, POSTGRESQL, PYTHON
+from tests.support.recorder import warcprox
 from tests.support.site import Site, redirect
 from webarcfs.archive.additions.commit_additions import commit_additions
 from webarcfs.archive.config import directory

@@ -114,8 +114,13 @@ def _name(query: bytes) -> tuple[str, int]:
 
 
 @contextmanager
-def chromium(folder: Path, *, sink: Sink | None = None, names: Mapping[str, str] | None = None) -> Iterator[Browser]:
-    """Start Chromium. `names` are hosts and where they are found (`127.0.0.1:8000`); all others are the sink's."""
+def chromium(
+    folder: Path, *, sink: Sink | None = None, names: Mapping[str, str] | None = None, proxy: str = ""
+) -> Iterator[Browser]:
+    """Start Chromium. `names` are hosts and where they are found (`127.0.0.1:8000`); all others are the sink's.
+
+    With a proxy, that finds all hosts, also this machine's, and its certificates are taken.
+    """
     rules = [f"MAP {host} {place}" for host, place in (names or {}).items()]
     program = CHROMIUM
     if sink is not None and os.geteuid() == 0:
@@ -124,6 +129,9 @@ def chromium(folder: Path, *, sink: Sink | None = None, names: Mapping[str, str]
         rules += [f"MAP * {sink.address}", "EXCLUDE 127.0.0.1"]
     arguments = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-features=DnsOverHttps,OptimizationHints"]
     arguments += [f"--host-resolver-rules={', '.join(rules)}"] if rules else []
+    arguments += (
+        [f"--proxy-server={proxy}", "--proxy-bypass-list=<-loopback>", "--ignore-certificate-errors"] if proxy else []
+    )
     with _playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=arguments)
         try:

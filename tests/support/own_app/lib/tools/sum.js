@@ -1,0 +1,3 @@
+export function sum(one, other) {
+  return one + other;
+}

@@ -1,0 +1,3 @@
+export function render(page) {
+  page.textContent = "Seven hills, shown by modules.";
+}
