@@ -200,7 +200,7 @@ class Patterns:
 _MOST_KNOWN = 50_000
 #: A URL as it was offered to the frontier: its kind, and as what it was named. A Link is one.
 _Offer = tuple[str, LinkPurpose | LinkKind, NamedAs]
-#: In place of the resources in a row: of what lists pages, and of what is listed. Kinds of links have names of purposes.
+#: In place of the resources in a row, of what lists pages and what is listed: kinds of links have names of purposes.
 _LISTS = -1
 #: The depth of a link that was not offered yet.
 _NEVER = 1 << 30
