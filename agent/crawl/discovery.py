@@ -368,11 +368,11 @@ class Discovery:
         # Pages of a site share most of their links: these cost one look here.
         fresh = []
         for link in links:
-            kind = link[1]
-            if has_resources and kind is _REQUISITE:
+            purpose = link[1]
+            if has_resources and purpose is _REQUISITE:
                 if needed.get(link, _NEVER) <= depth:
                     continue
-            elif kind is not _SITEMAP and clicked.get(link, _NEVER) <= depth + 1:
+            elif purpose is not _SITEMAP and clicked.get(link, _NEVER) <= depth + 1:
                 continue
             fresh.append(link)
         fresh = self._without_sessions(fresh)
