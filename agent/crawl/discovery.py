@@ -15,7 +15,7 @@ frontier, so they are valid across batches and restarts; URLs that were accepted
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from urllib.parse import quote
 
@@ -198,15 +198,17 @@ class Patterns:
 
 
 _MOST_KNOWN = 50_000
-#: A URL as it was offered to the frontier: its kind, as what it was named, and the resources in a row that led to it;
-#: _LISTS for what lists pages, and what is listed, since kinds of links have the names of purposes.
+#: A URL as it was offered to the frontier: its kind, and as what it was named. A Link is one.
+_Offer = tuple[str, LinkPurpose | LinkKind, NamedAs]
+#: In place of the resources in a row, of what lists pages and what is listed: kinds of links have names of purposes.
 _LISTS = -1
-_Offer = tuple[str, LinkPurpose | LinkKind, NamedAs, int]
+#: The depth of a link that was not offered yet.
+_NEVER = 1 << 30
 #: How often a URL is asked for again since redirects led back to it with other cookies.
 MOST_RETURNS = 5
 _OPEN = frozenset({UrlState.WAITING, UrlState.FETCHING})
-# A variable, since each link is compared with it: a member of an enumeration takes Python 3.11 ten times as long.
-_REQUISITE = LinkPurpose.REQUISITE
+# Variables, since each link is compared with them: a member of an enumeration takes Python 3.11 ten times as long.
+_REQUISITE, _SITEMAP = LinkPurpose.REQUISITE, LinkPurpose.SITEMAP
 _EMBEDDED = frozenset({LinkKind.REQUISITE, LinkKind.REDIRECT})
 _LETTERS: Mapping[str, str] = {
     LinkKind.LINK: "L",
@@ -295,8 +297,8 @@ class Discovery:
         self._looks_for_sitemaps = uses_sitemaps(publication)
         self._listed = {host: (pages, maps) for host, (pages, maps) in (frontier.get(LISTED) or {}).items()}
         self._is_listed_new = False  # whether these counts are to be written
-        # Recently added links → their depth: pages of a site share most of their links.
-        self._offered: dict[_Offer, int] = {}
+        # Resources in a row → recently added links that they led to → their depth.
+        self._offered: defaultdict[int, dict[_Offer, int]] = defaultdict(dict)
         self._finds: list[FoundUrl] = []
         self._expanded: list[tuple[int, int]] = []  # page and depth
 
@@ -362,24 +364,27 @@ class Discovery:
         depth = page.depth
         has_resources = self._scope.resources is not PageResources.NONE
         inside = page.embedded + 1
+        clicked, needed = self._offered[0], self._offered[inside]
         # Pages of a site share most of their links: these cost one look here.
         fresh = []
         for link in links:
-            is_resource = has_resources and link.kind is _REQUISITE
-            at = self._offered.get((*link, inside if is_resource else 0))
-            if at is None or at > (depth if is_resource else depth + 1) or link.kind is LinkPurpose.SITEMAP:
-                fresh.append(link)
+            purpose = link[1]
+            if has_resources and purpose is _REQUISITE:
+                if needed.get(link, _NEVER) <= depth:
+                    continue
+            elif purpose is not _SITEMAP and clicked.get(link, _NEVER) <= depth + 1:
+                continue
+            fresh.append(link)
         fresh = self._without_sessions(fresh)
         barren = self._patterns.barren_after(page, fresh, self._is_new) if page.kind != LinkKind.SEED else ""
         for link in fresh:
-            if link.kind is LinkPurpose.SITEMAP and self._is_feed(link.url, page):
+            if link.kind is _SITEMAP and self._is_feed(link.url, page):
                 continue
             requisite = has_resources and link.kind is _REQUISITE
-            at = depth if requisite else depth + 1
-            key = (*link, inside if requisite else 0)
-            if self._offered.get(key, at + 1) <= at:
+            at, offered = (depth, needed) if requisite else (depth + 1, clicked)
+            if offered.get(link, _NEVER) <= at:
                 continue
-            self._offered[key] = at
+            offered[link] = at
             if self._crowd.is_uncertain(link.url, _page_of(page) if requisite else 0):
                 self.flush()
             kind = LinkKind.REQUISITE if requisite else LinkKind.LINK
@@ -387,7 +392,7 @@ class Discovery:
             if barren and not requisite and find.state == UrlState.WAITING and scope.pattern_of(link.url) == barren:
                 find = _refused(find, scope.trapped(scope.PATTERN, link.url))
             if find.note == Reason.RESOURCE_NUMBER:
-                del self._offered[key]  # the next page may have fewer
+                del offered[link]  # the next page may have fewer
             self._finds.append(find)
         self._expanded.append((page.id, depth))
 
@@ -397,8 +402,7 @@ class Discovery:
 
     def _is_new(self, link: Link) -> bool:
         """Return whether the crawl did not know a link yet."""
-        key = (link.url, link.kind, link.named, int(link.kind is LinkPurpose.REQUISITE))
-        return key not in self._offered and self._frontier.by_url(link.url) is None
+        return link not in self._offered[int(link.kind is _REQUISITE)] and self._frontier.by_url(link.url) is None
 
     # -- sitemaps ------------------------------------------------------------------------------------------------
 
@@ -436,17 +440,17 @@ class Discovery:
         pages, maps = self._listed.get(sitemap.domain, (0, 0))
         further = []
         for link in self._without_sessions(links):
-            if link.kind is LinkPurpose.SITEMAP:
+            if link.kind is _SITEMAP:
                 further.append(link.url)
                 continue
             if most and pages >= most:
                 self._frontier.annotate(sitemap.id, Reason.SITEMAP_CUT)
                 break
             pages += 1
-            key = (link.url, LinkKind.LISTED, NamedAs.NOTHING, _LISTS)
-            if self._offered.get(key, 2) <= 1:
+            key = (link.url, LinkKind.LISTED, NamedAs.NOTHING)
+            if self._offered[_LISTS].get(key, _NEVER) <= 1:
                 continue
-            self._offered[key] = 1
+            self._offered[_LISTS][key] = 1
             if self._crowd.is_uncertain(link.url):
                 self.flush()
             self._finds.append(self.judged(link.url, LinkKind.LISTED, 1, sitemap))
@@ -488,13 +492,13 @@ class Discovery:
         pages, maps = self._listed.get(domain, (0, 0))
         if not self._looks_for_sitemaps or maps >= MOST_SITEMAPS:
             return False
-        key, at = (url, LinkKind.SITEMAP, NamedAs.NOTHING, _LISTS), page.depth + 1
-        if self._offered.get(key, at + 1) <= at:
+        key, at = (url, LinkKind.SITEMAP, NamedAs.NOTHING), page.depth + 1
+        if self._offered[_LISTS].get(key, _NEVER) <= at:
             return True
         find = self.judged(url, LinkKind.LINK, at, page)
         if find.state != UrlState.WAITING:
             return False
-        self._offered[key] = at
+        self._offered[_LISTS][key] = at
         self._finds.append(dataclasses.replace(find, kind=LinkKind.SITEMAP))
         self._count_listed(domain, pages, maps + 1)
         return True
@@ -644,7 +648,7 @@ class Discovery:
 
     def forget_if_large(self) -> None:
         """Clear the cache of recent links once it is large, to bound memory."""
-        if len(self._offered) > _MOST_KNOWN:
+        if sum(map(len, self._offered.values())) > _MOST_KNOWN:
             self._offered.clear()
 
     def judged(

@@ -127,6 +127,13 @@ _values_of_row = attrgetter(*(field.name for field in fields(FrontierUrl)))
 _values_of_limits = attrgetter(*(field.name for field in fields(Limits)))
 _KINDS = {str(kind.value): kind for kind in LinkPurpose}
 _NAMES = {str(named.value): named for named in NamedAs}
+# Each member's value: asked for by name, it takes Python 3.11 several times as long.
+_VALUES_OF_KINDS = {kind: value for value, kind in _KINDS.items()}
+_VALUES_OF_NAMES = {named: value for value, named in _NAMES.items()}
+#: A link as it is sent.
+_SentLink = tuple[str, str, str]
+#: Received links that are kept, and their longest URL: pages of a site share most of their links.
+_MOST_KNOWN, _LONGEST_KNOWN = 50_000, 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +163,7 @@ class ResultReader:
         self._process: subprocess.Popen[bytes] | None = None
         self._sent = False  # whether the process has the first batch of the queue
         self._marks = 0  # size of that batch's file of marks when it was sent
+        self._links: dict[_SentLink, Link] = {}
 
     def give(self, batch: EndedBatch) -> None:
         """Queue a batch for reading."""
@@ -209,7 +217,9 @@ class ResultReader:
                     self._sent = False
                     self._send()
                 yield from (
-                    _answer(rows_by_id[record[0][0]], record) for record in records if record[0][0] in rows_by_id
+                    _answer(rows_by_id[record[0][0]], record, self._received_links(record[2]))
+                    for record in records
+                    if record[0][0] in rows_by_id
                 )
         finally:
             if not last:
@@ -270,6 +280,22 @@ class ResultReader:
         last, records = frame
         return bool(last), records
 
+    def _received_links(self, sent: list[_SentLink]) -> tuple[Link, ...]:
+        """Return the links of a page, which the process has sent; those of the pages before are not made again."""
+        known = self._links
+        if len(known) > _MOST_KNOWN:
+            known.clear()
+        links = []
+        for sent_link in sent:
+            link = known.get(sent_link)
+            if link is None:
+                url, kind, named = sent_link
+                link = Link(url, _KINDS[kind], _NAMES[named])
+                if len(url) <= _LONGEST_KNOWN:
+                    known[sent_link] = link
+            links.append(link)
+        return tuple(links)
+
     @property
     def _out(self) -> io.BufferedReader:
         assert self._process is not None
@@ -282,9 +308,8 @@ class ResultReader:
         return CrawlFailed(f"the process that reads answers ended with {code} at {batch.warc}")
 
 
-def _answer(row: FrontierUrl, record: tuple[Any, ...]) -> FetchResult:
-    settled, target, found, *rest = record
-    links = tuple([Link(url, _KINDS[kind], _NAMES[named]) for url, kind, named in found])
+def _answer(row: FrontierUrl, record: tuple[Any, ...], links: tuple[Link, ...]) -> FetchResult:
+    settled, target, _, *rest = record
     return FetchResult(row, UrlOutcome(**dict(zip(_SETTLED, settled, strict=True))), target, links, *rest)
 
 
@@ -370,7 +395,7 @@ def _read_all(batch: EndedBatch, limits: Limits, offset: float, out: IO[bytes]) 
     try:
         for answer in _read(batch, limits, offset, marks, begin):
             links += len(answer.links)
-            found = [(link.url, link.kind.value, link.named.value) for link in answer.links]
+            found = [(url, _VALUES_OF_KINDS[kind], _VALUES_OF_NAMES[named]) for url, kind, named in answer.links]
             settled = tuple(map(_plain, _values_of_settled(answer.settled)))
             rest = (answer.forward, answer.robots, answer.hsts, answer.sets_cookie, answer.lists)
             answers.append((settled, answer.target, found, *rest))

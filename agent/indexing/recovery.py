@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import heapq
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from agent.indexing.links import add_missing, behind, drop_vanished, rebuild
 from agent.pipeline.domain_run import TreeReader
@@ -35,13 +36,18 @@ from webarcfs.archive.repair.mending import mend
 
 
 _log = logging.getLogger(__name__)
+#: The ARCs that a crawl met, in the order of its tree; None: its list and its tree say it.
+_MetArcs = Sequence[tuple[str, Met]] | None
 
 
-def index(database: Database, store: Repository, commit: Commit) -> None:
-    """Record the snapshot of a crawl's commit, in one transaction. Raises Damaged if a data.xml cannot be read."""
+def index(database: Database, store: Repository, commit: Commit, met_arcs: _MetArcs = None) -> None:
+    """Record the snapshot of a crawl's commit, in one transaction. Raises Damaged if a data.xml cannot be read.
+
+    `met_arcs` is what its list says of ARCs, if whoever wrote it has it at hand.
+    """
     changes, redirects = changes_of(store, commit), redirects_of(store, commit)
     try:
-        database.record(commit.message, changes, redirects, met_of(store, commit))
+        database.record(commit.message, changes, redirects, met_of(store, commit, met_arcs))
     except DatabaseDamaged:
         raise
     except Damaged as error:
@@ -66,13 +72,16 @@ def changes_of(store: Repository, commit: Commit) -> Iterator[DocumentChange]:
             yield DocumentChange(path, None if new is None else _version(store, shelf, folder, new))
 
 
-def met_of(store: Repository, commit: Commit) -> Iterator[tuple[str, Met]]:
-    """Yield what a crawl met unchanged: paths of ARCs (`/<domain>/…`), then URLs of redirects."""
+def met_of(store: Repository, commit: Commit, met_arcs: _MetArcs = None) -> Iterator[tuple[str, Met]]:
+    """Yield what a crawl met unchanged: paths of ARCs (`/<domain>/…`), then URLs of redirects.
+
+    Without `met_arcs` the tree is walked, which takes longer than all the rest.
+    """
     met_list = redirect_lists.of_crawl(store, commit)
     if met_list is None:
         return
     domain, tree = commit.message.tag.domain, redirect_lists.seen_tree(commit)
-    for arc, met in redirect_lists.met_arcs(store, tree, met_list):
+    for arc, met in redirect_lists.met_arcs(store, tree, met_list) if met_arcs is None else met_arcs:
         if met is not None:
             yield f"/{domain}/{arc}", met
     for url, met in redirect_lists.met_redirects(store, tree, met_list):
@@ -202,10 +211,11 @@ def catch_up(archive: Archive, stop: Callable[[], bool] = lambda: False) -> None
     recover(archive)
 
 
-def catch_up_domain(archive: Archive, domain: str) -> None:
+def catch_up_domain(archive: Archive, domain: str, met_arcs: Mapping[str, _MetArcs] = MappingProxyType({})) -> None:
     """Index the published snapshots of one domain that are not indexed yet, oldest first.
 
-    A database of another version is rebuilt: a crawl by hand may be the first that writes to it.
+    `met_arcs` has what is known of commits that this process has published. A database of another version is rebuilt: a
+    crawl by hand may be the first that writes to it.
     """
     store = Repository(archive.repository(domain))
     try:
@@ -213,7 +223,7 @@ def catch_up_domain(archive: Archive, domain: str) -> None:
             indexed = dict.fromkeys(database.indexed(domain), 0)
             for snapshot in sorted(_snapshots(store, domain, indexed)):
                 if str(snapshot.tag) not in indexed:
-                    index(database, store, store.commit(snapshot.oid))
+                    index(database, store, store.commit(snapshot.oid), met_arcs.get(snapshot.oid))
     except DatabaseOutdated as error:
         _log.warning("%s; it is rebuilt", error)
         recover(archive)

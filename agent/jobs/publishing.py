@@ -78,7 +78,7 @@ def publish_domain(
         if published is None:
             published = _flow(run, seconds)
         begun = time.monotonic()
-        catch_up_domain(archive, domain)
+        catch_up_domain(archive, domain, {published.commit: published.met.arcs})
     catch_up_links(archive, domain, job.stop.is_set)  # without the lock: other crawls need not wait for it
     seconds["index"] = seconds.get("index", 0.0) + time.monotonic() - begun
     return run, published

@@ -198,7 +198,8 @@ class _Names:
         first, second = document.arc, second_name(document.arc, document.url)
         if self._has_second(first, document.url):
             return second
-        entry = self._run.shelf.find(f"{first}/{name}")
+        # Not `find`: it would keep each ARC's folder in place of those above it, and `compare` needs all entries.
+        entry = (self._run.shelf.folder(first) or {}).get(name)
         is_same = entry is not None and entry.oid == document.body.blob
         if first not in self._winners:
             return first if is_same or self._is_free_for(document, first) else second

@@ -14,7 +14,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -217,11 +217,17 @@ class TreeReader:
         self._root = tree
         self._folders: OrderedDict[str, Names] = OrderedDict()
         self._names = 0
+        self._latest: tuple[str, Mapping[str, TreeEntry] | None] | None = None
 
-    def folder(self, path: str) -> dict[str, TreeEntry] | None:
-        """Return name → entry of the folder at `path`; None if it does not exist."""
-        tree = self._tree(path)
-        return None if tree is None else {entry.name: entry for entry in self._store.entries(tree)}
+    def folder(self, path: str) -> Mapping[str, TreeEntry] | None:
+        """Return name → entry of the folder at `path`; None if it does not exist. The latest one is cached."""
+        # Stages ask for the same ARC one after the other.
+        if self._latest is None or self._latest[0] != path:
+            self._latest = None  # one at a time: a folder may have half a million names
+            tree = self._tree(path)
+            entries = None if tree is None else {entry.name: entry for entry in self._store.entries(tree)}
+            self._latest = path, entries
+        return self._latest[1]
 
     def find(self, path: str) -> TreeEntry | None:
         """Return the entry at `path`; None if it does not exist."""

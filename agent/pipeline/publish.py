@@ -10,13 +10,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from agent.crawl.frontier import SHOWED_SECRETS
 from agent.crawl.vocabulary import GONE, Reason, Result, is_error_page, source_in
 from agent.pipeline.domain_run import Document, DomainRun, TreeReader
 from agent.pipeline.removal import SeenTree, crawl_before, own_files, own_paths, removed_arcs, seen_part, without
-from agent.pipeline.url_lists import merge_redirects, met_list_of
+from agent.pipeline.url_lists import MetAtHand, merge_redirects, met_list_of
 from webarcfs.archive.additions.commit_additions import commit_additions, fold_in
 from webarcfs.archive.additions.placement import additions_since
 from webarcfs.archive.config import directory
@@ -43,12 +43,14 @@ class Published:
     """The result of publishing one domain: the crawl's commit, and whether it was complete and could remove ARCs.
 
     `shared` is the commitTag of an earlier crawl whose commit it is, where nothing changed; else empty.
+    `met` is for the index of this process.
     """
 
     commit: str
     complete: bool
     reason: str = ""
     shared: str = ""
+    met: MetAtHand = field(default_factory=lambda: MetAtHand(None))
 
 
 class Publisher:
@@ -136,8 +138,9 @@ class Publisher:
         merged = merge_redirects(run, tree, seen_tree, seen_before, complete=complete)
         if (earlier := self._unchanged(merged.tree, merged.seen)) is not None:
             return Published(earlier.oid, complete, reason, shared=str(earlier.message.tag))
-        met = run.store.write_blob(met_list_of(run, merged.seen, merged.met))
-        return Published(self._swap(merged.tree, merged.seen, met, complete), complete, reason)
+        at_hand = MetAtHand()
+        met = run.store.write_blob(met_list_of(run, merged.seen, merged.met, at_hand))
+        return Published(self._swap(merged.tree, merged.seen, met, complete), complete, reason, met=at_hand)
 
     def _unchanged(self, tree: str, seen: str) -> Commit | None:
         """Return the publication's last crawl of a domain of resources if this one changed nothing; else None.

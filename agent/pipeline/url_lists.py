@@ -39,7 +39,6 @@ from webarcfs.archive.model.url_lists import (
     MetColumn,
     MetList,
     Redirect,
-    column,
     is_too_long,
     place_of,
     spelling_of,
@@ -307,11 +306,36 @@ def _joined(
 # == met lists ========================================================================================================
 
 
-def met_list_of(run: DomainRun, seen: str, redirects: MetColumn) -> bytes:
-    """Return the list of a run: of the tree `seen` by its publication, with what was met of its redirects."""
-    choice = _Choice(run, seen)
-    rows = ((arc, choice.of(arc, answers)) for arc, answers in _with_answers(run, seen))
-    return write_met_list(MetList(column(rows), redirects))
+#: ARCs that are kept in memory for the index.
+_MOST_AT_HAND = 100_000
+
+
+@dataclass(slots=True)
+class MetAtHand:
+    """The ARCs that a crawl met unchanged: the index need not read its tree again. None if they are too many."""
+
+    arcs: list[tuple[str, Met]] | None = field(default_factory=list)
+
+    def add(self, arc: str, met: Met) -> None:
+        """Add an ARC, in the order of the tree."""
+        if self.arcs is not None:
+            self.arcs.append((arc, met))
+            if len(self.arcs) > _MOST_AT_HAND:
+                self.arcs = None
+
+
+def met_list_of(run: DomainRun, seen: str, redirects: MetColumn, at_hand: MetAtHand) -> bytes:
+    """Return the list of a run: of the tree `seen` by its publication, with what was met of its redirects.
+
+    What was met of its ARCs is added to `at_hand`.
+    """
+    choice, arcs = _Choice(run, seen), ColumnWriter()
+    for arc, answers in _with_answers(run, seen):
+        met = choice.of(arc, answers) if answers else None
+        arcs.add(arc, met)
+        if met is not None:
+            at_hand.add(arc, met)
+    return write_met_list(MetList(arcs.column(), redirects))
 
 
 def _with_answers(run: DomainRun, seen: str) -> Iterator[tuple[str, list[MetAnswer]]]:

@@ -14,7 +14,7 @@ from agent.indexing.recovery import catch_up, recover
 from agent.jobs.publishing import JobOutcome
 from agent.maintenance import backups
 from agent.maintenance.verification import verify
-from agent.pipeline import publish
+from agent.pipeline import publish, url_lists
 from tests.crawl.test_conditional import tagged
 from tests.support import warcs
 from tests.support.crawls import StopAfter, count, crawl, run_command
@@ -28,6 +28,7 @@ from webarcfs.archive.additions.commit_additions import commit_additions
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import MET, RefUpdate, Repository
 from webarcfs.archive.history import redirect_lists, sequence, versions
+from webarcfs.archive.index import database
 from webarcfs.archive.index.captures import CaptureIndex
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.model.errors import Busy
@@ -298,6 +299,23 @@ def test_the_database_has_what_was_met(archive: Archive, site: Site) -> None:
     assert [indexed(archive, each) for each in outcomes] == lists
     with closing(sqlite3.connect(archive.database)) as database:
         assert database.execute("SELECT * FROM met ORDER BY kind, block, seq").fetchall() == rows
+
+
+@pytest.mark.parametrize("most", [1, 100_000])
+def test_the_index_is_the_same_from_what_is_at_hand_and_from_the_tree(
+    archive: Archive, site: Site, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Also where names are numbered in portions, and a portion ends between them."""
+    monkeypatch.setattr(url_lists, "_MOST_AT_HAND", most)
+    monkeypatch.setattr(database, "_AT_ONCE", 2)
+    fill(site)
+    crawl(archive, site.url())
+    again = crawl(archive, site.url())
+    found = indexed(archive, again)
+    assert len([name for name in found if "://" not in name]) > 2
+    assert found == met(archive, again) and None not in found.values()
+    recover(archive)
+    assert indexed(archive, again) == found
 
 
 def test_a_list_that_cannot_be_read_hides_no_snapshot(

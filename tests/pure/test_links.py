@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.urls import canonical
-from webarcfs.content.outlinks import LONGEST_BODY, MOST_LINKS, Link, links_of, resolver
+from webarcfs.content.markup import stream_findings
+from webarcfs.content.outlinks import LONGEST_BODY, MOST_LINKS, Link, Links, bare, links_of, resolver
 from webarcfs.content.reference_table import LinkPurpose
 
 pytestmark = pytest.mark.pure
@@ -277,6 +278,46 @@ PIECES = st.one_of(
 def test_nothing_raises_and_all_is_canonical(body: str, mime_type: str, charset: str) -> None:
     for link in links_of(body.encode("utf-8", "replace"), BASE, mime_type, charset):
         assert canonical(link.url) == link.url
+
+
+STYLES = (
+    "url(a.png)",
+    "u\\72l(b.png)",
+    "&#117;rl(c.png)",
+    "image-set('d.png' 1x)",
+    "geturl()",
+    "@import 'e.css';",
+    "x",
+)
+STYLED = st.one_of(
+    st.builds(
+        "{}{}{}{}{}".format,
+        st.sampled_from(["<p style", "<p title='=\"' STYLE", "<rect\tfill", "<p data-x=1 style", "<img src=i style"]),
+        st.sampled_from(["=", " = ", "=\n", ""]),
+        st.sampled_from(['"', "'", ""]),
+        st.sampled_from([f"{word} color:red;background:{style}" for style in STYLES for word in ("", "a=b")]),
+        st.sampled_from(['">', "'>", ">", " >", '"/>', ""]),
+    ),
+    st.builds("<style>{}</style>".format, st.sampled_from(STYLES)),
+    st.sampled_from(
+        [*STYLES, "<a href=l>", 'text = "', "it's ", "<b>", "<iframe srcdoc='<p style=color:url(f.png)>'>"]
+    ),
+)
+
+
+@given(st.lists(STYLED, max_size=8).map("".join))
+@example("geturl()<p style=color:u\\72l(b.png)>")
+@example('url(<p title=\'"\'style="background:&#117;rl(c.png)">')
+def test_a_page_is_searched_as_far_as_its_functions_need_it(page: str) -> None:
+    """What is left out of a page that has functions of CSS somewhere, attributes or texts, has no reference."""
+    low = page.lower()
+    if not any(function in low for function in ("url(", "image-set(", "src(")):
+        return  # then none is looked for in attributes
+    bases: list[str] = []
+    everywhere = stream_findings(lambda: Links(bases, styled=True), lambda: (page,))
+    resolve = resolver(BASE, "utf-8")
+    links = {(target, kind) for raw, kind, _ in everywhere if (target := resolve(bare(raw)))}
+    assert {(link.url, link.kind) for link in links_of(page.encode(), BASE, "text/html", "utf-8")} == links
 
 
 @pytest.mark.large

@@ -91,3 +91,13 @@ def test_recording_looks_up_what_it_changes(database: Path, statement: str) -> N
     with closing(sqlite3.connect(database)) as connection:
         steps = [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]
     assert not [step for step in steps if step.startswith("SCAN")], steps
+
+
+@pytest.mark.parametrize("statement", ["metadata/select_met_arcs", "metadata/select_met_redirects"])
+def test_only_the_questions_of_many_are_gone_through(database: Path, statement: str) -> None:
+    text = sql(statement)
+    values = dict.fromkeys(re.findall(r":(\w+)", text), "[]")
+    with closing(sqlite3.connect(database)) as connection:
+        steps = [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]
+    assert [step for step in steps if step.startswith("SCAN")] == ["SCAN wanted VIRTUAL TABLE INDEX 1:"], steps
+    assert any(step.startswith("SEARCH") for step in steps), steps

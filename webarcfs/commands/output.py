@@ -90,12 +90,14 @@ class Display:
         """Show that `done` of `known` things of the work `what` are done."""
         now, speed = time.monotonic(), self._speeds[what]
         speed.note(now, done)
+        if self._bars is None and now - self._told <= _SECONDS_BETWEEN_LINES:
+            return  # a text for each document would take longer than the rest
         pace = described(speed.a_second, speed.left(known), in_bytes="(bytes)" in what)
         if self._bars is not None:
             if what not in self._tasks:
                 self._tasks[what] = self._bars.add_task(what, total=known, speed="")
             self._bars.update(self._tasks[what], completed=done, total=max(known, done), speed=pace)
-        elif now - self._told > _SECONDS_BETWEEN_LINES:
+        else:
             self._told = now
             _log.info("%s: %d of %d%s", what, done, known, f", {pace}" if pace else "")
 

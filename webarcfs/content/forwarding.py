@@ -62,6 +62,8 @@ def is_quick(refresh: str) -> bool:
 class _Refreshes(MarkupListener[str]):
     """Finds what a page's quick refreshes say. Values of <base> are added to `bases`."""
 
+    hears_text = False
+
     def __init__(self, bases: list[str]) -> None:
         super().__init__(_TAGS, frozenset({"noscript"}))
         self._bases = bases

@@ -167,6 +167,9 @@ T = TypeVar("T")
 class MarkupListener(Generic[T]):
     """Receives the events of a page, and adds its findings to `found`."""
 
+    #: Whether it needs `data`. One that does not may get it all the same; libxml2 is asked for none.
+    hears_text = True
+
     def __init__(self, opening: Container[str] | None, ending: Container[str] | None) -> None:
         """`opening` and `ending` are the tags for which `opened` and `ended` are called; None: for all."""
         self.found: list[T] = []
@@ -203,6 +206,13 @@ class MarkupListener(Generic[T]):
         """Handle the end of the page."""
 
 
+class _WithoutText(Generic[T]):
+    """The events of a listener but for the text: a page has more pieces of text than elements, and each is a call."""
+
+    def __init__(self, listener: MarkupListener[T]) -> None:
+        self.start, self.end, self.close = listener.start, listener.end, listener.close
+
+
 def stream_findings(listener: Callable[[], MarkupListener[T]], pieces: Callable[[], Iterable[str]]) -> Iterator[T]:
     """Yield a listener's findings in a page, while the page streams; no content raises.
 
@@ -226,7 +236,8 @@ def stream_findings(listener: Callable[[], MarkupListener[T]], pieces: Callable[
 
 def _parsed(listener: MarkupListener[T], pieces: Iterable[str]) -> Iterator[T]:
     """Yield the findings up to the page's end, or up to where it is too deep."""
-    parser = etree.HTMLParser(target=cast(Any, listener), encoding="utf-8")
+    target = listener if listener.hears_text else _WithoutText(listener)
+    parser = etree.HTMLParser(target=cast(Any, target), encoding="utf-8")
     try:
         for piece in pieces:
             for begin in range(0, len(piece), _FED_AT_ONCE):

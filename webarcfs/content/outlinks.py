@@ -143,8 +143,14 @@ _Reader = Callable[[_Attributes], Iterable[Raw]]
 _NOTHING = NamedAs.NOTHING
 # What a value with a reference of CSS contains, however it is written.
 _IS_STYLED = re.compile(r"[(\\]")
-#: What pages with such a value outside of <style> contain.
+#: What pages with such a value outside of <style> contain, in lower case.
 _FUNCTIONS = (b"url(", b"image-set(", b"src(")
+# An attribute that may have such a value: in quotes, with a parenthesis, an escape or a character reference; or without
+# quotes. Text about code has functions as well, and is not worth a look at every attribute of its page.
+_STYLED_VALUE = re.compile(
+    rb"(?:%s)\s*+=\s*+(?:\"[^\"(\\&]*+[(\\&]|'[^'(\\&]*+[(\\&]|[^\s\"'>])"
+    % b"|".join(name.encode() for name in PRESENTATION)
+)
 
 
 def references(sheet: str) -> Iterator[str]:
@@ -258,11 +264,13 @@ _ENDING = frozenset({"style"})
 class Links(MarkupListener[Raw]):
     """Finds a page's references; in style attributes only if it is `styled`. Values of <base> are added to `bases`.
 
-    `depth` is the number of pages around a page that is the value of a srcdoc.
+    `depth` is the number of pages around a page that is the value of a srcdoc. `has_sheets`: <style> elements may have
+    references.
     """
 
-    def __init__(self, bases: list[str], *, styled: bool, depth: int = 0) -> None:
+    def __init__(self, bases: list[str], *, styled: bool, depth: int = 0, has_sheets: bool = True) -> None:
         super().__init__(None if styled else _TAGS, _ENDING)
+        self.hears_text = has_sheets
         self._bases = bases
         self._styled = styled
         self._depth_inside = depth
@@ -419,10 +427,14 @@ def find(body: bytes, url: str, mime_type: str, charset: str) -> PageLinks:
     links: dict[tuple[str, LinkPurpose], NamedAs] = {}
     for raw, kind, named in distinct:
         if target := resolve(raw):
+            if named is _NOTHING:
+                links.setdefault((target, kind), named)
+                continue
             if named is NamedAs.SHEET and origin and _origin(target) == origin:
                 named = NamedAs.QUIRKS_SHEET  # noqa: PLW2901 # the same link, seen in its page
             links[target, kind] = links.get((target, kind)) or named
-    found = tuple(Link(target, kind, named) for (target, kind), named in links.items())
+    # As Link(…), but without its Python function: pages have hundreds.
+    found = tuple([tuple.__new__(Link, (target, kind, named)) for (target, kind), named in links.items()])
     return PageLinks(found, len(body) >= LONGEST_BODY or len(distinct) >= MOST_LINKS)
 
 
@@ -488,10 +500,13 @@ def _html(text: str, bases: list[str], depth: int = 0) -> Iterator[Raw]:
     """Yield the links of a page; each non-empty <base href> is appended to `bases`."""
     # Most pages have nothing of that in their attributes, and need no search for it.
     low = text.encode("utf-8", "replace").lower()  # bytes, which take a third of the time
-    styled = any(function in low for function in _FUNCTIONS) or may_have_background(low)
+    has_functions = any(function in low for function in _FUNCTIONS)
+    styled = (has_functions and _STYLED_VALUE.search(low) is not None) or may_have_background(low)
+    has_sheets = b"<style" in low and (has_functions or b"@import" in low or b"\\" in low)
     pieces = range(0, len(text), PIECE)
     found = stream_findings(
-        lambda: Links(bases, styled=styled, depth=depth), lambda: (text[at : at + PIECE] for at in pieces)
+        lambda: Links(bases, styled=styled, depth=depth, has_sheets=has_sheets),
+        lambda: (text[at : at + PIECE] for at in pieces),
     )
     return chain(found, _bodies(text)) if b"background" in low and _HAS_BACKGROUND.search(low) else found
 
@@ -828,6 +843,8 @@ class _AnchorReader(MarkupListener[_RawAnchor]):
 
 class _BaseReader(MarkupListener[_RawAnchor]):
     """Finds the bases of a page."""
+
+    hears_text = False
 
     def __init__(self) -> None:
         super().__init__(("base",), ())

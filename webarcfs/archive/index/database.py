@@ -6,9 +6,10 @@ SQLite's rollback journal (no WAL), so that readers without write permission can
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from webarcfs.archive.model.urls import surt
 OF_SNAPSHOT = frozenset({"path", "domain", "crawlTime", "commitTag"})
 #: `seq_until` of current versions.
 _NEVER = (1 << 63) - 1
+#: URLs that one statement numbers.
+_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,20 +152,27 @@ class Database(SqliteFile):
     def _record_met(self, domain: int, seq: int, met: Iterable[tuple[str, Met]]) -> None:
         """Add what the crawl of a snapshot met unchanged: after its changes, so that each ARC has its number."""
         for is_redirect, names in groupby(met, lambda row: not row[0].startswith("/")):
-            number = self._number_of_redirect if is_redirect else self._number_of_arc
-            for block in blocks_of((number(name), when_met) for name, when_met in names):
+            numbered = self._with_redirect_numbers if is_redirect else self._with_arc_numbers
+            for block in blocks_of(numbered(names)):
                 values = {"block": block.number, "base": block.base, "times": block.times}
                 self._run("metadata/insert_met", domain=domain, kind=int(is_redirect), seq=seq, **values)
 
-    def _number_of_arc(self, path: str) -> int:
-        number = self._run("metadata/select_met_arc", path=path).fetchone()[0]
-        if number is None:
-            raise Damaged(f"the list of what a crawl met unchanged has {path}, and no snapshot has it")
-        return int(number)
+    def _with_arc_numbers(self, met: Iterator[tuple[str, Met]]) -> Iterator[tuple[int, Met]]:
+        for portion in _portions(met):
+            paths = [path for path, _ in portion]
+            rows = self._run("metadata/select_met_arcs", paths=json.dumps(paths))
+            for (path, when_met), (number,) in zip(portion, rows, strict=True):
+                if number is None:
+                    raise Damaged(f"the list of what a crawl met unchanged has {path}, and no snapshot has it")
+                yield int(number), when_met
 
-    def _number_of_redirect(self, url: str) -> int:
-        self._run("metadata/insert_met_redirect", url=url)
-        return int(self._run("metadata/select_met_redirect", url=url).fetchone()[0])
+    def _with_redirect_numbers(self, met: Iterator[tuple[str, Met]]) -> Iterator[tuple[int, Met]]:
+        for portion in _portions(met):
+            urls = json.dumps([url for url, _ in portion])
+            self._run("metadata/insert_met_redirects", urls=urls)
+            rows = self._run("metadata/select_met_redirects", urls=urls)
+            for (_, when_met), (number,) in zip(portion, rows, strict=True):
+                yield int(number), when_met
 
     def _domain(self, name: str) -> int:
         self._run("insert_domain", name=name)
@@ -171,6 +181,12 @@ class Database(SqliteFile):
     def _next(self, domain: int, seq: int) -> int:
         next_seq = self._db.execute(sql("select_next_snapshot"), {"domain": domain, "seq": seq}).fetchone()[0]
         return _NEVER if next_seq is None else int(next_seq)
+
+
+def _portions(met: Iterator[tuple[str, Met]]) -> Iterator[list[tuple[str, Met]]]:
+    """Yield what a crawl met in lists, each for one statement: a site may have a million URLs."""
+    while portion := list(islice(met, _AT_ONCE)):
+        yield portion
 
 
 def _values(version: StoredVersion) -> dict[str, object]:

@@ -1,1 +1,0 @@
-INSERT OR IGNORE INTO met_redirect (url) VALUES (:url);
