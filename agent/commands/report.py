@@ -139,7 +139,6 @@ def report(  # each option is a branch
     if patches := [patch.name for patch in missing_urls.patches_of(place, folder.name)]:
         summary["patched_by"] = patches
         summary["missing"] = asdict(missing_now(place, folder.name, summary))
-        summary["hosts"] = _hosts_after_patches(place, folder.name, summary)
     if host is not None:
         _narrow(summary, host)
     if url is not None:
@@ -160,17 +159,15 @@ def report(  # each option is a branch
         rows = [{"what": name, "documents": count, "share": round(share, 1)} for name, count, share in parts]
         print_rows(form, rows, lambda _: _show_shares(parts), as_json=_print_array)
         return
-    if patches:
-        job_tables = tables.tables_of(
-            line for line in missing_urls.lines(place, folder.name) if host in (None, line.host)
-        )
-    else:
+    job_tables = _tables_after_patches(place, folder.name, host, summary) if patches else None
+    is_after_patches = job_tables is not None
+    if job_tables is None:
         with crawl_log.reading(folder) as log:
             job_tables = tables.tables(log, host, live=live)
     waits = [(format_time(from_epoch(revisit["time"])), revisit["url"]) for revisit in read_waiting(folder)]
 
     def show_all(_: object) -> None:
-        _show(summary, job_tables, top)
+        _show(summary, job_tables, top, is_after_patches=is_after_patches)
         _show_waiting(waits, top)
 
     def print_all(rows: Iterable[Row]) -> None:
@@ -180,11 +177,21 @@ def report(  # each option is a branch
     print_rows(form, chain(tables.as_rows(job_tables), lacks), show_all, as_json=print_all, columns=_CSV, newline="\n")
 
 
-def _hosts_after_patches(place: Archive, job: str, summary: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what became of the hosts, where `failed` counts what the patches did not get either."""
-    lines = missing_urls.lines(place, job)
-    failed = Counter(line.host for line in lines if missing_urls.has_failed(line) or line.reason == Reason.TOO_BIG)
-    return [end | {"failed": failed[end["host"]]} for end in summary.get("hosts", ())]
+def _tables_after_patches(place: Archive, job: str, host: str | None, summary: dict[str, Any]) -> Tables | None:
+    """Return the tables of a crawl after its patches, and have `summary` count the failures of hosts so.
+
+    None where a log cannot be read, which then says nothing of what patches got.
+    """
+    result, failed = Tables(), Counter[str]()
+    try:
+        for line in missing_urls.lines(place, job):
+            if host in (None, line.host):
+                result.add(line)
+                failed[line.host] += missing_urls.has_failed(line) or line.reason == Reason.TOO_BIG
+    except (NotFound, Damaged):
+        return None
+    summary["hosts"] = [end | {"failed": failed[end["host"]]} for end in summary.get("hosts", ())]
+    return result
 
 
 def _narrow(summary: dict[str, Any], host: str) -> None:
@@ -385,7 +392,7 @@ def _summary_so_far(folder: Path) -> dict[str, Any]:
     }
 
 
-def _show(summary: dict[str, Any], job_tables: Tables, top: int) -> None:
+def _show(summary: dict[str, Any], job_tables: Tables, top: int, *, is_after_patches: bool) -> None:
     console = table_console()
     state = "complete" if summary["complete"] else "incomplete"
     span = f"{summary['started']} to {summary['finished']}"
@@ -393,7 +400,7 @@ def _show(summary: dict[str, Any], job_tables: Tables, top: int) -> None:
         state, span = summary["held"] or summary["state"], f"since {summary['started']}"
         span += f", ends by {summary['latest_end']}" if summary["latest_end"] else ""
     console.print(f"{summary['job']}: {state}, {span}", markup=False)
-    for line in _lines(summary):
+    for line in _lines(summary, is_after_patches=is_after_patches):
         console.print(f"  {line}", markup=False)
     if lacks := missing_in(summary).rows:
         console.print()
@@ -407,13 +414,14 @@ def _show(summary: dict[str, Any], job_tables: Tables, top: int) -> None:
             console.print(_table(name, rows, top))
 
 
-def _lines(summary: dict[str, Any]) -> Iterator[str]:
+def _lines(summary: dict[str, Any], *, is_after_patches: bool) -> Iterator[str]:
     """Yield what stands before the tables."""
     yield from summary["commit_tags"]
     if summary.get("patches"):
         yield f"a patch of {summary['patches']}"
     if summary.get("patched_by"):
-        yield f"patched by {', '.join(summary['patched_by'])}: URLs are counted as it left them"
+        how = "as the patches left them" if is_after_patches else "before that, since a log cannot be read"
+        yield f"patched by {', '.join(summary['patched_by'])}; URLs are counted {how}"
     if summary["arcs"]:
         yield ", ".join(f"{count} {what}" for what, count in summary["arcs"].items())
     redirects = {what: count for what, count in summary.get("redirects", {}).items() if count}

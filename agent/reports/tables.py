@@ -197,14 +197,6 @@ def size_class(size: int) -> str:
     return _SIZES[1 + min((size // _KILO).bit_length(), _MOST_POWERS + 1)]
 
 
-def tables_of(lines: Iterable[LogLine]) -> Tables:
-    """Return the tables of lines that are parsed, of a job that has ended."""
-    result = Tables()
-    for line in lines:
-        result.add(line)
-    return result
-
-
 def tables(lines: Iterable[str], host: str | None = None, *, live: bool = False) -> Tables:
     """Return the tables of a crawl.log, or of the lines of one host. The arguments and errors are those of `parsed`."""
     result = Tables(live)

@@ -26,6 +26,7 @@ from agent.operations import ordering
 from agent.reports import missing_urls, tables
 from agent.reports.advice import advice_on
 from agent.reports.report import missing_now, most_rows
+from agent.reports.tables import LogLine
 from agent.service import agent_status, scheduler
 from agent.service.agent_status import shown_state
 from webarcfs.archive.catalogue.catalogue import Catalogue, opened
@@ -329,23 +330,33 @@ def _facts(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield name, str(count)
 
 
+def _counted(lines: Iterable[LogLine]) -> tuple[tables.Tables, dict[int, list[int]]]:
+    """Return the tables of these lines, and documents and bytes by class of size."""
+    sizes: dict[int, list[int]] = {bound: [0, 0] for bound in _BINS}
+    log_tables = tables.Tables()
+    for line in lines:
+        log_tables.add(line)
+        if line.archived:
+            bin_ = max(bound for bound in _BINS if line.size >= bound)
+            sizes[bin_][0] += 1
+            sizes[bin_][1] += line.size
+    return log_tables, sizes
+
+
 def _tables(archive: Archive, job: str, ends: Sequence[Mapping[str, Any]]) -> Iterator[ReportTable]:
     """Yield the tables of a job after its patches: by status, type, size, server, and what was left out.
 
     `ends` is what became of the hosts, as summary.json has it, with why one is incomplete. Those without pages have a
     table of their own.
     """
-    sizes: dict[int, list[int]] = {bound: [0, 0] for bound in _BINS}
-    log_tables = tables.Tables()
     try:
-        for line in missing_urls.lines(archive, job):
-            log_tables.add(line)
-            if line.archived:
-                bin_ = max(bound for bound in _BINS if line.size >= bound)
-                sizes[bin_][0] += 1
-                sizes[bin_][1] += line.size
-    except NotFound:
-        return
+        log_tables, sizes = _counted(missing_urls.lines(archive, job))
+    except (NotFound, Damaged):  # also where the log of a patch is: then of the crawl alone
+        try:
+            with crawl_log.reading(archive.reports / job) as log:
+                log_tables, sizes = _counted(tables.parsed(log))
+        except NotFound:
+            return
     by_name = dict(log_tables.sorted())
     for name in ("statuses", "types"):
         yield _table(name, [(key, _meaning(name, key), row.urls, row.bytes) for key, row in by_name[name]])
