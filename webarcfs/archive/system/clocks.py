@@ -75,6 +75,12 @@ def is_over() -> bool:
     return deadline is not None and deadline.is_over
 
 
+def goes_on() -> bool:
+    """Return True while the work of this thread may go on, and raise what `check` raises after that."""
+    check()
+    return True
+
+
 def check() -> None:
     """Raise TookTooLong or Interrupted if the work of this thread is to end."""
     deadline = _OF_THREAD.deadline

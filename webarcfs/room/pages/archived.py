@@ -376,7 +376,7 @@ def module(visit: Visit, asked: Replay) -> Response:
         text = f"this module has {capture.size} bytes; of more than {limits.REWRITTEN_BYTES}, none is run\n"
         return PlainTextResponse(text, 413)
     source = visit.services.shared.body(located.domain, capture.blob).decode("utf-8-sig", "replace")
-    scanned = _SCANNED.get(capture.blob, lambda: javascript.scan(source, goes_on=_goes_on))
+    scanned = _SCANNED.get(capture.blob, lambda: javascript.scan(source, goes_on=clocks.goes_on))
     place = module_scripts.ModulePlace(asked.digits, located.url)
     body = module_scripts.rewritten_module(source, scanned, place).encode()
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
@@ -396,8 +396,3 @@ def module(visit: Visit, asked: Replay) -> Response:
 def _is_imported(mime_type: str) -> bool:
     """Return whether modules import documents of a type that is no script's (HTML, "fetch a single module script")."""
     return mime_type in {"application/json", "text/json", "text/css", "application/wasm"} or mime_type.endswith("+json")
-
-
-def _goes_on() -> bool:
-    clocks.check()
-    return True

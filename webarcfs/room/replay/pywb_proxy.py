@@ -253,11 +253,6 @@ def _place(page: re.Match[bytes]) -> ModulePlace | None:
     return None if isinstance(url, Refused) else ModulePlace(page[1].decode(), url)
 
 
-def _goes_on() -> bool:
-    clocks.check()
-    return True
-
-
 async def _in_thread(work: Callable[[], bytes]) -> bytes:
     """Return what `work` makes, in a thread and within the time for a piece of an answer."""
 
@@ -270,7 +265,7 @@ async def _in_thread(work: Callable[[], bytes]) -> bytes:
 
 async def _with_modules(body: AsyncGenerator[bytes, None], place: ModulePlace) -> AsyncGenerator[bytes, None]:
     """Yield a page with its modules, import maps and calls of `import()` led into the archive."""
-    scripts = PageScripts(place, _goes_on)
+    scripts = PageScripts(place, clocks.goes_on)
     async with aclosing(body):
         async for piece in body:
             if passed := await _in_thread(partial(scripts.feed, piece)):
@@ -301,4 +296,4 @@ def _imports_led(body: bytes, place: ModulePlace) -> bytes:
         source, charset = body.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
         source, charset = body.decode("latin-1"), "latin-1"
-    return rewritten_classic(source, scan(source, goes_on=_goes_on), place).encode(charset)
+    return rewritten_classic(source, scan(source, goes_on=clocks.goes_on), place).encode(charset)
