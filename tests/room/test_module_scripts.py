@@ -18,6 +18,7 @@ from tests.support.livesites import CAPTURED
 from tests.support.messy_sites import PIXEL
 from tests.support.pywb_rooms import PywbRoom, pywb_room
 from tests.support.rooms import Page, digits, published
+from tests.support.waiting import PATIENCE
 from webarcfs.room import limits
 
 pytestmark = pytest.mark.store
@@ -182,7 +183,7 @@ def browser(world: PywbRoom, sink: Sink | None, tmp_path_factory: pytest.TempPat
 def _shown(tab: Tab, world: PywbRoom, page: str) -> str:
     tab.goto(f"{world.origin}/web/{_AT}/http://{_SITE}/{page}")
     shown = tab.frame_locator("iframe").locator("#p")
-    shown.filter(has_not_text=re.compile(r"^no$")).wait_for(timeout=20_000)
+    shown.filter(has_not_text=re.compile(r"^no$")).wait_for(timeout=1_000 * PATIENCE)
     return shown.inner_text()
 
 

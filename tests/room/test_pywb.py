@@ -24,6 +24,7 @@ from tests.support.livesites import CAPTURED, archived, live
 from tests.support.messy_sites import PIXEL
 from tests.support.pywb_rooms import PROGRAM, PywbRoom, pywb_room
 from tests.support.rooms import Page, digits, published
+from tests.support.waiting import PATIENCE
 from webarcfs.room.replay.pywb_proxy import handed_in, handed_out, is_for_window
 
 pytestmark = pytest.mark.store
@@ -129,12 +130,12 @@ def test_each_way_on_ends_at_a_head_that_tells_it(browser: Browser, world: PywbR
     tab = browser.new_page()
     tab.goto(world.origin + place_of(f"http://{_HOSTILE}/ways.html", _AT_HOSTILE))
     tab.frame_locator("iframe").locator(f"#{way}").click()
-    tab.wait_for_url(world.origin + end.format(at=_AT_HOSTILE, host=_HOSTILE), timeout=5_000)
+    tab.wait_for_url(world.origin + end.format(at=_AT_HOSTILE, host=_HOSTILE), timeout=1_000 * PATIENCE)
     if way == "text":
         assert tab.frame_locator("iframe").locator("body").inner_text() == "plain"
     if way == "place":
         tab.frame_locator("iframe").locator("#end").wait_for()
-        tab.frames[1].wait_for_function("scrollY > 1000", timeout=5_000)
+        tab.frames[1].wait_for_function("scrollY > 1000", timeout=1_000 * PATIENCE)
     tab.close()
 
 
@@ -155,7 +156,7 @@ def test_workers_run_and_connections_between_browsers_do_not(browser: Browser, w
         tab = browser.new_page()
         tab.goto(world.origin + place_of(f"http://{_HOSTILE}/{name}", _AT_HOSTILE))
         shown = tab.frame_locator("iframe").locator("#p")
-        shown.filter(has_text=said.strip()).wait_for(timeout=5_000)
+        shown.filter(has_text=said.strip()).wait_for(timeout=1_000 * PATIENCE)
         assert shown.inner_text().strip() == said.strip()
         tab.close()
 
@@ -165,7 +166,7 @@ def test_a_frame_with_its_page_in_an_attribute_is_guarded_too(browser: Browser, 
     tab = browser.new_page()
     tab.goto(world.origin + place_of(f"http://{_HOSTILE}/within.html", _AT_HOSTILE))
     inner = tab.frame_locator("#archived").frame_locator("#f").locator("#p")
-    inner.filter(has_text="undefined").wait_for(timeout=5_000)
+    inner.filter(has_text="undefined").wait_for(timeout=1_000 * PATIENCE)
     tab.close()
 
 
@@ -181,7 +182,7 @@ def test_an_archived_page_on_its_own_goes_into_the_frame_or_runs_nothing(browser
             continue
         tab.goto(place)
         if modifier in ("mp_", "if_"):
-            tab.wait_for_url(f"{world.origin}/web/{_AT_HOSTILE}/**", timeout=5_000)
+            tab.wait_for_url(f"{world.origin}/web/{_AT_HOSTILE}/**", timeout=1_000 * PATIENCE)
         else:
             assert tab.locator("#p").inner_text() == "no", modifier
         tab.close()
@@ -199,7 +200,7 @@ def test_nothing_leaves_where_scripts_run(world: PywbRoom, tmp_path: Path) -> No
             tab = context.new_page()
             tab.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
             place = world.origin + place_of(f"http://{_HOSTILE}/{name}", _AT_HOSTILE)
-            tab.goto(place, wait_until="commit", timeout=10_000)
+            tab.goto(place, wait_until="commit", timeout=1_000 * PATIENCE)
             tab.wait_for_timeout(120)
             assert tab.url.startswith(world.origin), name
             assert "hacked" not in tab.title(), name
