@@ -376,7 +376,7 @@ def module(visit: Visit, asked: Replay) -> Response:
         text = f"this module has {capture.size} bytes; of more than {limits.REWRITTEN_BYTES}, none is run\n"
         return PlainTextResponse(text, 413)
     source = visit.services.shared.body(located.domain, capture.blob).decode("utf-8-sig", "replace")
-    scanned = _SCANNED.get(capture.blob, lambda: javascript.scan(source, goes_on=clocks.goes_on))
+    scanned = _SCANNED.get(capture.blob, lambda: javascript.scan(source, goes_on=clocks.goes_on, is_module=True))
     place = module_scripts.ModulePlace(asked.digits, located.url)
     body = module_scripts.rewritten_module(source, scanned, place).encode()
     etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'

@@ -72,9 +72,12 @@ class ScannedScript:
     is_whole: bool
 
 
-def scan(source: str, *, goes_on: Callable[[], bool] = lambda: True) -> ScannedScript:
-    """Return what a script imports and declares. Raises TookTooLong when `goes_on` returns False."""
-    script = _Scanner(source, goes_on, has_html_comments=True)
+def scan(source: str, *, goes_on: Callable[[], bool] = lambda: True, is_module: bool = False) -> ScannedScript:
+    """Return what a script imports and declares. `is_module`: it is known to be a module, and is read as one.
+
+    Raises TookTooLong when `goes_on` returns False.
+    """
+    script = _Scanner(source, goes_on, has_html_comments=not is_module)
     script.run()
     if script.is_module and script.saw_html_comment:
         # Only classic scripts have these comments, and whether one is a module may show after them.

@@ -260,7 +260,8 @@ class PageScripts:
         if kind == b"importmap":
             return rewritten_import_map(source, self._place).encode(charset)
         if kind == b"module":
-            return rewritten_module(source, scan(source, goes_on=self._goes_on), self._place).encode(charset)
+            scanned = scan(source, goes_on=self._goes_on, is_module=True)
+            return rewritten_module(source, scanned, self._place).encode(charset)
         if _CLASSIC.fullmatch(kind) and has_import_call(body):
             return rewritten_classic(source, scan(source, goes_on=self._goes_on), self._place).encode(charset)
         return body
