@@ -145,8 +145,7 @@ def report(  # each option is a branch
         if form not in OBJECT or text or shares:
             raise UsageError("--url goes with --json, or is text")
         lines = _lines_about(place, folder, start_url(url), live=live)
-        redirects = [line.url for line in lines.values() if line.status in tables.REDIRECTS]
-        targets = {} if live else {redirect: _target_of(place, folder, redirect) for redirect in redirects}
+        targets = {} if live else _targets_of(place, folder, lines.values())
         _tell_url(start_url(url), lines, summary, form, targets)
         return
     if text:
@@ -159,15 +158,17 @@ def report(  # each option is a branch
         rows = [{"what": name, "documents": count, "share": round(share, 1)} for name, count, share in parts]
         print_rows(form, rows, lambda _: _show_shares(parts), as_json=_print_array)
         return
-    job_tables = _tables_after_patches(place, folder.name, host, summary) if patches else None
-    is_after_patches = job_tables is not None
-    if job_tables is None:
+    after_patches = _tables_after_patches(place, folder.name, host) if patches else None
+    if after_patches is not None:
+        job_tables, failed = after_patches
+        summary["hosts"] = [end | {"failed": failed[end["host"]]} for end in summary.get("hosts", ())]
+    else:
         with crawl_log.reading(folder) as log:
             job_tables = tables.tables(log, host, live=live)
     waits = [(format_time(from_epoch(revisit["time"])), revisit["url"]) for revisit in read_waiting(folder)]
 
     def show_all(_: object) -> None:
-        _show(summary, job_tables, top, is_after_patches=is_after_patches)
+        _show(summary, job_tables, top, is_after_patches=after_patches is not None)
         _show_waiting(waits, top)
 
     def print_all(rows: Iterable[Row]) -> None:
@@ -177,8 +178,8 @@ def report(  # each option is a branch
     print_rows(form, chain(tables.as_rows(job_tables), lacks), show_all, as_json=print_all, columns=_CSV, newline="\n")
 
 
-def _tables_after_patches(place: Archive, job: str, host: str | None, summary: dict[str, Any]) -> Tables | None:
-    """Return the tables of a crawl after its patches, and have `summary` count the failures of hosts so.
+def _tables_after_patches(place: Archive, job: str, host: str | None) -> tuple[Tables, Counter[str]] | None:
+    """Return the tables of a crawl after its patches, and the number of failures of each host then.
 
     None where a log cannot be read, which then says nothing of what patches got.
     """
@@ -190,8 +191,7 @@ def _tables_after_patches(place: Archive, job: str, host: str | None, summary: d
                 failed[line.host] += missing_urls.has_failed(line) or line.reason == Reason.TOO_BIG
     except (NotFound, Damaged):
         return None
-    summary["hosts"] = [end | {"failed": failed[end["host"]]} for end in summary.get("hosts", ())]
-    return result
+    return result, failed
 
 
 def _narrow(summary: dict[str, Any], host: str) -> None:
@@ -219,6 +219,12 @@ def _target_in(log: Iterable[str], url: str) -> str:
     """Return the URL to which a redirect leads, as far as the crawl found the target by it first; else empty."""
     near = (text for text in log if url in text)
     return next((line.url for line in tables.parsed(near) if line.path.endswith("R") and line.referrer == url), "")
+
+
+def _targets_of(archive: Archive, folder: Path, lines: Iterable[LogLine]) -> dict[str, str]:
+    """Return URL → target of the redirects among these lines."""
+    redirects = (line.url for line in lines if line.status in tables.REDIRECTS)
+    return {redirect: _target_of(archive, folder, redirect) for redirect in redirects}
 
 
 def _target_of(archive: Archive, folder: Path, url: str) -> str:

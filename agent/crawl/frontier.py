@@ -252,26 +252,9 @@ class StoredCapture:
     result: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundPart:
-    """What a browser showed of a page; the columns are explained in sql/imports/schema.sql."""
-
-    source: int
-    ordinal: int
-    name: str
-    url: str
-    time: int
-    kind: str
-    rank: int
-    origin: str
-    position: int
-    digest: str
-    title: str
-
-
 @dataclass(frozen=True, slots=True)
-class StoredPart:
-    """The same, with its number."""
+class PagePart:
+    """What a browser showed of a page; sql/imports/schema.sql explains the columns. `id` is 0 before it has one."""
 
     id: int
     source: int
@@ -554,7 +537,7 @@ _UPGRADES = {2: "frontier/upgrade_2", 3: "frontier/upgrade_3"}
 #: Keys of `Frontier.counts` that are not states.
 NO_STATES = ("bytes", "documents")
 _AT_ONCE = 1000
-_Row = FoundUrl | UrlOutcome | FoundCapture | FoundPart | StoredCrawl | StoredCut
+_Row = FoundUrl | UrlOutcome | FoundCapture | PagePart | StoredCrawl | StoredCut
 
 
 class Frontier:
@@ -1056,7 +1039,7 @@ class ImportIndex(Frontier):
 
     # -- what browsers showed ------------------------------------------------------------------------------------
 
-    def add_part(self, part: FoundPart) -> None:
+    def add_part(self, part: PagePart) -> None:
         """Add a part as it is read."""
         self._many("imports/add_part", [part])
 
@@ -1078,9 +1061,9 @@ class ImportIndex(Frontier):
         """Give the parts of a URL to another one."""
         self._run("imports/move_parts", url=url, target=target)
 
-    def parts(self) -> Iterator[StoredPart]:
+    def parts(self) -> Iterator[PagePart]:
         """Yield all parts, those of a URL together and in order of time."""
-        return (StoredPart(*row) for row in self._connection.execute(sql("imports/parts")))
+        return (PagePart(*row) for row in self._connection.execute(sql("imports/parts")))
 
     def page_captures(self, url: str) -> list[PageCapture]:
         """Return the captures of a URL that are to be archived, in order of time."""
@@ -1099,10 +1082,10 @@ class ImportIndex(Frontier):
         rows = ({"url": url, "content": content, "part": part} for part in parts)
         self._connection.executemany(sql("imports/add_form"), rows)
 
-    def parts_of(self, capture: int) -> list[StoredPart]:
+    def parts_of(self, capture: int) -> list[PagePart]:
         """Return the parts of the form of a capture, by its number in the order of time."""
         rows = self._connection.execute(sql("imports/parts_of_capture"), {"capture": capture})
-        return [StoredPart(*row) for row in rows]
+        return [PagePart(*row) for row in rows]
 
     # -- planning ------------------------------------------------------------------------------------------------
 

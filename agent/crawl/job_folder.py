@@ -27,7 +27,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from agent.crawl import job_state
 from agent.crawl.frontier import BEGUN, CAPTURED, NO_STATES, Frontier, ImportIndex
@@ -39,12 +39,14 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
 from webarcfs.archive.config.settings_files import OLD_DEFAULTS
 from webarcfs.archive.config.validators import Interval
-from webarcfs.archive.history.rendered_forms import RenderedForm
 from webarcfs.archive.model.errors import Damaged, NotFound, WebarcError
 from webarcfs.archive.model.metadata import compact_time, format_time, from_epoch, now, parse_compact_time
 from webarcfs.archive.system import files, locks
 from webarcfs.archive.system.clocks import Speed
 from webarcfs.archive.system.processes import Process
+
+if TYPE_CHECKING:
+    from webarcfs.archive.history.rendered_forms import RenderedForm  # it loads git's library, and few jobs have one
 
 # == names, pure ======================================================================================================
 
@@ -292,7 +294,7 @@ Progress = Callable[[str, int, int], None]
 
 
 #: Returns what a browser showed of a document, by its row in the frontier; None where there is nothing.
-ShownForm = Callable[[int], RenderedForm | None]
+ShownForm = Callable[[int], "RenderedForm | None"]
 
 
 class Note(Protocol):

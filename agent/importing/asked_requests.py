@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent.crawl.vocabulary import Reason
-from agent.importing.foreign import ForeignRecord
+from agent.importing.foreign import URL_FIELD, ForeignRecord
 from webarcfs.warc import http_response, request_key
 from webarcfs.warc.decoding import BadBody, TooBig, decoded
 from webarcfs.warc.request_key import KeyFault, RequestKey
@@ -26,8 +26,6 @@ _MOST_BYTES: Final = 8 << 20
 _METHOD: Final = re.compile(rb"([A-Z]{1,32}) ")
 #: A head of a response in the place of the first line of a request: the fields below are read alike.
 _FIRST_LINE: Final = b"HTTP/1.1 200 OK\r\n"
-#: Field of our exports: the key, where the fields of the record name the URL that was requested.
-KEY_FIELD: Final = "webarcfs-url"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +142,7 @@ def exported_key(record: ForeignRecord, asked: RequestKey) -> RequestKey:
 
     A key that was cut, or has lost its tokens, cannot be made again of what the export says of its request.
     """
-    stored = record.fields.get(KEY_FIELD, "")
+    stored = record.fields.get(URL_FIELD, "")
     parts, made = request_key.parts_of(stored), request_key.parts_of(asked.url)
     if parts is None or made is None or (parts.url, parts.method) != (made.url, made.method):
         return asked

@@ -23,10 +23,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from agent.crawl.frontier import FoundPart, ImportIndex, PageCapture, StoredPart
+from agent.crawl.frontier import ImportIndex, PageCapture, PagePart
 from agent.crawl.vocabulary import Reason
 from agent.crawl.wget import BatchFiles
-from agent.importing.foreign import FileRecord, ForeignRecord, Spool, Tally
+from agent.importing.foreign import URL_FIELD, FileRecord, ForeignRecord, Spool, Tally
 from agent.importing.import_captures import NEAREST, RecordPlace
 from webarcfs.archive.history import rendered_forms
 from webarcfs.archive.history.rendered_forms import RenderedForm
@@ -43,9 +43,8 @@ from webarcfs.warc.http_response import base32, parse_date
 
 
 TEXT, PICTURE, TITLE = "text", "picture", "title"
-#: The URN of an export's record with a title, and its field with the page's URL.
+#: The URN of an export's record with a title.
 EXPORTED: Final = "urn:webarcfs:rendered:"
-URL_FIELD: Final = "webarcfs-url"
 _URN = re.compile(r"urn:(text|textFinal|view|fullPage|thumbnail):(https?:(?s:.*))", re.IGNORECASE)
 #: URN → kind of the part, and its rank among parts of that kind: the lowest is kept.
 _RANKS: Final = {
@@ -196,8 +195,8 @@ class PageParts:
         title: str = "",
     ) -> None:  # fmt: skip
         self.index.add_part(
-            FoundPart(
-                source=part.record.source, ordinal=part.record.ordinal, name=part.record.crawl, url=part.url,
+            PagePart(
+                id=0, source=part.record.source, ordinal=part.record.ordinal, name=part.record.crawl, url=part.url,
                 time=part.time, kind=kind, rank=rank, origin=origin, position=position, digest=digest, title=title,
             )
         )  # fmt: skip
@@ -219,7 +218,7 @@ class _PartPlace:
 #: Redirects in a row that lead from the URL of a part to that of its page.
 _MOST_REDIRECTS: Final = 10
 #: Adds the archived version of a URL that was captured about then to the captures; returns whether there is one.
-Archived = Callable[[StoredPart], bool]
+Archived = Callable[[PagePart], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +256,7 @@ class Attaching:
                 return url
         return ""
 
-    def _page(self, url: str, parts: Sequence[StoredPart]) -> None:
+    def _page(self, url: str, parts: Sequence[PagePart]) -> None:
         captures = self.index.page_captures(url)
         if not captures:
             for part in parts:
@@ -311,14 +310,14 @@ class Attaching:
 class _Chosen:
     """The parts that are kept of a page at a capture: of each kind that of the lowest rank, of these the latest."""
 
-    parts: dict[str, StoredPart] = field(default_factory=dict)
+    parts: dict[str, PagePart] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
         """The digest of the text; empty without one."""
         return self.parts[TEXT].digest if TEXT in self.parts else ""
 
-    def take(self, part: StoredPart) -> bool:
+    def take(self, part: PagePart) -> bool:
         """Take a part; return False where that leaves another one out, of the same kind."""
         other = self.parts.get(part.kind)
         if other is None or (part.rank, -part.time) < (other.rank, -other.time):
@@ -366,6 +365,6 @@ class ImportedForms:
             shown=format_utc(from_epoch(first.time)),
         )
 
-    def _read(self, part: StoredPart) -> bytes:
+    def _read(self, part: PagePart) -> bytes:
         with BatchFiles(self.folder, part.source).warc.open("rb") as file:
             return b"".join(body_of(job_warc.response_at(file, part.position)))

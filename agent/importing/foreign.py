@@ -145,6 +145,8 @@ class CopyRecord(FileRecord):
 SOURCE_FIELD = "webarcfs-source"
 #: Fields of our exports: what was wrong with the server's certificate; whether the headers may have secrets.
 CERTIFICATE_FIELD, SECRETS_FIELD = "webarcfs-certificate", "webarcfs-secrets"
+#: And the URL by which the archive had a document, where the record names another one.
+URL_FIELD = "webarcfs-url"
 
 
 @dataclass(frozen=True, slots=True)

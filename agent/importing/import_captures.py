@@ -25,8 +25,8 @@ from agent.crawl.frontier import (
     FrontierUrl,
     ImportIndex,
     JobBody,
+    PagePart,
     StoredCapture,
-    StoredPart,
     UrlOutcome,
 )
 from agent.crawl.vocabulary import (
@@ -223,7 +223,7 @@ class Resolving:
         for revisit in self.index.revisits():
             self._resolve(revisit)
 
-    def add_archived(self, captures: CaptureIndex, part: StoredPart) -> bool:
+    def add_archived(self, captures: CaptureIndex, part: PagePart) -> bool:
         """Add the archived version of a page that was captured about when a browser showed `part` of it.
 
         Returns whether there is one. Its time is that of the archived capture: it is the same one again.

@@ -127,6 +127,7 @@ class WarcFileImport:
         for part in parts_of(source.path, source.name, self._report, step, source.stated, form=source.form):
             self.requests.clear()
             name = self._crawl(source, part)
+            pages = PageParts(self.index, spool, self.remarks, self.settings.max_file_size)
             for record in part.records:
                 self.records += not isinstance(record, PageRecord)  # the line of a page is no record of a crawl
                 if record.type == "request":
@@ -137,7 +138,7 @@ class WarcFileImport:
                         name = self._crawl(source, part, _whole_block(record))
                     else:
                         place = RecordPlace(batch, self.records, name)
-                        _Reading(self, part.name, record, spool, place).take()
+                        _Reading(self, part.name, record, spool, place, pages).take()
                 step(part.taken())
             self._keep_held()
 
@@ -187,12 +188,12 @@ class _Reading:
     record: ForeignRecord
     spool: Spool
     place: RecordPlace
+    pages: PageParts
     asked: RequestKey | None = None
 
     def take(self) -> None:
         kind = self.record.type
-        pages = PageParts(self.intake.index, self.spool, self.intake.remarks, self.intake.settings.max_file_size)
-        if pages.take(self.file, self.record, self.place) or kind == "metadata":
+        if self.pages.take(self.file, self.record, self.place) or kind == "metadata":
             return
         if kind not in ("response", "resource", "revisit"):
             self.intake.remarks.add(self.file, f"records of type {kind[:40] or '(none)'!r} are skipped", self._uri())

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.realsites import PYTHON
+from webarcfs.room import limits
 from webarcfs.room.replay.javascript import scan
 from webarcfs.room.replay.module_scripts import (
-    MOST_INLINE,
     ModulePlace,
     PageScripts,
     rewritten_classic,
@@ -168,7 +168,7 @@ def test_real_pages_without_modules_stay_byte_for_byte() -> None:
 @pytest.mark.parametrize(
     "page",
     [
-        b"<script type=module>" + b"x" * (MOST_INLINE + 10),
+        b"<script type=module>" + b"x" * (limits.INLINE_SCRIPT_BYTES + 10),
         b"<script type=module>import './x.js'",
         b"<script " + b"a" * 100_000,
         b"<script " * 10_000,

@@ -25,7 +25,8 @@ from tests.support.messy_sites import PIXEL
 from tests.support.pywb_rooms import PROGRAM, PywbRoom, pywb_room
 from tests.support.rooms import Page, digits, published
 from tests.support.waiting import PATIENCE
-from webarcfs.room.replay.pywb_proxy import handed_in, handed_out, is_for_window
+from webarcfs.room.replay.headers import is_for_window
+from webarcfs.room.replay.pywb_proxy import handed_in, handed_out
 
 pytestmark = pytest.mark.store
 

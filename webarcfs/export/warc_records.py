@@ -360,7 +360,7 @@ class SnapshotRecords:
                     ("WARC-Payload-Digest", sha1(payload)),
                     ("WARC-Block-Digest", sha1(payload)),
                     ("WARC-Concurrent-To", f"<{first}>"),
-                    ("Webarcfs-URL", meta.url),
+                    (KEY, meta.url),
                     ("Webarcfs-Rendered", meta.rendered),
                     *self._named(arc, file=name),
                 )

@@ -63,6 +63,10 @@ REPOSITORIES: Final = 256
 REWRITER_CACHE_BYTES: Final = 32 * 1024 * 1024
 #: Largest body that is rewritten; a larger one is not shown as a page.
 REWRITTEN_BYTES: Final = 16 * 1024 * 1024
+#: Largest script, and longest script in a page, that is held until it has come whole, where scripts run: its calls of
+#: `import()` are led into the archive. A larger one passes as it is.
+SCRIPT_BYTES: Final = 8 * 1024 * 1024
+INLINE_SCRIPT_BYTES: Final = 2 * 1024 * 1024
 
 # -- answers -----------------------------------------------------------------------------------------------------------
 

@@ -313,7 +313,7 @@ def _body(visit: Visit, located: Located, capture: VisibleCapture, modifier: Mod
         policy = headers.policy(room, is_framed=is_framed, has_links=anew is not None)
         fields.append(("Content-Security-Policy", policy))
     if modifier in MODULES:
-        shown = capture.mime_type if _is_imported(capture.mime_type) else "text/plain"
+        shown = capture.mime_type if _is_importable(capture.mime_type) else "text/plain"
     else:
         shown = capture.mime_type if modifier is Modifier.AS_SENT else shown_type(capture.mime_type)
     kind = headers.content_type(shown, head, modifier, "" if anew is None else anew.charset)
@@ -393,6 +393,6 @@ def module(visit: Visit, asked: Replay) -> Response:
     return headers.whole(visit.request, capture.status, body, fields)
 
 
-def _is_imported(mime_type: str) -> bool:
+def _is_importable(mime_type: str) -> bool:
     """Return whether modules import documents of a type that is no script's (HTML, "fetch a single module script")."""
     return mime_type in {"application/json", "text/json", "text/css", "application/wasm"} or mime_type.endswith("+json")

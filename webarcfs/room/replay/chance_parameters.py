@@ -18,13 +18,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from starlette.requests import Request
-
 from webarcfs.access.access_rules import Absent
 from webarcfs.archive.index.captures import Span
 from webarcfs.archive.model.urls import surt
 from webarcfs.archive.system import clocks
 from webarcfs.room import limits
+from webarcfs.room.replay.headers import is_for_window
 from webarcfs.room.replay.replay_url import Modifier, Replay, digits_of, replay_path
 from webarcfs.room.replay.states import Located, locate
 from webarcfs.room.visit import Services, Visit
@@ -98,12 +97,6 @@ def _common_begin(asked: _Asked) -> str:
 # == looking ==========================================================================================================
 
 
-def is_by_script(request: Request) -> bool:
-    """Return whether a script asks, or a page for a part of it, and not a window (Fetch Metadata; else by Accept)."""
-    mode = request.headers.get("sec-fetch-mode")
-    return not request.headers.get("accept", "").startswith("text/html") if mode is None else mode != "navigate"
-
-
 def redirect_place(visit: Visit, located: Located, asked: Replay) -> tuple[str, str] | None:
     """Return where a URL leads that the state does not have, and the names of the parameters that differ; or None.
 
@@ -111,7 +104,7 @@ def redirect_place(visit: Visit, located: Located, asked: Replay) -> tuple[str, 
     """
     if not visit.origins.runs_scripts or not isinstance(located.state.answer, Absent) or located.seq is None:
         return None
-    if asked.modifier is Modifier.FRAME or not is_by_script(visit.request):
+    if asked.modifier is Modifier.FRAME or is_for_window(visit.request):
         return None
     parts = _taken_apart(located.url, asked.seconds)
     if not parts.chance and request_key.parts_of(located.url) is None:

@@ -15,17 +15,6 @@
     var led = window[name];
     window[name] = function () { return led.apply(this === undefined || this === null ? window : this, arguments); };
   });
-  // Where a module leads that a script names which is none itself; `module.js` has the same for modules.
-  var place = /^(.*)\/web\/[0-9]+[a-z]*_?\//.exec(location.href);
-  window.__webarc_import = function (where, prefix, base) {
-    where = String(where);
-    var url;
-    try { url = /^\.{0,2}\//.test(where) ? new URL(where, base) : new URL(where); } catch (error) { return where; }
-    if (!/^https?:$/.test(url.protocol)) { return where; }
-    var own = place && url.origin === new URL(place[1]).origin;
-    var archived = own && /^\/web\/[0-9]+[a-z]*_?\/(https?:.*)$/.exec(url.pathname + url.search);
-    return prefix + "esm_/" + (archived ? archived[1] : url.href);
-  };
   // A frame that a script makes has a window of its own, which nothing was loaded into.
   [["contentWindow", close], ["contentDocument", function (page) { if (page) { close(page.defaultView); } return page; }]].forEach(function (each) {
     var found = Object.getOwnPropertyDescriptor(HTMLIFrameElement.prototype, each[0]), get = found && found.get;

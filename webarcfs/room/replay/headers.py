@@ -49,6 +49,8 @@ _SILENT = frozenset(
         "x-sourcemap", "supports-loading-mode",
     }
 )  # fmt: skip
+#: By these a script says that it takes the answer, and not a window: pywb adds nothing to it then.
+BY_SCRIPT = frozenset({b"x-requested-with", b"x-pywb-requested-with"})
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 _UNCLEAN = re.compile(r"[^\x20-\x7e]")
 #: Most bytes of an archived head that are reported.
@@ -117,6 +119,16 @@ def content_type(mime_type: str, head: Head | None, modifier: Modifier, charset:
     sent = label_in_header(head.content_type) if head is not None else ""
     label = label_of(charset) if charset else sent if _CHARSET.fullmatch(sent) else ""
     return f"{kind}; charset={label}" if label else kind
+
+
+def is_for_window(request: Request) -> bool:
+    """Return whether a window or a frame asks, and not a script or a download (Fetch Metadata; else by Accept)."""
+    headers = request.headers
+    mode = headers.get("sec-fetch-mode")
+    if mode is not None:
+        return mode == "navigate" and headers.get("sec-fetch-dest") in ("document", "iframe", "frame")
+    by_script = any(name.lower() in BY_SCRIPT for name, _ in headers.raw)
+    return headers.get("accept", "").startswith("text/html,") and not by_script
 
 
 # == ranges ===========================================================================================================

@@ -27,26 +27,13 @@ const names = {};
 });
 export const { window, self, document, location, top, parent, frames, opener } = names;
 
-const own = new URL(import.meta.url).origin;
-
-/** Return where a module leads that a script names: a bare name stays, an address leads into the archive. */
-export function __webarc_import(where, prefix, base) {
-  where = String(where);
-  let url;
-  try {
-    url = /^\.{0,2}\//.test(where) ? new URL(where, base) : new URL(where);
-  } catch (error) {
-    return where;
-  }
-  if (url.protocol !== "http:" && url.protocol !== "https:") { return where; }
-  const archived = /^\/web\/[0-9]+[a-z]*_?\/(https?:.*)$/.exec(url.origin === own ? url.pathname + url.search : "");
-  return prefix + "esm_/" + (archived ? archived[1] : url.href);
-}
+// Where a module leads that another one names when it runs.
+export const __webarc_import = globalThis.__webarc_import;
 
 if (!globalThis.document && place) {
   const led = function (address) {
     const url = new URL(String(address), place[2]);
-    if (!/^https?:$/.test(url.protocol) || (url.origin === own && url.pathname.startsWith("/web/"))) { return url.href; }
+    if (!/^https?:$/.test(url.protocol) || (url.origin === globalThis.location.origin && url.pathname.startsWith("/web/"))) { return url.href; }
     return place[1] + "mp_/" + url.href;
   };
   const fetched = globalThis.fetch;

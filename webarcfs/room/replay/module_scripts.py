@@ -24,14 +24,14 @@ from typing import Final
 
 from webarcfs.content.outlinks import bare, resolver
 from webarcfs.content.references import fragment_of
+from webarcfs.room import limits
 from webarcfs.room.replay.javascript import GLOBALS, ScannedScript, SpecifierKind, scan
 from webarcfs.room.replay.replay_url import Modifier
 
 #: Our own module, and what it exports beside the names of `GLOBALS`.
 OWN_MODULE: Final = "/static/webarc-module.js"
 _IMPORT: Final = "__webarc_import"
-#: Longest script in a page, and longest tag, that is held back to be rewritten; a longer one stays as it is.
-MOST_INLINE: Final = 2 << 20
+#: Longest tag that is held back to be rewritten; a longer one stays as it is.
 _MOST_TAG: Final = 16 << 10
 #: Most addresses of an import map that are rewritten.
 _MOST_ADDRESSES: Final = 100_000
@@ -244,7 +244,7 @@ class PageScripts:
         kind = _kind(self._script)
         end = _END.search(self._held)
         if end is None:
-            is_over = is_end or len(self._held) > MOST_INLINE
+            is_over = is_end or len(self._held) > limits.INLINE_SCRIPT_BYTES
             if not is_over:
                 return b""
             self._script = None

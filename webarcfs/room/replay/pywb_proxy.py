@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from webarcfs.archive.system import clocks
 from webarcfs.content.text import HTML_TYPES
 from webarcfs.room import limits
-from webarcfs.room.replay.headers import POLICY_WITH_SCRIPTS, connections
+from webarcfs.room.replay.headers import BY_SCRIPT, POLICY_WITH_SCRIPTS, connections, is_for_window
 from webarcfs.room.replay.javascript import scan
 from webarcfs.room.replay.module_scripts import (
     OWN_MODULE,
@@ -49,8 +49,6 @@ _WITHOUT_SCHEME = re.compile(rb"(/web/[0-9]{1,14}[a-z]+_/)//(?!/)")
 _OWN_SCRIPTS = re.compile(rb"/static/(?:[A-Za-z0-9_-]+/)*[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+")
 _FRAME = re.compile(rb"/web/(?:[0-9]{1,14}\*?/|\*/)?https?:/.+", re.DOTALL)
 _HANDED_IN = frozenset({b"accept", b"accept-language", b"user-agent", b"range", b"if-range"})
-#: By these a script says that it takes the answer, and not a window: pywb adds nothing to it then.
-_BY_SCRIPT = frozenset({b"x-requested-with", b"x-pywb-requested-with"})
 #: Fields that pass. pywb hands on what it does not know, so nothing else may.
 _HANDED_OUT = frozenset(
     {
@@ -59,8 +57,6 @@ _HANDED_OUT = frozenset(
     }
 )  # fmt: skip
 _TOLD = b"x-archive-orig-"
-#: Largest script that is held until it has come whole, to be searched for `import()`; a larger one passes as it is.
-_MOST_SCRIPT = 8 << 20
 #: Most bytes of what is reported of the archived head.
 _MOST_TOLD = 4_096
 _PAGES = frozenset({b"text/html", b"application/xhtml+xml", b""})
@@ -87,7 +83,7 @@ def handed_in(headers: Iterable[tuple[bytes, bytes]], replay: str) -> Fields:
     """Return what pywb gets of a request: no names, no rights, no cookies. `replay` is the origin that it writes."""
     given = [(name.lower(), value) for name, value in headers]
     kept = [(name, value) for name, value in given if name in _HANDED_IN]
-    if any(name in _BY_SCRIPT and value.lower() == b"xmlhttprequest" for name, value in given):
+    if any(name in BY_SCRIPT and value.lower() == b"xmlhttprequest" for name, value in given):
         kept.append((b"x-requested-with", b"XMLHttpRequest"))
     place = urlsplit(replay)
     own = [(b"host", place.netloc.encode()), (b"x-forwarded-proto", place.scheme.encode())]
@@ -123,16 +119,6 @@ def _stays(location: bytes, replay: str) -> bool:
     return text.removeprefix(replay).startswith("/web/")
 
 
-def is_for_window(request: Request) -> bool:
-    """Return whether a window or a frame asks, and not a script or a download (Fetch Metadata; else by Accept)."""
-    headers = request.headers
-    mode = headers.get("sec-fetch-mode")
-    if mode is not None:
-        return mode == "navigate" and headers.get("sec-fetch-dest") in ("document", "iframe", "frame")
-    by_script = any(name.lower() in _BY_SCRIPT for name, _ in headers.raw)
-    return headers.get("accept", "").startswith("text/html,") and not by_script
-
-
 class PywbProxy:
     """The app of the replay listener where pywb is the engine. `own` is our replay, also for readers with rights."""
 
@@ -142,9 +128,10 @@ class PywbProxy:
         self._own = own
         self._requests = ScriptRequests(replay, own)
         folder = Path(__file__).parent
+        leading = (folder / "leading.js").read_bytes()
         self._scripts = {
-            b"/static/" + GUARD.encode(): (folder / "guard.js").read_bytes(),
-            OWN_MODULE.encode(): (folder / "module.js").read_bytes(),
+            b"/static/" + GUARD.encode(): leading + (folder / "guard.js").read_bytes(),
+            OWN_MODULE.encode(): leading + (folder / "module.js").read_bytes(),
         }
         # A connection for each request: on one that is kept, pywb's body waits 40 ms for its head to be acknowledged.
         bounds = httpx.Limits(max_connections=limits.WAITING, max_keepalive_connections=0)
@@ -281,12 +268,12 @@ async def _with_imports(body: AsyncGenerator[bytes, None], place: ModulePlace) -
         async for piece in body:
             size += len(piece)
             held.append(piece)
-            if size > _MOST_SCRIPT:
+            if size > limits.SCRIPT_BYTES:
                 for each in held:
                     yield each
                 held.clear()
     whole = b"".join(held)
-    if size <= _MOST_SCRIPT and has_import_call(whole):
+    if size <= limits.SCRIPT_BYTES and has_import_call(whole):
         whole = await _in_thread(partial(_imports_led, whole, place))
     yield whole
 
