@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from agent.indexing.recovery import recover
 from agent.jobs.publishing import JobOutcome
 from agent.maintenance import backups
 from agent.maintenance.verification import verify
-from tests.support import warcs
+from tests.support import forked, warcs
 from tests.support.archives import rows_of
 from tests.support.crawls import arcs, count_stored, crawl, log_lines, read, store, through, tree
 from tests.support.imports import imported
@@ -136,7 +135,7 @@ def test_a_page_becomes_a_redirect_and_a_page_again(archive: Archive, led: Site)
 def webarc(*arguments: object) -> str:
     """The output of a reader's command."""
     command = [sys.executable, "-c", "from webarcfs.commands.cli import main; main()", *map(str, arguments)]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return forked.run(command, check=True).stdout
 
 
 def test_an_incomplete_crawl_holds_the_redirect_back_and_takes_a_body_at_once(archive: Archive, led: Site) -> None:

@@ -15,7 +15,8 @@ from agent.jobs.publishing import STAGES
 from agent.maintenance.verification import verify
 from tests.kill.conftest import PAGES
 from tests.kill.victim import POINTS
-from tests.support.crawls import log_text
+from tests.support import forked
+from tests.support.crawls import COMMAND, log_text
 from tests.support.generated import Generated
 from tests.support.mounts import Mounted
 from tests.support.nasty import slow
@@ -46,9 +47,7 @@ def agent(archive: Archive, site: Site, point: str = "", *what: str) -> subproce
     """One crawl of the site, or of `what`, killed at `point` if one is given."""
     program = ["-m", "tests.kill.victim", point] if point else ["-c", "from agent.cli import main; main()"]
     arguments = ["--quiet", "crawl", "--archive", str(archive.root), "--wait", "0", *(what or (site.url("/"),))]
-    return subprocess.run(
-        [sys.executable, *program, *arguments], capture_output=True, text=True, check=False, timeout=120
-    )
+    return forked.run([sys.executable, *program, *arguments])
 
 
 def store(archive: Archive) -> Repository:
@@ -182,7 +181,7 @@ def test_kill_while_wget_fetches(archive: Archive, site: Site) -> None:
     site.add(pages.path(12), page(pages.body(12)) and pages.body(12))
     site.add_nasty(pages.path(12), slow(4, page(pages.body(12))))
     arguments = ["--quiet", "crawl", "--archive", str(archive.root), "--wait", "0", site.url("/")]
-    with subprocess.Popen([sys.executable, "-c", "from agent.cli import main; main()", *arguments]) as process:
+    with forked.Popen([*COMMAND, *arguments]) as process:
         while site.count(pages.path(12)) == 0:
             assert process.poll() is None
         process.kill()

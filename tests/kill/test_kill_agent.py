@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from collections import Counter
 
@@ -17,6 +16,7 @@ from agent.jobs.publishing import STAGES
 from tests.kill.conftest import PAGES
 from tests.kill.test_kill import change_site
 from tests.kill.victim import POINTS
+from tests.support import forked
 from tests.support.agents import configure, job_of, status
 from tests.support.crawls import run_command
 from tests.support.generated import Generated
@@ -46,7 +46,7 @@ def killed_worker(archive: Archive, point: str) -> str:
     command = [sys.executable, "-m", "tests.kill.victim", f"worker:{point}", str(archive.root), folder.name]
     read, write = os.pipe()  # as the agent does: its end means that the agent is gone
     try:
-        done = subprocess.run(command, stdin=read, capture_output=True, text=True, check=False, timeout=120)
+        done = forked.run(command, stdin=read)
     finally:
         os.close(read)
         os.close(write)

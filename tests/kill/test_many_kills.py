@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from agent.jobs.publishing import STAGES
 from agent.maintenance import backups
 from agent.maintenance.verification import verify
 from tests.kill.victim import POINTS
+from tests.support import forked
 from tests.support.archives import rows_of
 from tests.support.site import Site, redirect
 from webarcfs.archive.catalogue.catalogue import Catalogue
@@ -124,13 +124,7 @@ def _crawl(archive: Archive, site: Site, point: str) -> None:
     """One crawl of the site, killed at `point` if one is given, and if it comes by there."""
     program = ["-m", "tests.kill.victim", point] if point else ["-c", "from agent.cli import main; main()"]
     options = ["--archive", str(archive.root), "--wait", "0", "--min-share", "0", site.url("/")]
-    done = subprocess.run(
-        [sys.executable, *program, "--quiet", "crawl", *options],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    done = forked.run([sys.executable, *program, "--quiet", "crawl", *options])
     assert done.returncode == (-signal.SIGKILL if point else 0), (point, done.stderr)
 
 

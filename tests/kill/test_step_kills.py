@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from agent.steps import converting
 from agent.steps.converting import Forms
 from agent.steps.running import run_waiting
 from tests.kill.stepvictim import POINTS
+from tests.support import forked
 from tests.support.archives import DOMAIN
 from tests.support.stepped import captured, now_of, page, set_up
 from webarcfs.archive.catalogue.record import RecordState
@@ -46,7 +46,7 @@ def test_each_step_after_a_kill(archive: Archive, tmp_path: Path) -> None:
         record = captured(archive, {"0.html": page(f"first {number}"), **pages}, RecordState.CAPTURED, how)
         ask_next(archive, record)
         command = [sys.executable, "-m", "tests.kill.stepvictim", point, str(archive.root), record.id]
-        code = subprocess.run(command, check=False, timeout=300).returncode
+        code = forked.run(command).returncode
         assert code in (0, -signal.SIGKILL), point
         died += code != 0
         assert run_waiting(archive, record.id) == [], point

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.mount.conftest import Mounter
-from tests.support import realsites
+from tests.support import forked, realsites
 from tests.support.crawls import log_text
 from tests.support.nasty import big_body, big_chunks, big_sha256
 from tests.support.nasty_pages import collisions
@@ -35,7 +34,7 @@ def crawl(archive: Archive, *arguments: str) -> list[str]:
     """One crawl by the command; returns the lines of its crawl.log."""
     command = [sys.executable, "-c", "from agent.cli import main; main()", "--quiet", "crawl"]
     options = ["--archive", str(archive.root), "--wait", "0", "--depth", "20"]
-    subprocess.run([*command, *options, *arguments], check=True, timeout=120, capture_output=True)
+    forked.run([*command, *options, *arguments], check=True)
     return log_text(archive, max(archive.reports.iterdir()).name).splitlines()
 
 

@@ -24,7 +24,7 @@ from agent.crawl.frontier import ADDED
 from agent.crawl.job_orders import OrderWord
 from agent.crawl.job_state import JobState, Phase
 from agent.operations import ordering
-from tests.support import crawls
+from tests.support import crawls, forked
 from tests.support.agents import agent, configure, job_of, reports, status, summaries
 from tests.support.crawls import end, run_command, start_command
 from tests.support.nasty import slow
@@ -446,7 +446,7 @@ def test_what_was_added_too_late_is_named(archive: Archive, site: Site) -> None:
     quick(site)
     configure(archive, publication(site))
     command = [sys.executable, "-m", "tests.kill.victim", "captured", "crawl", "--archive", str(archive.root)]
-    subprocess.run([*command, "--publication", "p"], capture_output=True, timeout=120, check=False)
+    forked.run([*command, "--publication", "p"])
     [folder] = archive.jobs.iterdir()
     with job_folder.opened(folder) as frontier, frontier.changes():
         frontier.set(ADDED, ["http://late.example/x"])

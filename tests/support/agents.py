@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.support import crawls
+from tests.support import crawls, forked
 from tests.support.waiting import PATIENCE, until
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import compact_time, now
@@ -42,9 +42,9 @@ class RunningAgent:
         self.archive = archive
         self.said = archive.root.parent / "agent.said"
         with self.said.open("ab") as output:
-            self.process = subprocess.Popen(
-                [*crawls.COMMAND, "start", "--archive", str(archive.root), *arguments],
-                env={**os.environ, "COLUMNS": "200", **environment},
+            self.process = forked.Popen(
+                [*crawls.COMMAND, "start", "--archive", archive.root, *arguments],
+                env={**os.environ, "COLUMNS": forked.COLUMNS, **environment},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

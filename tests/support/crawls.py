@@ -23,6 +23,7 @@ import pytest
 from agent.crawl.job_folder import command_line_name
 from agent.jobs import crawljob
 from agent.jobs.publishing import JobOutcome
+from tests.support import forked
 from tests.support.site import Site
 from webarcfs.archive.config import directory
 from webarcfs.archive.config import settings as config
@@ -100,7 +101,7 @@ def publish_as(*urls: str, **settings: Any) -> Publication:
 def run_killed_at(point: str, *arguments: object) -> None:
     """Run webarc-agent, which kills itself at a point of tests/kill/victim.py."""
     command = [sys.executable, "-m", "tests.kill.victim", point, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, timeout=120, check=False)
+    done = forked.run(command)
     assert done.returncode == -signal.SIGKILL, done.stderr
 
 
@@ -158,13 +159,12 @@ def run_command(*arguments: str | Path, timeout: float = 240, stdin: str = "", *
 
 def start_command(*arguments: str | Path, stdin: str = "", **environment: str) -> subprocess.Popen[str]:
     """`webarc-agent` with these arguments, running; `end` it. `stdin` is short."""
-    process = subprocess.Popen(
-        [*COMMAND, *map(str, arguments)],
-        env={**os.environ, "COLUMNS": "200", **environment},
+    process = forked.Popen(
+        [*COMMAND, *arguments],
+        env={**os.environ, "COLUMNS": forked.COLUMNS, **environment},
         stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
         start_new_session=True,
     )
     if process.stdin is not None:
