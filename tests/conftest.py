@@ -5,6 +5,7 @@ What hypothesis makes up may take as long as it takes, since the machine may be 
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -13,12 +14,19 @@ from hypothesis import settings
 
 from tests.support import users
 
+# What ten thousand tests consist of stays: no collection of garbage need look at it, until all are there and after.
+gc.disable()
 # Archives of tests are read by other users; a umask of 077 closes a checkout, and nothing that a test makes.
 os.umask(0o022)
 
 settings.register_profile("webarcfs", deadline=None)
 settings.register_profile("check", deadline=None, max_examples=20)  # for `make check`
 settings.load_profile("webarcfs")
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,8 @@ The cuts are such that each version is in one of the snapshots. A snapshot has o
 published in the order in which they begin. So a crawl has a further snapshot wherever a URL would have two versions in
 one, or the older version behind the newer one, which happens where crawls overlap. The cuts are as few as can be for
 one crawl: of all pairs of versions of which one replaces the other, in order of the second, a pair needs a cut if the
-last cut lies before both.
+last cut lies before both. Where crawls overlap, the one that has a version first is also to publish it first, else the
+version would have the time of the other: that one has a further snapshot where it has the version.
 
 A host may need more cuts than are wanted. Then the URLs with the most versions keep the first, the last and every
 n-th of them. Where that is not enough, cuts are left out evenly, and each URL keeps its newest version before a cut.
@@ -131,9 +132,22 @@ def _spans(name: str, rows: Iterable[tuple[str, int, int]], pause: int) -> list[
 
 
 #: Sorts rows of numbers; the caller chooses how, as there may be more than memory holds.
-Sort = Callable[[Iterable[tuple[int, int, int]]], Iterable[tuple[int, int, int]]]
+Sort = Callable[[Iterable["Order"]], Iterable["Order"]]
 #: Reads the captures of a host again, URL by URL.
 Urls = Callable[[], Iterator["UrlCaptures"]]
+
+
+class Order(NamedTuple):
+    """The crawl `later` has a version first at the position `first`: behind what the crawl `earlier` has at `before`.
+
+    With one crawl for both, that capture is of another version, and in no snapshot with this one. With two, both are of
+    one version.
+    """
+
+    first: int
+    before: int
+    later: int
+    earlier: int
 
 
 class Sighting(NamedTuple):
@@ -244,15 +258,19 @@ def _begins(
 ) -> dict[int, list[int]]:
     """Return where the snapshots of each crawl begin, if no URL has more versions in a crawl than its limit."""
     begins = {crawl: [first] for crawl, first in firsts.items()}
-    rows = (row for _, sightings in urls for row in _replacements(_thinned(sightings, limits)))
-    for first, after, crawl in sort(rows):
-        if begins[crawl][-1] <= after:
-            begins[crawl].append(first)
+    orders = (order for _, sightings in urls for order in _orders(_thinned(sightings, limits)))
+    for first, before, later, earlier in sort(orders):
+        if earlier == later:
+            is_behind = begins[later][-1] > before
+        else:
+            is_behind = begins[later][-1] > begins[earlier][bisect_right(begins[earlier], before) - 1]
+        if not is_behind:
+            begins[later].append(first)
     return begins
 
 
-def _replacements(sightings: Sequence[Sighting]) -> Iterator[tuple[int, int, int]]:
-    """Yield where a crawl has a version first, the last capture that this replaced, and the crawl.
+def _orders(sightings: Sequence[Sighting]) -> Iterator[Order]:
+    """Yield what the captures of a URL ask of the order of snapshots.
 
     A crawl has versions of a URL among those of all crawls, and among its own.
     """
@@ -261,8 +279,10 @@ def _replacements(sightings: Sequence[Sighting]) -> Iterator[tuple[int, int, int
     for group in itertools.chain([sightings], own):
         for version in versions_of(group):
             if version.replaced is not None:
-                after = version.replaced.positions[-1]
-                yield from ((first, after, crawl) for crawl, first in version.firsts.items())
+                before = version.replaced.positions[-1]
+                yield from (Order(first, before, crawl, crawl) for crawl, first in version.firsts.items())
+            (earlier, before), *others = version.firsts.items()
+            yield from (Order(first, before, later, earlier) for later, first in others)
 
 
 def _thinned(sightings: Sequence[Sighting], limits: Mapping[int, int]) -> Sequence[Sighting]:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from agent.crawl import crawl_log
@@ -105,6 +105,7 @@ HISTORIES = st.lists(
 @pytest.mark.timeout(1200)
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(HISTORIES, st.integers(1, 5), st.integers(0, 99), st.sampled_from([*CrawlsBy]))
+@example([("b", 0, "x"), ("a", 9 * HOUR, "x"), ("a", 1800, "x")], 2, 2, CrawlsBy.FILE)
 def test_no_history_loses_a_version_or_a_time(
     tmp_path_factory: pytest.TempPathFactory, history: History, files: int, seed: int, crawls: CrawlsBy
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.importing.crawls import (
@@ -155,6 +155,17 @@ def test_no_snapshot_has_two_versions_of_a_url_and_the_newest_comes_last(history
                 before = {crawl: first for crawl, first in older.firsts.items() if first < version.positions[0]}
                 assert max(itertools.starmap(cuts.begin, before.items())) < min(begins_of(cuts, version))
     assert not list(cuts.dropped(urls_of(history)))
+
+
+@given(OVERLAPPING)
+@example([("a", "x", 1), ("b", "x", 2), ("b", "x", 1)])
+def test_a_version_is_published_first_by_the_crawl_that_has_it_first(history: History) -> None:
+    """Else it would have the time of a crawl that began before, and saw it later."""
+    cuts = cuts_of(history)
+    for _, sightings in urls_of(history):
+        for version in versions_of(sightings):
+            first, *later = begins_of(cuts, version)
+            assert all(first < begin for begin in later)
 
 
 @given(OVERLAPPING)

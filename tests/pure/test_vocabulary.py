@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from enum import Enum
+from functools import cache
 
 import pytest
 
@@ -92,6 +93,7 @@ def test_every_word_of_the_table_is_written() -> None:
     assert {word.name for word in IN_CRAWL_LOG} - used == set()
 
 
+@cache
 def _parameters() -> dict[str, list[list[str]]]:
     """The parameters of each function, and the fields of each class, by its name: several may have one name."""
     found: dict[str, list[list[str]]] = {}
@@ -108,9 +110,6 @@ def _parameters() -> dict[str, list[list[str]]]:
     return found
 
 
-_PARAMETERS = _parameters()
-
-
 def _words_of(module: str) -> Iterator[ast.expr]:
     """What a module gives to parameters and fields, and puts into variables, that hold words."""
     for node in ast.walk(tree(module)):
@@ -118,7 +117,7 @@ def _words_of(module: str) -> Iterator[ast.expr]:
             name = ast.unparse(node.func).rpartition(".")[2]
             places = {
                 place
-                for names in _PARAMETERS.get(name, ())
+                for names in _parameters().get(name, ())
                 for place, parameter in enumerate(names)
                 if parameter in _HOLD_WORDS
             } | _TAKE_WORDS.get(name, set())

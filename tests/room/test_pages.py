@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -352,26 +352,31 @@ def test_lines_are_compared_by_words() -> None:
     assert lines[0].new == Marked("a b x d e", ((4, 5),))
 
 
-_LINES = {
-    "equal lines": (["a"] * 5_000, ["a"] * 4_900),
-    "few against many": (["a"] * 500, ["a"] * 5_000),
-    "lines in turn": (["a", "b"] * 2_500, ["b", "a"] * 2_500),
-    "words in turn": ([f"{n} " + "a b " * 499 for n in range(5)], [f"{n + 9} " + "b a " * 499 for n in range(5)]),
-    "many lines with many words": (
+def _random_words(seed: int) -> list[str]:
+    return [" ".join(random.Random(n + seed).choices("abc", k=990)) for n in range(1_000)]
+
+
+_LINES: dict[str, Callable[[], tuple[list[str], list[str]]]] = {
+    "equal lines": lambda: (["a"] * 5_000, ["a"] * 4_900),
+    "few against many": lambda: (["a"] * 500, ["a"] * 5_000),
+    "lines in turn": lambda: (["a", "b"] * 2_500, ["b", "a"] * 2_500),
+    "words in turn": lambda: (
+        [f"{n} " + "a b " * 499 for n in range(5)],
+        [f"{n + 9} " + "b a " * 499 for n in range(5)],
+    ),
+    "many lines with many words": lambda: (
         [f"{n} " + "a b " * 499 for n in range(1_000)],
         [f"{n + 9_000} " + "b a " * 499 for n in range(1_000)],
     ),
-    "random lines": tuple(random.Random(seed).choices("abc", k=5_000) for seed in (1, 2)),
-    "random words": tuple(
-        [" ".join(random.Random(n + seed).choices("abc", k=990)) for n in range(1_000)] for seed in (0, 5_000)
-    ),
+    "random lines": lambda: (random.Random(1).choices("abc", k=5_000), random.Random(2).choices("abc", k=5_000)),
+    "random words": lambda: (_random_words(0), _random_words(5_000)),
 }
 
 
 @pytest.mark.parametrize("kind", _LINES)
 def test_no_pages_keep_a_comparison_busy(kind: str) -> None:
     """difflib takes minutes to years for most of these."""
-    old, new = _LINES[kind]
+    old, new = _LINES[kind]()
     budget = WordBudget()
     begin = time.process_time()
     lines = list(compared(old, new, budget))

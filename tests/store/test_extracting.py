@@ -69,12 +69,16 @@ def _pdf(*pages: str) -> bytes:
         ("<pre>a\n   b</pre>", "a\nb"),
         ("a\x1b[31mb\x00c", "a [31mbc"),
         ("<div>" * 10_000 + "deep" + "</div>" * 10_000, "deep"),
-        ("<p>" + "x" * 10_000_000, "x" * 9_999_990),
         ("", ""),
     ],
 )
 def test_html_as_a_browser_shows_it(page: str, body: str) -> None:
-    assert _html(page)[: len(body)] == body[:9_999_990] and abs(len(_html(page)) - len(body)) <= 10
+    assert _html(page) == body
+
+
+def test_long_words_are_shown_to_the_bound() -> None:
+    body = _html("<p>" + "x" * 10_000_000)
+    assert set(body[:9_999_990]) == {"x"} and abs(len(body) - 10_000_000) <= 10
 
 
 def test_the_parts_of_a_page() -> None:
@@ -141,13 +145,18 @@ def test_office_files() -> None:
         (_zip({"content.xml": "<a><b></a>"}), Fault.DAMAGED),
         (_zip({"content.xml": "<a/>"}), Fault.NO_TEXT),
         (_zip({"content.xml": "x", "META-INF/manifest.xml": "<manifest:encryption-data/>"}), Fault.ENCRYPTED),
-        (_zip({"content.xml": b"<a>" + b" " * (210 << 20) + b"</a>"}), Fault.TOO_LONG),
-        (_zip({"content.xml": b"<a>" + b"<b/>" * (60 << 20) + b"</a>"}), Fault.TOO_LARGE),
     ],
-    ids=range(9),
+    ids=range(7),
 )
 def test_office_files_that_are_hostile(data: bytes, fault: Fault) -> None:
     assert _of(data, _ODT).fault == fault
+
+
+@pytest.mark.parametrize(
+    ("part", "times", "fault"), [(b" ", 210 << 20, Fault.TOO_LONG), (b"<b/>", 60 << 20, Fault.TOO_LARGE)]
+)
+def test_office_files_that_swell(part: bytes, times: int, fault: Fault) -> None:
+    assert _of(_zip({"content.xml": b"<a>" + part * times + b"</a>"}), _ODT).fault == fault
 
 
 def test_xml_reads_no_other_file() -> None:
