@@ -13,13 +13,14 @@ import pytest
 from hypothesis import settings
 
 from tests.support import users
+from tests.support.properties import examples
 
 # What ten thousand tests consist of stays: no collection of garbage need look at it, until all are there and after.
 gc.disable()
 # Archives of tests are read by other users; a umask of 077 closes a checkout, and nothing that a test makes.
 os.umask(0o022)
 
-settings.register_profile("webarcfs", deadline=None)
+settings.register_profile("webarcfs", deadline=None, max_examples=examples(200))
 settings.register_profile("check", deadline=None, max_examples=20)  # for `make check`
 settings.load_profile("webarcfs")
 

@@ -26,7 +26,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_nodes, data_xml
 
 __all__ = ["archive", "folder", "mount", "pytest_generate_tests"]
-ROUNDS = int(os.environ.get("CRASH_ROUNDS", "3"))
+ROUNDS = int(os.environ.get("CRASH_ROUNDS", "2"))
 # What is waited for is a state, on however busy a machine.
 pytestmark = [pytest.mark.mount, pytest.mark.timeout(max(1200, ROUNDS * 120))]
 

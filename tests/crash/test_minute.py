@@ -24,7 +24,7 @@ from tests.support.waiting import PATIENCE, eventually
 from webarcfs.archive.config.directory import Archive
 
 __all__ = ["archive", "folder", "mount", "pytest_generate_tests"]
-KILLS = int(os.environ.get("MINUTE_KILLS", "5"))
+KILLS = int(os.environ.get("MINUTE_KILLS", "3"))
 pytestmark = [pytest.mark.mount, pytest.mark.timeout(max(1200, KILLS * 60))]
 
 MAKERS = 3

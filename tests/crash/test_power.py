@@ -32,7 +32,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.history.sequence import Feed
 
 __all__ = ["folder", "pytest_generate_tests"]
-CUTS = int(os.environ.get("POWER_CUTS", "2"))
+CUTS = int(os.environ.get("POWER_CUTS", "1"))
 pytestmark = [pytest.mark.mount, pytest.mark.timeout(max(1200, CUTS * 120))]
 
 

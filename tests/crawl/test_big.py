@@ -21,7 +21,7 @@ pytestmark = pytest.mark.crawl
 _MIB = 1 << 20
 _BIG = 300 * _MIB
 #: `make soak ARGS=big` has as many as are read of a page.
-_LINKS = int(os.environ.get("BIG_LINKS", "20000"))
+_LINKS = int(os.environ.get("BIG_LINKS", "10000"))
 
 
 def test_a_body_of_300_mb(archive: Archive, site: Site) -> None:

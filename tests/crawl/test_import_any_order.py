@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support import archives, warcs
 from tests.support.imports import import_files
+from tests.support.properties import examples
 from webarcfs.access.gate import KnownGate, Reader
 from webarcfs.access.visible_captures import VisibleCaptures
 from webarcfs.archive.index.captures import CaptureIndex
@@ -32,7 +33,7 @@ def seconds(year: int) -> int:
     return int(datetime(year, 6, 1, 12, tzinfo=UTC).timestamp())
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=HISTORIES, order=st.permutations(range(len(YEARS))))
 @example(({"a": "1", "b": "1"}, {"a": "2"}, {}, {"b": "2"}), [3, 0, 2, 1])  # the newest first, one in between last
 @example(({"a": "1"}, {"b": "1"}, {}, {"b": "1"}), [3, 1, 0, 2])

@@ -15,6 +15,7 @@ from tests.support import foreignfiles, warcs
 from tests.support.crawls import arcs, log_lines, meta, read, read_file
 from tests.support.foreignfiles import arc_description, arc_record, write_arc
 from tests.support.imports import command, import_files, imported
+from tests.support.properties import examples
 from tests.support.sources import ROOT
 from webarcfs.archive.config.directory import Archive
 from webarcfs.warc.foreign_files import records_of, stream_of
@@ -190,7 +191,7 @@ LINES = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(LINES, max_size=6), st.booleans(), st.data())
 def test_any_arc_file_can_be_split(made: list[bytes], packed: bool, data: st.DataObject) -> None:
     """Records come or complaints; it always ends, and what is whole is in the file as it is."""

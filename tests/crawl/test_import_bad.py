@@ -23,6 +23,7 @@ from agent.maintenance.verification import verify
 from tests.support import warcs
 from tests.support.crawls import arcs, log_lines, read, read_file
 from tests.support.imports import command, import_files, imported
+from tests.support.properties import examples
 from webarcfs.archive.config.directory import Archive, create
 from webarcfs.archive.config.settings import Profile
 from webarcfs.archive.model.errors import Damaged, WebarcError
@@ -527,7 +528,7 @@ RECORDS = st.one_of(
 )
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(RECORDS, max_size=5), st.sampled_from(HOW), st.integers(0, 400))
 def test_anything_is_imported_or_refused_in_one_line(
     tmp_path_factory: pytest.TempPathFactory, made: list[bytes], how: str, cut: int
@@ -545,7 +546,7 @@ def test_anything_is_imported_or_refused_in_one_line(
     assert list(archive.jobs.iterdir()) == []
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(RECORDS, max_size=5), st.sampled_from(HOW), st.data())
 def test_any_file_can_be_split(made: list[bytes], how: str, data: st.DataObject) -> None:
     """Records come or complaints; it always ends."""

@@ -24,6 +24,7 @@ from tests.support.archives import make_archive
 from tests.support.crawls import arcs, read, store
 from tests.support.foreignfiles import gzipped, write_wacz
 from tests.support.imports import command, import_files, imported, killed_in
+from tests.support.properties import examples
 from webarcfs.access.gate import KnownGate, Reader
 from webarcfs.access.visible_captures import VisibleCaptures
 from webarcfs.archive.catalogue.catalogue import Catalogue
@@ -103,7 +104,7 @@ HISTORIES = st.lists(
 
 
 @pytest.mark.timeout(1200)
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=examples(8), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(HISTORIES, st.integers(1, 5), st.integers(0, 99), st.sampled_from([*CrawlsBy]))
 @example([("b", 0, "x"), ("a", 9 * HOUR, "x"), ("a", 1800, "x")], 2, 2, CrawlsBy.FILE)
 def test_no_history_loses_a_version_or_a_time(

@@ -19,6 +19,7 @@ from tests.support import browsers, warcs
 from tests.support.crawls import arcs, log_lines, meta, read, read_file
 from tests.support.foreignfiles import har_entry, write_har
 from tests.support.imports import command, import_files, imported
+from tests.support.properties import examples
 from tests.support.readercommand import webarc
 from tests.support.site import Site, redirect
 from webarcfs.archive.config.directory import Archive
@@ -248,7 +249,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=200, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(200), suppress_health_check=list(HealthCheck))
 @given(st.dictionaries(st.text(), JSON, max_size=4), st.lists(JSON, max_size=5), st.integers(1, 40), st.booleans())
 def test_it_reads_what_json_reads(more: dict[str, Any], values: list[Any], chunk: int, is_ascii: bool) -> None:
     """In pieces of any size."""

@@ -18,6 +18,7 @@ from agent.importing.import_sources import name_of, parts_of, sources_of
 from tests.support import foreignfiles, nasty
 from tests.support.crawls import arcs, log_lines, meta, read, read_file
 from tests.support.imports import import_files, imported
+from tests.support.properties import examples
 from tests.support.site import Site, redirect
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged, WebarcError
@@ -194,7 +195,7 @@ def write_cache(path: Path, answers: dict[str, tuple[str, bytes]]) -> None:
             entry.extra = b""  # of the directory at the end
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_any_cache_is_read_or_refused_in_one_line(made: tuple[str, Path], tmp_path: Path, data: st.DataObject) -> None:
     mirror = tmp_path / "any"

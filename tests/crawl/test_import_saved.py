@@ -19,6 +19,7 @@ from agent.importing.saved_pages import PageOrigin, origin_of
 from tests.support import browsers
 from tests.support.crawls import arcs, meta, read
 from tests.support.imports import command, imported
+from tests.support.properties import examples
 from tests.support.rooms import served
 from tests.support.site import Site
 from webarcfs.archive.config.directory import Archive
@@ -287,7 +288,7 @@ def test_a_page_without_an_address_is_a_loss_with_the_remedy(tmp_path: Path) -> 
     assert set(bodies) == {"https://a.example/i.png"} and "--base URL says it" in "".join(report.losses.lines())
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_any_mhtml_is_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
     """Whatever was changed in it."""

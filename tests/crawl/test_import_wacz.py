@@ -21,6 +21,7 @@ from tests.support import warcs
 from tests.support.crawls import arcs, read
 from tests.support.foreignfiles import gzipped, wacz_package, write_wacz, zst
 from tests.support.imports import command, import_files, imported
+from tests.support.properties import examples
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged, WebarcError
 
@@ -206,7 +207,7 @@ def test_an_entry_that_lies_about_its_size_gives_no_more_than_it_says(archive: A
         import_files(archive, file)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data(), st.booleans())
 def test_any_zip_is_read_or_refused_in_one_line(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, deflate: bool

@@ -16,6 +16,7 @@ from tests.support import warcs
 from tests.support.crawls import arcs, read
 from tests.support.foreignfiles import DICTIONARY, SKIPPED, dictionary_of, skippable, zst
 from tests.support.imports import command, imported
+from tests.support.properties import examples
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged, UsageError
 from webarcfs.warc import zstdstream
@@ -141,7 +142,7 @@ def test_a_bomb_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     assert most < 6 << 20
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(st.sampled_from(sorted(FORMS)), st.data())
 def test_any_file_can_be_split(form: str, data: st.DataObject) -> None:
     """Records come or complaints, or Damaged where there is no dictionary; it always ends."""

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.crawl
 
 ONE, TWO = "one.example", "two.example"
 #: `make soak ARGS=redirects` has four times as many.
-MANY = int(os.environ.get("MANY_REDIRECTS", "50"))
+MANY = int(os.environ.get("MANY_REDIRECTS", "20"))
 SNAPSHOTS = 5
 
 #: Status, and the body or the target.

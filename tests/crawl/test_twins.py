@@ -38,7 +38,7 @@ def shown(archive: Archive, url: str, year: int) -> str | None:
 
 @pytest.mark.timeout(36000)
 @settings(
-    max_examples=int(os.environ.get("TWIN_HISTORIES", "8")),
+    max_examples=int(os.environ.get("TWIN_HISTORIES", "4")),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -31,6 +31,7 @@ from tests.support.disks import small_disk
 from tests.support.exportedrecords import Made
 from tests.support.imports import command, killed_in
 from tests.support.journals import Writer
+from tests.support.properties import examples
 from tests.support.site import Site, redirect
 from webarcfs.access.gate import Gate, Reader
 from webarcfs.access.reader_repositories import ReaderRepositories
@@ -520,7 +521,7 @@ def _chosen(store: Repository, step: Any, number: int) -> SelectedSnapshot:
     return SelectedSnapshot(tag, store.write_commit(tree, [], str(message), COMMITTER, 1_000_000 + number), tree, told)
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(st.lists(_steps, min_size=1, max_size=3), st.randoms())
 def test_any_history_comes_back(steps: list[Any], random: Random) -> None:
     with TemporaryDirectory() as name:

@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.crawl, pytest.mark.timeout(1800)]
 
 HOST = "www.example.org"
 #: The soak has 200.
-FILES, PAGES = int(os.environ.get("YEARS_FILES", "40")), 6
+FILES, PAGES = int(os.environ.get("YEARS_FILES", "20")), 6
 DAYS = 8 * 365
 #: URL → its versions: when it was captured first, and its body.
 Versions = dict[str, list[tuple[datetime, bytes]]]

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.crawl
 
 _SITES = (POSTGRESQL, HANDBOOK, PYTHON)
 #: Of a real site; 0 is all of it.
-_DOCUMENTS = int(os.environ.get("ROUND_TRIP_DOCUMENTS", "60"))
+_DOCUMENTS = int(os.environ.get("ROUND_TRIP_DOCUMENTS", "25"))
 _LAYOUT1 = Path(__file__).parents[1] / "data" / "layout1.tar.gz"
 
 

@@ -34,11 +34,11 @@ _HOST = "python.test"
 _HOSTILE = "hostile.test"
 _PLAIN = "plain.test"
 #: Of so many pages all references are followed; 0: of all.
-_LINKED = int(os.environ.get("STATIC_LINKED", "60"))
+_LINKED = int(os.environ.get("STATIC_LINKED", "20"))
 #: Pages that are compared with the live ones, and that the browser looks at with all names counted.
-_SHOTS = int(os.environ.get("STATIC_SHOTS", "10"))
+_SHOTS = int(os.environ.get("STATIC_SHOTS", "4"))
 #: Each so many-th hostile page is opened.
-_EACH = int(os.environ.get("STATIC_HOSTILE", "6"))
+_EACH = int(os.environ.get("STATIC_HOSTILE", "3"))
 
 
 @dataclass

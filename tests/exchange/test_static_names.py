@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.support.properties import examples
 from webarcfs.export import static_places
 from webarcfs.export.static_places import EXTENSIONS, FileType, SiteReading, file_path, file_type, folded, to_mark
 
@@ -174,7 +175,7 @@ def as_systems_see_it(name: str) -> set[str]:
     }  # fmt: skip
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(_SITES)
 @example({("a",): HTML, ("a.html",): HTML, ("A",): PNG, ("a", "b"): HTML, ("a.html", "b"): HTML})
 @example({("a.html",): HTML, ("a.html", "a.html"): HTML, ("a.html.html",): PNG})
@@ -194,7 +195,7 @@ def test_no_two_documents_share_a_file_and_no_file_is_a_folder(site: dict[tuple[
                 assert taken.setdefault(key, (owner, path))[0] == owner, (taken[key], path)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(_SITES)
 def test_every_system_takes_every_name(site: dict[tuple[str, ...], FileType]) -> None:
     for arc, path in paths_of(site).items():

@@ -13,6 +13,7 @@ from lxml import etree
 from selectolax.lexbor import LexborHTMLParser
 
 from tests.support.hostilepages import HOSTILE
+from tests.support.properties import examples
 from webarcfs.content.references import LONGEST_BODY
 from webarcfs.export import static_pages, static_site
 from webarcfs.export.static_pages import RewrittenDocument, SitePage, page_of, relative
@@ -280,7 +281,7 @@ def test_hostile_pages_are_tamed(name: str) -> None:
                 assert not re.match(r"(?i)https?:|//|\\\\", value), (name, node.html)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=300), st.sampled_from(list(SiteReading)))
 def test_no_content_raises_and_no_comment_is_ended(body: bytes, reading: SiteReading) -> None:
     if reading is SiteReading.NONE:

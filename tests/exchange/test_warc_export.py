@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 from tests.support import archives, warcreading
 from tests.support.disks import small_disk
 from tests.support.histories import DOMAIN, FIRST, History, Step
+from tests.support.properties import examples
 from tests.support.readercommand import webarc
 from tests.support.recorded import published
 from tests.support.warcreading import Rebuilt, rebuilt
@@ -147,7 +148,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Repository:
     return Repository.create(tmp_path_factory.mktemp("store") / "x.git")
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(states=st.lists(_states, min_size=1, max_size=3))
 def test_each_tree_comes_out_again(store: Repository, states: list[Snapshot]) -> None:
     chosen = tuple(_committed(store, state, number) for number, state in enumerate(states))

@@ -70,7 +70,16 @@ _AMID = [f"{name}:25" for name, _ in STAGES] if os.environ.get("WEBARC_SOAK") el
 _LEFT_TO_SOAK = (
     ()
     if os.environ.get("WEBARC_SOAK")
-    else ("later-batch-read", "documents-stored", "lists-merged", "before-index", "before-report", "in-report")
+    else (
+        "first-batch-read",
+        "later-batch-read",
+        "documents-stored",
+        "lists-merged",
+        "objects-written",
+        "before-index",
+        "before-report",
+        "in-report",
+    )
 )
 
 

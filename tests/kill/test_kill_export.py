@@ -27,7 +27,7 @@ from webarcfs.export.selection import Asked, select
 
 pytestmark = [pytest.mark.crawl, pytest.mark.timeout(600)]
 
-_ROUNDS = int(os.environ.get("EXPORT_KILLS", "3"))
+_ROUNDS = int(os.environ.get("EXPORT_KILLS", "2"))
 #: The command, with a checkpoint every twentieth of a second, and slow enough to be met before its end.
 _COMMAND = """
 import time

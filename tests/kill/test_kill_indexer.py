@@ -25,7 +25,7 @@ from webarcfs.search import generations
 from webarcfs.search.searching import Searcher, SearchQuestion
 
 pytestmark = [pytest.mark.crawl, pytest.mark.timeout(3_000)]
-_ROUNDS = int(os.environ.get("INDEX_KILLS", "5"))
+_ROUNDS = int(os.environ.get("INDEX_KILLS", "2"))
 _DOMAINS = ("www.example.org", "other.example.net")
 _PUBLISH = """
 import sys

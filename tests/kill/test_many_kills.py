@@ -33,7 +33,7 @@ from webarcfs.archive.index.database import Database
 
 pytestmark = pytest.mark.crawl
 
-KILLS = int(os.environ.get("KILLS", "3"))
+KILLS = int(os.environ.get("KILLS", "2"))
 _URLS = 40
 _STEPS = (*POINTS, *(f"{name}:3" for name, _ in STAGES), "publish:3")
 #: What a URL may be: page or redirect with its text or target, or nothing.

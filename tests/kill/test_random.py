@@ -27,7 +27,7 @@ from webarcfs.archive.index.database import Database
 
 pytestmark = pytest.mark.crawl
 
-ROUNDS = int(os.environ.get("KILL_ROUNDS", "4"))
+ROUNDS = int(os.environ.get("KILL_ROUNDS", "2"))
 _PAGES = 60
 _KILLS = 2
 _LONGEST = 2.5  # seconds until the kill; a crawl or an import of this size takes about so long

@@ -29,7 +29,7 @@ from webarcfs.archive.index.captures import CaptureIndex
 
 pytestmark = [pytest.mark.crawl, pytest.mark.timeout(3600)]
 
-KILLS = int(os.environ.get("KILLS", "4"))
+KILLS = int(os.environ.get("KILLS", "2"))
 _EVENTS = ["captured", "counted", "converted", "indexed", "checked", "backup"]
 _ALL = [f"{name}:{call}" for name, (_, _, calls) in POINTS.items() for call in range(1, calls + 1)]
 

@@ -270,7 +270,7 @@ def test_history_and_present_are_refused_each_in_its_way(archive: Archive, mount
         assert caught.value.errno == number
 
 
-MANY = int(os.environ.get("LARGE_FOLDER", "6000"))
+MANY = int(os.environ.get("LARGE_FOLDER", "3000"))
 
 
 def test_large_folder(archive: Archive, mount: Mounter) -> None:

@@ -23,7 +23,7 @@ from webarcfs.archive.config.directory import Archive
 
 pytestmark = pytest.mark.mount
 
-OPERATIONS = int(os.environ.get("EXERCISER_OPERATIONS", "1500"))
+OPERATIONS = int(os.environ.get("EXERCISER_OPERATIONS", "700"))
 _FILES = 3
 _HANDLES = 4
 #: A few pages, so that operations meet; offsets and lengths are near the borders of pages half of the time.

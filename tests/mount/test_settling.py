@@ -43,7 +43,7 @@ pytestmark = pytest.mark.mount
 
 SETTLES = "user.webarc.settles"
 #: Rounds of changes; the soak has 1,000.
-ROUNDS = int(os.environ.get("CHANGE_ROUNDS", "20"))
+ROUNDS = int(os.environ.get("CHANGE_ROUNDS", "10"))
 LARGE = bytes(range(256)) * 4096 * 5
 OWN = {"data.html", "data.xml", "headers.http"}
 

@@ -25,7 +25,7 @@ from tests.support.stateful import ARCS, FOLDERS, NAMES, NODES, Chance, Open, Ru
 
 pytestmark = pytest.mark.mount
 
-SEEDS = int(os.environ.get("STATEFUL_SEEDS", "2"))
+SEEDS = int(os.environ.get("STATEFUL_SEEDS", "1"))
 STEPS = int(os.environ.get("STATEFUL_STEPS", "50"))
 
 

@@ -27,7 +27,7 @@ from webarcfs.archive.history.sequence import Feed
 pytestmark = pytest.mark.mount
 PAGE = f"{DOMAIN}/index.html/data.html"
 HANDLES = {"libfuse3": 10_000, "fusepy": 1_000}
-FOLLOWED = int(os.environ.get("FOLLOWED_CRAWLS", "10"))
+FOLLOWED = int(os.environ.get("FOLLOWED_CRAWLS", "5"))
 
 OPENER = """
 import os, resource, sys

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.support.properties import examples
 from webarcfs.archive.index.links import LONGEST_WORD, MOST_WORDS, ArchivedLink, AskedKind, words_of
 from webarcfs.content.outlinks import anchors_of, base_of, may_have_base
 
@@ -119,7 +120,7 @@ def test_words_of_one_text_are_bounded() -> None:
     assert len(words_of(" ".join(map(str, range(10_000))))) == MOST_WORDS
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(
         st.sampled_from(

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.properties import examples
 from tests.support.urls import canonical_urls
 from webarcfs.access.visible_captures import NEVER, VisibleCapture
 from webarcfs.archive.model.urls import surt
@@ -531,7 +532,7 @@ _PATTERNS = st.recursive(
 
 
 @pytest.mark.large
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(_PATTERNS, st.lists(st.text("ab1.cü\n", max_size=6), min_size=1, max_size=4))
 def test_an_expression_matches_the_whole_value_as_in_python(text: str, values: list[str]) -> None:
     condition = pattern(text)

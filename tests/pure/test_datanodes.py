@@ -15,6 +15,7 @@ from lxml import etree
 from tests.pure.test_arcxml import bomb
 from tests.pure.test_model import META
 from tests.support.memory import kept
+from tests.support.properties import examples
 from webarcfs.archive.document import data_nodes, data_xml
 from webarcfs.archive.document.data_nodes import (
     IncrementalCheck,
@@ -414,7 +415,7 @@ def test_documents_are_bounded_in_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # A loaded machine is slow, and that is no fault of the code.
-PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
+PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=examples(60))
 text = st.text("ab <>&\"']\n\t\u00e4\u2028\U0001f600", max_size=12)
 content = text.map(escape) | st.sampled_from(["<!-- > -->", "<?p > ?>", "<![CDATA[<&>]]>", "&#13;", "&#x1F600;"])
 #: How an element may be called, and what binds its prefix.

@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.memory import kept
+from tests.support.properties import examples
 from webarcfs.content.markup import DEEPEST, MarkupListener, Tokenizer, stream_findings
 from webarcfs.content.outlinks import Link, anchors_of, links_of
 from webarcfs.content.reference_table import LinkPurpose
@@ -106,7 +107,7 @@ def test_a_title_below_many_levels() -> None:
 
 @pytest.mark.large
 @given(st.integers(1, 3 * DEEPEST), st.integers(1, 3 * DEEPEST))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_each_link_is_told_once_where_a_page_gets_deep(before: int, deep: int) -> None:
     """Also those before the place, which another reader finds a second time."""
     page = "".join(f"<p><a href={number}>x</a></p>" for number in range(before)) + "<font>" * deep + "<a href=end>"
@@ -214,7 +215,7 @@ RAW = st.sampled_from(
 
 @pytest.mark.large
 @given(st.lists(st.one_of(TAGS, PLAIN, RAW), max_size=20).map("".join))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_the_tokenizer_finds_the_tags_that_libxml2_finds(page: str) -> None:
     """As far as a page is what both can read: of some depth, with the elements that may be anywhere."""
     body = f"<body><p>{page}"

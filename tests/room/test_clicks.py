@@ -33,7 +33,7 @@ pytestmark = [
 _HOST = "hostile.test"
 _WHEN = datetime(2021, 5, 1, 12, tzinfo=CET)
 #: Generated documents, and their seed.
-_COUNT = int(os.environ.get("CLICK_DOCUMENTS", "10"))
+_COUNT = int(os.environ.get("CLICK_DOCUMENTS", "4"))
 _SEED = os.environ.get("CLICK_SEED", "clicks")
 _MOST_REWRITTEN = 16 << 20
 #: Pages in which a reader leaves the tab as it was: so many documents are opened in a tab before a new one.

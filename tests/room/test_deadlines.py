@@ -37,7 +37,7 @@ HOME = f"http://{DOMAIN}/"
 TIMES = [datetime(2020, 5, 1, 12, tzinfo=CET) + timedelta(days=each) for each in range(10)]
 RECORDS = [f"{each:%Y%m%dT%H%M%S}-p" for each in TIMES]
 #: A version of each is in each snapshot. The soak has 100,000.
-DOCUMENTS = int(os.environ.get("COSTLY_DOCUMENTS", "10000"))
+DOCUMENTS = int(os.environ.get("COSTLY_DOCUMENTS", "5000"))
 #: Each may read all captures of the archive.
 COSTLY = (
     f"/cdx?url={DOMAIN}/*&filter=original:nothing.*",

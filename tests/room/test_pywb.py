@@ -32,7 +32,7 @@ pytestmark = pytest.mark.store
 
 _HOSTILE = "hostile.test"
 #: Hostile pages in CI; the soak has all of them.
-_PAGES = int(os.environ.get("PYWB_HOSTILE", "25"))
+_PAGES = int(os.environ.get("PYWB_HOSTILE", "12"))
 
 #: Pages of these tests: ways that a reader or a script takes.
 _OWN = {

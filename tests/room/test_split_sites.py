@@ -29,7 +29,7 @@ from webarcfs.content.outlinks import resolver
 pytestmark = [pytest.mark.crawl, needs_chromium()]
 
 #: Pages that are compared; the soak has 50.
-_PAGES = int(os.environ.get("SPLIT_PAGES", "8"))
+_PAGES = int(os.environ.get("SPLIT_PAGES", "4"))
 #: Part of the pixels of a page that may differ by more than a tenth; in the mean of all pages.
 _WORST, _MEAN = 0.01, 0.002
 _WIDTH, _TALLEST = 1000, 4_000

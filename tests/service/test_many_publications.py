@@ -23,9 +23,9 @@ from webarcfs.archive.config.directory import Archive
 archive = crawls.archive
 pytestmark = pytest.mark.crawl
 
-PUBLICATIONS = int(os.environ.get("PUBLICATIONS", "12"))
-HOSTS = int(os.environ.get("PUBLICATION_HOSTS", "19"))
-PAGES = int(os.environ.get("PUBLICATION_PAGES", "12"))
+PUBLICATIONS = int(os.environ.get("PUBLICATIONS", "8"))
+HOSTS = int(os.environ.get("PUBLICATION_HOSTS", "12"))
+PAGES = int(os.environ.get("PUBLICATION_PAGES", "6"))
 _PLACES = 4
 
 

@@ -21,6 +21,38 @@ class Soak:
 
 #: Name → what it is. Each is the full form of something that CI runs in a small one.
 SOAKS: dict[str, Soak] = {
+    "properties": Soak(
+        "all that is made up of streams, trees, histories and files, with five times the examples",
+        (
+            "-m",
+            "pytest",
+            "--timeout=7200",
+            "-n",
+            "6",
+            "--dist",
+            "loadfile",
+            "-m",
+            "not large",
+            "tests/pure",
+            "tests/store",
+            "tests/exchange",
+            "tests/crawl/test_import_crawls.py",
+            "tests/crawl/test_import_bad.py",
+            "tests/crawl/test_import_any_order.py",
+            "tests/crawl/test_import_arc.py",
+            "tests/crawl/test_import_har.py",
+            "tests/crawl/test_import_httrack.py",
+            "tests/crawl/test_import_saved.py",
+            "tests/crawl/test_import_wacz.py",
+            "tests/crawl/test_import_zstd.py",
+        ),
+        {"PROPERTIES": "all"},
+    ),
+    "many-hosts": Soak(
+        "a crawl of a hundred hosts, eighty of which answer, is complete for these",
+        ("-m", "pytest", "--timeout=7200", "tests/crawl/test_real_hosts.py", "-k", "many_hosts"),
+        {"ANSWERING_HOSTS": "80"},
+    ),
     "wordcount": Soak(
         "the example's counts of 200 random pages agree with lxml's text of them",
         ("-m", "pytest", "tests/mount/test_wordcount.py", "-k", "agree"),

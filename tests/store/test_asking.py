@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.support.archives import CREATED, FIRST
 from tests.support.indexing import change
+from tests.support.properties import examples
 from webarcfs.archive.index.database import Database
 from webarcfs.archive.index.query import ask
 from webarcfs.archive.model.errors import BadCondition, DatabaseDamaged, NotFound, TookTooLong, WebarcError
@@ -244,7 +245,7 @@ def test_errors_show_where_the_condition_is_wrong(database: Path, where: str, or
 WORDS = ["url", "title", "'", '"', "(", ")", "=", ";", "--", "/*", "*/", ",", "SELECT", "FROM", "domain"]
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(max_size=60) | st.lists(st.sampled_from(WORDS))
        .map(" ".join))  # fmt: skip
 def test_any_text_is_answered_or_refused(database: Path, where: str) -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.support.archives import CREATED, FIRST
 from tests.support.indexing import change
+from tests.support.properties import examples
 from tests.support.users import Other, open_folder
 from webarcfs.archive.config import directory
 from webarcfs.archive.index import sqlite_file
@@ -122,7 +123,7 @@ def test_a_snapshot_is_whole_or_not_there(database: Database) -> None:
 pages = st.dictionaries(st.sampled_from(["/a", "/b", "/c", "/d"]), st.sampled_from(["1", "2", "3"]))
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.sampled_from([DOMAIN, "f.org"]), pages), max_size=8))
 def test_the_view_is_the_naive_table(tmp_path: Path, states: list[tuple[str, Mapping[str, str]]]) -> None:
     """Against a table with a row for each document and snapshot."""

@@ -19,6 +19,7 @@ from tests.store.test_as_reader import _SECRET, _URL, _cat, _questions
 from tests.support import archives
 from tests.support.crawls import run_command
 from tests.support.histories import DOMAIN, History, Step
+from tests.support.properties import examples
 from tests.support.readercommand import webarc
 from tests.support.recorded import published
 from webarcfs.access import reader_stores
@@ -232,7 +233,7 @@ def test_a_question_of_staff_has_the_same_answer_when_it_is_narrowed(
         return sorted(str(row) for row in query.ask(archive.database, where, narrowed=prepare))
 
     @given(st.lists(_TERMS_OF_STAFF, min_size=1, max_size=3), st.sampled_from((" AND ", " and\n", " OR ", " AND NOT ")))
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=examples(150), deadline=None)
     def same(terms: list[str], joint: str) -> None:
         where = joint.join(terms)
         assert answer(where, narrowed) == answer(where, lambda connection, _: narrowed(connection, {}))

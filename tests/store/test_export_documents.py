@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.properties import examples
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.url_lists import Redirect, place_of, write_list
 from webarcfs.export import selection
@@ -63,7 +64,7 @@ def _key(path: str) -> list[bytes]:
     return [name.encode() + b"/" for name in path.split("/")]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(_trees, _trees, _trees)
 def test_each_file_is_told_once_with_its_arc(
     tree: dict[str, str], before: dict[str, str], seen: dict[str, str]

@@ -18,6 +18,7 @@ from matplotlib.figure import Figure
 from agent.indexing import extraction
 from agent.indexing.extraction import Extraction, ExtractionRequest
 from tests.support import archives
+from tests.support.properties import examples
 from webarcfs.content.extractors import extracting
 from webarcfs.content.extractors.extracted import LONGEST, SENTENCES, Extracted, Fault
 
@@ -260,7 +261,7 @@ def test_each_fault_has_a_sentence() -> None:
     st.binary(max_size=2_000),
     st.sampled_from([*extracting._EXTRACTORS, "text/plain", "text/xml", "image/svg+xml", "image/png"]),
 )
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 def test_any_bytes_have_a_clean_text(data: bytes, mime_type: str) -> None:
     start = {"application/pdf": b"%PDF-1.4\n", "text/rtf": b"{\\rtf1 ", _DOCX: b"PK\x03\x04"}.get(mime_type, b"")
     found = _of(start + data, mime_type)

@@ -26,8 +26,8 @@ from webarcfs.archive.model.errors import NotFound
 pytestmark = pytest.mark.store
 
 #: In memory, and as archives on disk; the soak has more.
-_HISTORIES = int(os.environ.get("GATE_HISTORIES", "500"))
-_ARCHIVES = int(os.environ.get("GATE_ARCHIVES", "50"))
+_HISTORIES = int(os.environ.get("GATE_HISTORIES", "150"))
+_ARCHIVES = int(os.environ.get("GATE_ARCHIVES", "15"))
 _BOTH = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 

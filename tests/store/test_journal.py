@@ -26,7 +26,7 @@ from webarcfs.archive.system.files import blob_id
 pytestmark = pytest.mark.store
 
 #: How often the victim is killed; the long form of this test asks for more.
-KILLS = int(os.environ.get("WEBARC_JOURNAL_KILLS", "4"))
+KILLS = int(os.environ.get("WEBARC_JOURNAL_KILLS", "2"))
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.store.arcs import additions_of, arcs_of, files_of_arc, tree_of
+from tests.support.properties import examples
 from webarcfs.archive.additions.placement import additions_since
 from webarcfs.archive.git.repository import Repository
 
@@ -98,7 +99,7 @@ versions = st.sampled_from(["1", "2"])
 states = st.dictionaries(arcs, versions, max_size=5)
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(states, states, st.sets(arcs), st.sets(arcs))
 def test_against_a_naive_model(
     store: Repository, old: dict[str, str], new: dict[str, str], first: set[str], then: set[str]

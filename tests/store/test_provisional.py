@@ -37,7 +37,7 @@ from webarcfs.archive.model.errors import Exists, NotFound
 pytestmark = pytest.mark.store
 
 #: How often the victim is killed; the long form of this test asks for more.
-KILLS = int(os.environ.get("WEBARC_JOURNAL_KILLS", "4"))
+KILLS = int(os.environ.get("WEBARC_JOURNAL_KILLS", "2"))
 LARGE = 100_000
 
 

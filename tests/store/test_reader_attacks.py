@@ -30,8 +30,8 @@ pytestmark = pytest.mark.store
 #: Questions that are asked, and pairs whose times are compared; the soak has 1,000 and 200. With few pairs only a
 #: large difference tells.
 _FEW = 100
-_QUESTIONS = int(os.environ.get("READER_QUESTIONS", "100"))
-_PAIRS = int(os.environ.get("READER_PAIRS", "10"))
+_QUESTIONS = int(os.environ.get("READER_QUESTIONS", "40"))
+_PAIRS = int(os.environ.get("READER_PAIRS", "6"))
 _BOMB = "abs(-9223372036854775807-1)"
 _MANY, _MORE = (f"replace('{'a' * 40}', 'a', '{letter * 50}')" for letter in "bc")
 #: A fifth of a second: each looks for 30,000 letters in 60,000.

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from agent.crawl import resultreader
 from agent.crawl.resultreader import MOST_DEATHS, ReadMarks
+from tests.support.properties import examples
 
 pytestmark = pytest.mark.store
 
@@ -19,7 +20,7 @@ POSITIONS = st.lists(st.integers(0, 2**62), min_size=1, max_size=5)
 
 
 @given(st.lists(POSITIONS, max_size=8))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_deaths_are_counted_by_answer(runs: list[list[int]]) -> None:
     """Each run reads some answers, and dies of the last one."""
     with tempfile.TemporaryDirectory() as folder:
@@ -44,7 +45,7 @@ def test_deaths_are_counted_by_answer(runs: list[list[int]]) -> None:
 
 
 @given(st.binary(max_size=100))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_a_damaged_file_accuses_nobody(content: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         warc = Path(folder) / "000001.warc"

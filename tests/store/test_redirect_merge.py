@@ -19,6 +19,7 @@ from agent.pipeline.domain_run import DomainRun, TreeReader
 from agent.pipeline.removal import subset
 from agent.pipeline.url_lists import merge_redirects
 from tests.support.archives import DOMAIN, FIRST, make_archive, publish, store_of
+from tests.support.properties import examples
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Publication
 from webarcfs.archive.git.repository import PUBLICATIONS, RefUpdate, Repository
@@ -90,7 +91,7 @@ def _expected(url: str, case: _Case, complete: bool) -> tuple[Redirect | None, b
     return _line(url), case.is_seen
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(_CASES, min_size=len(_URLS), max_size=len(_URLS)), st.booleans())
 def test_each_url_by_itself(cases: Sequence[_Case], complete: bool) -> None:
     folder = Path(tempfile.mkdtemp())

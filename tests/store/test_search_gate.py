@@ -31,7 +31,7 @@ from webarcfs.search.words import SNAPSHOT
 
 pytestmark = pytest.mark.store
 #: Archives that are tried; the soak has more.
-_ARCHIVES = int(os.environ.get("SEARCH_ARCHIVES", "40"))
+_ARCHIVES = int(os.environ.get("SEARCH_ARCHIVES", "12"))
 
 
 def _found(reader: IndexReader, shown: Shown, moment: Moment) -> set[tuple[str, str, int]]:

@@ -19,9 +19,9 @@ from webarcfs.search.searching import Searcher, SearchQuestion
 
 pytestmark = [pytest.mark.store, pytest.mark.timeout(3_000)]
 #: Words, phrases and pages; the soak has more.
-_WORDS = int(os.environ.get("TRUTH_WORDS", "60"))
-_PHRASES = int(os.environ.get("TRUTH_PHRASES", "20"))
-_PAGES = int(os.environ.get("TRUTH_PAGES", "120"))
+_WORDS = int(os.environ.get("TRUTH_WORDS", "20"))
+_PHRASES = int(os.environ.get("TRUTH_PHRASES", "8"))
+_PAGES = int(os.environ.get("TRUTH_PAGES", "60"))
 
 
 @pytest.mark.parametrize("site", [PYTHON, POSTGRESQL, HANDBOOK], ids=lambda site: site.package)

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.support.properties import examples
 from tests.support.urls import canonical_urls
 from webarcfs.archive.git import git_command, repository
 from webarcfs.archive.git.repository import INCOMING, MAIN, Difference, RefUpdate, Repository, TreeEntry
@@ -283,7 +284,7 @@ def test_few_files_and_large_ones_are_stored_alike(tmp_path: Path, size: int) ->
     assert files_of(fresh, tree) == {f"{number}/{path}": body for number in range(2) for path, body in files.items()}
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(5), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(canonical_urls, min_size=30, max_size=60))
 def test_names_of_urls_survive_git(tmp_path: Path, urls: list[str]) -> None:
     """`git fsck --full --strict` is content with the path of any URL, and it comes back as it went in."""
@@ -320,7 +321,7 @@ def _drop_conflicts(files: Files) -> Files:
 contents = st.dictionaries(paths, st.binary(max_size=2), max_size=8).map(_drop_conflicts)
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(contents, contents)
 def test_differences_and_edit_are_inverse(store: Repository, old: Files, new: Files) -> None:
     before, after = tree_of(store, old), tree_of(store, new)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from agent.pipeline.removal import SeenTree, seen_part, subset
 from tests.store.arcs import additions_of, arcs_of, files_of_arc, tree_of
+from tests.support.properties import examples
 from webarcfs.archive.git.repository import PUBLICATIONS, RefUpdate, Repository
 
 pytestmark = pytest.mark.store
@@ -64,7 +65,7 @@ def test_arcs_that_are_not_there_are_passed_over(store: Repository) -> None:
     assert arcs_of(store, part) == {"a/b", "c"}
 
 
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=examples(150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sets(arc_paths, max_size=12), st.sets(arc_paths, max_size=8), st.sets(st.integers(0, 11)), st.booleans())
 def test_against_a_naive_model(
     store: Repository, arcs: set[str], others: set[str], some: set[int], exact: bool

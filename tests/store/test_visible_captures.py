@@ -23,7 +23,7 @@ from webarcfs.archive.index.captures import CaptureIndex, Span
 
 pytestmark = pytest.mark.store
 
-_ARCHIVES = int(os.environ.get("GATE_ARCHIVES", "20"))
+_ARCHIVES = int(os.environ.get("GATE_ARCHIVES", "8"))
 _ALL = Span("", "\U0010ffff")
 
 
