@@ -132,12 +132,12 @@ def _spans(name: str, rows: Iterable[tuple[str, int, int]], pause: int) -> list[
 
 
 #: Sorts rows of numbers; the caller chooses how, as there may be more than memory holds.
-Sort = Callable[[Iterable["Order"]], Iterable["Order"]]
+Sort = Callable[[Iterable["Precedence"]], Iterable["Precedence"]]
 #: Reads the captures of a host again, URL by URL.
 Urls = Callable[[], Iterator["UrlCaptures"]]
 
 
-class Order(NamedTuple):
+class Precedence(NamedTuple):
     """The crawl `later` has a version first at the position `first`: behind what the crawl `earlier` has at `before`.
 
     With one crawl for both, that capture is of another version, and in no snapshot with this one. With two, both are of
@@ -258,8 +258,8 @@ def _begins(
 ) -> dict[int, list[int]]:
     """Return where the snapshots of each crawl begin, if no URL has more versions in a crawl than its limit."""
     begins = {crawl: [first] for crawl, first in firsts.items()}
-    orders = (order for _, sightings in urls for order in _orders(_thinned(sightings, limits)))
-    for first, before, later, earlier in sort(orders):
+    rows = (row for _, sightings in urls for row in _precedences(_thinned(sightings, limits)))
+    for first, before, later, earlier in sort(rows):
         if earlier == later:
             is_behind = begins[later][-1] > before
         else:
@@ -269,7 +269,7 @@ def _begins(
     return begins
 
 
-def _orders(sightings: Sequence[Sighting]) -> Iterator[Order]:
+def _precedences(sightings: Sequence[Sighting]) -> Iterator[Precedence]:
     """Yield what the captures of a URL ask of the order of snapshots.
 
     A crawl has versions of a URL among those of all crawls, and among its own.
@@ -280,9 +280,9 @@ def _orders(sightings: Sequence[Sighting]) -> Iterator[Order]:
         for version in versions_of(group):
             if version.replaced is not None:
                 before = version.replaced.positions[-1]
-                yield from (Order(first, before, crawl, crawl) for crawl, first in version.firsts.items())
+                yield from (Precedence(first, before, crawl, crawl) for crawl, first in version.firsts.items())
             (earlier, before), *others = version.firsts.items()
-            yield from (Order(first, before, later, earlier) for later, first in others)
+            yield from (Precedence(first, before, later, earlier) for later, first in others)
 
 
 def _thinned(sightings: Sequence[Sighting], limits: Mapping[int, int]) -> Sequence[Sighting]:

@@ -39,7 +39,16 @@ from agent.crawl.frontier import (
 from agent.crawl.vocabulary import ARCHIVED, LinkKind, Reason, source_in
 from agent.crawl.wget import BatchFiles
 from agent.importing.browser_pages import TITLE
-from agent.importing.crawls import CrawlsBy, CrawlSpan, HostCuts, Order, Sighting, UrlCaptures, cut, group_by_pauses
+from agent.importing.crawls import (
+    CrawlsBy,
+    CrawlSpan,
+    HostCuts,
+    Precedence,
+    Sighting,
+    UrlCaptures,
+    cut,
+    group_by_pauses,
+)
 from agent.importing.foreign import Tally, printable
 from agent.importing.import_captures import GONE_CONTENT
 from webarcfs.archive.config.directory import Archive
@@ -202,11 +211,11 @@ class _Host:
             return cut(firsts, self.urls, most, lambda rows: _sorted(rows, stack.enter_context(Sorter(self.folder))))
 
 
-def _sorted(orders: Iterable[Order], sorter: Sorter) -> Iterator[Order]:
-    for order in orders:
-        sorter.add(b"".join(number.to_bytes(_WIDTH, "big") for number in order))
+def _sorted(rows: Iterable[Precedence], sorter: Sorter) -> Iterator[Precedence]:
+    for numbers in rows:
+        sorter.add(b"".join(number.to_bytes(_WIDTH, "big") for number in numbers))
     for row in sorter.rows():
-        yield Order._make(int.from_bytes(row[at : at + _WIDTH], "big") for at in range(0, len(row), _WIDTH))
+        yield Precedence._make(int.from_bytes(row[at : at + _WIDTH], "big") for at in range(0, len(row), _WIDTH))
 
 
 # == filling ==========================================================================================================

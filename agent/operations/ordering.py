@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.crawl import job_folder, job_orders, job_state, scope, wgetpool
-from agent.crawl.frontier import WAITS
+from agent.crawl.frontier import ADDED, WAITS
 from agent.crawl.job_folder import is_import, publication_of
 from agent.crawl.job_orders import Order, OrderWord
 from agent.crawl.job_state import JobState
@@ -125,8 +125,9 @@ def what_became(folder: Path, order: Order) -> Iterator[str]:
     with suppress(WebarcError, OSError), job_folder.looked_at(folder) as frontier:
         until = time.monotonic() + _SECONDS_TO_ADD
         for url in order.value.split():
-            while (row := frontier.by_url(url)) is None and time.monotonic() < until:
+            while (is_new := url in (frontier.get(ADDED) or ())) and time.monotonic() < until:
                 time.sleep(0.05)
+            row = None if is_new else frontier.by_url(url)  # one that failed before waits once more from then on
             if row is None:
                 yield f"{url}: is taken in as soon as the job can"
             elif row.state == UrlState.REFUSED:

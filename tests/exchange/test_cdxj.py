@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from tests.support import archives
 from tests.support.histories import History, Step
-from tests.support.properties import examples
 from tests.support.readercommand import webarc
 from tests.support.recorded import published
 from tests.support.waiting import until
@@ -72,7 +71,7 @@ def test_a_key_is_that_of_the_field(url: str) -> None:
 def test_keys_are_those_of_another_program(tools: Path) -> None:
     asked: dict[str, str] = {}
 
-    @settings(max_examples=examples(400), deadline=None)
+    @settings(max_examples=400, deadline=None)
     @given(st.sampled_from(("http", "https")), st.sampled_from(_HOSTS), st.lists(st.sampled_from(_BITS), max_size=7))
     def collect(scheme: str, host: str, bits: list[str]) -> None:
         try:

@@ -17,6 +17,11 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.mount.adapters.binding import BINDINGS
 
 Mounter = Callable[..., Mounted]
+#: What is about what stands behind the bindings. CI has the first one do it, `make soak` all of them.
+_BY_ONE = frozenset({
+    "test_asking", "test_client", "test_crawled", "test_discarded", "test_documents", "test_durability", "test_queries",
+    "test_roles", "test_schemas", "test_searches", "test_stale", "test_states", "test_wordcount",
+})  # fmt: skip
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -24,8 +29,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "binding" in metafunc.fixturenames:
         only = metafunc.definition.get_closest_marker("only")
         bindings = list(only.args) if only else list(BINDINGS)
-        # Whole sites take long: CI reads them through the first binding, `make soak` through all.
-        if metafunc.module.__name__.endswith("test_crawled") and not os.environ.get("WEBARC_SOAK"):
+        if metafunc.module.__name__.rpartition(".")[2] in _BY_ONE and not os.environ.get("WEBARC_SOAK"):
             bindings = bindings[:1]
         metafunc.parametrize("binding", bindings, scope="module")
 

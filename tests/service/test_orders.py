@@ -435,7 +435,8 @@ def test_an_added_url_that_failed_is_asked_for_once_more(archive: Archive, site:
     with agent(archive) as running:
         until(lambda: asked(site)["/q1"], "the first batch was read", every=0.02)
         site.add_html("/p3", "x")
-        assert f"{site.url('/p3')}: w" in order(archive, "p", "add", site.url("/p3"))
+        said = order(archive, "p", "add", site.url("/p3"))  # "waits", or "is taken in …" on a busy machine
+        assert f"{site.url('/p3')}: " in said and "is not asked for" not in said
         summary = finished(archive)
         assert running.stop() == 0
     assert summary["complete"] and asked(site)["/p3"] == 2 and "p3" in crawls.arcs(archive, site.host)

@@ -48,6 +48,11 @@ SOAKS: dict[str, Soak] = {
         ),
         {"PROPERTIES": "all"},
     ),
+    "bindings": Soak(
+        "all tests of the mount, through each binding",
+        ("-m", "pytest", "--timeout=7200", "-n", "6", "--dist", "loadfile", "tests/mount"),
+        {"WEBARC_SOAK": "1"},
+    ),
     "many-hosts": Soak(
         "a crawl of a hundred hosts, eighty of which answer, is complete for these",
         ("-m", "pytest", "--timeout=7200", "tests/crawl/test_real_hosts.py", "-k", "many_hosts"),

@@ -458,9 +458,9 @@ def test_a_thousand_records_are_valid_in_each_format(archive: Archive) -> None:
         assert {element.tag for element in dc} <= elements and all(element.text for element in dc)
 
 
-def test_a_list_of_ten_thousand_records_reads_fifty(archive: Archive) -> None:
+def test_a_list_of_thousands_of_records_reads_fifty(archive: Archive) -> None:
     """The cost of a list is that of its lines: what it reads is counted."""
-    Catalogue(archive).save([_record(number, f"p{number % 7}") for number in range(10_000)], "test", "many")
+    Catalogue(archive).save([_record(number, f"p{number % 7}") for number in range(2_000)], "test", "many")
     catalogue, read = Catalogue(archive), 0
     records = catalogue.records()
     for _ in range(50):

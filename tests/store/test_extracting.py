@@ -154,7 +154,9 @@ def test_office_files_that_are_hostile(data: bytes, fault: Fault) -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "times", "fault"), [(b" ", 210 << 20, Fault.TOO_LONG), (b"<b/>", 60 << 20, Fault.TOO_LARGE)]
+    ("part", "times", "fault"),
+    [(b" ", 210 << 20, Fault.TOO_LONG), (b"<b" + b" " * (1 << 20) + b"/>", 210, Fault.TOO_LARGE)],
+    ids=["text", "elements"],
 )
 def test_office_files_that_swell(part: bytes, times: int, fault: Fault) -> None:
     assert _of(_zip({"content.xml": b"<a>" + part * times + b"</a>"}), _ODT).fault == fault

@@ -178,5 +178,6 @@ def test_json_and_another_form_exclude_each_other() -> None:
 def test_a_table_is_not_cut_where_there_is_no_terminal(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "20")
     lines = _run("webarc-agent record list", archive).splitlines()
-    assert len(lines) == 4 and all(_JOB.partition("-")[0][:2] in line for line in lines[1:])
+    assert len(lines) == 5 and all(_JOB.partition("-")[0][:2] in line for line in lines[1:4])
+    assert lines[4].startswith("not released: ")
     assert f"/{_TAGS[0].partition('@')[2]}/index.html" in _run("webarc query", archive, "1")

@@ -99,7 +99,7 @@ def test_each_byte_of_a_small_file(sound: Archive, name: str) -> None:
     }
     path, before = repository(sound) / files.get(name, name), state(sound)
     content = path.read_bytes()
-    for at, damaged in flips(content):
+    for at, damaged in list(flips(content))[:: STEP if name == "config" else 1]:
         damage(path, damaged)
         found = list(verify(sound, quick=True))
         mended = mend(sound, DOMAIN)

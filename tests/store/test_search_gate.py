@@ -111,7 +111,7 @@ def test_access_rules_decide_inside_the_query(tmp_path: Path) -> None:
     reader = generations.opened(archive)
     chance = random.Random(4)
     seen = set()
-    for _ in range(60):
+    for _ in range(25):
         rules = AccessRules(tuple(_rule(chance) for _ in range(chance.randrange(1, 6))))
         archive.access_rules.write_text(str(rules))
         for name in ("", "anna"):

@@ -28,13 +28,16 @@ from typing import Any
 
 import agent
 import webarcfs
+from webarcfs.compiled import loader
 
 _ROOT = Path(__file__).resolve().parents[2]
 #: How wide a terminal the programs take theirs for. A module reads it once.
 COLUMNS = "200"
 #: What a test may set in the environment, and no module has read when it is imported.
 _READ_LATE = frozenset({"HOME", "PATH", "PYTEST_CURRENT_TEST", "WEBARC_ARCHIVE"})
-#: What is imported only where it is used: the mount and its bindings, and compiled modules.
+#: What runs a mount. Its server prefers the compiled modules, and leaves the bindings to each mount.
+MOUNT = (sys.executable, "-c", "import sys; from webarcfs.mount.process.program import main; sys.exit(main())")
+#: What no other program imports.
 _LEFT_OUT = ("webarcfs.mount.", "webarcfs.compiled.", "webarcfs._compiled")
 _LARGEST = 1 << 20
 _lock = threading.Lock()
@@ -58,14 +61,15 @@ class Popen(subprocess.Popen[str]):
         environment = {**os.environ, "COLUMNS": COLUMNS} if env is None else dict(env)
         plain = not any((executable, preexec_fn, pass_fds, shell, gid, gids, uid)) and umask < 0 and group < 0
         self._ended = -1
-        if not (plain and args[0] == sys.executable and args[1] in ("-c", "-m") and _server().imported(environment)):
+        server = _server(tuple(args[:3]) == MOUNT)
+        if not (plain and args[0] == sys.executable and args[1] in ("-c", "-m") and server.imported(environment)):
             super()._execute_child(args, *rest)  # type: ignore[misc] # CPython's own
             return
         read, _, _, written, _, complained = ends
         handles = [end if end >= 0 else own for own, end in enumerate((read, written, complained))]
         folder = str(cwd or Path.cwd())
         try:
-            self.pid, self._ended = _server().fork(args[1:], environment, folder, handles, bool(session))
+            self.pid, self._ended = server.fork(args[1:], environment, folder, handles, bool(session))
             self._child_created = True
         finally:
             self._close_pipe_fds(*ends)  # type: ignore[attr-defined] # CPython's own
@@ -113,13 +117,13 @@ def run(
 class _Server:
     """The server of this process. It ends with it."""
 
-    def __init__(self) -> None:
+    def __init__(self, mounts: bool) -> None:
         self.owner = os.getpid()
         self._environment = {**os.environ, "COLUMNS": COLUMNS}
         self._socket, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with its:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__, str(its.fileno())],
+                [sys.executable, "-m", __name__, str(its.fileno()), *["mounts"] * mounts],
                 env=self._environment, cwd=_ROOT, pass_fds=[its.fileno()], stdin=subprocess.DEVNULL,
             )  # fmt: skip
 
@@ -144,14 +148,14 @@ class _Server:
         return int(answer), read
 
 
-_servers: list[_Server] = []
+_servers: dict[bool, _Server] = {}
 
 
-def _server() -> _Server:
+def _server(mounts: bool) -> _Server:
     with _lock:
-        if not _servers or _servers[-1].owner != os.getpid():
-            _servers.append(_Server())
-        return _servers[-1]
+        if mounts not in _servers or _servers[mounts].owner != os.getpid():
+            _servers[mounts] = _Server(mounts)
+        return _servers[mounts]
 
 
 # == the server ========================================================================================================
@@ -245,7 +249,10 @@ def _stream(handle: int, mode: str) -> io.TextIOWrapper:
 def _main() -> None:
     connection = socket.socket(fileno=int(sys.argv[1]))
     connection.set_inheritable(False)
-    for name in _modules():
+    mounts = sys.argv[2:] == ["mounts"]
+    if mounts:
+        loader.use()
+    for name in ["webarcfs.mount.process.cli"] if mounts else _modules():
         __import__(name)
     gc.freeze()  # else each fork would copy what a collection touches
     asked = _serve(connection)

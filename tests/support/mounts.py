@@ -1,4 +1,4 @@
-"""Real mounts for tests, made by the console script as a user would, and cleared away whatever happens."""
+"""Real mounts for tests, made as the console script makes them, and cleared away whatever happens."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.support import forked
 from webarcfs.mount.adapters import binding
 from webarcfs.mount.process import mountpoint
 
@@ -35,7 +36,10 @@ class Mounted:
     def __init__(self, archive: Path, point: Path, *options: str, environment: Mapping[str, str] | None = None) -> None:
         point.mkdir(exist_ok=True)
         self.point = point
-        done = run(MOUNT, archive, point, *options, env={**os.environ, **(environment or {})})
+        if environment is None:
+            done = forked.run([*forked.MOUNT, archive, point, *options])
+        else:
+            done = run(MOUNT, archive, point, *options, env={**os.environ, **environment})
         if done.returncode:
             raise AssertionError(f"exit {done.returncode}: {done.stderr}")
         #: What the command said on stderr.
@@ -60,7 +64,7 @@ class Mounted:
             done = run(*DETACH, self.point)
             if done.returncode and mountpoint.mounted(self.point):
                 raise AssertionError(f"a mount is left: {done.stderr}")
-        if not self.ended(1):
+        if not self.ended():
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._process, signal.SIGKILL)
             self.ended(5)

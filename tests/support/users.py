@@ -8,6 +8,7 @@ means the same everywhere.
 
 from __future__ import annotations
 
+import errno
 import re
 import shutil
 import subprocess
@@ -21,6 +22,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
 from tests.support.mounts import SCRIPTS
+from tests.support.waiting import until
 
 #: User and group that own nothing.
 NOBODY = 65534
@@ -68,7 +70,17 @@ def open_folder() -> Iterator[Path]:
     try:
         yield path
     finally:
+        until(lambda: _removed(path), "a git that a killed mount had begun writes no more")
+
+
+def _removed(path: Path) -> bool:
+    try:
         shutil.rmtree(path)
+    except OSError as error:
+        if error.errno != errno.ENOTEMPTY:
+            raise
+        return False
+    return True
 
 
 def enterable(path: Path) -> bool:
