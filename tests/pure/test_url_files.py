@@ -58,7 +58,8 @@ def test_each_form(tmp_path: Path, text: str, urls: list[str], faults: list[int]
     file.write_bytes(gzip.compress(text.encode()) if form == "gzip" else text.encode(form))
     listed = list(read_urls(file))
     assert [one.url for one in listed if one.url] == urls
-    assert [one.line for one in listed if one.fault] == faults
+    assert [one.line for one in listed if one.fault and not one.is_no_page] == faults
+    assert [one.line for one in listed if one.is_no_page] == [5, 6] * (text is BOOKMARKS)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
