@@ -26,6 +26,8 @@ CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 _OWN = ("google.com", "googleapis.com", "gstatic.com", "gvt1.com", "google", "local", "localdomain", "arpa")
 
 
+#: The spare process that it begins for each site that may come next costs as much as that of a page.
+_LEFT_OUT = "DnsOverHttps,OptimizationHints,SpareRendererForSitePerProcess"
 #: Part of a screenshot's pixels that may differ: the text is the same, anti-aliasing is not always.
 TOLERANCE = 0.002
 
@@ -127,7 +129,7 @@ def chromium(
         program = str(_wrapper(folder, sink))
     elif sink is not None:
         rules += [f"MAP * {sink.address}", "EXCLUDE 127.0.0.1"]
-    arguments = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-features=DnsOverHttps,OptimizationHints"]
+    arguments = ["--no-sandbox", "--disable-dev-shm-usage", f"--disable-features={_LEFT_OUT}"]
     arguments += [f"--host-resolver-rules={', '.join(rules)}"] if rules else []
     arguments += (
         [f"--proxy-server={proxy}", "--proxy-bypass-list=<-loopback>", "--ignore-certificate-errors"] if proxy else []

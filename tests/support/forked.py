@@ -26,8 +26,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import agent
-import webarcfs
 from webarcfs.compiled import loader
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -39,6 +37,8 @@ _READ_LATE = frozenset({"HOME", "PATH", "PYTEST_CURRENT_TEST", "WEBARC_ARCHIVE"}
 MOUNT = (sys.executable, "-c", "import sys; from webarcfs.mount.process.program import main; sys.exit(main())")
 #: What no other program imports.
 _LEFT_OUT = ("webarcfs.mount.", "webarcfs.compiled.", "webarcfs._compiled")
+#: That of the servers: as it was before the first test, which may change it for itself.
+_ENVIRONMENT: Mapping[str, str] = {**os.environ, "COLUMNS": COLUMNS}
 _LARGEST = 1 << 20
 _lock = threading.Lock()
 
@@ -61,14 +61,14 @@ class Popen(subprocess.Popen[str]):
         environment = {**os.environ, "COLUMNS": COLUMNS} if env is None else dict(env)
         plain = not any((executable, preexec_fn, pass_fds, shell, gid, gids, uid)) and umask < 0 and group < 0
         self._ended = -1
-        server = _server(tuple(args[:3]) == MOUNT)
-        if not (plain and args[0] == sys.executable and args[1] in ("-c", "-m") and server.imported(environment)):
+        if not (plain and args[0] == sys.executable and args[1] in ("-c", "-m") and _is_as_imported(environment)):
             super()._execute_child(args, *rest)  # type: ignore[misc] # CPython's own
             return
         read, _, _, written, _, complained = ends
         handles = [end if end >= 0 else own for own, end in enumerate((read, written, complained))]
         folder = str(cwd or Path.cwd())
         try:
+            server = _server(tuple(args[:3]) == MOUNT)
             self.pid, self._ended = server.fork(args[1:], environment, folder, handles, bool(session))
             self._child_created = True
         finally:
@@ -119,18 +119,12 @@ class _Server:
 
     def __init__(self, mounts: bool) -> None:
         self.owner = os.getpid()
-        self._environment = {**os.environ, "COLUMNS": COLUMNS}
         self._socket, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with its:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", __name__, str(its.fileno()), *["mounts"] * mounts],
-                env=self._environment, cwd=_ROOT, pass_fds=[its.fileno()], stdin=subprocess.DEVNULL,
+                env=_ENVIRONMENT, cwd=_ROOT, pass_fds=[its.fileno()], stdin=subprocess.DEVNULL,
             )  # fmt: skip
-
-    def imported(self, environment: Mapping[str, str]) -> bool:
-        """Whether its modules are what a program with this environment would have."""
-        names = (self._environment.keys() | environment.keys()) - _READ_LATE
-        return all(self._environment.get(name) == environment.get(name) for name in names)
 
     def fork(
         self, words: list[str], environment: Mapping[str, str], folder: str, handles: list[int], session: bool
@@ -148,6 +142,12 @@ class _Server:
         return int(answer), read
 
 
+def _is_as_imported(environment: Mapping[str, str]) -> bool:
+    """Whether the modules of a server are what a program with this environment would have."""
+    names = (_ENVIRONMENT.keys() | environment.keys()) - _READ_LATE
+    return all(_ENVIRONMENT.get(name) == environment.get(name) for name in names)
+
+
 _servers: dict[bool, _Server] = {}
 
 
@@ -162,8 +162,8 @@ def _server(mounts: bool) -> _Server:
 
 
 def _modules() -> Iterator[str]:
-    for package in (agent, webarcfs):
-        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+    for package in ("agent", "webarcfs"):
+        for found in pkgutil.walk_packages([str(_ROOT / package)], f"{package}."):
             if not found.name.startswith(_LEFT_OUT):
                 yield found.name
 
