@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings_files import replace_file
-from webarcfs.archive.model.errors import SettingsError, UsageError
+from webarcfs.archive.index import captures
+from webarcfs.archive.model.errors import SettingsError, UsageError, WebarcError
 from webarcfs.archive.system import locks
 
 if TYPE_CHECKING:
@@ -42,9 +43,9 @@ def wanted(archive: Archive) -> bool:
 
 
 def is_behind(archive: Archive) -> bool:
-    """Return whether something was published since the index was last brought in step. Cheap: reads two small files."""
+    """Return whether something was published since the index was last brought in step. Cheap: it counts snapshots."""
     try:
-        state = _feed(archive)
+        state = _state(archive)
     except FileNotFoundError:
         return False
     try:
@@ -70,16 +71,23 @@ def bring_in_step(
 
     with locks.exclusive(archive.search_lock):
         archive.search.mkdir(exist_ok=True)
-        state = _feed(archive)
+        state = _state(archive)
         done = fulltext_run.run(archive, stop, progress, anew=anew)
         replace_file(archive.search / _STATE, json.dumps(state).encode())
         return done
 
 
-def _feed(archive: Archive) -> list[int]:
-    """Return what distinguishes a state of the feed; it grows with each publication."""
+def _state(archive: Archive) -> list[int]:
+    """Return what distinguishes a state of the archive: its feed, which grows with each publication, and webarc.db.
+
+    A publication writes its line first, then its rows. An indexer that runs in between sees the line alone.
+    """
     status = archive.changes.stat()
-    return [status.st_ino, status.st_size, status.st_mtime_ns]
+    try:
+        snapshots = captures.count_snapshots(archive.database)
+    except WebarcError:  # there is none yet, or another check reports what it is
+        snapshots = -1
+    return [status.st_ino, status.st_size, status.st_mtime_ns, snapshots]
 
 
 def findings(archive: Archive) -> list[str]:

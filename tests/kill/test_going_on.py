@@ -5,6 +5,7 @@ Nothing is lost, and only what was under way is fetched twice. `make soak` goes 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -146,7 +147,11 @@ def _goes_on_behind(archive: Archive, worker: int, job: str) -> None:
 def _holds(pid: int, archive: Archive) -> bool:
     """Whether a process has the agent's lock open: a fork has, until it is another program."""
     lock = f"{archive.root.name}/lock/.agent"
-    return any(str(fd.readlink()).endswith(lock) for fd in Path(f"/proc/{pid}/fd").iterdir())
+    for handle in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # it is closed meanwhile
+            if str(handle.readlink()).endswith(lock):
+                return True
+    return False
 
 
 def _continue(pid: int) -> None:
