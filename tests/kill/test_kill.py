@@ -76,7 +76,10 @@ _LEFT_TO_SOAK = (
         "documents-stored",
         "lists-merged",
         "objects-written",
+        "refs-moved",
         "before-index",
+        "in-record",
+        "record-written",
         "before-report",
         "in-report",
     )

@@ -290,6 +290,7 @@ def test_no_page_is_closed_to_anybody(browser: Browser, code: str, scheme: Any, 
         chosen = ALL
     elif scheme == "light":
         chosen = {name: page for name, page in ALL.items() if ("(rich)" in name) is (size is _DESK)}
+        chosen = dict(list(chosen.items())[::2])
     else:
         chosen = {name: page for name, page in ALL.items() if "(rich)" in name and "notice" not in name}
         chosen = dict(list(chosen.items())[int(size is _DESK) :: 6])

@@ -204,6 +204,11 @@ SOAKS: dict[str, Soak] = {
         ("-m", "pytest", "--timeout=3000", "-s", "tests/room/test_browser.py", "tests/room/test_pywb.py"),
         {"ROOM_PAGES": "50", "ROOM_LINKED": "50", "PYWB_HOSTILE": "400", "ROOM_HOSTILE": "400"},
     ),
+    "looks": Soak(
+        "no page of the room or the desk is closed to anybody, in two languages, light and dark, on a desk and a phone",
+        ("-m", "pytest", "--timeout=7200", "-n", "2", "tests/room/test_look.py", "tests/desk/test_desk_browser.py"),
+        {"ROOM_LOOK": "1", "DESK_LOOK": "1"},
+    ),
     "split-sites": Soak(
         "50 pages of four real sites, split over three hosts each and crawled, beside the live ones; none lacks a part",
         ("-m", "pytest", "--timeout=7200", "-s", "tests/room/test_split_sites.py"),
