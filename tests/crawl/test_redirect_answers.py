@@ -28,7 +28,7 @@ from webarcfs.archive.model.url_lists import target_of
 pytestmark = pytest.mark.crawl
 
 ONE, TWO = "one.example", "two.example"
-#: `make soak ARGS=redirects` has four times as many.
+#: `make soak ARGS=redirects` has ten times as many.
 MANY = int(os.environ.get("MANY_REDIRECTS", "20"))
 SNAPSHOTS = 5
 

@@ -114,7 +114,7 @@ def test_no_reference_is_broken_that_was_not_broken_in_the_archive(world: World)
     assert right > 1_000 and notices < followed / 2
 
 
-def test_ten_pages_look_like_the_live_ones(world: World, tmp_path: Path) -> None:
+def test_pages_look_like_the_live_ones(world: World, tmp_path: Path) -> None:
     found = {}
     with live() as hosts, chromium(tmp_path, names=hosts) as browser:
         for url in sample(_HOST, _SHOTS):

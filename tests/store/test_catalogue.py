@@ -29,6 +29,7 @@ from tests.support import archives
 from tests.support.crawls import run_command
 from tests.support.disks import small_disk
 from tests.support.histories import DOMAIN, History, Step
+from tests.support.properties import examples
 from tests.support.recorded import published
 from webarcfs.archive.catalogue import people as persons
 from webarcfs.archive.catalogue import record_xml
@@ -460,7 +461,7 @@ def test_a_thousand_records_are_valid_in_each_format(archive: Archive) -> None:
 
 def test_a_list_of_thousands_of_records_reads_fifty(archive: Archive) -> None:
     """The cost of a list is that of its lines: what it reads is counted."""
-    Catalogue(archive).save([_record(number, f"p{number % 7}") for number in range(2_000)], "test", "many")
+    Catalogue(archive).save([_record(number, f"p{number % 7}") for number in range(examples(10_000))], "test", "many")
     catalogue, read = Catalogue(archive), 0
     records = catalogue.records()
     for _ in range(50):

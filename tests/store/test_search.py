@@ -188,9 +188,8 @@ def test_the_index_follows(archive: Archive) -> None:
     assert searcher.ask(SearchQuestion(words="okapi")).total == 1  # a searcher that is open sees it
     assert not is_behind(archive) and bring_in_step(archive) == fulltext_run.Indexed(0, 0)
     archives.publish(archive, _DOMAIN, {"c.html": _page("C", "lion")}, FIRST + timedelta(days=901))
-    assert bring_in_step(archive) == fulltext_run.Indexed(
-        0, 0
-    )  # the line of the feed is there, webarc.db has no rows yet
+    # The feed has its line, and webarc.db no rows yet.
+    assert bring_in_step(archive) == fulltext_run.Indexed(0, 0)
     catch_up(archive)
     assert is_behind(archive)
     assert bring_in_step(archive).documents == 2

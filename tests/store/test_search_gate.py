@@ -16,6 +16,7 @@ from agent.indexing.fulltext import bring_in_step
 from agent.indexing.recovery import recover
 from tests.support import archives
 from tests.support.histories import DOMAIN, FIRST, HISTORIES, NOW, History, Step
+from tests.support.properties import examples
 from tests.support.recorded import published
 from webarcfs.access.access_rules import Access, AccessRule, AccessRules, Open, rule_key
 from webarcfs.access.gate import Gate, Reader
@@ -111,7 +112,7 @@ def test_access_rules_decide_inside_the_query(tmp_path: Path) -> None:
     reader = generations.opened(archive)
     chance = random.Random(4)
     seen = set()
-    for _ in range(25):
+    for _ in range(examples(125)):
         rules = AccessRules(tuple(_rule(chance) for _ in range(chance.randrange(1, 6))))
         archive.access_rules.write_text(str(rules))
         for name in ("", "anna"):

@@ -237,12 +237,13 @@ def _be(words: list[str], handles: list[int], environment: dict[str, str], folde
 
 def _stream(handle: int, mode: str) -> io.TextIOWrapper:
     old = (sys.stdin, sys.stdout, sys.stderr)[handle]
+    is_direct = mode == "w" and bool(os.environ.get("PYTHONUNBUFFERED"))
     return io.TextIOWrapper(
-        open(handle, f"{mode}b", closefd=False),
+        open(handle, f"{mode}b", buffering=0 if is_direct else -1, closefd=False),
         encoding=old.encoding,
         errors=old.errors,
         line_buffering=handle == 2,
-        write_through=bool(os.environ.get("PYTHONUNBUFFERED")),
+        write_through=is_direct,
     )
 
 
@@ -264,6 +265,7 @@ def _main() -> None:
     except SystemExit as ended:
         code = ended.code
     except KeyboardInterrupt:
+        traceback.print_exc()
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)
     except BaseException:
@@ -282,6 +284,7 @@ def _end(code: Any) -> None:
     try:
         sys.stdout.flush()
     except OSError:
+        traceback.print_exc()
         code = 120
     os._exit(code or 0)
 

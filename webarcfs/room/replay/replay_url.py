@@ -87,9 +87,11 @@ def _clamped(digits: str) -> str:
 LONGEST_URL = 8_000
 
 _TIME = re.compile(rb"([0-9]{1,14})([A-Za-z]{1,6}_)?/")
-_ONLY_TIME = re.compile(rb"[0-9]*(?:[A-Za-z]{2}_|esm_|wkrm_)?|\*|[0-9]{1,14}\*")
+#: Those of modules, the only ones with more than two letters.
+_OF_MODULES = rb"esm_|wkrm_"
+_ONLY_TIME = re.compile(rb"[0-9]*(?:[A-Za-z]{2}_|%b)?|\*|[0-9]{1,14}\*" % _OF_MODULES)
 _TOO_LONG_TIME = re.compile(rb"[0-9]{15,}[A-Za-z_]*/")
-_ONLY_MODIFIER = re.compile(rb"([a-z]{2}_|esm_|wkrm_)/")
+_ONLY_MODIFIER = re.compile(rb"([a-z]{2}_|%b)/" % _OF_MODULES)
 _CALENDAR = re.compile(rb"([0-9]{0,14})\*/")
 _TIMEMAP = re.compile(rb"timemap/([^/]*)/(?:([0-9]{1,14})/)?")
 _DIFF = re.compile(rb"/diff/([0-9]{1,14})\.\.([0-9]{1,14})/")
