@@ -67,16 +67,20 @@ class RunningAgent:
         return self.process.wait(PATIENCE)
 
     def kill(self) -> None:
-        """kill -9 of the agent and of all its jobs, as a machine does that loses its power."""
-        workers = self.workers()
+        """kill -9 of the agent and of all its processes, as a machine does that loses its power."""
+        children = self.children()
         self.process.kill()
-        for pid in workers:
+        for pid in children:
             _kill(pid)
         self.process.wait(PATIENCE)
-        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), "its jobs are gone")
+        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), "its processes are gone")
 
     def workers(self) -> list[int]:
-        """The processes of its jobs."""
+        """The processes of its jobs: neither the indexer nor maintenance, which come when they are due."""
+        return [pid for pid in self.children() if b"agent.service.worker" in _command(pid)]
+
+    def children(self) -> list[int]:
+        """All its processes."""
         task = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         try:
             return [int(pid) for pid in task.read_text().split()]
@@ -85,7 +89,7 @@ class RunningAgent:
 
     def zombies(self) -> list[int]:
         """Children that ended and were not taken note of."""
-        return [pid for pid in self.workers() if _state(pid) == "Z"]
+        return [pid for pid in self.children() if _state(pid) == "Z"]
 
     def clear(self) -> None:
         """End it, whatever has happened."""
@@ -140,6 +144,13 @@ def _kill(pid: int) -> None:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
         return
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def _state(pid: int) -> str:
