@@ -16,6 +16,7 @@ from agent.crawl.resultreader import EndedBatch, ResultReader
 from agent.crawl.wget import BatchFiles, FetchResult, Limits, command, write_list
 from tests.support.archives import publish
 from tests.support.crawls import COMMAND, crawl, end, log_lines, publish_as, run_command, through
+from tests.support.namespaces import apart
 from tests.support.site import Site, redirect
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings
@@ -94,7 +95,7 @@ def _with_hosts(hosts: Path, archive: Archive, start: str, *options: str) -> lis
     """The command line of a crawl that has an /etc/hosts of its own."""
     script = 'mount --bind "$1" /etc/hosts && shift && exec "$@"'
     crawling = [*COMMAND, "crawl", "--archive", str(archive.root), "--wait", "0", "--no-sitemaps", *options, start]
-    return ["unshare", "-m", "sh", "-c", script, "sh", str(hosts), *crawling]
+    return apart(script, hosts, *crawling)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to have an /etc/hosts of its own")

@@ -23,6 +23,7 @@ from tests.mount.conftest import Mounter
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.mounts import DETACH, MOUNT, UMOUNT, Mounted, run
+from tests.support.namespaces import apart
 from tests.support.waiting import PATIENCE, eventually
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.system import locks
@@ -96,7 +97,7 @@ def test_log_in_the_systems_log(filled: Archive, folder: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as system:
         system.bind(str(folder / "log"))
         system.settimeout(PATIENCE)
-        done = run("unshare", "-m", "sh", "-c", SYSTEM_LOG, "sh", MOUNT, folder, filled.root)
+        done = run(*apart(SYSTEM_LOG, MOUNT, folder, filled.root))
         assert (done.returncode, done.stderr) == (0, "")
         said = b""
         while b"is mounted on" not in said:  # what else there is to say comes before it

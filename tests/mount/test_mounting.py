@@ -20,6 +20,7 @@ from tests.mount.conftest import Mounter
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from tests.support.mounts import DETACH, MOUNT, UMOUNT, Mounted, run
+from tests.support.namespaces import apart
 from tests.support.users import Other
 from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive
@@ -188,8 +189,8 @@ def test_a_folder_of_the_archive_is_none_elsewhere_either(filled: Archive, folde
     """S-mount-3"""
     point = folder / "point"
     point.mkdir()
-    bound = 'mount --bind "$1/content" "$2" && exec "$0" "$1" "$2"'
-    assert "would hide" in fails(32, "unshare", "-m", "sh", "-c", bound, MOUNT, filled.root, point)
+    bound = 'mount --bind "$2/content" "$3" && exec "$@"'
+    assert "would hide" in fails(32, *apart(bound, MOUNT, filled.root, point))
 
 
 @as_root
@@ -198,11 +199,11 @@ def test_failures_of_the_system(filled: Archive, folder: Path, other_user: Other
     point = folder / "point"
     point.mkdir()
     without = 'mount -t tmpfs none /dev && exec "$@"'
-    assert "modprobe fuse" in fails(32, "unshare", "-m", "sh", "-c", without, "sh", MOUNT, filled.root, point)
+    assert "modprobe fuse" in fails(32, *apart(without, MOUNT, filled.root, point))
     broken = 'mount --bind /etc/hostname /dev/fuse && exec "$@"'
     for each in BINDINGS:
         command = (MOUNT, filled.root, point, "-o", f"binding={each}")
-        said = fails(32, "unshare", "-m", "sh", "-c", broken, "sh", *command)
+        said = fails(32, *apart(broken, *command))
         assert f"cannot mount {filled.root} on {point}: fuse" in said
     done = other_user.run(other_user.mount, filled.root, point)
     assert (done.returncode, done.stdout) == (32, "") and "belongs to user" in done.stderr
@@ -293,7 +294,7 @@ def test_mounted_by_its_owner(folder: Path, other_user: Other) -> None:
     archives.publish(archive, pages={"index.html": b"page"})
     run("chown", "-R", "65534:65534", mine)
     programs = (other_user.mount, other_user.umount)
-    done = run("unshare", "-m", "sh", "-c", AS_ITS_OWNER, "sh", *programs, archive.root, mine, PAGE)
+    done = run(*apart(AS_ITS_OWNER, *programs, archive.root, mine, PAGE))
     assert (done.stdout, done.stderr, done.returncode) == ("page", "", 0)
     assert not processes_of(mine / "mnt")
 
@@ -332,6 +333,25 @@ def test_told_to_end_while_busy(filled: Archive, mount: Mounter) -> None:
         eventually(lambda: mountpoint.mounted(mounted.point) is None)
         assert b"0" + b"".join(iter(lambda: file.read(1 << 17), b"")) == BIG
     assert mounted.ended()
+
+
+def test_a_mount_that_took_its_place_stays(filled: Archive, mount: Mounter) -> None:
+    """S-signal-1"""
+    mounted = mount(filled)
+    with (mounted / f"{DOMAIN}/big.bin/data.bin").open("rb", buffering=0) as file:
+        file.read(1)
+        assert run(UMOUNT, "-l", mounted.point).returncode == 0
+        again = Mounted(filled.root, mounted.point)
+        try:
+            os.kill(mounted.pid, signal.SIGTERM)
+            eventually(lambda: "not there any more" in (filled.log / "mount.log").read_text())
+            assert (again / PAGE).read_bytes() == b"page"
+            file.close()
+            assert mounted.ended()
+            assert (again / PAGE).read_bytes() == b"page"
+        finally:
+            again.clear()
+    assert "ERROR" not in (filled.log / "mount.log").read_text()
 
 
 def test_killed(filled: Archive, mount: Mounter) -> None:

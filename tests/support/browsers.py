@@ -7,6 +7,7 @@ mapped to the sink's address, where a connection counts.
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import socket
 import struct
@@ -20,6 +21,8 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageChops
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
+
+from tests.support.namespaces import apart
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 #: Chromium's own names, which it looks up whatever page it shows.
@@ -163,11 +166,8 @@ def _wrapper(folder: Path, sink: Sink) -> Path:
     """A program that is Chromium, with its names looked up at the sink: in a namespace of mounts of its own."""
     (folder / "resolv.conf").write_text(f"nameserver {sink.address}\noptions timeout:1 attempts:1\n")
     program = folder / "chromium-of-test"
-    program.write_text(
-        "#!/bin/sh\n"
-        f'exec unshare --mount sh -c \'mount --bind "{folder}/resolv.conf" "$(readlink -f /etc/resolv.conf)" && '
-        f'exec {CHROMIUM} "$@"\' chromium "$@"\n'
-    )
+    script = f'mount --bind "{folder}/resolv.conf" "$(readlink -f /etc/resolv.conf)" && exec {CHROMIUM} "$@"'
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(apart(script))} "$@"\n')
     program.chmod(0o755)
     return program
 

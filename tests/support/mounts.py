@@ -51,7 +51,7 @@ class Mounted:
         return self.point / path
 
     def ended(self, within: float = 10.0) -> bool:
-        """Whether the process ends in time."""
+        """Whether the process ends in time: at once, if nobody holds anything of the mount."""
         poll = select.poll()
         poll.register(self._process, select.POLLIN)
         return bool(poll.poll(within * 1000))

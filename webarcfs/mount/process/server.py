@@ -339,6 +339,8 @@ class Server:
         self._farewell = Farewell()
         #: No request can arrive any more; only the drain is left, however long it takes.
         self._served = threading.Event()
+        #: The kernel's number of this mount, known when it is live.
+        self._connection: str | None = None
         self._signals = {signal.SIGTERM, signal.SIGINT} | ({signal.SIGHUP} if order.foreground else set())
 
     def run(self) -> None:
@@ -402,6 +404,7 @@ class Server:
     def _live(self, listener: ViewListener | None, tell: Tell | None) -> None:
         try:
             assert self._keeper is not None
+            self._connection = mountpoint.connection(self._order.point)
             can_abort = self._keeper.mounted()
             if os.geteuid() == 0 and self._uid != 0:
                 processes.become(self._uid, self._gid)
@@ -437,7 +440,10 @@ class Server:
 
     def _end(self) -> None:
         try:
-            if self._keeper is None or not self._keeper.unmount():
+            if self._connection is not None and mountpoint.connection(self._order.point) != self._connection:
+                # Somebody unmounted it, and may have mounted another there.
+                _log.info("%s: this mount is not there any more, or below another", self._order.point)
+            elif self._keeper is None or not self._keeper.unmount():
                 mountpoint.unmount_or_detach(self._order.point)
         except Exception:
             _log.exception("%s cannot be unmounted", self._order.point)
@@ -445,7 +451,11 @@ class Server:
         if self._served.wait(LINGER):
             return
         self._drain()
-        _log.warning("%s: files are still open after %g s; their readers get an error", self._order.point, LINGER)
+        _log.warning(
+            "%s: files are open, or a namespace still has the mount, after %g s; readers get an error",
+            self._order.point,
+            LINGER,
+        )
         self._view.close()
         logging.shutdown()
         os._exit(0)
