@@ -23,13 +23,15 @@ from pathlib import Path
 
 from tests.bench.measure import cost
 from tests.bench.serve import running
-from tests.support import warcs
+from tests.support import realsites, warcs
 from tests.support.generated import Generated
 from tests.support.waiting import eventually
 
 _ROOT = Path(__file__).parents[2]
 _ADDITIONS = 400
 _APPENDS = 100
+#: Pages that nobody here wrote; of these, crawls are measured.
+_SITES = {"python": realsites.PYTHON, "postgresql": realsites.POSTGRESQL}
 #: The three that are measured in turn.
 _BEFORE, _AGAIN, _NOW = "before", "again", "now"
 
@@ -60,18 +62,21 @@ class Checkout:
         return done.processor
 
 
-def beside(commit: str, rounds: int, pages: int) -> None:
+def beside(commit: str, rounds: int, pages: int, site: realsites.RealSite | None = None) -> None:
     """Measure, and print a line for each kind of work."""
-    with _folder() as folder, running("--generate", str(pages)) as port:
+    served = ("--generate", str(pages)) if site is None else (str(site.root),)
+    with _folder() as folder, running(*served) as port:
         before, now = _checkout(folder / "before", commit), _checkout(folder / "now", "HEAD")
-        file = _warc(folder / "site.warc", pages)
+        file = _warc(folder / "site.warc", pages) if site is None else None
+        start = f"http://127.0.0.1:{port}{site.starts[0] if site is not None else '/'}"
         found: dict[str, dict[str, list[float]]] = {}
         for number in range(rounds):
             for name, checkout in ((_BEFORE, before), (_NOW, now), (_AGAIN, before)):
-                for work, seconds in _work(checkout, folder / "work", file, port):
+                for work, seconds in _work(checkout, folder / "work", file, start):
                     found.setdefault(work, {}).setdefault(name, []).append(seconds)
             print(f"  round {number + 1} of {rounds}", file=sys.stderr, flush=True)
-    print(f"\nprocessor seconds of all processes, {pages} pages, {rounds} rounds: median (least to most)")
+    what = f"{pages} pages" if site is None else site.package
+    print(f"\nprocessor seconds of all processes, {what}, {rounds} rounds: median (least to most)")
     print(f"  {'':18}{commit:>24}{'the same again':>24}{'now':>24}   now / before")
     for work, values in found.items():
         columns = "".join(f"{_told(values[name]):>24}" for name in (_BEFORE, _AGAIN, _NOW))
@@ -85,18 +90,20 @@ def _told(values: list[float]) -> str:
     return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
-def _work(checkout: Checkout, folder: Path, file: Path, port: int) -> Iterator[tuple[str, float]]:
-    """What is measured, each with its processor seconds, on an archive of its own."""
+def _work(checkout: Checkout, folder: Path, file: Path | None, start: str) -> Iterator[tuple[str, float]]:
+    """What is measured, each with its processor seconds, on an archive of its own; without a file, crawls alone."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     archive = str(folder / "archive")
     checkout.run("webarc-agent", "--quiet", "init", archive)
     (Path(archive) / "webarc.toml").write_text("[index]\nlinks = false\n", "utf-8")
-    crawl = ("--quiet", "crawl", "--archive", archive, "--wait", "0", f"http://127.0.0.1:{port}/")
-    yield "import", checkout.run("webarc-agent", "--quiet", "import", "--archive", archive, str(file))
+    crawl = ("--quiet", "crawl", "--archive", archive, "--wait", "0", start)
+    if file is not None:
+        yield "import", checkout.run("webarc-agent", "--quiet", "import", "--archive", archive, str(file))
     yield "first crawl", checkout.run("webarc-agent", *crawl)
     yield "unchanged crawl", checkout.run("webarc-agent", *crawl)
-    yield from _mount(checkout, Path(archive), folder / "mnt")
+    if file is not None:
+        yield from _mount(checkout, Path(archive), folder / "mnt")
     linked = folder / "linked"
     checkout.run("webarc-agent", "--quiet", "init", str(linked))
     (linked / "webarc.toml").write_text("[index]\nlinks = true\n", "utf-8")
@@ -183,8 +190,9 @@ def main() -> None:
     parser.add_argument("commit")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--pages", type=int, default=1_500)
+    parser.add_argument("--site", choices=sorted(_SITES), help="crawl the documentation of a Debian package instead")
     given = parser.parse_args()
-    beside(given.commit, given.rounds, given.pages)
+    beside(given.commit, given.rounds, given.pages, _SITES[given.site] if given.site else None)
 
 
 if __name__ == "__main__":
