@@ -13,6 +13,7 @@ import webarcfs
 from agent.commands import COMMANDS
 from agent.commands.common import console
 from webarcfs.archive.model.errors import Exit, WebarcError, exit_code_of
+from webarcfs.commands.told_commands import with_archive
 
 _log = logging.getLogger("webarc")
 
@@ -47,7 +48,15 @@ def _log_to_stderr(level: int) -> None:
     if console.is_terminal:
         handler = RichHandler(console=console, show_time=False, show_path=False, show_level=False, markup=False)
         form = "%(message)s"
-    logging.basicConfig(level=level, format=form, handlers=[handler], force=True)
+    handler.setFormatter(_Formatter(form))
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+
+
+class _Formatter(logging.Formatter):
+    """Lines whose commands can be typed as they stand."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return with_archive(super().format(record))
 
 
 def main() -> None:
@@ -73,5 +82,5 @@ def main() -> None:
 
 
 def _complain(message: str) -> None:
-    for line in message.splitlines():
+    for line in with_archive(message).splitlines():
         click.echo(f"webarc-agent: {line}", err=True)

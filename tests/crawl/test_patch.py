@@ -87,7 +87,10 @@ def test_a_patch_asks_for_what_failed_and_for_what_that_needs(archive: Archive, 
     first = _run(archive, "--publication", "p")
     before = _record(archive)
     assert first.code == Exit.INCOMPLETE
-    assert f"`webarc-agent crawl --missing {before.job_name}` asks again for what failed" in first.err
+    assert (
+        f"`webarc-agent crawl --missing {before.job_name} --archive {archive.root}` asks again for what failed"
+        in first.err
+    )
     _pages(site, broken=False)
     site.clear_log()
     done = _run(archive, "--missing", "p")
@@ -119,7 +122,7 @@ def test_the_report_says_how_a_url_is_asked_for_again(archive: Archive, site: Si
         done = run_command("report", "--archive", archive.root, *named, "--url", site.url("/b"))
         assert "is not archived" in done.out, named
     unseen = run_command("report", "--archive", archive.root, "--url", site.url("/never"))
-    assert unseen.code != 0 and "no page that they read has a link to it" in unseen.err
+    assert unseen.code != 0 and "no page that they read has a link to it" in unseen.out
     assert f"  {site.url('/b')}: status 500" in run_command("report", "--archive", archive.root, "p").out
     [line] = [line for line in done.out.splitlines() if "asks for it again" in line]
     command = shlex.split(line.partition("`")[2].partition("`")[0])
@@ -169,7 +172,7 @@ def test_words_and_patterns_choose_and_what_fits_nothing_is_told(archive: Archiv
         (("--url", "http://"), "is no host or part of one"),
         (("--depth", "2"), "leave --depth out"),
         (("--page",), "--page goes with URLs"),
-        ((site.url("/"),), "give either URLs"),
+        ((site.url("/"),), "by --url PATTERN"),
     ):
         done = _run(archive, "--missing", job, *options)
         assert done.code == Exit.USAGE and says in done.err, done.err

@@ -10,6 +10,7 @@ import click
 import webarcfs
 from webarcfs.archive.model.errors import Exit, WebarcError, exit_code_of
 from webarcfs.commands.lazy_commands import Commands
+from webarcfs.commands.told_commands import with_archive
 
 #: Name → object; imported on demand, since the libraries for reading an archive are slow to load.
 COMMANDS = Commands(
@@ -100,6 +101,6 @@ def main() -> None:
             raise
         known = isinstance(error, WebarcError | OSError)
         text = str(error) if known else f"unexpected {type(error).__name__}: {error}; please report it, with --debug"
-        for line in text.splitlines() or [type(error).__name__]:
+        for line in with_archive(text).splitlines() or [type(error).__name__]:
             click.echo(f"webarc: {line}", err=True)
         sys.exit(exit_code_of(error))

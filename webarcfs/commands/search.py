@@ -15,6 +15,7 @@ from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.model.metadata import ROLES
 from webarcfs.commands.arguments import ArchiveArgument, moment, place_options
 from webarcfs.commands.listing import LIST, Form, Row, format_option, print_object, print_rows, table_console
+from webarcfs.commands.told_commands import with_archive
 
 if TYPE_CHECKING:
     from webarcfs.search.searching import Hit, Searcher, SearchQuestion, SnapshotHits
@@ -109,7 +110,9 @@ def _answer(searcher: Searcher, question: SearchQuestion, form: Form, *, facets:
     facet_counts = searcher.facets(question) if facets else {}
     if answer.missing:
         click.echo(
-            f"webarc: {answer.missing} snapshots are not indexed yet; the agent does it, or `webarc-agent index`",
+            with_archive(
+                f"webarc: {answer.missing} snapshots are not indexed yet; the agent does it, or `webarc-agent index`"
+            ),
             err=True,
         )
 

@@ -54,8 +54,10 @@ def opened(archive: Archive) -> IndexReader:
 
 
 def _missing(archive: Archive) -> str:
-    hint = "the agent makes it, or `webarc-agent index`; it needs `[index] search`, and webarcfs[search] installed"
-    return f"{archive.root} has no full-text index yet: {hint}"
+    return (
+        f"{archive.root} has no full-text index yet: `webarc-agent index` makes it, and so does a running agent. "
+        "It takes webarcfs[search]; `[index] search = false` in webarc.toml turns it off"
+    )
 
 
 def begun(archive: Archive) -> Path:

@@ -267,7 +267,10 @@ def _instead(root: Path) -> str:
         return f"its restore has not ended: `webarc-agent restore BACKUP {root}` resumes it"
     if (root / BACKUP).exists():
         return f"it is a backup, of which `webarc-agent restore {root} ARCHIVE` makes one"
-    return f"`webarc-agent init {root}` makes one"
+    made = f"`webarc-agent init {root}` makes one"
+    if root == Path(DEFAULT):
+        return f"{made}; an archive elsewhere is named on the command line, or by $WEBARC_ARCHIVE"
+    return made
 
 
 def default_root(given: str | None) -> Path:
