@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -309,6 +310,20 @@ def test_a_crawl_with_two_snapshots_of_a_host_shows_and_counts_it_once(tmp_path:
     assert f"/web/{digits(later)}/{HOME}" in page and f"/web/{digits(FIRST)}/{HOME}" not in page
     (row,) = [node.text(separator=" ") for node in LexborHTMLParser(page).css("tbody tr") if DOMAIN in node.text()]
     assert "3" in row.split(), row
+
+
+def test_a_crawl_of_single_pages_opens_one_of_them(tmp_path: Path) -> None:
+    """Its host's root is not there: a link to it would say so, and show nothing."""
+    made = archives.make_archive(tmp_path)
+    at = datetime(2024, 1, 1, 12, tzinfo=CET)
+    pages = {f"http://single.example/{path}": Page(b"<p>it") for path in ("articles/7", "articles/8")}
+    published(made, "single.example", {**pages, "http://single.example/a.png": Page(b"png", "image/png")}, at)
+    recover(made)
+    with served(made) as room:
+        for place in ("/", "/publication/p"):
+            starts = set(re.findall(r'"(/web/\d{14}[^"]*http://single\.example/[^"]*)"', room.get(place).text))
+            assert len(starts) == 1 and starts.pop().endswith("/articles/7"), place
+        assert room.get(f"/web/{digits(at)}/http://single.example/articles/7").status == 200
 
 
 def test_a_strange_program_finds_all_records_and_gets_each_as_xml(

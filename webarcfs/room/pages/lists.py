@@ -7,13 +7,18 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from operator import attrgetter
 from urllib.parse import quote
 
 from webarcfs.access.reader_stores import RecordHead, years_of
+from webarcfs.access.visible_captures import VisibleCapture
+from webarcfs.archive.index.captures import Span
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.model.urls import surt
 from webarcfs.archive.system import clocks
+from webarcfs.content.text import HTML_TYPES
 from webarcfs.room.replay.replay_url import Modifier, digits_of, publication_path, record_path, replay_path
 from webarcfs.room.views import Choice, Fonds, HomePage, PageLink, Pages, PublicationPage, PublicationRow, SnapshotRow
 from webarcfs.room.visit import Services, Visit
@@ -23,6 +28,8 @@ from webarcfs.room.visit import Services, Visit
 
 #: Rows of a page of a list.
 ROWS = 50
+#: Captures of a host, in order of their URLs, among which its first page is looked for.
+_LOOKED_THROUGH = 200
 
 
 def snapshot_row(services: Services, head: RecordHead) -> SnapshotRow:
@@ -96,11 +103,25 @@ def publication_description(services: Services, publication: str) -> str:
 
 
 def root_of(services: Services, tag: CommitTag) -> str:
-    """Return the URL of the first page of a domain: with the scheme that the snapshot has."""
+    """Return the URL of the first page of a domain: with the scheme that the snapshot has.
+
+    Where the snapshot has single pages alone, it is the first of these, if one is among the first captures.
+    """
     seq = int(tag.crawl_time.timestamp())
-    state = services.captures.state(f"http://{tag.domain}/", seq)
-    capture = state.capture
-    return capture.url if capture is not None and not capture.is_redirect else f"http://{tag.domain}/"
+    root = f"http://{tag.domain}/"
+    state = services.captures.state(root, seq)
+    if state.capture is not None:
+        return root if state.capture.is_redirect else state.capture.url
+    if state.closed is not None:
+        return root
+    low = surt(root)
+    captures = islice(services.captures.below(Span(low, f"{low}\U0010ffff")), _LOOKED_THROUGH)
+    pages = (each.url for each in captures if each.since <= seq < each.until and _is_page(each))
+    return next(pages, root)
+
+
+def _is_page(capture: VisibleCapture) -> bool:
+    return capture.mime_type in HTML_TYPES and not capture.is_redirect and not capture.is_resource
 
 
 def frame_of(tag: CommitTag, url: str) -> str:
