@@ -347,7 +347,8 @@ def test_the_command(archive: Archive) -> None:
     assert webarc("search", "giraffe", "--format", "csv", *root).stdout.startswith("url,path,commitTag,title,")
     assert webarc("search", f"site:{_DOMAIN}", "--group", "snapshot", *root).stdout.splitlines()[0].split()[0] == "2"
     assert "Did you mean: giraffe" in webarc("search", "girafe", *root).stdout
-    assert webarc("search", "--at", "2026-11-21", "bericht", *root).stdout.endswith("nothing was found\n")
+    assert webarc("search", "--at", "2026-11-20", "bericht", *root).stdout.endswith("nothing was found\n")
+    assert webarc("search", "--at", "2026-11-21", "bericht", *root).stdout.endswith("1 found\n")
     wrong = webarc("search", "a (b", *root)
     assert (wrong.returncode, wrong.stderr.splitlines()[2]) == (1, "webarc:     ^")
     assert webarc("search", "a", "--at", "yesterday", *root).returncode == 1

@@ -6,6 +6,7 @@ An archive is a directory, or the one behind a mount; it is whole, or as readers
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,6 +34,7 @@ from webarcfs.commands.lazy_commands import AbsolutePath
 # == place ============================================================================================================
 
 
+_DAY = re.compile(r"\d{4}-?\d{2}-?\d{2}", re.ASCII)
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -182,7 +184,7 @@ def tag(place: ArchiveArgument, text: str) -> tuple[CommitTag, Repository]:
 
 
 def moment(place: ArchiveArgument, text: str | None) -> CommitTag | datetime | None:
-    """Return the snapshot or the time, in CET without a zone, that a text spells; None without one.
+    """Return the snapshot or the time, in CET without a zone, that a text spells; None without one. A day is its end.
 
     Raises UsageError for any other text, NotFound or Forbidden for a snapshot that the reader may not see.
     """
@@ -196,6 +198,8 @@ def moment(place: ArchiveArgument, text: str | None) -> CommitTag | datetime | N
         time = datetime.fromisoformat(text)
     except (ValueError, Damaged):
         raise UsageError(f"{text!r} is no commitTag and no time, as 2026-11-21 or 2026-11-21T03:00:00") from None
+    if _DAY.fullmatch(text):  # what was captured on this day is there on this day
+        time = datetime.combine(time, datetime.max.time())
     return time if time.tzinfo else time.replace(tzinfo=CET)
 
 

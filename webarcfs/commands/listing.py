@@ -157,4 +157,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Row]) -> None:
     table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         table.add_row(*(Text(str(row[name])) for name in columns))
-    table_console().print(table)
+    if table.row_count:
+        table_console().print(table)
+    else:
+        click.echo("none")
