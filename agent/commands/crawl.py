@@ -9,6 +9,7 @@ import logging
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,7 @@ def crawl(
     crawl_as_before(place)
     settings = settings_of(place)
     values = {key: value for key, value in given.items() if value is not None and value != ()}
-    _check_missing(missing, word, url_pattern, values)
+    _check_missing(missing, urls, word, url_pattern, values)
     if [bool(urls), *(named is not None for named in (url_list, publication, resume, missing))].count(True) != 1:
         raise UsageError("give either URLs, or --list FILE, or --publication NAME, or --resume JOB, or --missing JOB")
     if page and (not urls or "depth" in values):
@@ -173,6 +174,8 @@ def _tell_plan(plan: PlannedPatch, *, is_narrowed: bool) -> None:
         _log.info("asking again for %d URLs of %s", plan.urls, plan.patch.job)
     else:
         click.echo(f"{plan.patch.job}: nothing {'of that ' * is_narrowed}is missing")
+        if plan.patch.url:
+            click.echo("a URL that the crawl never saw is none of it; `webarc-agent crawl --page URL` archives that")
     if not plan.left_out:
         return
     rest = plan.text_of_left_out()
@@ -248,9 +251,13 @@ def _with(asked: Definition, values: dict[str, Any]) -> Definition:
     return dataclasses.replace(asked, publication=dataclasses.replace(asked.publication, crawl=crawl_settings))
 
 
-def _check_missing(missing: str | None, word: str, url_pattern: str, values: dict[str, Any]) -> None:
+def _check_missing(
+    missing: str | None, urls: Sequence[str], word: str, url_pattern: str, values: dict[str, Any]
+) -> None:
     if missing is None and (word or url_pattern):
         raise UsageError("--word and --url go with --missing")
+    if missing is not None and urls:
+        raise UsageError("--missing takes what it asks for again by --url PATTERN")
     if missing is not None and "depth" in values:
         raise UsageError("--missing follows no links; leave --depth out")
 

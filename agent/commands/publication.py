@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from agent.commands.common import archive_option, opened, settings_of, stop_on_signals
+from agent.crawl.secrets import kept_back
 from agent.operations import trying
 from agent.operations.trying import Answer, MoreByDefaults, Trial
 from agent.reports import tables
@@ -255,6 +256,7 @@ def _lines_of_future(publication: Publication) -> Iterator[str]:
     if publication.release == Release.BY_HAND:
         why = ", since it has a login, cookies or headers" if publication.has_secrets else ""
         yield f'readers see a crawl of it only once somebody releases it (release = "by-hand"{why})'
+    yield from kept_back(publication)
 
 
 def _tell_trial(archive: Archive, settings: Settings, publication: Publication, *, form: Form) -> None:

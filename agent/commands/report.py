@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -19,10 +19,10 @@ import click
 from rich.table import Table
 
 from agent.commands.common import archive_option, opened, settings_of
-from agent.crawl import crawl_log, job_orders, job_state
+from agent.crawl import crawl_log, job_orders, job_state, scope
 from agent.crawl.job_folder import kind_of
 from agent.crawl.job_state import JobState
-from agent.crawl.vocabulary import CERTIFICATE_FAULTS, IN_CRAWL_LOG, Reason
+from agent.crawl.vocabulary import CERTIFICATE_FAULTS, DECISIONS, IN_CRAWL_LOG, NOT_TRIED, Reason
 from agent.indexing import fulltext
 from agent.operations.records import catalogue_of
 from agent.reports import missing_urls, tables
@@ -34,10 +34,13 @@ from agent.reports.tables import LogLine, Tables
 from agent.reports.tables import shares as site_shares
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.validators import start_url
-from webarcfs.archive.model.errors import Damaged, Exit, NotFound, UsageError
-from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch
-from webarcfs.archive.model.urls import domain_of
+from webarcfs.archive.index.captures import CaptureIndex
+from webarcfs.archive.model.arc_paths import arc_path, second_path, split
+from webarcfs.archive.model.errors import Damaged, Exit, NotFound, UrlRefused, UsageError, WebarcError
+from webarcfs.archive.model.metadata import CET, PAGE_ROLE, CommitTag, format_time, from_epoch
+from webarcfs.archive.model.urls import both_schemes, domain_of
 from webarcfs.commands.listing import LIST, OBJECT, Form, Row, format_option, print_object, print_rows, table_console
+from webarcfs.commands.told_commands import with_archive
 from webarcfs.content.extractors.extracted import SENTENCES, Fault
 
 _TITLES = {
@@ -49,6 +52,10 @@ _TITLES = {
     "left_out": "Not archived, and why",
 }
 _TEXTLESS = ("url", "mime_type", "size", "fault", "meaning")
+#: Where a crawl ends by its settings: that says nothing of a URL to which a page of it has a link.
+_BEYOND = frozenset({Reason.TOO_DEEP, Reason.FOREIGN_HOST, Reason.PATHS})
+#: Steps from a page to what it needs: its styles, their imports, their fonts; and the resources that are looked at.
+_MOST_STEPS, _MOST_PARTS, _MOST_PARTS_NAMED = 6, 5_000, 20
 #: Reports that are looked through for a URL without a job, or for a host.
 _MOST_LOGS = 200
 _CSV = ("table", "key", "meaning", "seed3", "urls", "archived", "bytes", "share")
@@ -110,8 +117,10 @@ def report(  # each option is a branch
 
     Of an import it names the revisits that found nothing. They wait, until a later import has what they repeat.
 
-    With --url it shows what became of one URL: the words of crawl.log for it with what they mean, and the page that led
-    to it. Where the crawl never saw it, it says so. Without a job, it looks in the newest crawl that saw the URL.
+    With --url it shows what became of one URL: the words of crawl.log for it with what they mean, the page that led to
+    it, and of a page what it needs and whether that came. Where the crawl never saw it, it says so. Without a job, or
+    with a host, it is the newest crawl that asked for the URL, else one that had a reason not to, else one that saw a
+    link to it.
 
     With --shares it shows what part of the site is archived, excluded by a decision, or was requested in vain. A crawl
     cannot know what else the server has: give the figures of the site's owner. They are not kept; the table can
@@ -133,7 +142,12 @@ def report(  # each option is a branch
         show(storage_of(place, settings_of(place)), as_json=form is Form.JSON, top=top)
         return
     place = opened(archive)
-    folder, host = find(place, job or (_newest_with(place, start_url(url)) if url is not None else _newest(place)))
+    if url is not None:
+        if form not in OBJECT or text or shares:
+            raise UsageError("--url goes with --json, or is text")
+        _tell_url(place, job, start_url(url), form)
+        return
+    folder, host = find(place, job)
     live = folder.parent == place.jobs
     summary = _summary_so_far(folder) if live else _summary(folder)
     if patches := [patch.name for patch in missing_urls.patches_of(place, folder.name)]:
@@ -141,13 +155,6 @@ def report(  # each option is a branch
         summary["missing"] = asdict(missing_now(place, folder.name, summary))
     if host is not None:
         _narrow(summary, host)
-    if url is not None:
-        if form not in OBJECT or text or shares:
-            raise UsageError("--url goes with --json, or is text")
-        lines = _lines_about(place, folder, start_url(url), live=live)
-        targets = {} if live else _targets_of(place, folder, lines.values())
-        _tell_url(start_url(url), lines, summary, form, targets)
-        return
     if text:
         tags = [CommitTag.parse(tag) for tag in summary["commit_tags"]]
         _textless(place, [tag for tag in tags if host in (None, tag.domain)], form)
@@ -257,41 +264,162 @@ def _newest(archive: Archive) -> str:
     return missing_urls.patched_by(archive.reports / names[0]) or names[0]
 
 
-def _newest_with(archive: Archive, url: str) -> str:
-    """Return the newest job whose log has a URL, of the last ones. Raises NotFound."""
-    for name in _names(archive)[:_MOST_LOGS]:
-        with suppress(Damaged, NotFound), crawl_log.reading(archive.reports / name) as log:
-            if tables.lines_of(log, url):
-                return missing_urls.patched_by(archive.reports / name) or name
-    raise NotFound(f"none of the last {_MOST_LOGS} crawls saw {url}: no page that they read has a link to it")
+def _that_knows(archive: Archive, url: str, folders: Iterable[Path] | None = None) -> Path | None:
+    """Return the report of the newest crawl that knows most of a URL, of the last ones; None if none saw it."""
+    best, most = None, -1
+    for folder in folders or (archive.reports / name for name in _names(archive)[:_MOST_LOGS]):
+        with suppress(Damaged, NotFound), crawl_log.reading(folder) as log:
+            knows = max(map(_how_much, tables.lines_of(log, url).values()), default=-1)
+            if knows > most:
+                best, most = archive.reports / (missing_urls.patched_by(folder) or folder.name), knows
+            if most == _ASKED:
+                break
+    return best
 
 
-def _tell_url(
-    url: str, lines: dict[str, LogLine], summary: dict[str, Any], form: Form, targets: Mapping[str, str]
-) -> None:
-    """Say what became of a URL; exit with 1 where the crawl did not see it. `targets` are those of redirects."""
-    ends = {end["host"]: end for end in summary.get("hosts", [])}
-    end = ends.get(url.partition("://")[2].partition("/")[0])
-    if form is Form.JSON:
-        known = [
-            asdict(line) | {"archived": line.archived, "target": targets.get(line.url, "")} for line in lines.values()
-        ]
-        _print_array({"url": url, "known": url in lines, "lines": known, "host": end})
+#: What a line of crawl.log knows of its URL: a crawl asked for it, had a reason not to, or only saw a link to it.
+_ASKED, _REFUSED, _SEEN = 2, 1, 0
+
+
+def _how_much(line: LogLine) -> int:
+    if line.archived or line.status > 0:
+        return _ASKED
+    if line.reason in _BEYOND:
+        return _SEEN
+    return _REFUSED if line.reason in DECISIONS or line.status in NOT_TRIED else _ASKED
+
+
+def _captures_of(archive: Archive, url: str) -> list[str]:
+    """Return the commitTags of the snapshots whose crawls stored something at a URL's place, newest first."""
+    with suppress(UrlRefused, WebarcError, OSError), CaptureIndex(archive.database) as index:
+        path = f"/{arc_path(url)}"
+        domain, _ = split(path)
+        versions, redirects = index.at(path, f"/{second_path(url)}")
+        rows = [row for row in chain(versions, redirects) if row.url in both_schemes(url)]
+        stored = sorted({row.stored for row in rows}, reverse=True)
+        return [str(CommitTag(from_epoch(seq).astimezone(CET), domain)) for seq in stored]
+    return []
+
+
+def _parts_of(archive: Archive, folder: Path, page: LogLine | None) -> list[LogLine]:
+    """Return the newest lines of what a page needs, as far as the crawl met it here first: through styles and frames.
+
+    A pass over the log for each step from page to style to font, no more than `resource-depth` allows.
+    """
+    if page is None or not page.archived:
+        return []
+    parts: dict[str, LogLine] = {}
+    from_ = {page.url}
+    for _ in range(_MOST_STEPS):
+        with suppress(Damaged, NotFound):
+            found = {
+                line.url: line
+                for line in missing_urls.lines(archive, folder.name)
+                if line.referrer in from_ and scope.embedded_in(line.path) and line.url not in parts
+            }
+            parts |= found
+            from_ = set(found)
+        if not from_ or len(parts) > _MOST_PARTS:
+            break
+    return list(parts.values())
+
+
+def _tell_url(archive: Archive, job: str | None, url: str, form: Form) -> None:
+    """Say what became of a URL; exit with 1 where no crawl, or not the one that is named, saw it."""
+    folder = find(archive, job, url)[0] if job else _that_knows(archive, url)
+    if folder is None:
+        fate = UrlFate(url, {}, captures=_captures_of(archive, url))
     else:
-        if url not in lines:
-            click.echo(f"{url} was not seen: no page that the crawl read has a link to it")
-        for line in (lines[spelling] for spelling in tables.spellings(url) if spelling in lines):
-            for text in tables.fate(line):
-                click.echo(text)
-            if targets.get(line.url):
-                click.echo(f"  it redirects to {targets[line.url]}; `report --url` says what became of that")
-            if missing_urls.has_failed(line):
-                for text in _what_to_do(line, summary):
-                    click.echo(f"  {text}")
-        if end is not None and not end["complete"]:
-            click.echo(f"  its host is incomplete: {end['reason']}")
-    if not lines:
+        is_live = folder.parent == archive.jobs
+        lines = _lines_about(archive, folder, url, live=is_live)
+        fate = UrlFate(
+            url,
+            _summary_so_far(folder) if is_live else _summary(folder),
+            lines,
+            {} if is_live else _targets_of(archive, folder, lines.values()),
+            [] if is_live else _parts_of(archive, folder, lines.get(url)),
+            [] if any(line.archived for line in lines.values()) else _captures_of(archive, url),
+        )
+        if not is_live and missing_urls.patches_of(archive, folder.name):
+            fate.summary["patched_by"] = True
+    if form is Form.JSON:
+        _print_array(fate.as_json())
+    else:
+        for text in fate.texts():
+            click.echo(with_archive(text))
+    if not fate.lines:
         sys.exit(Exit.USAGE)
+
+
+@dataclass(frozen=True, slots=True)
+class UrlFate:
+    """What became of a URL, by the summary and the log of a crawl; `summary` is empty where no crawl saw it.
+
+    `lines` are those of its spellings, `targets` those of redirects among them, `parts` what it needs, `captures` the
+    snapshots that have it where this crawl has not.
+    """
+
+    url: str
+    summary: dict[str, Any]
+    lines: Mapping[str, LogLine] = field(default_factory=dict)
+    targets: Mapping[str, str] = field(default_factory=dict)
+    parts: Sequence[LogLine] = ()
+    captures: Sequence[str] = ()
+
+    @property
+    def host(self) -> dict[str, Any] | None:
+        """What became of its host."""
+        host = self.url.partition("://")[2].partition("/")[0]
+        return next((end for end in self.summary.get("hosts", ()) if end["host"] == host), None)
+
+    @property
+    def lacks(self) -> list[LogLine]:
+        """What it needs and the archive does not have."""
+        return [part for part in self.parts if missing_urls.is_missing_from_page(part)]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as `--json` prints it."""
+        return {
+            "url": self.url,
+            "known": self.url in self.lines,
+            "lines": [
+                asdict(line) | {"archived": line.archived, "target": self.targets.get(line.url, "")}
+                for line in self.lines.values()
+            ],
+            "host": self.host,
+            "job": self.summary.get("job", ""),
+            "needs": {"resources": len(self.parts), "missing": [[part.url, part.reason] for part in self.lacks]},
+            "captures": self.captures,
+        }
+
+    def texts(self) -> Iterator[str]:
+        """Yield it in sentences."""
+        if self.url not in self.lines:
+            yield from self._unseen()
+        for line in (self.lines[spelling] for spelling in tables.spellings(self.url) if spelling in self.lines):
+            yield from tables.fate(line)
+            if self.targets.get(line.url):
+                yield f"  it redirects to {self.targets[line.url]}; `report --url` says what became of that"
+            if missing_urls.has_failed(line):
+                yield from (f"  {text}" for text in _what_to_do(line, self.summary))
+        if self.parts:
+            here = len(self.parts) - len(self.lacks)
+            yield f"  of the resources that the crawl met here first: {here} archived, {len(self.lacks)} missing"
+            yield from (f"    {part.url}: {part.reason}" for part in self.lacks[:_MOST_PARTS_NAMED])
+        if self.host is not None and not self.host["complete"]:
+            yield f"  its host is incomplete: {self.host['reason']}"
+        if self.lines:
+            yield f"  by the crawl {self.summary['job']}"
+        if self.captures:
+            yield f"  the archive has it, as {self.captures[0]} stored it last: `webarc log {shlex.quote(self.url)}`"
+
+    def _unseen(self) -> Iterator[str]:
+        if self.summary:
+            yield f"{self.url} was not seen by {self.summary['job']}: no page that the crawl read has a link to it"
+        else:
+            yield f"none of the last {_MOST_LOGS} crawls saw {self.url}: no page that they read has a link to it"
+            if not self.captures:
+                yield f"  `webarc-agent crawl --page {shlex.quote(self.url)}` archives it"
 
 
 def _what_to_do(line: LogLine, summary: dict[str, Any]) -> Iterator[str]:
@@ -334,12 +462,15 @@ def _textless_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
         yield "each document that has a text can be searched by it"
 
 
-def find(archive: Archive, name: str) -> tuple[Path, str | None]:
+def find(archive: Archive, name: str | None, url: str = "") -> tuple[Path, str | None]:
     """Return the report folder of a job, given its name, its publication, a commitTag or a host it published.
 
-    For a commitTag, the domain comes with it. A patch of a host stands for the crawl that it patched. Raises NotFound,
-    which names the newest report.
+    Without a name it is the newest. For a commitTag, the domain comes with it. Of a host it is the newest crawl of its
+    site, before one that only added pages; with a `url`, the one that knows most of it. A patch of a host stands for
+    the crawl that it patched. Raises NotFound, which names the newest report.
     """
+    if not name:
+        return archive.reports / _newest(archive), None
     folders = [archive.reports / job for job in _names(archive)]
     for folder in folders:
         if folder.name == name or kind_of(folder.name) == name:
@@ -351,9 +482,12 @@ def find(archive: Archive, name: str) -> tuple[Path, str | None]:
             if (path / crawl_log.PLAIN).exists():
                 return path, None
             raise NotFound(f"{name} has no report yet, and nothing was fetched: it is about to begin, or waits")
-    for folder in folders[:_MOST_LOGS]:
-        if any(tag.partition("@")[2] == name for tag in _tags(folder)):
-            return archive.reports / (missing_urls.patched_by(folder) or folder.name), None
+    of_host = [folder for folder in folders[:_MOST_LOGS] if name in {tag.partition("@")[2] for tag in _tags(folder)}]
+    if of_host:
+        telling = _that_knows(archive, url, of_host) if url else None
+        whole = (folder for folder in of_host if not _only_adds(archive, folder))
+        chosen = telling or next(whole, of_host[0])
+        return archive.reports / (missing_urls.patched_by(chosen) or chosen.name), None
     for folder in folders:  # a crawl of a list: the rest of its name is of the list's content
         if re.fullmatch(rf"{re.escape(name)}-[0-9a-f]{{8}}", kind_of(folder.name) or ""):
             return folder, None
@@ -362,6 +496,14 @@ def find(archive: Archive, name: str) -> tuple[Path, str | None]:
         f"there is no report of a job, publication or commitTag {name}, "
         f"and none of the last {_MOST_LOGS} jobs published a host {name}{last}"
     )
+
+
+def _only_adds(archive: Archive, folder: Path) -> bool:
+    """Return whether the crawl of a report, or that which it patched, asked for single pages of its hosts."""
+    with suppress(Damaged):
+        crawl = archive.reports / (missing_urls.patched_by(folder) or folder.name)
+        return bool(_summary(crawl).get("only_adds"))
+    return False
 
 
 def _tags(folder: Path) -> list[str]:
@@ -400,7 +542,8 @@ def _summary_so_far(folder: Path) -> dict[str, Any]:
 
 def _show(summary: dict[str, Any], job_tables: Tables, top: int, *, is_after_patches: bool) -> None:
     console = table_console()
-    state = "complete" if summary["complete"] else "incomplete"
+    lost = " but for what failed" * bool(missing_in(summary).lost)
+    state = f"complete{lost}" if summary["complete"] else "incomplete"
     span = f"{summary['started']} to {summary['finished']}"
     if summary["complete"] is None:
         state, span = summary["held"] or summary["state"], f"since {summary['started']}"
@@ -455,7 +598,9 @@ def _table_of_hosts(ends: list[dict[str, Any]], top: int) -> Table:
     for column in ("", "role", "complete", "failed", "why not"):
         table.add_column(column, no_wrap=True, justify="right" if column == "failed" else "left")
     for end in ends[:top] if top else ends:
-        table.add_row(end["host"], end["role"], "yes" if end["complete"] else "no", str(end["failed"]), end["reason"])
+        is_judged = end["role"] == PAGE_ROLE or not end["complete"]  # a host of resources makes no crawl incomplete
+        whole = ("yes" if end["complete"] else "no") if is_judged else ""
+        table.add_row(end["host"], end["role"], whole, str(end["failed"]), end["reason"])
     if top and len(ends) > top:
         rest = ends[top:]
         table.add_row(f"{len(rest)} more", "", "", str(sum(end["failed"] for end in rest)), "")

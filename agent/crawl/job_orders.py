@@ -88,7 +88,10 @@ def give(folder: Path, word: OrderWord, value: str = "", *, by: str = "", reason
 
 def ended(job: str) -> NotFound:
     """Return the error of an order to a job that is not there."""
-    return NotFound(f"{job} has ended already; `webarc-agent report {job}` shows what became of it")
+    return NotFound(
+        f"{job} has ended already; `webarc-agent report {job}` shows what became of it, `webarc-agent crawl --missing "
+        f"{job}` asks again for what failed, and `webarc-agent crawl --page URL` archives what it never saw"
+    )
 
 
 def after(folder: Path, number: int) -> list[Order]:

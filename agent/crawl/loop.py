@@ -41,7 +41,7 @@ from agent.crawl.politeness import LONGEST_PAUSE
 from agent.crawl.resultreader import EndedBatch, ResultReader
 from agent.crawl.robots import Permission, RobotsCache
 from agent.crawl.scope import is_private, is_private_host
-from agent.crawl.secrets import Secrets, blank_requests
+from agent.crawl.secrets import Secrets, blank_requests, kept_back
 from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState
 from agent.crawl.wget import DRAINED, Limits
 from agent.crawl.wgetpool import Running, Slots, Wgets
@@ -283,6 +283,8 @@ class _Capture:
                 "the mount; readers get these fields blanked",
                 job.publication.name,
             )
+            for line in kept_back(job.publication):
+                _log.warning("%s", line)
         self.wgets = Wgets(job.folder, job.settings, job.types, self.jars, self.secrets)
         self.lookups: Lookups | None = None  # None: the crawl may request from any address
         proxied = scope.is_proxied(job.settings.wget_args, os.environ)

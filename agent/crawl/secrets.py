@@ -95,6 +95,23 @@ class Secrets:
         return frozenset(names | {"cookie", "authorization", "proxy-authorization"})
 
 
+def kept_back(publication: Publication) -> list[str]:
+    """Return a line for each start URL by http whose host gets a secret by https alone: its pages come without."""
+    origins = {
+        origin_of(host)
+        for kind in ("login", "headers", "cookies")
+        for secret in getattr(publication, kind)
+        for host in secret.hosts
+    }
+    return [
+        f'{url} is asked without the secrets of {domain}, which go by https: hosts = ["http://{domain}"] sends them'
+        for url in publication.named_urls
+        if url.startswith("http://")
+        and Origin("https", domain := domain_in(url)) in origins
+        and Origin("http", domain) not in origins
+    ]
+
+
 def origin_of(host: str) -> Origin:
     """Return the origin that a setting names: by https, unless it says `http://`."""
     scheme, sign, domain = host.rpartition("://")

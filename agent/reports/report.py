@@ -306,7 +306,8 @@ class Missing:
         if self.words:
             texts.append(f"not archived: {sum(self.words.values())}: {_most(self.words)}")
         texts += [f"  {url}: {word}" for url, word in self.pages]
-        apart = [f"not asked for: {_most(self.unwanted)}"] if self.unwanted else []
+        unwanted = sorted(self.unwanted.items(), key=lambda pair: (-pair[1], pair[0]))
+        apart = [f"not asked for: {', '.join(f'{urls} by {word}' for word, urls in unwanted)}"] if unwanted else []
         if self.led_elsewhere:
             apart.append(f"led to hosts outside of this crawl: {self.led_elsewhere}")
         return [*texts, "; ".join(apart)] if apart else texts
@@ -447,6 +448,7 @@ def summary(  # noqa: PLR0917 # what a report is made of
         "job": job.name,
         "publication": job.publication.name,
         **({} if job.patch is None else {"patches": job.patch.job}),
+        **({"only_adds": True} if job.only_adds and job.patch is None else {}),
         "commit_tags": [part["commit_tag"] for part in parts],
         "complete": complete,
         "hosts": [asdict(host) for host in hosts],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -98,11 +99,11 @@ def test_an_expired_certificate_is_named_with_what_takes_it(archive: Archive, si
         site.add_html("/", "<a href='https://old.test/'>a</a>")
         done = _run(archive, "crawl", site.url("/"), "https://old.test/", *options)
         (job,) = (path.name for path in archive.reports.iterdir() if site.host.partition(":")[0] in path.name)
-        (command,) = re.findall("`webarc-agent (crawl --missing .* --certificates any)`", done.err)
+        (command,) = re.findall("`webarc-agent (crawl --missing .* --certificates any --archive .*)`", done.err)
         assert "asks again for what failed" not in done.err, "that can only fail once more"
         told = _run(archive, "report", job, "--url", "https://old.test/").out
-        assert "--certificates any` asks for it again" in told
-        done = _run(archive, *command.split())
+        assert "--certificates any --archive" in told and "` asks for it again" in told
+        done = run_command(*command.split(), timeout=120)
         assert done.code == 0 and "1 added" in done.err, done.err
 
 
@@ -134,7 +135,7 @@ def test_a_crawl_and_its_report_count_the_same_before_and_after_a_patch(archive:
     _configure(archive, site, max_file_size="100 kB")
     done = _run(archive, "crawl", "--publication", "p", "--private-addresses")
     failed = "not archived: 3: status 404 1, status 500 1, too-big 1"
-    apart = "not asked for: robots 1; led to hosts outside of this crawl: 1"
+    apart = "not asked for: 1 by robots; led to hosts outside of this crawl: 1"
     assert failed in done.err and apart in done.err, done.err
     out = _run(archive, "report", "p").out
     assert failed in out and apart in out
@@ -154,6 +155,74 @@ def test_a_crawl_and_its_report_count_the_same_before_and_after_a_patch(archive:
     assert f"{site.url('/b')} is archived" in told and f"found by a link of {site.url('/')}" in told
     done = _run(archive, "crawl", "--missing", "p", "--word", "host")
     assert done.code == 0 and "nothing of that is missing" in done.out
+
+
+# -- one URL ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_url_is_told_of_by_the_crawl_that_asked_for_it(archive: Archive, site: Site, tmp_path: Path) -> None:
+    """A later crawl that saw a link to it, and went no further, knows less; its host means its site, not a list."""
+    links = ("gone", "broken", "closed", "photos")
+    site.add_html("/", "".join(f"<a href='/{path}'>x</a>" for path in links))
+    site.add_html("/photos", "<link rel=stylesheet href=/s.css><img src=/1.png><img src=/none.png>")
+    site.add("/s.css", "body { background: url(/2.png) }", "text/css")
+    for path in ("/1.png", "/2.png"):
+        site.add(path, b"\x89PNG", "image/png")
+    site.gone("/gone")
+    site.gone("/broken", 500)
+    site.add("/robots.txt", "User-agent: *\nDisallow: /closed", "text/plain")
+    site.add_html("/unlinked", "alone")
+    options = ("--wait", "0", "--private-addresses", "--no-sitemaps")
+    assert _run(archive, "crawl", site.url("/"), *options).code == Exit.INCOMPLETE
+    (whole,) = (folder.name for folder in archive.reports.iterdir())
+    file = tmp_path / "list.txt"
+    file.write_text(site.url("/"))
+    assert _run(archive, "crawl", "--list", file, *options).code == 0
+
+    def told(path: str, *named: str, code: int = 0) -> str:
+        done = _run(archive, "report", *named, "--url", site.url(path))
+        assert done.code == code, done.err
+        return done.out
+
+    for named in ((), (site.host,)):
+        for path, word in (("/closed", "robots"), ("/gone", "status 404"), ("/broken", "status 500")):
+            out = told(path, *named)
+            assert word in out and "depth" not in out and f"by the crawl {whole}" in out
+    out = told("/photos")
+    assert "3 archived, 1 missing" in out and f"    {site.url('/none.png')}: status 404" in out
+    needs = json.loads(_run(archive, "report", "--json", "--url", site.url("/photos")).out)["needs"]
+    assert needs == {"resources": 4, "missing": [[site.url("/none.png"), "status 404"]]}
+    assert _run(archive, "report", site.host).out.startswith(f"{whole}: complete but for what failed, ")
+    unseen = told("/unlinked", code=1)
+    (command,) = re.findall("`webarc-agent (crawl --page .*)`", unseen)
+    done = _run(archive, "crawl", "--missing", whole, "--url", site.url("/unlinked"), *options[1:2])
+    assert done.code == Exit.USAGE and "by --url PATTERN" in done.err
+    done = _run(archive, "crawl", "--missing", whole, "--url", site.url("/unlinked"))
+    assert done.code == 0 and "never saw" in done.out
+    assert run_command(*command.split(), *options, timeout=120).code == 0, "it names the archive itself"
+    assert f"{site.url('/unlinked')} is archived" in told("/unlinked")
+    assert "is archived" in told("/unlinked", site.host)
+    assert _run(archive, "report", site.host).out.startswith(whole)
+    for folder in archive.reports.glob("*unlinked*"):
+        shutil.rmtree(folder)
+    assert "the archive has it, as 2" in told("/unlinked", code=1)
+
+
+def test_secrets_that_no_start_url_gets_are_told(archive: Archive, site: Site) -> None:
+    """S-secret-1: what is given for a bare host goes by https alone."""
+    site.add_html("/", "start")
+    secret = archive.root.parent / "cookies"
+    secret.write_text("consent=yes\n")
+    secret.chmod(0o600)
+    _configure(archive, site, cookies=[{"hosts": [site.host], "file": str(secret)}], private_addresses=True)
+    text = archive.settings.read_text().replace('[{"hosts": ', "[{hosts = ").replace(', "file": ', ", file = ")
+    archive.settings.write_text(text)
+    kept_back = f"{site.url('/')} is asked without the secrets of {site.host}"
+    assert kept_back in _run(archive, "publication", "try", "p").out
+    assert kept_back in _run(archive, "crawl", "--publication", "p").err
+    archive.settings.write_text(text.replace(f'["{site.host}"]', f'["http://{site.host}"]'))
+    assert "is asked without" not in _run(archive, "publication", "try", "p").out
+    assert "is asked without" not in _run(archive, "crawl", "--publication", "p").err
 
 
 # -- the first command, and lists --------------------------------------------------------------------------------------
