@@ -54,8 +54,8 @@ _TITLES = {
 _TEXTLESS = ("url", "mime_type", "size", "fault", "meaning")
 #: Where a crawl ends by its settings: that says nothing of a URL to which a page of it has a link.
 _BEYOND = frozenset({Reason.TOO_DEEP, Reason.FOREIGN_HOST, Reason.PATHS})
-#: Steps from a page to what it needs: its styles, their imports, their fonts; and the resources that are looked at.
-_MOST_STEPS, _MOST_PARTS, _MOST_PARTS_NAMED = 6, 5_000, 20
+#: Passes over a log to what a page needs, the resources that are counted, and of these the missing ones that are named.
+_MOST_PASSES, _MOST_PARTS, _MOST_PARTS_NAMED = 6, 5_000, 20
 #: Reports that are looked through for a URL without a job, or for a host.
 _MOST_LOGS = 200
 _CSV = ("table", "key", "meaning", "seed3", "urls", "archived", "bytes", "share")
@@ -304,23 +304,20 @@ def _captures_of(archive: Archive, url: str) -> list[str]:
 def _parts_of(archive: Archive, folder: Path, page: LogLine | None) -> list[LogLine]:
     """Return the newest lines of what a page needs, as far as the crawl met it here first: through styles and frames.
 
-    A pass over the log for each step from page to style to font, no more than `resource-depth` allows.
+    A log mostly has a part behind what it is a part of, so that one pass has all, and another one finds no more.
     """
     if page is None or not page.archived:
         return []
-    parts: dict[str, LogLine] = {}
-    from_ = {page.url}
-    for _ in range(_MOST_STEPS):
+    parts = {page.url: page}
+    for _ in range(_MOST_PASSES):
+        before = len(parts)
         with suppress(Damaged, NotFound):
-            found = {
-                line.url: line
-                for line in missing_urls.lines(archive, folder.name)
-                if line.referrer in from_ and scope.embedded_in(line.path) and line.url not in parts
-            }
-            parts |= found
-            from_ = set(found)
-        if not from_ or len(parts) > _MOST_PARTS:
+            for line in missing_urls.lines(archive, folder.name):
+                if line.referrer in parts and scope.embedded_in(line.path) and len(parts) <= _MOST_PARTS:
+                    parts.setdefault(line.url, line)
+        if len(parts) == before:
             break
+    del parts[page.url]
     return list(parts.values())
 
 

@@ -102,17 +102,18 @@ def publication_description(services: Services, publication: str) -> str:
     )
 
 
-def root_of(services: Services, tag: CommitTag) -> str:
+def root_of(services: Services, tag: CommitTag, *, has_pages: bool = True) -> str:
     """Return the URL of the first page of a domain: with the scheme that the snapshot has.
 
-    Where the snapshot has single pages alone, it is the first of these, if one is among the first captures.
+    Where the snapshot has single pages alone, it is the first of these, if one is among the first captures. A domain
+    that only has resources of other pages is not looked through.
     """
     seq = int(tag.crawl_time.timestamp())
     root = f"http://{tag.domain}/"
     state = services.captures.state(root, seq)
     if state.capture is not None:
         return root if state.capture.is_redirect else state.capture.url
-    if state.closed is not None:
+    if state.closed is not None or not has_pages:
         return root
     low = surt(root)
     captures = islice(services.captures.below(Span(low, f"{low}\U0010ffff")), _LOOKED_THROUGH)

@@ -244,9 +244,9 @@ def field_groups(record: Record, language: str) -> tuple[FieldGroup, ...]:
 def _part(services: Services, head: RecordHead) -> Iterator[PartRow]:
     for tag in head.tags:
         counts = of_tag(services, tag)
-        start = lists.frame_of(tag, lists.root_of(services, tag))
-        of_pages, of_resources = (counts.documents, counts.bytes), counts.resources
         is_resource = tag.domain in head.resource_domains
+        start = lists.frame_of(tag, lists.root_of(services, tag, has_pages=not is_resource))
+        of_pages, of_resources = (counts.documents, counts.bytes), counts.resources
         documents, size = of_resources if is_resource else of_pages
         yield PartRow(tag.domain, start, documents, size, is_resource)
 
