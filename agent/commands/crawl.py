@@ -38,10 +38,12 @@ from agent.reports import missing_urls
 from webarcfs.archive.catalogue.record import Occasion
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.settings import Settings
+from webarcfs.archive.config.settings import HostSecret, Release, Settings
 from webarcfs.archive.config.validators import start_url
 from webarcfs.archive.model.errors import Exit, UsageError
+from webarcfs.archive.model.urls import domain_of
 from webarcfs.archive.system.files import TemporaryFolder
+from webarcfs.commands.lazy_commands import AbsolutePath
 from webarcfs.commands.output import Display
 
 _log = logging.getLogger("webarc")
@@ -61,6 +63,13 @@ _OF_STANDARD_INPUT = "webarcfs-list-"
     "Their pages alone, unless --depth says more.",
 )
 @click.option("--page", is_flag=True, help="Crawl the URLs alone, each with all that it needs to be shown.")
+@click.option(
+    "--cookies",
+    metavar="FILE",
+    type=AbsolutePath(exists=True, dir_okay=False),
+    help="With URLs: show these cookies to their hosts and to no other: cookies.txt of a browser, or lines name=value. "
+    "The file has mode 0600. Readers see the crawl once it is released.",
+)
 @click.option("--publication", metavar="NAME", help="Crawl a publication of webarc.toml instead of URLs.")
 @click.option("--resume", metavar="JOB", help="Resume an interrupted job, with its settings.")
 @click.option(
@@ -87,6 +96,7 @@ def crawl(
     *,
     url_list: str | None,
     page: bool,
+    cookies: Path | None,
     missing: str | None,
     word: str,
     url_pattern: str,
@@ -118,10 +128,9 @@ def crawl(
     settings = settings_of(place)
     values = {key: value for key, value in given.items() if value is not None and value != ()}
     _check_missing(missing, urls, word, url_pattern, values)
+    _check_urls(urls, values, page=page, cookies=cookies)
     if [bool(urls), *(named is not None for named in (url_list, publication, resume, missing))].count(True) != 1:
         raise UsageError("give either URLs, or --list FILE, or --publication NAME, or --resume JOB, or --missing JOB")
-    if page and (not urls or "depth" in values):
-        raise UsageError("--page goes with URLs, and without --depth")
     if (occasion == Occasion.OCCASION) != bool(reason.strip()) or (reason and publication is None):
         raise UsageError("--type occasion, --reason and --publication go together")
     if missing is not None:
@@ -137,7 +146,7 @@ def crawl(
     elif url_list is not None:
         asked = _of_list(settings, url_list, values)
     else:
-        asked = _of_urls(settings, urls, values | ({"depth": 0} if page else {}), only_adds=page)
+        asked = _of_urls(settings, urls, values | ({"depth": 0} if page else {}), only_adds=page, cookies=cookies)
     if asked.publication.crawl.max_instances > settings.crawl.max_instances:
         most = settings.crawl.max_instances
         _log.warning("max_instances is %d in [crawl] of webarc.toml, for all crawls; so many hold", most)
@@ -190,13 +199,19 @@ def _tell_plan(plan: PlannedPatch, *, is_narrowed: bool) -> None:
         click.echo(text)
 
 
-def _of_urls(settings: Settings, urls: tuple[str, ...], values: dict[str, Any], *, only_adds: bool) -> Definition:
+def _of_urls(
+    settings: Settings, urls: tuple[str, ...], values: dict[str, Any], *, only_adds: bool, cookies: Path | None
+) -> Definition:
     crawl_settings = config.override(settings.crawl, values, "command line")
     for url in urls:
         if url.startswith("@"):
             raise UsageError(f"{url} is no URL; `--list {url[1:]}` crawls the URLs of a file")
     start = tuple(dict.fromkeys(start_url(url) for url in urls))
-    publication = settings.unlisted(command_line_name(start), start, crawl=crawl_settings)
+    shown: dict[str, Any] = {}
+    if cookies is not None:  # as for publications with secrets: a person releases what they show
+        hosts = tuple(dict.fromkeys(f"{url.partition('://')[0]}://{domain_of(url)}" for url in start))
+        shown = {"cookies": (HostSecret(hosts=hosts, file=str(cookies)),), "release": Release.BY_HAND}
+    publication = settings.unlisted(command_line_name(start), start, crawl=crawl_settings, **shown)
     return Definition(publication=publication, only_adds=only_adds)
 
 
@@ -260,6 +275,13 @@ def _check_missing(
         raise UsageError("--missing takes what it asks for again by --url PATTERN")
     if missing is not None and "depth" in values:
         raise UsageError("--missing follows no links; leave --depth out")
+
+
+def _check_urls(urls: Sequence[str], values: dict[str, Any], *, page: bool, cookies: Path | None) -> None:
+    if page and (not urls or "depth" in values):
+        raise UsageError("--page goes with URLs, and without --depth")
+    if cookies is not None and not urls:
+        raise UsageError("--cookies goes with URLs; a publication names its own in webarc.toml")
 
 
 def _patched(place: Archive, name: str) -> str:

@@ -17,6 +17,7 @@ from tests.support import crawls
 from tests.support.crawls import Done, run_command
 from tests.support.secure import Authority, SecureHosts
 from tests.support.site import Site, redirect
+from tests.support.wire import Exchange, page
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Exit
 
@@ -223,6 +224,33 @@ def test_secrets_that_no_start_url_gets_are_told(archive: Archive, site: Site) -
     archive.settings.write_text(text.replace(f'["{site.host}"]', f'["http://{site.host}"]'))
     assert "is asked without" not in _run(archive, "publication", "try", "p").out
     assert "is asked without" not in _run(archive, "crawl", "--publication", "p").err
+
+
+def test_cookies_of_a_file_open_a_wall_by_the_command_line_alone(archive: Archive, site: Site) -> None:
+    """S-secret-1: they go to the hosts of the start URLs, a person releases the crawl, and nothing has their values."""
+    other = "http://other.test"
+
+    def wall(exchange: Exchange) -> None:
+        is_open = b"privacy=accepted" in exchange.request.head
+        page(f"<p>the news<img src='{other}/1.png'>" if is_open else "<p>do you agree?")(exchange)
+
+    site.add_nasty("/", wall)
+    site.add_html("/1.png", "picture", host="other.test")
+    secret = archive.root.parent / "cookies"
+    secret.write_text("privacy=accepted\n")
+    options = ("--cookies", secret, "--wait", "0", "--private-addresses", "--no-sitemaps")
+    through = [f"--wget-args={word}" for word in crawls.through(site.proxy)]
+    refused = _run(archive, "crawl", site.url("/"), *options)
+    assert refused.code != 0 and "chmod 600" in refused.err
+    secret.chmod(0o600)
+    done = _run(archive, "crawl", site.url("/"), *options, *through)
+    assert done.code == 0 and "until it is released" in done.err, done.err
+    assert b"the news" in crawls.read(archive, site.host, "index.html")
+    assert {request.host for request in site.requests if b"privacy" in request.head} == {site.host}
+    assert {request.host for request in site.requests} == {site.host, "other.test"}
+    for kept in (*archive.reports.rglob("*"), *archive.log.rglob("*")):
+        assert not kept.is_file() or b"accepted" not in kept.read_bytes(), kept
+    assert "--cookies goes with URLs" in _run(archive, "crawl", "--publication", "p", "--cookies", secret).err
 
 
 # -- the first command, and lists --------------------------------------------------------------------------------------
