@@ -296,7 +296,7 @@ def test_sigterm_keeps_what_was_fetched(archive: Archive, site: Site) -> None:
     try:
         _wait_for(site, 7)
         running.send_signal(signal.SIGTERM)
-        assert running.wait(10) == 3
+        assert running.wait(60) == 3
     finally:
         end(running)
     done = run_command(*arguments)

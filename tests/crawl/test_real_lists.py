@@ -76,7 +76,7 @@ def test_a_list_from_a_pipe(archive: Archive, site: Site, tmp_path: Path) -> Non
     writer = threading.Thread(target=pipe.write_text, args=(site.url("/a"),), daemon=True)
     writer.start()
     done = run_command("crawl", "--archive", archive.root, *_OPTIONS, "--list", pipe)
-    writer.join(10)
+    writer.join(60)
     assert done.code == 0, done.err
     assert "a" in crawls.arcs(archive, site.host)
 

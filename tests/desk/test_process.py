@@ -54,7 +54,7 @@ def test_the_desk_serves_on_its_own_address_until_it_is_ended(archive: Archive, 
         busy = run_command("desk", "--archive", archive.root, "--listen", f"127.0.0.1:{port}")
         assert busy.code != 0 and "address in use" in busy.err
         desk.send_signal(signal.SIGTERM)
-        assert desk.wait(20) == 0
+        assert desk.wait(60) == 0
         assert '"POST /login HTTP/1.1" 303' in (tmp_path / "log").read_text()
         assert PASSWORD not in (tmp_path / "log").read_text()
     finally:
@@ -76,7 +76,7 @@ def test_a_unix_socket_is_served_and_removed(archive: Archive, tmp_path: Path) -
             own.sendall(b"GET /login HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
             assert b" 421 " in own.recv(100)
         desk.send_signal(signal.SIGINT)
-        assert desk.wait(20) == 0
+        assert desk.wait(60) == 0
         assert not place.exists()
     finally:
         end(desk)
@@ -234,7 +234,7 @@ def test_behind_nginx_the_desk_works_and_believes_no_client(archive: Archive, tm
     finally:
         if proxy is not None:
             proxy.terminate()
-            proxy.wait(20)
+            proxy.wait(60)
         end(desk)
 
 

@@ -191,7 +191,7 @@ def test_kill_while_wget_fetches(archive: Archive, site: Site) -> None:
     """wget dies with the agent; what is whole in its WARC by then is not fetched again."""
     pages = Generated(PAGES)
     site.add(pages.path(12), page(pages.body(12)) and pages.body(12))
-    site.add_nasty(pages.path(12), slow(4, page(pages.body(12))))
+    site.add_nasty(pages.path(12), slow(12, page(pages.body(12))))
     arguments = ["--quiet", "crawl", "--archive", str(archive.root), "--wait", "0", site.url("/")]
     with forked.Popen([*COMMAND, *arguments]) as process:
         while site.count(pages.path(12)) == 0:
@@ -201,7 +201,7 @@ def test_kill_while_wget_fetches(archive: Archive, site: Site) -> None:
     whole = {each.url for path in job.glob("*.warc") for each in job_warc.responses(path)}
     assert len(whole) > 5
     wget = ["pgrep", "-f", str(job)]  # its answer would take longer
-    until(lambda: subprocess.run(wget, check=False, capture_output=True).stdout == b"", within=3, every=0.05)
+    until(lambda: subprocess.run(wget, check=False, capture_output=True).stdout == b"", within=10, every=0.05)
     site.clear_log()
 
     assert agent(archive, site).returncode == 0

@@ -77,7 +77,7 @@ def test_in_front(filled: Archive, folder: Path, number: signal.Signals) -> None
         try:
             eventually((point / PAGE).exists)
             process.send_signal(number)
-            assert process.wait(10) == 0
+            assert process.wait(60) == 0
         finally:
             run(*DETACH, point)
             process.kill()

@@ -112,13 +112,13 @@ def test_eight_costly_requests_at_once_leave_no_thread_at_work(
     served_room, answering = room
     with ThreadPoolExecutor(8) as clients:
         asked = [clients.submit(served_room.get, path) for _ in range(8)]
-        until(lambda: answering.at_work > 0 or all(each.done() for each in asked), within=5, every=0.001)
+        until(lambda: answering.at_work > 0 or all(each.done() for each in asked), every=0.001)
         begun = time.perf_counter()
         assert served_room.get("/about").status == 200
         print(f"/about after {time.perf_counter() - begun:.3f} s, beside eight of {path}")
         statuses = [each.result().status for each in asked]
     assert set(statuses) <= {200, 404, 503}
-    until(lambda: answering.at_work == 0, within=5, every=0.01)
+    until(lambda: answering.at_work == 0, every=0.01)
     begin = time.process_time()
     time.sleep(0.3)
     assert time.process_time() - begin < 0.2
@@ -147,10 +147,10 @@ def test_a_client_that_goes_ends_the_work_for_it(
     clients = [socket.create_connection(("127.0.0.1", served_room.port)) for _ in range(4)]
     for each in clients:
         each.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-    until(lambda: answering.at_work == limits.COSTLY_THREADS, within=10, every=0.01)
+    until(lambda: answering.at_work == limits.COSTLY_THREADS, every=0.01)
     for each in clients:
         each.close()
-    until(lambda: answering.at_work == 0, within=5, every=0.01)
+    until(lambda: answering.at_work == 0, every=0.01)
 
 
 def test_costly_requests_keep_no_others_waiting(
@@ -237,7 +237,7 @@ def test_a_copy_of_a_large_body_ends_with_the_deadline(tmp_path: Path) -> None:
         begin = time.monotonic()
         with under(Deadline(0.3)), pytest.raises(TookTooLong):
             git_command.copy_blob(blob, made.repository(DOMAIN), writing)
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < 60  # for ever, without the deadline
     finally:
         os.close(reading)
         os.close(writing)

@@ -68,11 +68,11 @@ def _example(name: str, folder: Path, port: int) -> str:
 def _running(command: list[str], port: int) -> Iterator[None]:
     process = subprocess.Popen(command)
     try:
-        until(lambda: _answers(port), within=20, every=0.05)
+        until(lambda: _answers(port), every=0.05)
         yield
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(60)
 
 
 def _answers(port: int) -> bool:

@@ -149,7 +149,7 @@ def test_a_stop_waits_five_seconds_for_a_document_that_takes_longer(archive: Arc
     stopper = crawls.StopAfter(site, 3)  # robots.txt, the start page, /0
     begun = time.monotonic()
     assert _crawl(archive, site, stopper.event).interrupted
-    assert 4.5 < time.monotonic() - begun < 15
+    assert 4.5 < time.monotonic() - begun < 30
     _hurry(site, 0)
     assert _crawl(archive, site).complete
     assert _asked_twice(site) == {"/0"}
@@ -167,7 +167,7 @@ def test_where_wget_cannot_be_held_what_has_begun_to_come_is_finished(
     assert site.count(f"/{late}") == 0
     begun = time.monotonic()
     assert _crawl(archive, site, crawls.StopAfter(site, 1).event).interrupted
-    assert time.monotonic() - begun < 15
+    assert time.monotonic() - begun < 28
     _hurry(site, late)
     assert _crawl(archive, site).complete
     assert _asked_twice(site) == {f"/{late}"}

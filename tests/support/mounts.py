@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.support import forked
+from tests.support.waiting import PATIENCE
 from webarcfs.mount.adapters import binding
 from webarcfs.mount.process import mountpoint
 
@@ -50,7 +51,7 @@ class Mounted:
     def __truediv__(self, path: str) -> Path:
         return self.point / path
 
-    def ended(self, within: float = 10.0) -> bool:
+    def ended(self, within: float = PATIENCE) -> bool:
         """Whether the process ends in time: at once, if nobody holds anything of the mount."""
         poll = select.poll()
         poll.register(self._process, select.POLLIN)
@@ -64,7 +65,7 @@ class Mounted:
             done = run(*DETACH, self.point)
             if done.returncode and mountpoint.mounted(self.point):
                 raise AssertionError(f"a mount is left: {done.stderr}")
-        if not self.ended():
+        if not self.ended(10):
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._process, signal.SIGKILL)
             self.ended(5)

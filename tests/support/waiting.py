@@ -19,7 +19,7 @@ def until(found: Callable[[], Any], what: str = "", within: float = PATIENCE, ev
     return value
 
 
-def eventually(found: Callable[[], object], within: float = 5.0) -> float:
+def eventually(found: Callable[[], object], within: float = PATIENCE) -> float:
     """Wait until `found` is true; the seconds that it took."""
     start = time.monotonic()
     until(found, within=within, every=0.02)
