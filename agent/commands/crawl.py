@@ -30,6 +30,7 @@ from agent.commands.common import (
 from agent.commands.report import find
 from agent.crawl import job_folder, url_files
 from agent.crawl.job_folder import Definition, command_line_name, is_step, list_name
+from agent.crawl.secrets import Secrets
 from agent.indexing import recovery
 from agent.jobs import crawljob
 from agent.operations import ordering, patching
@@ -150,6 +151,7 @@ def crawl(
     if asked.publication.crawl.max_instances > settings.crawl.max_instances:
         most = settings.crawl.max_instances
         _log.warning("max_instances is %d in [crawl] of webarc.toml, for all crawls; so many hold", most)
+    Secrets.of(asked.publication)  # what is wrong with their files is told before a job begins
     recovery.catch_up(place)
     catch_up_records(place)
     with Display(console) as display:

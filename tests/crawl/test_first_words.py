@@ -242,6 +242,7 @@ def test_cookies_of_a_file_open_a_wall_by_the_command_line_alone(archive: Archiv
     through = [f"--wget-args={word}" for word in crawls.through(site.proxy)]
     refused = _run(archive, "crawl", site.url("/"), *options)
     assert refused.code != 0 and "chmod 600" in refused.err
+    assert list(archive.jobs.iterdir()) == [], "there is no job that could go on without them"
     secret.chmod(0o600)
     done = _run(archive, "crawl", site.url("/"), *options, *through)
     assert done.code == 0 and "until it is released" in done.err, done.err
