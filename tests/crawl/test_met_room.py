@@ -7,18 +7,20 @@ import re
 import sqlite3
 import time
 from contextlib import closing
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from tests.crawl.test_met_exports import exported, fill
+from tests.support import crawls
 from tests.support.crawls import crawl
 from tests.support.nasty import reset
 from tests.support.readercommand import webarc
 from tests.support.rooms import Served, served
 from tests.support.site import Site
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.room.replay.memento import http_date
 
 pytestmark = pytest.mark.crawl
@@ -87,6 +89,7 @@ def test_each_capture_has_its_address_and_its_memento(archive: Archive, site: Si
                 if answer.status == 200:
                     frame = room.get(f"/web/{time}/{url}").text
                     assert ("Unchanged since then" in frame) == (time != rows[0][0]), (time, url)
+                    assert "has no capture of it" not in frame
             when = {"Accept-Datetime": http_date(seconds(rows[-1][0]) + 3600)}
             assert f"/web/{rows[-1][0]}" in room.get(f"/web/{url}", when).headers["location"]
 
@@ -97,6 +100,23 @@ def test_without_its_list_a_crawl_has_no_such_line(archive: Archive, site: Site)
         database.execute("DELETE FROM met")
     with served(archive) as room:
         assert [row[3] for row in lines(room, site.url("/b"))] == ["text/html"]
+
+
+@pytest.mark.usefixtures("history")
+def test_what_a_crawl_did_not_ask_for_is_not_called_unchanged(archive: Archive, site: Site) -> None:
+    """A crawl of one page has the others in its snapshot, and says nothing of them."""
+    site.add_html("/alone", "alone")
+    done = crawls.run_command(
+        "crawl", "--archive", archive.root, "--page", site.url("/alone"), "--wait", "0", "--private-addresses"
+    )
+    assert done.code == 0, done.err
+    tag = CommitTag.parse(done.out.split()[0])
+    at = tag.crawl_time.astimezone(UTC).strftime("%Y%m%d%H%M%S")
+    with served(archive) as room:
+        for path, carried in (("/", True), ("/b", True), ("/alone", False)):
+            frame = room.get(f"/web/{at}/{site.url(path)}").text
+            assert ("has no capture of it" in frame) == carried, path
+            assert "Unchanged since then" not in frame, path
 
 
 def test_log_has_a_line_for_each_capture(archive: Archive, site: Site, history: list[str]) -> None:

@@ -48,6 +48,8 @@ SNAPSHOTS = {
     "%(n)s snapshots are not indexed yet.": "the full-text index counts commitTags",
     "In the snapshot of %(when)s.": "the frame's time is that of a commitTag",
     "Unchanged since then, in the snapshot of %(when)s.": "the frame's time is that of a commitTag",
+    "In the snapshot of %(when)s as it was then: the crawl of that snapshot has no capture of it.":
+        "the frame's time is that of a commitTag",
     "Not in this snapshot": "replay stays in what one host had at one time",
     "The snapshot of %(when)s does not have this address.": "replay stays in what one host had at one time",
     "This page in each snapshot": "a calendar has what each commitTag of its host did to a URL",

@@ -75,7 +75,8 @@ def test_a_snapshot_shows_it_with_the_time_of_its_capture(room: Served, when: da
     assert page.status == 200 and page.headers["memento-datetime"] == date(SENT)
     frame = room.get(f"/web/{digits(when)}/{LATE}").text
     assert f'datetime="{SENT.isoformat()}"' in frame
-    assert ("Unchanged since then" in frame) == (when == AGAIN)
+    assert "Unchanged since then" not in frame, "no crawl met it"
+    assert ("has no capture of it" in frame) == (when == AGAIN)
 
 
 @pytest.mark.parametrize("modifier", ["", "id_", "mp_"])

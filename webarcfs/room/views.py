@@ -435,10 +435,11 @@ class FrameRecord:
 class FramePage:
     """`/web/<digits>/<url>`: the frame around an archived page. `source` is the URL of the page itself, for the iframe.
 
-    `date` is the snapshot's time, `captured` that of the server's answer, which an earlier snapshot stored if it
-    `is_unchanged`, `furthest` the largest distance in days between the snapshot and what the page embeds; None if it is
-    not known. `goes_on`: where browsers would proceed from the page by themselves. `alone` is the page without a frame,
-    as it is printed; empty where that is not to be had.
+    `date` is the snapshot's time, `captured` that of the server's answer. An earlier snapshot stored it if it
+    `is_unchanged`, as the snapshot's own crawl met it, or if it `is_carried_over`: that crawl has no capture of it.
+    `furthest` is the largest distance in days between the snapshot and what the page embeds; None if it is not known.
+    `goes_on`: where browsers would proceed from the page by themselves. `alone` is the page without a frame, as it is
+    printed; empty where that is not to be had.
     """
 
     url: str
@@ -463,6 +464,7 @@ class FramePage:
     goes_on: PageLink | None = None
     alone: str = ""
     is_unreleased: bool = False
+    is_carried_over: bool = False
     reason_against: str = ""  # why the document is a download, in words of `DownloadReason`
     size: int = 0
     message_script: bool = False  # pywb's engine reports to the frame where it is

@@ -71,6 +71,8 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
     source = visit.token + replay_path(digits, Modifier.PAGE if is_page else Modifier.OBJECT, url)
     evidence = states.evidence_of(services, located.domain, capture)
     furthest, goes_on = _contents(visit, located, seq, capture)
+    is_older = seq > max(capture.since, capture.captured)
+    is_met = capture.is_revisit or (is_older and any(met.is_revisit and met.since == seq for met in history.captures))
     changed = next((state for state in reversed(shown) if state.seq < seq and _differs(state.capture, capture)), None)
     return FramePage(
         url=url,
@@ -79,7 +81,8 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
         sandbox=headers.SANDBOX_WITH_SCRIPTS if visit.origins.runs_scripts else headers.SANDBOX,
         date=from_epoch(seq),
         captured=from_epoch(_first_captured(capture, history)),
-        is_unchanged=capture.is_revisit or seq > max(capture.since, capture.captured),
+        is_unchanged=is_met,
+        is_carried_over=is_older and not is_met,
         furthest=furthest,
         goes_on=None if not goes_on or is_of_pywb else PageLink(replay_path(digits, Modifier.FRAME, goes_on), goes_on),
         previous=_version(url, before.seq if before else None),
