@@ -105,7 +105,7 @@ def test_a_list_from_standard_input_that_was_not_read_is_there_for_the_next_run(
         (("@urls.txt",), "--list urls.txt"),
         (("--list", "/nowhere/urls.txt"), "/nowhere/urls.txt: No such file"),
         (("--list", "/dev/null"), "/dev/null has no URL"),
-        (("--page",), "give either URLs"),
+        (("--page",), "--page goes with URLs"),
     ],
 )
 def test_what_cannot_be_meant_is_told(archive: Archive, arguments: tuple[str, ...], says: str) -> None:
