@@ -70,18 +70,34 @@ class Watched:
         self._thread.join()
 
     def _watch(self) -> None:
+        seen: set[int] = set()
         while not self._done.wait(_SECONDS_BETWEEN_LOOKS):
-            shares = [_shares(pid) for pid in _with_children(self._pid)]
+            pids = {pid: parent for parent, pid in _with_children(self._pid)}
+            shares = [_shares(pid) for pid, parent in pids.items() if pid in seen or not _is_parent_yet(pid, parent)]
+            seen = set(pids)
             self.most = max(self.most, sum(share.get("Pss", 0) for share in shares))
             self.anonymous = max(self.anonymous, sum(share.get("Pss_Anon", 0) for share in shares))
 
 
-def _with_children(pid: int) -> Iterator[int]:
-    yield pid
+def _with_children(pid: int, parent: int = 0) -> Iterator[tuple[int, int]]:
+    """Yield a process and all below it, each behind its parent."""
+    yield parent, pid
     with contextlib.suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
             for child in (task / "children").read_text().split():
-                yield from _with_children(int(child))
+                yield from _with_children(int(child), pid)
+
+
+def _is_parent_yet(pid: int, parent: int) -> bool:
+    """Return whether a process has its parent's command line, as one of vfork(2) has for a moment: its memory, too."""
+    try:
+        return bool(parent) and _command_of(pid) == _command_of(parent)
+    except OSError:
+        return True
+
+
+def _command_of(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
 
 
 def _shares(pid: int) -> dict[str, int]:
