@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from enum import IntEnum
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -36,8 +37,8 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.validators import start_url
 from webarcfs.archive.index.captures import CaptureIndex
 from webarcfs.archive.model.arc_paths import arc_path, second_path, split
-from webarcfs.archive.model.errors import Damaged, Exit, NotFound, UrlRefused, UsageError, WebarcError
-from webarcfs.archive.model.metadata import CET, PAGE_ROLE, CommitTag, format_time, from_epoch
+from webarcfs.archive.model.errors import Damaged, Exit, NotFound, UsageError, WebarcError
+from webarcfs.archive.model.metadata import PAGE_ROLE, CommitTag, format_time, from_epoch
 from webarcfs.archive.model.urls import both_schemes, domain_of
 from webarcfs.commands.listing import LIST, OBJECT, Form, Row, format_option, print_object, print_rows, table_console
 from webarcfs.commands.told_commands import with_archive
@@ -149,9 +150,8 @@ def report(  # each option is a branch
         return
     folder, host = find(place, job)
     live = folder.parent == place.jobs
-    summary = _summary_so_far(folder) if live else _summary(folder)
-    if patches := [patch.name for patch in missing_urls.patches_of(place, folder.name)]:
-        summary["patched_by"] = patches
+    summary = _summary_now(place, folder)
+    if is_patched := "patched_by" in summary:
         summary["missing"] = asdict(missing_now(place, folder.name, summary))
     if host is not None:
         _narrow(summary, host)
@@ -165,7 +165,7 @@ def report(  # each option is a branch
         rows = [{"what": name, "documents": count, "share": round(share, 1)} for name, count, share in parts]
         print_rows(form, rows, lambda _: _show_shares(parts), as_json=_print_array)
         return
-    after_patches = _tables_after_patches(place, folder.name, host) if patches else None
+    after_patches = _tables_after_patches(place, folder.name, host) if is_patched else None
     if after_patches is not None:
         job_tables, failed = after_patches
         summary["hosts"] = [end | {"failed": failed[end["host"]]} for end in summary.get("hosts", ())]
@@ -261,44 +261,64 @@ def _newest(archive: Archive) -> str:
     names = _names(archive)
     if not names:
         raise NotFound("no crawl has ended here: there is no report")
-    return missing_urls.patched_by(archive.reports / names[0]) or names[0]
+    return _crawl_of(archive, archive.reports / names[0]).name
 
 
-def _that_knows(archive: Archive, url: str, folders: Iterable[Path] | None = None) -> Path | None:
-    """Return the report of the newest crawl that knows most of a URL, of the last ones; None if none saw it."""
-    best, most = None, -1
-    for folder in folders or (archive.reports / name for name in _names(archive)[:_MOST_LOGS]):
-        with suppress(Damaged, NotFound), crawl_log.reading(folder) as log:
-            knows = max(map(_how_much, tables.lines_of(log, url).values()), default=-1)
-            if knows > most:
-                best, most = archive.reports / (missing_urls.patched_by(folder) or folder.name), knows
-            if most == _ASKED:
-                break
-    return best
+def _crawl_of(archive: Archive, report: Path) -> Path:
+    """Return the report of the crawl that the job of a report patched; else that report."""
+    return archive.reports / (missing_urls.patched_by(report) or report.name)
 
 
-#: What a line of crawl.log knows of its URL: a crawl asked for it, had a reason not to, or only saw a link to it.
-_ASKED, _REFUSED, _SEEN = 2, 1, 0
+class Knowledge(IntEnum):
+    """What a crawl knows of a URL: it saw a link to it, had a reason not to ask for it, or asked for it."""
+
+    NONE = 0
+    SEEN = 1
+    REFUSED = 2
+    ASKED = 3
 
 
-def _how_much(line: LogLine) -> int:
+def _knowledge_of(line: LogLine) -> Knowledge:
     if line.archived or line.status > 0:
-        return _ASKED
+        return Knowledge.ASKED
     if line.reason in _BEYOND:
-        return _SEEN
-    return _REFUSED if line.reason in DECISIONS or line.status in NOT_TRIED else _ASKED
+        return Knowledge.SEEN
+    return Knowledge.REFUSED if line.reason in DECISIONS or line.status in NOT_TRIED else Knowledge.ASKED
+
+
+def _that_knows(archive: Archive, url: str, reports: Iterable[Path]) -> Path | None:
+    """Return the report of the newest crawl that knows most of a URL, the newest report first; None: none."""
+    best, most = None, Knowledge.NONE
+    for report in reports:
+        with suppress(Damaged, NotFound), crawl_log.reading(report) as log:
+            knows = max(map(_knowledge_of, tables.lines_of(log, url).values()), default=Knowledge.NONE)
+            if knows > most:
+                best, most = report, knows
+            if most is Knowledge.ASKED:
+                break
+    return None if best is None else _crawl_of(archive, best)
 
 
 def _captures_of(archive: Archive, url: str) -> list[str]:
-    """Return the commitTags of the snapshots whose crawls stored something at a URL's place, newest first."""
-    with suppress(UrlRefused, WebarcError, OSError), CaptureIndex(archive.database) as index:
-        path = f"/{arc_path(url)}"
-        domain, _ = split(path)
-        versions, redirects = index.at(path, f"/{second_path(url)}")
-        rows = [row for row in chain(versions, redirects) if row.url in both_schemes(url)]
-        stored = sorted({row.stored for row in rows}, reverse=True)
-        return [str(CommitTag(from_epoch(seq).astimezone(CET), domain)) for seq in stored]
-    return []
+    """Return the commitTags of the snapshots whose crawls stored something at a URL's place, newest first.
+
+    Where webarc.db cannot be asked, a line says that it is not known.
+    """
+    path = f"/{arc_path(url)}"
+    try:
+        with CaptureIndex(archive.database) as index:
+            versions, redirects = index.at(path, f"/{second_path(url)}")
+    except NotFound:  # nothing was captured yet
+        return []
+    except (WebarcError, OSError) as error:
+        _complain_of("whether another crawl has it", error)
+        return []
+    stored = {row.stored for row in chain(versions, redirects) if row.url in both_schemes(url)}
+    return [str(CommitTag(from_epoch(seq), split(path)[0])) for seq in sorted(stored, reverse=True)]
+
+
+def _complain_of(what: str, error: Exception) -> None:
+    click.echo(f"webarc-agent: {what} is not known: {error}", err=True)
 
 
 def _parts_of(archive: Archive, folder: Path, page: LogLine | None) -> list[LogLine]:
@@ -309,21 +329,26 @@ def _parts_of(archive: Archive, folder: Path, page: LogLine | None) -> list[LogL
     if page is None or not page.archived:
         return []
     parts = {page.url: page}
-    for _ in range(_MOST_PASSES):
-        before = len(parts)
-        with suppress(Damaged, NotFound):
+    try:
+        for _ in range(_MOST_PASSES):
+            before = len(parts)
             for line in missing_urls.lines(archive, folder.name):
                 if line.referrer in parts and scope.embedded_in(line.path) and len(parts) <= _MOST_PARTS:
                     parts.setdefault(line.url, line)
-        if len(parts) == before:
-            break
+            if len(parts) == before:
+                break
+    except (Damaged, NotFound) as error:
+        _complain_of("all that it needs", error)
     del parts[page.url]
     return list(parts.values())
 
 
 def _tell_url(archive: Archive, job: str | None, url: str, form: Form) -> None:
     """Say what became of a URL; exit with 1 where no crawl, or not the one that is named, saw it."""
-    folder = find(archive, job, url)[0] if job else _that_knows(archive, url)
+    if job:
+        folder: Path | None = find(archive, job, url)[0]
+    else:
+        folder = _that_knows(archive, url, (archive.reports / name for name in _names(archive)[:_MOST_LOGS]))
     if folder is None:
         fate = UrlFate(url, {}, captures=_captures_of(archive, url))
     else:
@@ -331,14 +356,12 @@ def _tell_url(archive: Archive, job: str | None, url: str, form: Form) -> None:
         lines = _lines_about(archive, folder, url, live=is_live)
         fate = UrlFate(
             url,
-            _summary_so_far(folder) if is_live else _summary(folder),
+            _summary_now(archive, folder),
             lines,
             {} if is_live else _targets_of(archive, folder, lines.values()),
             [] if is_live else _parts_of(archive, folder, lines.get(url)),
             [] if any(line.archived for line in lines.values()) else _captures_of(archive, url),
         )
-        if not is_live and missing_urls.patches_of(archive, folder.name):
-            fate.summary["patched_by"] = True
     if form is Form.JSON:
         _print_array(fate.as_json())
     else:
@@ -401,7 +424,8 @@ class UrlFate:
                 yield from (f"  {text}" for text in _what_to_do(line, self.summary))
         if self.parts:
             here = len(self.parts) - len(self.lacks)
-            yield f"  of the resources that the crawl met here first: {here} archived, {len(self.lacks)} missing"
+            most = f"the first {_MOST_PARTS:,} of " * (len(self.parts) >= _MOST_PARTS)
+            yield f"  of {most}the resources that the crawl met here first: {here} archived, {len(self.lacks)} missing"
             yield from (f"    {part.url}: {part.reason}" for part in self.lacks[:_MOST_PARTS_NAMED])
         if self.host is not None and not self.host["complete"]:
             yield f"  its host is incomplete: {self.host['reason']}"
@@ -479,12 +503,8 @@ def find(archive: Archive, name: str | None, url: str = "") -> tuple[Path, str |
             if (path / crawl_log.PLAIN).exists():
                 return path, None
             raise NotFound(f"{name} has no report yet, and nothing was fetched: it is about to begin, or waits")
-    of_host = [folder for folder in folders[:_MOST_LOGS] if name in {tag.partition("@")[2] for tag in _tags(folder)}]
-    if of_host:
-        telling = _that_knows(archive, url, of_host) if url else None
-        whole = (folder for folder in of_host if not _only_adds(archive, folder))
-        chosen = telling or next(whole, of_host[0])
-        return archive.reports / (missing_urls.patched_by(chosen) or chosen.name), None
+    if (of_host := _of_host(archive, name, url, folders[:_MOST_LOGS])) is not None:
+        return of_host, None
     for folder in folders:  # a crawl of a list: the rest of its name is of the list's content
         if re.fullmatch(rf"{re.escape(name)}-[0-9a-f]{{8}}", kind_of(folder.name) or ""):
             return folder, None
@@ -495,11 +515,29 @@ def find(archive: Archive, name: str | None, url: str = "") -> tuple[Path, str |
     )
 
 
-def _only_adds(archive: Archive, folder: Path) -> bool:
-    """Return whether the crawl of a report, or that which it patched, asked for single pages of its hosts."""
+def _of_host(archive: Archive, host: str, url: str, reports: Sequence[Path]) -> Path | None:
+    """Return the report of the crawl that is meant by a host, of reports from the newest on; None if none published it.
+
+    It is the one that knows most of `url`, if there is a URL that one of them saw; else the newest one of its site.
+    """
+    if url and (telling := _that_knows(archive, url, _published(host, reports))) is not None:
+        return telling
+    newest: Path | None = None
+    for crawl in (_crawl_of(archive, report) for report in _published(host, reports)):
+        if not _only_adds(crawl):
+            return crawl
+        newest = newest or crawl
+    return newest
+
+
+def _published(host: str, reports: Iterable[Path]) -> Iterator[Path]:
+    return (report for report in reports if any(tag.partition("@")[2] == host for tag in _tags(report)))
+
+
+def _only_adds(report: Path) -> bool:
+    """Return whether a crawl asked for single pages of its hosts; one whose summary cannot be read did not."""
     with suppress(Damaged):
-        crawl = archive.reports / (missing_urls.patched_by(folder) or folder.name)
-        return bool(_summary(crawl).get("only_adds"))
+        return bool(_summary(report).get("only_adds"))
     return False
 
 
@@ -508,6 +546,13 @@ def _tags(folder: Path) -> list[str]:
     with suppress(Damaged):
         return list(_summary(folder)["commit_tags"])
     return []
+
+
+def _summary_now(archive: Archive, folder: Path) -> dict[str, Any]:
+    """Return the summary of a job, as far as it is known of an open one; `patched_by` names its patches, if any."""
+    summary = _summary_so_far(folder) if folder.parent == archive.jobs else _summary(folder)
+    patches = [patch.name for patch in missing_urls.patches_of(archive, folder.name)]
+    return summary | ({"patched_by": patches} if patches else {})
 
 
 def _summary(folder: Path) -> dict[str, Any]:

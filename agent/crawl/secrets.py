@@ -96,19 +96,14 @@ class Secrets:
 
 
 def kept_back(publication: Publication) -> list[str]:
-    """Return a line for each start URL by http whose host gets a secret by https alone: its pages come without."""
-    origins = {
-        origin_of(host)
-        for kind in ("login", "headers", "cookies")
-        for secret in getattr(publication, kind)
-        for host in secret.hosts
-    }
+    """Return a line for each host that has a start URL by http, and its secrets by https alone: they are not shown."""
+    secrets = (*publication.login, *publication.headers, *publication.cookies)
+    origins = {origin_of(host) for secret in secrets for host in secret.hosts}
+    plain = {domain_in(url): url for url in reversed(publication.named_urls) if url.startswith("http://")}
     return [
         f'{url} is asked without the secrets of {domain}, which go by https: hosts = ["http://{domain}"] sends them'
-        for url in publication.named_urls
-        if url.startswith("http://")
-        and Origin("https", domain := domain_in(url)) in origins
-        and Origin("http", domain) not in origins
+        for domain, url in plain.items()
+        if Origin("https", domain) in origins and Origin("http", domain) not in origins
     ]
 
 

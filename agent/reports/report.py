@@ -306,8 +306,7 @@ class Missing:
         if self.words:
             texts.append(f"not archived: {sum(self.words.values())}: {_most(self.words)}")
         texts += [f"  {url}: {word}" for url, word in self.pages]
-        unwanted = sorted(self.unwanted.items(), key=lambda pair: (-pair[1], pair[0]))
-        apart = [f"not asked for: {', '.join(f'{urls} by {word}' for word, urls in unwanted)}"] if unwanted else []
+        apart = [f"not asked for: {_most(self.unwanted, '{1} by {0}')}"] if self.unwanted else []
         if self.led_elsewhere:
             apart.append(f"led to hosts outside of this crawl: {self.led_elsewhere}")
         return [*texts, "; ".join(apart)] if apart else texts
@@ -321,10 +320,10 @@ _MOST_FAILED = 5
 _MOST_ROWS = 1_000
 
 
-def _most(counts: Mapping[str, int]) -> str:
+def _most(counts: Mapping[str, int], form: str = "{} {}") -> str:
     ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     more = len(ranked) - _MOST_NAMED
-    return ", ".join(f"{name} {count}" for name, count in ranked[:_MOST_NAMED]) + (f", {more} more" * (more > 0))
+    return ", ".join(form.format(name, count) for name, count in ranked[:_MOST_NAMED]) + (f", {more} more" * (more > 0))
 
 
 def missing_in(summary: Mapping[str, Any]) -> Missing:

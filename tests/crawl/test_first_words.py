@@ -196,7 +196,7 @@ def test_a_url_is_told_of_by_the_crawl_that_asked_for_it(archive: Archive, site:
     assert _run(archive, "report", site.host).out.startswith(f"{whole}: complete but for what failed, ")
     unseen = told("/unlinked", code=1)
     (command,) = re.findall("`webarc-agent (crawl --page .*)`", unseen)
-    done = _run(archive, "crawl", "--missing", whole, "--url", site.url("/unlinked"), *options[1:2])
+    done = _run(archive, "crawl", "--missing", whole, "--url", site.url("/unlinked"), site.url("/unlinked"))
     assert done.code == Exit.USAGE and "by --url PATTERN" in done.err
     done = _run(archive, "crawl", "--missing", whole, "--url", site.url("/unlinked"))
     assert done.code == 0 and "never saw" in done.out
@@ -207,15 +207,16 @@ def test_a_url_is_told_of_by_the_crawl_that_asked_for_it(archive: Archive, site:
     for folder in archive.reports.glob("*unlinked*"):
         shutil.rmtree(folder)
     assert "the archive has it, as 2" in told("/unlinked", code=1)
+    archive.database.write_bytes(b"no database")
+    done = _run(archive, "report", "--url", site.url("/unlinked"))
+    assert done.code == Exit.USAGE and "whether another crawl has it is not known" in done.err
 
 
 def test_secrets_that_no_start_url_gets_are_told(archive: Archive, site: Site) -> None:
     """S-secret-1: what is given for a bare host goes by https alone."""
     site.add_html("/", "start")
-    secret = archive.root.parent / "cookies"
-    secret.write_text("consent=yes\n")
-    secret.chmod(0o600)
-    _configure(archive, site, cookies=[{"hosts": [site.host], "file": str(secret)}], private_addresses=True)
+    secret = crawls.secret_file(archive.root.parent, "consent=yes\n", site.host)
+    _configure(archive, site, cookies=[{"hosts": [site.host], "file": secret.file}], private_addresses=True)
     text = archive.settings.read_text().replace('[{"hosts": ', "[{hosts = ").replace(', "file": ', ", file = ")
     archive.settings.write_text(text)
     kept_back = f"{site.url('/')} is asked without the secrets of {site.host}"
@@ -236,8 +237,7 @@ def test_cookies_of_a_file_open_a_wall_by_the_command_line_alone(archive: Archiv
 
     site.add_nasty("/", wall)
     site.add_html("/1.png", "picture", host="other.test")
-    secret = archive.root.parent / "cookies"
-    secret.write_text("privacy=accepted\n")
+    secret = Path(crawls.secret_file(archive.root.parent, "privacy=accepted\n", mode=0o644).file)
     options = ("--cookies", secret, "--wait", "0", "--private-addresses", "--no-sitemaps")
     through = [f"--wget-args={word}" for word in crawls.through(site.proxy)]
     refused = _run(archive, "crawl", site.url("/"), *options)

@@ -7,7 +7,7 @@ import re
 import sqlite3
 import time
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from tests.support import crawls
 from tests.support.crawls import crawl
 from tests.support.nasty import reset
 from tests.support.readercommand import webarc
-from tests.support.rooms import Served, served
+from tests.support.rooms import Served, digits, served
 from tests.support.site import Site
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.metadata import CommitTag
@@ -110,8 +110,7 @@ def test_what_a_crawl_did_not_ask_for_is_not_called_unchanged(archive: Archive, 
         "crawl", "--archive", archive.root, "--page", site.url("/alone"), "--wait", "0", "--private-addresses"
     )
     assert done.code == 0, done.err
-    tag = CommitTag.parse(done.out.split()[0])
-    at = tag.crawl_time.astimezone(UTC).strftime("%Y%m%d%H%M%S")
+    at = digits(CommitTag.parse(done.out.split()[0]).crawl_time)
     with served(archive) as room:
         for path, carried in (("/", True), ("/b", True), ("/alone", False)):
             frame = room.get(f"/web/{at}/{site.url(path)}").text

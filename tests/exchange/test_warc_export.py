@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import cast
 
 import pytest
 from fastwarc.warc import ArchiveIterator as FastIterator
@@ -35,9 +34,8 @@ from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.arc_paths import data_name
 from webarcfs.archive.model.errors import Interrupted
-from webarcfs.archive.model.metadata import CET, COMMITTER, CommitTag, CrawlMessage, MetaData
+from webarcfs.archive.model.metadata import CET, COMMITTER, CommitTag, CrawlMessage, MetaData, parse_moment
 from webarcfs.archive.model.url_lists import REDIRECTS, Redirect, place_of, write_list
-from webarcfs.commands.arguments import ArchiveArgument, moment
 from webarcfs.export import export_result, warc
 from webarcfs.export.export_result import Summary
 from webarcfs.export.selection import Asked, SelectedSnapshot, Selection, select
@@ -437,8 +435,7 @@ def test_a_damaged_document_is_left_out_and_told(tmp_path: Path, caplog: pytest.
 
 def test_a_day_alone_is_its_end() -> None:
     """What was captured on a day is there on that day."""
-    place = cast(ArchiveArgument, None)  # which no time asks
     end = datetime(2026, 11, 29, 23, 59, 59, 999_999, CET)
-    assert moment(place, "2026-11-29") == moment(place, "20261129") == end
-    assert moment(place, "2026-11-29T00:00:00") == datetime(2026, 11, 29, tzinfo=CET)
-    assert moment(place, "2026-11-29T00:00:00+00:00") == datetime(2026, 11, 29, 1, tzinfo=CET)
+    assert parse_moment("2026-11-29") == parse_moment("20261129") == end
+    assert parse_moment("2026-11-29T00:00:00") == datetime(2026, 11, 29, tzinfo=CET)
+    assert parse_moment("2026-11-29T00:00:00+00:00") == datetime(2026, 11, 29, 1, tzinfo=CET)

@@ -333,6 +333,7 @@ def test_told_to_end_while_busy(filled: Archive, mount: Mounter) -> None:
         eventually(lambda: mountpoint.mounted(mounted.point) is None)
         assert b"0" + b"".join(iter(lambda: file.read(1 << 17), b"")) == BIG
     assert mounted.ended()
+    assert "files are open" not in (filled.log / "mount.log").read_text(), "it does not wait for its last second"
 
 
 def test_a_mount_that_took_its_place_stays(filled: Archive, mount: Mounter) -> None:
@@ -351,7 +352,8 @@ def test_a_mount_that_took_its_place_stays(filled: Archive, mount: Mounter) -> N
             assert (again / PAGE).read_bytes() == b"page"
         finally:
             again.clear()
-    assert "ERROR" not in (filled.log / "mount.log").read_text()
+    log = (filled.log / "mount.log").read_text()
+    assert "ERROR" not in log and "files are open" not in log
 
 
 def test_killed(filled: Archive, mount: Mounter) -> None:

@@ -231,6 +231,12 @@ def test_differences_are_marked_in_both_views(room: Served) -> None:
     assert room.get(f"/diff/{digits(TIMES[0])}..{digits(TIMES[0])}/{HOME}").status == 200
 
 
+@pytest.mark.parametrize("at", ["yesterday", "x@y", "2020-13-01", "@"])
+def test_a_search_at_what_is_no_time_says_so(room: Served, at: str) -> None:
+    answer = room.get(f"/search?q=bericht&at={at}")
+    assert "no time and no snapshot" in answer.text and answer.status < 500
+
+
 def test_a_fault_in_a_search_is_marked_and_a_suggestion_made(room: Served) -> None:
     assert tree(room, "/search?q=%22line").css_first("#fault") is not None
     found = tree(room, "/search?q=anotherr")

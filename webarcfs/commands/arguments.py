@@ -6,7 +6,6 @@ An archive is a directory, or the one behind a mount; it is whole, or as readers
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,7 +25,7 @@ from webarcfs.archive.index.links import LinkReader, Question
 from webarcfs.archive.index.query import Narrowed
 from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, second_name, split
 from webarcfs.archive.model.errors import Damaged, NotAnArchive, NotFound, UrlRefused, UsageError
-from webarcfs.archive.model.metadata import ANY_ROLE, CET, PAGE_ROLE, RESOURCE_ROLE, CommitTag
+from webarcfs.archive.model.metadata import ANY_ROLE, PAGE_ROLE, RESOURCE_ROLE, CommitTag, parse_moment
 from webarcfs.archive.model.urls import canonical
 from webarcfs.client import client
 from webarcfs.commands.lazy_commands import AbsolutePath
@@ -34,7 +33,6 @@ from webarcfs.commands.lazy_commands import AbsolutePath
 # == place ============================================================================================================
 
 
-_DAY = re.compile(r"\d{4}-?\d{2}-?\d{2}", re.ASCII)
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
@@ -184,23 +182,19 @@ def tag(place: ArchiveArgument, text: str) -> tuple[CommitTag, Repository]:
 
 
 def moment(place: ArchiveArgument, text: str | None) -> CommitTag | datetime | None:
-    """Return the snapshot or the time, in CET without a zone, that a text spells; None without one. A day is its end.
+    """Return the snapshot or the time that a text spells (`parse_moment`); None without one.
 
     Raises UsageError for any other text, NotFound or Forbidden for a snapshot that the reader may not see.
     """
     if text is None:
         return None
     try:
-        if "@" in text:
-            commit_tag = CommitTag.parse(text)
-            place.must_be_open(commit_tag)
-            return commit_tag
-        time = datetime.fromisoformat(text)
-    except (ValueError, Damaged):
-        raise UsageError(f"{text!r} is no commitTag and no time, as 2026-11-21 or 2026-11-21T03:00:00") from None
-    if _DAY.fullmatch(text):  # what was captured on this day is there on this day
-        time = datetime.combine(time, datetime.max.time())
-    return time if time.tzinfo else time.replace(tzinfo=CET)
+        when = parse_moment(text)
+    except Damaged as error:
+        raise UsageError(str(error)) from None
+    if isinstance(when, CommitTag):
+        place.must_be_open(when)
+    return when
 
 
 def _inside(place: ArchiveArgument, text: str) -> str:

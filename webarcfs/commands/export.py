@@ -46,7 +46,7 @@ _STREAM = "-"
 @click.command()
 @click.argument("out", metavar="OUT", type=AbsolutePath(allow_dash=True))
 @click.option("--format", "form", type=click.Choice(list(FORMATS)), default="warc", show_default=True)
-@click.option("--at", metavar="TAG|TIME", help="The snapshot TAG, or every domain as it was at TIME.")
+@click.option("--at", metavar="TAG|TIME", help="The snapshot TAG, or every domain as it was at TIME; a day is its end.")
 @click.option("--since", metavar="TAG", help="Only what its domain had after this snapshot.")
 @click.option(
     "--record", default="", metavar="RECORD", help="The snapshots of this record, as its publication saw them."

@@ -26,7 +26,9 @@ _SORTS = ("relevance", "date", "oldest", "url")
 
 @click.command()
 @click.argument("words", nargs=-1, required=True, metavar="WORDS…")
-@click.option("--at", metavar="TAG|TIME", help="As it was in this snapshot, or everywhere at this time.")
+@click.option(
+    "--at", metavar="TAG|TIME", help="As it was in this snapshot, or everywhere at this time; a day is its end."
+)
 @click.option("--record", metavar="RECORD", help="In the snapshots of this record.")
 @click.option("--all-versions", is_flag=True, help="In every version of every document.")
 @click.option("--domain", default="", metavar="HOST", help="Only of this host.")

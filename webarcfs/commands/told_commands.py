@@ -13,7 +13,7 @@ _COMMAND = re.compile(r"`(webarc(?:-agent)? (?!init\b|restore\b|--)[^`\n]*)`")
 
 def with_archive(message: str, arguments: Sequence[str] | None = None) -> str:
     """Return a message whose commands have the `--archive` of a command line (`sys.argv`), if that has one."""
-    named = _named(sys.argv if arguments is None else arguments)
+    named = _named(sys.argv if arguments is None else arguments) if "`webarc" in message else ""
     if not named:
         return message
     option = f" --archive {shlex.quote(named)}"

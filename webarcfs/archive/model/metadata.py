@@ -38,6 +38,7 @@ PAGE_ROLE, RESOURCE_ROLE = "page", "resource"
 #: What questions say for both.
 ANY_ROLE = "any"
 ROLES = (PAGE_ROLE, RESOURCE_ROLE, ANY_ROLE)
+_DAY = re.compile(r"\d{4}-?\d{2}-?\d{2}", re.ASCII)
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", re.ASCII)
 
 
@@ -70,6 +71,22 @@ def parse_time(text: str) -> datetime:
         return datetime.fromisoformat(text).replace(tzinfo=CET)
     except ValueError:
         raise Damaged(f"{text!r} is not a time of the form yyyy-mm-ddThh:mm:ss") from None
+
+
+def parse_moment(text: str) -> CommitTag | datetime:
+    """Return the snapshot or the time that a person means; a time without a zone is in CET, a day alone is its end.
+
+    What was captured on a day is there on that day. Raises Damaged for any other text.
+    """
+    try:
+        if "@" in text:
+            return CommitTag.parse(text)
+        time = datetime.fromisoformat(text)
+    except (ValueError, Damaged):
+        raise Damaged(f"{text!r} is no commitTag and no time, as 2026-11-21 or 2026-11-21T03:00:00") from None
+    if _DAY.fullmatch(text):
+        time = datetime.combine(time, datetime.max.time())
+    return time if time.tzinfo else time.replace(tzinfo=CET)
 
 
 def compact_time(time: datetime) -> str:

@@ -117,7 +117,7 @@ def root_of(services: Services, tag: CommitTag, *, has_pages: bool = True) -> st
         return root
     low = surt(root)
     captures = islice(services.captures.below(Span(low, f"{low}\U0010ffff")), _LOOKED_THROUGH)
-    pages = (each.url for each in captures if each.since <= seq < each.until and _is_page(each))
+    pages = (capture.url for capture in captures if capture.since <= seq < capture.until and _is_page(capture))
     return next(pages, root)
 
 

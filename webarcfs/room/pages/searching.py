@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from webarcfs.archive.model.errors import BadCondition, NotFound, TooMany
-from webarcfs.archive.model.metadata import CET, CommitTag, parse_time
+from webarcfs.archive.model.errors import BadCondition, Damaged, NotFound, TooMany
+from webarcfs.archive.model.metadata import CommitTag, parse_moment, parse_time
 from webarcfs.room.pages import lists
 from webarcfs.room.replay.replay_url import calendar_path, record_path
 from webarcfs.room.views import Facet, HitGroup, HitRow, Marked, PageLink, SearchPage
@@ -152,15 +152,10 @@ def question_of(visit: Visit) -> SearchQuestion:
 
 
 def _at(text: str) -> CommitTag | datetime | None:
-    if not text:
-        return None
     try:
-        if "@" in text:
-            return CommitTag.parse(text)
-        time = datetime.fromisoformat(text)
-    except ValueError:
+        return parse_moment(text) if text else None
+    except Damaged:
         raise BadCondition(f"{text!r} is no time and no snapshot") from None
-    return time if time.tzinfo else time.replace(tzinfo=CET)
 
 
 def _snapshots(visit: Visit) -> Iterator[tuple[str, str, bool]]:
