@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import mmap
 import os
 import shutil
@@ -13,7 +14,7 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,6 +33,10 @@ from webarcfs.mount.adapters.requests import STATS
 
 pytestmark = [pytest.mark.mount, pytest.mark.only("libfuse3")]
 ARCS = 200
+#: Tries until the kernel kept what it was given.
+TRIES = 5
+#: Requests that it may add in a try that counts; to expire more than what changed costs at least four times as many.
+SPARE = 15
 SITE = {f"d{number // 50}/p{number}.html": b"page %d" % number for number in range(ARCS)}
 
 
@@ -50,6 +55,31 @@ def asked(mounted: Mounted) -> Iterator[Counter[str]]:
     found.update(requests(mounted) - before - Counter(getxattr=1))
 
 
+def asks(
+    mounted: Mounted,
+    holds: Callable[[Counter[str]], bool],
+    look: Callable[[], object],
+    change: Callable[[], object] = lambda: None,
+) -> None:
+    """That after a change a look's requests are as few as they must be, in one of some tries.
+
+    The kernel may drop what it keeps at any time, some kernels a page that lies cold for a second, and asks again then:
+    that adds requests and takes none away.
+    """
+    tries: list[Counter[str]] = []
+
+    def tried() -> bool:
+        look()
+        look()
+        change()
+        with asked(mounted) as found:
+            look()
+        tries.append(found)
+        return holds(found)
+
+    assert any(tried() for _ in range(TRIES)), tries
+
+
 def grep(point: Path, words: str = "page") -> int:
     return len(run("grep", "-r", words, point).stdout.splitlines())
 
@@ -62,38 +92,45 @@ def test_a_warm_walk_asks_nothing(archive: Archive, mount: Mounter) -> None:
     """S-cache-1"""
     archives.publish_many(archive, SITE.items())
     read_only = mount(archive, "-o", "ro,stats")
-    assert grep(read_only.point) == grep(read_only.point)
-    with asked(read_only) as found:
+
+    def walk() -> None:
         assert grep(read_only / DOMAIN) == ARCS
         assert len(run("find", read_only / DOMAIN, "-type", "f", "-size", "-9").stdout.splitlines()) == 3 * ARCS
-    assert found.total() < 20, found
+
+    asks(read_only, lambda found: found.total() < 20, walk)
     writable = mount(archive, "-o", "stats")
-    grep(writable / DOMAIN)
-    grep(writable / DOMAIN)
-    with asked(writable) as found:
-        grep(writable / DOMAIN)
-    assert found["open"] == found["release"] == 3 * ARCS
-    assert found.total() - found["open"] - found["release"] < 20, found
+
+    def opens_alone(found: Counter[str]) -> bool:
+        assert found["open"] == found["release"] == 3 * ARCS
+        return found.total() - found["open"] - found["release"] < 20
+
+    asks(writable, opens_alone, lambda: grep(writable / DOMAIN))
 
 
 def test_a_publication_expires_what_it_changed(archive: Archive, mount: Mounter) -> None:
     """S-cache-2"""
     archives.publish_many(archive, SITE.items())
     mounted = mount(archive, "-o", "ro,stats")
-    for _ in range(2):
-        grep(mounted / DOMAIN)
-    tag = archives.publish(archive, pages={"d0/p0.html": b"page new"})
-    wait_for(mounted, tag)
-    with asked(mounted) as found:
+
+    def walk() -> None:
         assert grep(mounted / DOMAIN) == ARCS
-    assert (mounted / f"{DOMAIN}/d0/p0.html/data.html").read_bytes() == b"page new"
-    # The new ARC, its three files, and the listing of the folder that holds it.
-    assert found["read"] <= 3 and found["readdirplus"] <= 6 and found.total() <= 20, found
-    tag = archives.publish(archive, pages={})
-    wait_for(mounted, tag)
-    with asked(mounted) as found:
-        assert grep(mounted / DOMAIN) == ARCS
-    assert found.total() <= 8, found
+
+    def change() -> None:
+        wait_for(mounted, archives.publish(archive, pages={"d0/p0.html": b"page %d" % next(numbers)}))
+
+    def is_little(found: Counter[str]) -> bool:
+        # The new ARC, its three files, and the listing of the folder that holds it.
+        return found["read"] <= 3 + SPARE and found["readdirplus"] <= 6 + SPARE and found.total() <= 20 + SPARE
+
+    numbers = itertools.count(ARCS)
+    asks(mounted, is_little, walk, change)
+    assert (mounted / f"{DOMAIN}/d0/p0.html/data.html").read_bytes() == b"page %d" % (next(numbers) - 1)
+    asks(
+        mounted,
+        lambda found: found.total() <= 8 + SPARE,
+        walk,
+        lambda: wait_for(mounted, archives.publish(archive, pages={})),
+    )
 
 
 def test_an_arc_above_others_leaves_them_alone(archive: Archive, mount: Mounter) -> None:
@@ -101,15 +138,18 @@ def test_an_arc_above_others_leaves_them_alone(archive: Archive, mount: Mounter)
     archives.publish(archive, pages={"blog": b"page 1", **{f"blog/{number}": b"page" for number in range(20)}})
     mounted = mount(archive, "-o", "ro,stats")
     blog = mounted / f"{DOMAIN}/blog"
-    for _ in range(2):
+    before, numbers = os.stat(blog).st_ino, itertools.count(2)
+
+    def walk() -> None:
         assert grep(blog) == 21
-    before = os.stat(blog).st_ino
-    wait_for(mounted, archives.publish(archive, pages={"blog": b"page 2"}))
-    with asked(mounted) as found:
-        assert grep(blog) == 21
-    assert found["read"] <= 3 and found.total() <= 15, found
-    assert (blog / "data").read_bytes() == b"page 2" and os.stat(blog).st_ino == before
-    assert os.stat(blog).st_mtime == FIRST.timestamp() + 1
+
+    def change() -> None:
+        wait_for(mounted, archives.publish(archive, pages={"blog": b"page %d" % next(numbers)}))
+
+    asks(mounted, lambda found: found["read"] <= 3 + SPARE and found.total() <= 15 + SPARE, walk, change)
+    last = next(numbers) - 1
+    assert (blog / "data").read_bytes() == b"page %d" % last and os.stat(blog).st_ino == before
+    assert os.stat(blog).st_mtime == FIRST.timestamp() + last - 1
     wait_for(mounted, archives.publish(archive, pages={"blog": None}))
     assert not (blog / "data").exists() and (blog / "7/data").read_bytes() == b"page"
 
@@ -122,10 +162,11 @@ def test_names_that_were_missed_appear(archive: Archive, mount: Mounter) -> None
     other = CommitTag(FIRST, "new.example")
     missed = [f"{DOMAIN}/new.html", f"{DOMAIN}/index.html/note.txt", f".snapshots/{tag}", f".snapshots/{DOMAIN}/{tag}"]
     missed += ["new.example", ".snapshots/new.example", f".snapshots/{other}"]
-    for _ in range(2):
-        with asked(mounted) as found:
-            assert not any(os.path.lexists(mounted / path) for path in missed)
-    assert found.total() == 0, found
+
+    def miss() -> None:
+        assert not any(os.path.lexists(mounted / path) for path in missed)
+
+    asks(mounted, lambda found: found.total() == 0, miss)
     assert archives.publish(archive, pages={"new.html": b"2"}) == tag
     wait_for(mounted, tag)
     archives.add(archive, "index.html/note.txt", b"note")
