@@ -13,7 +13,7 @@ import webarcfs
 from agent.commands import COMMANDS
 from agent.commands.common import console
 from webarcfs.archive.model.errors import Exit, WebarcError, exit_code_of
-from webarcfs.commands.told_commands import with_archive
+from webarcfs.commands.lazy_commands import with_archive
 
 _log = logging.getLogger("webarc")
 

@@ -18,8 +18,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-from agent.crawl.job_folder import step_folder, step_of
-from agent.crawl.job_state import pause
+from agent.crawl.job_folder import pause, step_folder, step_of
 from webarcfs.archive.catalogue.record import Record
 from webarcfs.archive.catalogue.workflow import CHECKING, TABLE, WorkflowStep
 from webarcfs.archive.config.directory import Archive

@@ -28,10 +28,11 @@ from agent.crawl import job_folder
 from agent.crawl.job_folder import step_folder
 from agent.operations import records
 from agent.operations.records import Measure, catalogue_of, one
-from agent.reports.advice import advice_on
+from agent.reports.missing_urls import advice_on
 from agent.service import agent_status
 from agent.steps import checking, running
-from webarcfs.archive.catalogue import people, record_xml
+from webarcfs.archive.catalogue import people
+from webarcfs.archive.catalogue import record as record_module
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import (
     BY_NUMBER,
@@ -44,14 +45,7 @@ from webarcfs.archive.catalogue.record import (
     RecordState,
     step_of,
 )
-from webarcfs.archive.catalogue.workflow import (
-    HELD,
-    RUNS,
-    TABLE,
-    Decision,
-    Right,
-    WorkflowStep,
-)
+from webarcfs.archive.catalogue.workflow import HELD, RUNS, TABLE, Decision, Right, WorkflowStep
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged, Exit, UsageError
 from webarcfs.archive.model.metadata import format_time, parse_time
@@ -285,7 +279,9 @@ def export(
         _write_xml(
             chosen,
             to,
-            record_xml.write if form == "xml" else lambda record: record_xml.write_dublin_core(record, institution),
+            record_module.write
+            if form == "xml"
+            else lambda record: record_module.write_dublin_core(record, institution),
         )
     elif form == "json":
         for stored_record in chosen:

@@ -20,14 +20,13 @@ import click
 from rich.table import Table
 
 from agent.commands.common import archive_option, opened, settings_of
-from agent.crawl import crawl_log, job_orders, job_state, scope
-from agent.crawl.job_folder import kind_of
-from agent.crawl.job_state import JobState
+from agent.crawl import crawl_log, job_folder, job_orders, scope
+from agent.crawl.job_folder import JobState, kind_of
 from agent.crawl.vocabulary import CERTIFICATE_FAULTS, DECISIONS, IN_CRAWL_LOG, NOT_TRIED, Reason
 from agent.indexing import fulltext
 from agent.operations.records import catalogue_of
 from agent.reports import missing_urls, tables
-from agent.reports.advice import advice_on
+from agent.reports.missing_urls import advice_on
 from agent.reports.report import missing_in, missing_now, most_rows, read_waiting, text_of_certificates
 from agent.reports.storage import bar, show
 from agent.reports.storage import storage as storage_of
@@ -35,13 +34,13 @@ from agent.reports.tables import LogLine, Tables
 from agent.reports.tables import shares as site_shares
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.validators import start_url
-from webarcfs.archive.index.captures import CaptureIndex
+from webarcfs.archive.index.database import CaptureIndex
 from webarcfs.archive.model.arc_paths import arc_path, second_path, split
 from webarcfs.archive.model.errors import Damaged, Exit, NotFound, UsageError, WebarcError
 from webarcfs.archive.model.metadata import PAGE_ROLE, CommitTag, format_time, from_epoch
 from webarcfs.archive.model.urls import both_schemes, domain_of
+from webarcfs.commands.lazy_commands import with_archive
 from webarcfs.commands.listing import LIST, OBJECT, Form, Row, format_option, print_object, print_rows, table_console
-from webarcfs.commands.told_commands import with_archive
 from webarcfs.content.extractors.extracted import SENTENCES, Fault
 
 _TITLES = {
@@ -565,7 +564,7 @@ def _summary(folder: Path) -> dict[str, Any]:
 
 def _summary_so_far(folder: Path) -> dict[str, Any]:
     """Return of an open job what summary.json will have, as far as it is known."""
-    known = job_state.load(folder) or JobState(job=folder.name, publication=kind_of(folder.name))
+    known = job_folder.load_item(folder) or JobState(job=folder.name, publication=kind_of(folder.name))
     return {
         "job": known.job,
         "publication": known.publication,

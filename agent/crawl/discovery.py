@@ -19,9 +19,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from urllib.parse import quote
 
-from agent.crawl import robots, scope
+from agent.crawl import politeness, scope
 from agent.crawl.cookie_jars import CookieJars
-from agent.crawl.frontier import (
+from agent.crawl.frontier import (  # fmt: skip
     BEGUN,
     COOKIES,
     HOSTS,
@@ -33,15 +33,14 @@ from agent.crawl.frontier import (
     FrontierUrl,
     RedirectCookies,
     WatchedFeed,
-)  # fmt: skip
+)
 from agent.crawl.scope import ScopeVerdict, TypeRules
 from agent.crawl.sitemaps import MOST_NESTED, MOST_SITEMAPS, USUAL_PLACE
 from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState
 from webarcfs.archive.config.settings import CrawlSettings, PageResources, Profile, Publication
 from webarcfs.archive.model.metadata import from_epoch, now
-from webarcfs.archive.model.session_ids import SessionIds
 from webarcfs.archive.model.url_lists import LONGEST_CHAIN
-from webarcfs.archive.model.urls import both_schemes
+from webarcfs.archive.model.urls import SessionIds, both_schemes
 from webarcfs.content.outlinks import Link, bare, resolver
 from webarcfs.content.reference_table import LinkPurpose, NamedAs
 
@@ -414,11 +413,11 @@ class Discovery:
             return
         if not scope.accepts_host(self._scope, domain) or not self._frontier.is_page_host(domain):
             return
-        rules = robots.parse(status, body)
+        rules = politeness.parse(status, body)
         if not rules.known:
             return
         resolve = resolver(url, "utf-8")
-        named = [target for raw in robots.sitemaps(rules) if (target := resolve(bare(raw))) is not None]
+        named = [target for raw in politeness.sitemaps(rules) if (target := resolve(bare(raw))) is not None]
         self._add_sitemaps(named, None)
         if not named:
             self._look_for_sitemap(origin)

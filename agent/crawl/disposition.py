@@ -20,13 +20,12 @@ from functools import lru_cache
 from agent.crawl import frontier, watching, wget
 from agent.crawl.cookie_jars import CookieJars
 from agent.crawl.discovery import Discovery
-from agent.crawl.feeds import read_feed
 from agent.crawl.frontier import Frontier, FrontierUrl, UrlOutcome
 from agent.crawl.hsts import SecureOnly
 from agent.crawl.job_folder import Job
 from agent.crawl.politeness import BUSY, SERVER_BUSY, TRIES, in_a_row, is_given_up
 from agent.crawl.scope import PRIVATE_ADDRESS
-from agent.crawl.sitemaps import LONGEST_SITEMAP, MOST_LISTED, Listing
+from agent.crawl.sitemaps import LONGEST_SITEMAP, MOST_LISTED, Listing, read_feed
 from agent.crawl.vocabulary import CERTIFICATE_FAULTS, GONE, TEMPORARY_REDIRECT, LinkKind, Reason, Status, UrlState
 from agent.crawl.watching import WatchedItems
 from agent.crawl.wget import FetchResult
@@ -37,7 +36,7 @@ from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, arc_path, data_n
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.model.metadata import OK, format_time, now
 from webarcfs.archive.system import clocks
-from webarcfs.content import forwarding, mimetype, outlinks, text
+from webarcfs.content import mimetype, outlinks, text
 from webarcfs.content.outlinks import Link
 from webarcfs.content.reference_table import LinkPurpose, NamedAs
 from webarcfs.warc import http_response
@@ -88,14 +87,14 @@ class ArchivedPages:
         if content is None:
             return []
         links = outlinks.links_of(content.body, url, content.mime_type, content.charset)
-        return [*links, *forwarding.field_link(url, content.refresh)]
+        return [*links, *outlinks.field_link(url, content.refresh)]
 
     def forward(self, url: str) -> str:
         """Return where the page at `url` goes on by itself within seconds; empty if it does not, or cannot be read."""
         content = self._content(url)
         if content is None:
             return ""
-        return forwarding.forward_of(url, content.refresh, content.body, content.mime_type, content.charset)
+        return outlinks.forward_of(url, content.refresh, content.body, content.mime_type, content.charset)
 
     def _content(self, url: str, named: str = "") -> _Content | None:
         try:

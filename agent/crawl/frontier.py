@@ -472,11 +472,11 @@ HSTS: FactAbout[bool | None] = FactAbout("hsts")
 LISTED: Fact[dict[str, tuple[int, int]]] = Fact("listed")
 #: Pattern → how many pages of it in a row led to nothing new but each other: crawl.discovery.
 PATTERNS: Fact[dict[str, int]] = Fact("patterns")
-#: The page that had named a URL which a job asks for again, by the URL; empty without one: jobs.patchjob.
+#: The page that had named a URL which a job asks for again, by the URL; empty without one: jobs.crawljob.
 ASKED: FactAbout[str] = FactAbout("asked")
-#: How many URLs the job asks for again, once they are in the frontier: jobs.patchjob.
+#: How many URLs the job asks for again, once they are in the frontier: jobs.crawljob.
 ASKED_URLS: Fact[int] = Fact("asked_urls")
-#: The hosts of which the crawl had pages that the job patches: jobs.patchjob.
+#: The hosts of which the crawl had pages that the job patches: jobs.crawljob.
 PAGE_HOSTS: Fact[list[str]] = Fact("page_hosts")
 #: URLs that a person had added, and that are not in the frontier yet: crawl.job_orders.
 ADDED: Fact[list[str]] = Fact("added")
@@ -499,7 +499,7 @@ class WatchedFeed(TypedDict):
 WATCH_BEGUN: Fact[int] = Fact("watch_begun")
 #: What the watched feed listed; absent until it was read: crawl.discovery.
 WATCHED: Fact[WatchedFeed] = Fact("watched")
-#: Filter → its failures: jobs.stages.
+#: Filter → its failures: jobs.publishing.
 FILTER_ERRORS: Fact[dict[str, FilterFailure]] = Fact("filter_errors")
 #: Step → its seconds, over all processes of the job: reports.report.
 SECONDS: Fact[dict[str, float]] = Fact("seconds")

@@ -9,12 +9,25 @@ hold several crawls, each of these is a job with a number, `<time>-<publication>
 import. The name of a crawl beside the schedule is `<time>-<publication>+occasion`, that of a patch of a crawl
 `<time>-<publication>+patch`; `+` cannot occur in a publication's name. The folder of a step of a crawl,
 `step-<record>-<step>`, also lies in `jobs/`: it is no job of a publication.
+
+The item, `item.json`, is one run of a publication, with its state and its progress.
+
+The job writes the item, `status` and the scheduler read it; a finished job's item is in its report. The states are
+Tarântula's: an item waits until its base document is fetched, collects, converts (here: passes the pipeline), and is
+archived. An item that exceeds its time is interrupted and keeps its documents. Only `load`, `reserve` and the `save`
+functions access files.
+
+A failure may be temporary: a full disk, lack of memory, a lock held by git. So a failed job is tried again soon, then
+after growing pauses, and in any case when its publication is due. A job whose process is killed each time may harm the
+machine; after MOST_WITH_KILLS failures it waits until its publication is due. The item stores the count: it survives a
+restart.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import hashlib
 import json
 import logging
@@ -25,13 +38,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from agent.crawl import job_state
 from agent.crawl.frontier import BEGUN, CAPTURED, NO_STATES, Frontier, ImportIndex
-from agent.crawl.job_state import VERSION, JobState, Phase
 from agent.crawl.scope import TypeRules
 from webarcfs.archive.config import settings as config
 from webarcfs.archive.config import validators
@@ -40,13 +52,180 @@ from webarcfs.archive.config.settings import CrawlSettings, Profile, Publication
 from webarcfs.archive.config.settings_files import OLD_DEFAULTS
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.errors import Damaged, NotFound, WebarcError
-from webarcfs.archive.model.metadata import compact_time, format_time, from_epoch, now, parse_compact_time
+from webarcfs.archive.model.metadata import compact_time, format_time, from_epoch, now, parse_compact_time, parse_time
 from webarcfs.archive.system import files, locks
 from webarcfs.archive.system.clocks import Speed
 from webarcfs.archive.system.processes import Process
 
 if TYPE_CHECKING:
-    from webarcfs.archive.history.rendered_forms import RenderedForm  # it loads git's library, and few jobs have one
+    from webarcfs.archive.history.rendered_forms import RenderedForm
+
+
+# == item =============================================================================================================
+
+
+ITEM_FILE = "item.json"
+#: A file that is removed to make room for the item on a full disk, and its size in bytes.
+RESERVE = ".reserve"
+_RESERVED = 8192
+#: Version of item.json and definition.json; a job's folder of another version is left unchanged.
+VERSION = 1
+
+
+class Phase(StrEnum):
+    """Tarântula's states (figure 3.7), and `failed` for errors of the system, which that figure does not have."""
+
+    WAITING = "waiting"
+    COLLECTING = "collecting"
+    CONVERTING = "converting"
+    ARCHIVED = "archived"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+
+
+class Hold(StrEnum):
+    """Why a job keeps what it has, and waits for an order."""
+
+    PAUSED = "paused"
+    DEADLINE = "deadline"
+
+
+#: States in which a process works on the item.
+AT_WORK = frozenset({Phase.WAITING, Phase.COLLECTING, Phase.CONVERTING})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobState:
+    """The fields of item.json. Times are `yyyy-mm-ddThh:mm:ss` CET; `urls` counts by state of the frontier."""
+
+    job: str
+    publication: str
+    state: Phase = Phase.WAITING
+    due: str = ""
+    begun: str = ""
+    attempted: str = ""  # the start of its last process
+    updated: str = ""
+    stage: str = ""
+    done: int = 0
+    known: int = 0
+    a_second: float = 0.0  # recent increase of `done` per second; 0: not known yet
+    left: int | None = None  # seconds until `known` is done at this speed; None: not known
+    urls: dict[str, int] = field(default_factory=dict)
+    bytes: int = 0
+    documents: int = 0
+    complete: bool | None = None
+    warnings: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    reason: str = ""
+    failures: int = 0  # number of failures in a row
+    again: str = ""  # time of its next try; empty: when its publication is due
+    latest_end: str = ""  # its deadline
+    held: str = ""  # why it fetches nothing until a person decides about it (`Hold`); empty: it is not held
+    orders: int = 0  # number of the last order that it took
+    by_agent: bool = False  # whether the agent, not a command, started its last process
+    pid: int = 0
+    ticks: int = 0
+
+    @property
+    def runs(self) -> bool:
+        """Whether a process works on it now."""
+        return Process(self.pid, self.ticks).runs()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the content of item.json."""
+        return {"version": VERSION, **dataclasses.asdict(self)}
+
+
+def load_item(folder: Path) -> JobState | None:
+    """Return the item in a job's (or report's) folder; None without one. Raises Damaged if it is of another version."""
+    content = files.read_json(folder / ITEM_FILE)
+    if content is None:
+        return None
+    if content.pop("version", None) != VERSION:
+        raise Damaged(f"{folder} is of another version of webarcfs; it is left alone, finish or remove it by hand")
+    try:
+        content["state"] = Phase(content["state"])
+        content["warnings"], content["tags"] = tuple(content["warnings"]), tuple(content["tags"])
+        return JobState(**content)
+    except (KeyError, TypeError, ValueError) as error:
+        raise Damaged(
+            f"{folder / ITEM_FILE} is no item: {error}; it is left alone, finish or remove it by hand"
+        ) from None
+
+
+def save_item(folder: Path, item: JobState, *, durable: bool = True) -> None:
+    """Write an item."""
+    files.write_json(folder / ITEM_FILE, item.as_json(), durable=durable)
+
+
+def reserve(folder: Path) -> None:
+    """Reserve disk space for the reason of a failure. Errors are ignored: only that reason would be lost."""
+    path = folder / RESERVE
+    with contextlib.suppress(OSError):
+        if not path.exists() or path.stat().st_size < _RESERVED:
+            path.write_bytes(bytes(_RESERVED))
+
+
+def save_surely(folder: Path, item: JobState) -> None:
+    """Write an item; on a full disk, use the reserve. Raises OSError."""
+    try:
+        save_item(folder, item)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        (folder / RESERVE).unlink(missing_ok=True)
+        save_item(folder, item)
+        reserve(folder)  # at once, before a log takes the space: another failure may follow
+
+
+# == attempts, pure ===================================================================================================
+
+
+#: Pauses after the first, second, … failure in a row; the last one after all further failures.
+PAUSES = tuple(timedelta(seconds=seconds) for seconds in (10, 60, 5 * 60, 30 * 60, 60 * 60))
+#: Failures in a row after which a job whose process was killed waits until its publication is due.
+MOST_WITH_KILLS = 10
+
+
+def pause(failures: int) -> timedelta:
+    """Return the pause after so many failures in a row."""
+    return PAUSES[min(max(failures, 1), len(PAUSES)) - 1]
+
+
+def failed(known: JobState, reason: str, at: datetime, *, killed: bool) -> JobState:
+    """Return the item of a job whose process failed at `at`, with the time of its next try."""
+    failures = known.failures + 1
+    given_up = killed and failures >= MOST_WITH_KILLS
+    again = "" if given_up else format_time(at + pause(failures))
+    stamp = format_time(at)
+    return dataclasses.replace(
+        known, state=Phase.FAILED, reason=reason, updated=stamp, failures=failures, again=again, pid=0, ticks=0
+    )
+
+
+def is_due(known: JobState, at: datetime) -> bool:
+    """Return whether a failed job is to be tried again now; a clock that was set back delays it at most one pause."""
+    if known.state is not Phase.FAILED or not known.again:
+        return False
+    try:
+        again = parse_time(known.again)
+    except Damaged:
+        return True
+    return again <= at or again > at + PAUSES[-1]
+
+
+def reason_of(error: BaseException, where: object = None) -> str:
+    """Return the reason that an item gives for an error: the error, its file (else `where`), and the remedy."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        place = error.filename or where
+        return f"the disk is full: {error.strerror}{f': {place}' if place else ''}; make room, and it resumes by itself"
+    return f"{type(error).__name__}: {error}"
+
+
+# == job folder =======================================================================================================
+
+
+# it loads git's library, and few jobs have one
 
 # == names, pure ======================================================================================================
 
@@ -439,7 +618,7 @@ def usable(folder: Path) -> bool:
 
 def check(folder: Path) -> None:
     """Read a job's item and open its frontier. Raises Damaged, and WebarcError if that is not possible now."""
-    job_state.load(folder)
+    load_item(folder)
     if has_begun(folder):
         Frontier(folder / _FRONTIER).close()
 
@@ -507,7 +686,7 @@ class StateKeeper:
         self._frontier: Frontier | None = None
         self._again = 0.0
         self._speed = Speed()
-        known = job_state.load(folder) or JobState(job=folder.name, publication=publication)
+        known = load_item(folder) or JobState(job=folder.name, publication=publication)
         process, begun = Process.current(), format_time(now())
         self.item = dataclasses.replace(
             known,
@@ -522,7 +701,7 @@ class StateKeeper:
 
     def begin(self, frontier: Frontier) -> None:
         """Set the state of a job that begins or is resumed."""
-        job_state.reserve(self.folder)
+        reserve(self.folder)
         self._frontier = frontier
         captured = frontier.get(CAPTURED) is not None
         collected = frontier.counts().get("done", 0) > 0
@@ -532,7 +711,7 @@ class StateKeeper:
     def to(self, state: Phase, **facts: Any) -> None:
         """Set another state, and write the item."""
         self.item = self.ended(state, **facts)
-        job_state.save(self.folder, self.item)
+        save_item(self.folder, self.item)
 
     def note(self, **facts: Any) -> None:
         """Write some fields of the item at once, if they have other values; `Job.note` is this method."""
@@ -540,7 +719,7 @@ class StateKeeper:
         if changed != self.item:
             self.item = dataclasses.replace(changed, updated=format_time(now()))
             with contextlib.suppress(OSError):  # the frontier has them
-                job_state.save(self.folder, self.item)
+                save_item(self.folder, self.item)
 
     def failed(self, reason: str) -> None:
         """Write that the job has failed. Raises OSError if the disk is too full even with the reserve."""
@@ -549,7 +728,7 @@ class StateKeeper:
             counts = self._counts()
         stamp = format_time(now())
         self.item = dataclasses.replace(self.item, state=Phase.FAILED, updated=stamp, reason=reason, **counts)
-        job_state.save_surely(self.folder, self.item)
+        save_surely(self.folder, self.item)
 
     def ended(self, state: Phase, **facts: Any) -> JobState:
         """Return the item in the given state, with current counts and the given fields."""
@@ -585,7 +764,7 @@ class StateKeeper:
             **counts,
         )
         with contextlib.suppress(OSError):  # a full disk must not end the job here, only where documents are written
-            job_state.save(self.folder, self.item, durable=collects)
+            save_item(self.folder, self.item, durable=collects)
         ended = time.monotonic()
         self._again = ended + max(_SECONDS_BETWEEN, _PART_OF_COUNTING * (ended - begun))
 

@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.crawl import frontier
-from agent.crawl.job_folder import Job
-from agent.crawl.job_state import VERSION, Hold
+from agent.crawl.job_folder import VERSION, Hold, Job
 from webarcfs.archive.model.errors import Damaged, NotFound
 from webarcfs.archive.model.metadata import format_time, from_epoch, now, parse_time
 from webarcfs.archive.system import clocks, files

@@ -34,12 +34,10 @@ from agent.crawl.cookie_jars import CookieJars
 from agent.crawl.crawl_log import LiveLog
 from agent.crawl.disposition import OVER_SIZE, OVER_TIME, ArchivedPages, Captured, Disposition
 from agent.crawl.frontier import NO_STATES, SHOWED_SECRETS, FrontierUrl, UrlOutcome
-from agent.crawl.job_folder import Job
+from agent.crawl.job_folder import Hold, Job
 from agent.crawl.job_orders import OrderBook
-from agent.crawl.job_state import Hold
-from agent.crawl.politeness import LONGEST_PAUSE
+from agent.crawl.politeness import LONGEST_PAUSE, Permission, RobotsCache
 from agent.crawl.resultreader import EndedBatch, ResultReader
-from agent.crawl.robots import Permission, RobotsCache
 from agent.crawl.scope import is_private, is_private_host
 from agent.crawl.secrets import Secrets, blank_requests, kept_back
 from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState

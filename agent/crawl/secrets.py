@@ -24,7 +24,7 @@ from agent.crawl.cookie_jars import Cookie
 from agent.crawl.scope import domain_in
 from webarcfs.archive.config.settings import HostSecret, Publication
 from webarcfs.archive.model.errors import CrawlFailed
-from webarcfs.warc.secret_fields import blank
+from webarcfs.warc.http_response import blank
 
 # == files ============================================================================================================
 

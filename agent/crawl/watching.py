@@ -22,7 +22,7 @@ from agent.crawl.frontier import WATCH_BEGUN, WATCHED, Frontier, FrontierUrl, Wa
 from agent.crawl.vocabulary import DECISIONS, NOT_TRIED, Figure, Reason, Result, Status, UrlState, is_error_page
 from webarcfs.archive.config.directory import Archive, sql
 from webarcfs.archive.config.settings import Publication
-from webarcfs.archive.index import captures
+from webarcfs.archive.index import database
 from webarcfs.archive.index.sqlite_file import SqliteFile, remove, translated
 from webarcfs.archive.model.errors import DatabaseDamaged
 
@@ -131,7 +131,7 @@ class WatchedItems(SqliteFile):
     def _fill(self, archive: Archive, publication: str) -> None:
         """Add what the publication has captured according to webarc.db."""
         is_there = archive.database.exists()  # without one, each item is new
-        urls = captures.urls_of(archive.database, publication) if is_there else []
+        urls = database.urls_of(archive.database, publication) if is_there else []
         self.settle("", (ItemEnd(url, captured=True) for url in ("", *urls)))
 
     @contextmanager

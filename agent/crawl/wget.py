@@ -23,13 +23,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from agent.crawl import robots
-from agent.crawl.feeds import FeedReader
+from agent.crawl import politeness
 from agent.crawl.frontier import FrontierUrl, UrlOutcome
 from agent.crawl.hsts import may_have_policy
 from agent.crawl.politeness import again, asks_for_pause, failed, in_a_row, passing, pause, paused
 from agent.crawl.scope import PRIVATE_ADDRESS, is_private
-from agent.crawl.sitemaps import MOST_LISTED, Listing, SitemapReader
+from agent.crawl.sitemaps import MOST_LISTED, FeedReader, Listing, SitemapReader
 from agent.crawl.vocabulary import (
     NOT_MODIFIED,
     PARTIAL_CONTENT,
@@ -49,7 +48,7 @@ from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Damaged, UrlRefused
 from webarcfs.archive.model.metadata import format_time
 from webarcfs.archive.model.urls import canonical
-from webarcfs.content import forwarding, mimetype, outlinks, text
+from webarcfs.content import mimetype, outlinks, text
 from webarcfs.content.reference_table import LinkPurpose, NamedAs
 from webarcfs.warc import http_response, job_warc
 from webarcfs.warc.decoding import BadBody, BodyNotes, Bomb, TooBig, decoded, kept_codings
@@ -466,7 +465,7 @@ _LINKING = ("text/", "application/", "image/svg")
 _PACKED = ".xml.gz"
 _NO_BODY = frozenset({204, 205, 304})
 #: Bytes of a robots.txt that are kept (RFC 9309 section 2.5 requires at least 500 KiB).
-_LARGEST_ROBOTS = robots.LONGEST_BODY + 1024
+_LARGEST_ROBOTS = politeness.LONGEST_BODY + 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -614,7 +613,7 @@ def _unread(row: FrontierUrl, response: http_response.Response, limits: Limits) 
 def page_links(body: bytes, url: str, head: http_response.Head, named: str = "") -> outlinks.PageLinks:
     """Return the links of a decoded body, extracted according to its type, and to what a page named it."""
     mime_type = _read_as(body, head, named)
-    refresh = forwarding.field_link(url, head.get("refresh"))
+    refresh = outlinks.field_link(url, head.get("refresh"))
     if not mime_type.startswith(_LINKING):
         return outlinks.PageLinks(refresh)
     charset = text.decode_charset(body[: mimetype.SAMPLE], head.content_type)
@@ -628,7 +627,7 @@ def _forward(row: FrontierUrl, head: http_response.Head, body: bytes) -> str:
     if not row.is_start:
         return ""
     charset = text.decode_charset(body[: mimetype.SAMPLE], head.content_type)
-    return forwarding.forward_of(row.url, head.get("refresh"), body, _read_as(body, head, row.named), charset)
+    return outlinks.forward_of(row.url, head.get("refresh"), body, _read_as(body, head, row.named), charset)
 
 
 def links_at(warc_file: Path, position: int, row: FrontierUrl) -> tuple[outlinks.Link, ...]:

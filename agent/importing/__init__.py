@@ -2,6 +2,6 @@
 
 Public: every module. `import_sources` and `warcfile` read files into an index; `crawls` decides, purely, which captures
 are one crawl and how many snapshots of a host a crawl needs; `planning` writes the plan before anything is published.
-`exported_records` and `exported_trees` make WARCs of `webarc export` into the same snapshots again; they move no ref.
-Used by the thread of the job.
+`exported_trees` makes WARCs of `webarc export` into the same snapshots again; it moves no ref. Used by the thread of
+the job.
 """

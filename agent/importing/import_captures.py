@@ -20,15 +20,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
-from agent.crawl.frontier import (
-    FoundCapture,
-    FrontierUrl,
-    ImportIndex,
-    JobBody,
-    PagePart,
-    StoredCapture,
-    UrlOutcome,
-)
+from agent.crawl.frontier import FoundCapture, FrontierUrl, ImportIndex, JobBody, PagePart, StoredCapture, UrlOutcome
 from agent.crawl.vocabulary import (
     GONE,
     NOT_MODIFIED,
@@ -47,7 +39,7 @@ from webarcfs.access import secret_headers
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import CRAWLS, Repository
-from webarcfs.archive.index.captures import CaptureIndex
+from webarcfs.archive.index.database import CaptureIndex
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, arc_path, data_name, places, second_path, split
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import COPIES, CommitTag, format_time, from_epoch, parse_compact_time

@@ -30,7 +30,7 @@ from functools import partial
 from pathlib import Path
 
 from agent.crawl.job_folder import named_after
-from agent.importing import har, httrack, mhtml, mirror, saved_pages
+from agent.importing import har, mirror, saved_pages
 from agent.importing.foreign import RecordRun, Report, Stated, Step, file_part, hash_file, printable, shown
 from agent.importing.wacz_files import ZIP_MAGIC, Wacz
 from webarcfs.archive.config.directory import Archive
@@ -54,7 +54,7 @@ _FORMATS: tuple[tuple[re.Pattern[bytes], str], ...] = (
     (re.compile(rb"\xfd7zXZ\x00"), "is compressed with xz, which is not read; `xz -d` unpacks it"),
     (re.compile(rb"7z\xbc\xaf\x27\x1c"), "is a 7z archive; `7z x` unpacks it, and its folder can be imported"),
     (re.compile(rb"[ \t]CDX [A-Za-z]|[^\s]+\)[^\s]* \d{14} [{\S]|!OpenWayback-CDXJ|!meta \{"), _INDEX),
-    (mhtml.START, "is MHTML that is compressed by gzip; `gzip -d` unpacks it"),
+    (saved_pages.START, "is MHTML that is compressed by gzip; `gzip -d` unpacks it"),
     (re.compile(rb"(?i)(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html|!--)"), "is a page that is compressed; unpack it"),
     (har.START, "is a HAR that is compressed by gzip; `gzip -d` unpacks it"),
     (re.compile(rb"(?s:.{257})ustar"), "is a tar archive; `tar -x` unpacks it, and its folder can be imported"),
@@ -128,7 +128,7 @@ def form_of(path: Path) -> SourceForm:
         return SourceForm.WACZ
     if har.START.match(start):
         return SourceForm.HAR
-    if mhtml.START.match(start):
+    if saved_pages.START.match(start):
         return SourceForm.MHTML
     return SourceForm.PAGE if saved_pages.is_page(path.name, start) else SourceForm.RECORDS
 
@@ -151,7 +151,7 @@ def parts_of(
     if form is SourceForm.MIRROR:
         yield from mirror.parts(path, name, report, step, stated)
     elif form is SourceForm.HTTRACK:
-        yield from httrack.parts(path, name, report)
+        yield from mirror.parts_of_httrack(path, name, report)
     elif form is SourceForm.PAGE:
         yield from saved_pages.parts(path, name, report, stated)
     else:
@@ -163,7 +163,7 @@ def parts_of(
             elif form is SourceForm.HAR:
                 yield from har.parts(file, name, report, stated)
             elif form is SourceForm.MHTML:
-                yield from mhtml.parts(file, size, name, report, stated)
+                yield from saved_pages.parts_of_mhtml(file, size, name, report, stated)
             elif other := named(path, name):
                 raise Damaged(other)
             else:
@@ -182,7 +182,7 @@ def check(path: Path, form: SourceForm, name: str, stated: Stated = _NOTHING_STA
 
 def is_httrack_cache(path: Path) -> bool:
     """Return whether a file is the cache of a mirror of HTTrack."""
-    return path.name == httrack.ANSWERS and path.parent.name == httrack.CACHE
+    return path.name == mirror.ANSWERS and path.parent.name == mirror.CACHE
 
 
 # == imported files ===================================================================================================

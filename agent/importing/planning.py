@@ -55,7 +55,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.history import redirect_lists, sequence
-from webarcfs.archive.index.captures import CaptureIndex, CaptureRow
+from webarcfs.archive.index.database import CaptureIndex, CaptureRow
 from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, data_name, places, second_path
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import COPIES, CommitTag, format_time, from_epoch, parse_compact_time, parse_time

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings_files import replace_file
-from webarcfs.archive.index import captures
+from webarcfs.archive.index import database
 from webarcfs.archive.model.errors import SettingsError, UsageError, WebarcError
 from webarcfs.archive.system import locks
 
@@ -84,7 +84,7 @@ def _state(archive: Archive) -> list[int]:
     """
     status = archive.changes.stat()
     try:
-        snapshots = captures.count_snapshots(archive.database)
+        snapshots = database.count_snapshots(archive.database)
     except WebarcError:  # there is none yet, or another check reports what it is
         snapshots = -1
     return [status.st_ino, status.st_size, status.st_mtime_ns, snapshots]

@@ -29,8 +29,8 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import rendered_forms
-from webarcfs.archive.index import captures
-from webarcfs.archive.index.captures import SourceSnapshot, SourceVersion
+from webarcfs.archive.index import database
+from webarcfs.archive.index.database import SourceSnapshot, SourceVersion
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Busy, Damaged, Interrupted, InvalidDocument, NotFound
 from webarcfs.archive.model.metadata import RESOURCE_ROLE, CommitTag, from_epoch
@@ -136,8 +136,8 @@ def findings(archive: Archive, *, in_step: bool) -> Iterator[str]:
         yield f"{name}: {error}"
         return
     try:
-        snapshots = captures.snapshots(archive.database)
-        rows = captures.count_versions(archive.database)
+        snapshots = database.snapshots(archive.database)
+        rows = database.count_versions(archive.database)
     except (Damaged, Busy, NotFound):
         return  # another check reports it
     tags = {snapshot.tag for snapshot in snapshots}
@@ -167,9 +167,9 @@ class _Run:
         """Bring the index in step."""
         by_domain: dict[str, list[SourceSnapshot]] = {}
         with suppress(NotFound):
-            for snapshot in captures.snapshots(self._archive.database):
+            for snapshot in database.snapshots(self._archive.database):
                 by_domain.setdefault(snapshot.domain, []).append(snapshot)
-        self._known = sum(captures.count_versions(self._archive.database).values()) if by_domain else 0
+        self._known = sum(database.count_versions(self._archive.database).values()) if by_domain else 0
         with IndexWriter(self._folder) as self._writer:
             self._reader = IndexReader(self._folder)
             indexed = self._without_vanished(
@@ -204,7 +204,7 @@ class _Run:
         for snapshot in missing:
             at = seqs.index(snapshot.seq) + 1
             touched |= {*seqs[at : at + 1]}
-        versions = captures.versions(self._archive.database, domain, touched)
+        versions = database.versions(self._archive.database, domain, touched)
         for wanted, text in self._extraction.texts(self._wanted(domain, versions)):
             self._put(domain, wanted.version, joined(text, wanted.rendered))
         for snapshot in missing:
@@ -324,7 +324,7 @@ _KINDS = {"table": "excel", "slides": "powerpoint", "style": "css", "script": "j
 def documents(archive: Archive) -> Iterator[dict[str, Any]]:
     """Yield each version in the index as a document of Solr. Raises NotFound without an index."""
     reader = generations.opened(archive)
-    for version in captures.every_version(archive.database):
+    for version in database.every_version(archive.database):
         document = reader.find(version.path, version.since)
         if document is None:
             raise NotFound(f"{version.url} is not indexed yet; `webarc-agent index` brings the index in step")

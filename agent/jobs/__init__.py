@@ -1,5 +1,5 @@
 """One job from start to report: opens, runs, publishes and ends crawls and imports.
 
-Public: `crawljob.run`, `importjob.run`, `publishing` (the pipeline, and the end of a job), `stages` (what it lists in
-order: each reads documents from the one before it and yields them). Runs in the process of the job.
+Public: `crawljob.run`, `importjob.run`, `publishing` (the pipeline, its stages, and the end of a job). Each stage reads
+documents from the one before it and yields them. Runs in the process of the job.
 """

@@ -1,4 +1,14 @@
-"""A crawl's job: one run of one publication from start to report. A killed job is resumed where it ended."""
+"""A crawl's job: one run of one publication, or a patch of a crawl, from start to report.
+
+A killed job is resumed where it ended.
+
+A patch asks again for URLs which a crawl did not get, each with what it needs. Its URLs come from the crawl's own log,
+with how the crawl came to them: a resource stays one, the target of a redirect stays one, and the server gets the page
+that named a URL (Referer). Hosts, excludes and private addresses are those of the crawl, but that the feed which a
+publication watches opens no private address: `private_addresses` does. Links of its pages are not followed. It only
+adds, as a list of URLs does; what it publishes belongs to the record of the crawl. Items of a feed that it publishes
+are captured; the feed itself is no page, and is left to the next crawl.
+"""
 
 from __future__ import annotations
 
@@ -6,38 +16,166 @@ import dataclasses
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from agent.catalogue import recording, stepfolders
 from agent.crawl import job_folder, url_files, watching
 from agent.crawl.discovery import Discovery
 from agent.crawl.disposition import OVER_TIME, ArchivedPages, Captured, lines_on_hosts
 from agent.crawl.frontier import (
+    ASKED,
+    ASKED_URLS,
     BEGUN,
     CAPTURED,
+    HOSTS,
     LIST_READ,
     ORDERS,
+    PAGE_HOSTS,
     WATCH_BEGUN,
     CaptureEnd,
     Frontier,
     FrontierUrl,
 )
-from agent.crawl.job_folder import OCCASION, Definition, Job, Patch, Progress, StateKeeper
+from agent.crawl.job_folder import OCCASION, Definition, Job, Patch, Phase, Progress, StateKeeper
 from agent.crawl.job_orders import OrderBook, stop_on_discard
-from agent.crawl.job_state import Phase
 from agent.crawl.loop import capture
 from agent.crawl.sitemaps import MOST_LISTED
 from agent.crawl.vocabulary import ARCHIVED_OR_DUPLICATE, Reason, Status, is_error_page
 from agent.crawl.watching import WatchedItems
 from agent.filters import chain
-from agent.jobs import patchjob
 from agent.jobs.publishing import JobOutcome, failures_noted, finish, publish, until_stopped, was_published
 from agent.pipeline import domain_run
-from agent.reports import report
+from agent.reports import missing_urls, report
+from agent.reports.report import hosts_in
+from agent.reports.tables import LogLine
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Profile, Publication
-from webarcfs.archive.model.errors import Interrupted, NotFound
+from webarcfs.archive.model.errors import Damaged, Interrupted, NotFound
 from webarcfs.archive.model.metadata import from_epoch
+from webarcfs.archive.system import files
+
+# == patchjob =========================================================================================================
+
+
+def alone(archive: Archive, patch: Patch | None) -> AbstractContextManager[object]:
+    """Hold the lock of the record that is patched, so that nobody decides about it meanwhile. Raises Busy."""
+    return nullcontext() if patch is None else stepfolders.locked(archive, patch.record)
+
+
+def narrowed(publication: Publication) -> Publication:
+    """Return a publication whose crawl asks for the URLs that it is given, and for what they need."""
+    crawl = dataclasses.replace(publication.crawl, depth=0, sitemaps=False)
+    return dataclasses.replace(publication, list="", watch="", crawl=crawl)
+
+
+def refusal(archive: Archive, patch: Patch) -> str:
+    """Return why the record takes the patch no more; empty if it does. It may have been decided about meanwhile."""
+    catalogue = Catalogue(archive)
+    try:
+        why = recording.refusal(archive, catalogue, catalogue.read(patch.record)[0])
+    except NotFound as error:
+        return str(error)
+    return f"{patch.record} takes no patch: {why}" if why else ""
+
+
+def is_closed(archive: Archive, patch: Patch | None) -> bool:
+    """Return whether readers do not see the record that is patched."""
+    if patch is None:
+        return False
+    try:
+        return Catalogue(archive).read(patch.record)[0].state is not RecordState.RELEASED
+    except NotFound:
+        return True
+
+
+def begin_patch(archive: Archive, asked: Definition) -> Path:
+    """Return the folder of a patch that begins, or of the same one that waits or was interrupted, whoever asked for it.
+
+    The caller holds the lock of the publication.
+    """
+    assert asked.patch is not None
+    same = dataclasses.replace(asked.patch, by="")
+    kind = asked.publication.name + job_folder.PATCH
+    for folder in job_folder.folders_of(archive, kind):
+        earlier = patch_in(folder)
+        if earlier is not None and dataclasses.replace(earlier, by="") == same and job_folder.usable(folder):
+            return folder
+    folder = job_folder.new_folder(archive, kind)
+    job_folder.save(folder, asked)
+    return folder
+
+
+def patch_in(folder: Path) -> Patch | None:
+    """Return what the job of a folder asks for again; None if it is no patch, or cannot be read."""
+    try:
+        asked = job_folder.load(folder)
+    except Damaged:
+        return None
+    return None if asked is None else asked.patch
+
+
+def feed_of(folder: Path) -> str:
+    """Return the feed that the publication of a job watches, also where `narrowed` leaves it out; empty for none."""
+    asked = job_folder.load(folder)
+    return "" if asked is None else asked.publication.watch
+
+
+def not_archived(archive: Archive, patch: Patch, feed: str) -> Iterator[LogLine]:
+    """Yield the lines of the URLs that a patch could ask for again, but for the watched feed. Raises NotFound, Damaged.
+
+    Where the thread has a deadline, it raises its errors as well.
+    """
+    for line in missing_urls.lines(archive, patch.job):
+        if line.url != feed and missing_urls.could_be_asked_for(line):
+            yield line
+
+
+def _hosts_with_pages(archive: Archive, patch: Patch) -> set[str]:
+    """Return the hosts of which the crawl had pages: by its report, also where it published nothing new of them."""
+    record, _ = Catalogue(archive).read(patch.record)
+    summary = files.read_json(archive.reports / patch.job / "summary.json") or {}
+    by_report = {end.host for end in hosts_in(summary) if end.is_page}
+    return by_report | {part.tag.domain for part in record.parts if not part.is_resource}
+
+
+def add_missing(job: Job) -> None:
+    """Add the URLs that the job asks for again, once. The caller wraps it in a transaction.
+
+    Raises Interrupted where the job shall stop; then none of them is in the frontier.
+    """
+    assert job.patch is not None
+    if job.frontier.get(ASKED_URLS) is not None:
+        return
+    lines = _until_stopped(job, missing_urls.lines(job.archive, job.patch.job))
+    hosts = {line.host for line in lines if not line.path.strip("-R")}
+    job.frontier.set(HOSTS, sorted(hosts))
+    job.frontier.set(PAGE_HOSTS, sorted(_hosts_with_pages(job.archive, job.patch)))
+    discovery = Discovery(job.frontier, job.publication, job.profile)
+    number = 0
+    for line in _until_stopped(job, not_archived(job.archive, job.patch, feed_of(job.folder))):
+        if not missing_urls.is_chosen(line, job.patch.word, job.patch.url):
+            continue
+        number += 1
+        hops = line.path.strip("-")
+        discovery.once_more(line.url, hops)
+        job.frontier.set(ASKED.of(line.url), line.referrer.strip("-") if hops.strip("R") else "")
+    discovery.flush()
+    job.frontier.set(ASKED_URLS, number)
+
+
+def _until_stopped(job: Job, lines: Iterator[LogLine]) -> Iterator[LogLine]:
+    for line in lines:
+        if job.stop.is_set():
+            raise Interrupted("stopped while it added what is missing; the next run starts with that")
+        yield line
+
+
+# == crawljob =========================================================================================================
+
 
 _log = logging.getLogger(__name__)
 #: Start URLs of a crawl that is looked at for lonely ones, as each look reads the frontier; hosts that a message names.
@@ -85,12 +223,12 @@ def run(
         patch=patch,
     )
     kind = publication.name + (OCCASION if occasion and not shifts else "")
-    patch = patch if folder is None else patchjob.patch_in(folder)
-    with job_folder.alone(archive, publication.name), patchjob.alone(archive, patch):
+    patch = patch if folder is None else patch_in(folder)
+    with job_folder.alone(archive, publication.name), alone(archive, patch):
         if folder is not None and not folder.is_dir():
             raise NotFound(f"there is no job {folder.name} any more")
         if patch is not None:
-            folder = folder or patchjob.begun(archive, asked)
+            folder = folder or begin_patch(archive, asked)
         folder = folder or job_folder.interrupted(archive, kind)
         folder = folder or job_folder.new_folder(archive, kind)
         keeper = StateKeeper(folder, publication.name, progress, by_agent=by_agent)
@@ -110,7 +248,7 @@ def _run(job: Job, keeper: StateKeeper) -> JobOutcome:
     book.take(at_once=True)
     book.tell()
     if not book.discarded:
-        if job.patch is not None and (why := patchjob.refusal(job.archive, job.patch)):
+        if job.patch is not None and (why := refusal(job.archive, job.patch)):
             return _discarded(job, keeper, why)
         with stop_on_discard(job, job.frontier.get(ORDERS) or 0):
             outcome = until_stopped(job, keeper, lambda: _work(job, keeper, book), _STOPPED)
@@ -125,7 +263,7 @@ def _job(archive: Archive, folder: Path, frontier: Frontier, asked: Definition, 
         archive=archive,
         name=folder.name,
         folder=folder,
-        publication=asked.publication if asked.patch is None else patchjob.narrowed(asked.publication),
+        publication=asked.publication if asked.patch is None else narrowed(asked.publication),
         profile=asked.profile,
         frontier=frontier,
         begun=from_epoch(frontier.get(BEGUN) or 0),
@@ -133,7 +271,7 @@ def _job(archive: Archive, folder: Path, frontier: Frontier, asked: Definition, 
         instances=asked.instances,
         only_adds=asked.only_adds or bool(asked.publication.watch),
         patch=asked.patch,
-        is_closed=patchjob.is_closed(archive, asked.patch),
+        is_closed=is_closed(archive, asked.patch),
         **how,
     )
 
@@ -141,7 +279,7 @@ def _job(archive: Archive, folder: Path, frontier: Frontier, asked: Definition, 
 def _work(job: Job, keeper: StateKeeper, book: OrderBook) -> JobOutcome:
     with job.frontier.changes():
         if job.patch is not None:
-            patchjob.add_missing(job)
+            add_missing(job)
         else:
             discovery = Discovery(job.frontier, job.publication, job.profile)
             discovery.seeds(job.publication.urls)
@@ -287,7 +425,7 @@ def _settle_items(job: Job, is_published: Callable[[str], bool]) -> None:
 
     A patch says only what it captured, so that asking again by hand uses no try up.
     """
-    if not patchjob.feed_of(job.folder):
+    if not feed_of(job.folder):
         return
     ends = watching.ends_of(job.frontier, is_published)
     if job.patch is not None:

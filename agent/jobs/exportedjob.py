@@ -20,11 +20,13 @@ from pathlib import Path
 
 from agent.catalogue.recording import SYSTEM, catch_up_records
 from agent.crawl.job_folder import Progress
-from agent.importing.exported_records import NamedSnapshot, Rows, by_snapshot
 from agent.importing.exported_trees import (
     Built,
     Intake,
+    NamedSnapshot,
+    Rows,
     build,
+    by_snapshot,
     drop_empty,
     in_order,
     store_forms,

@@ -38,8 +38,7 @@ from agent.crawl.frontier import (
     ImportIndex,
     StoredCut,
 )
-from agent.crawl.job_folder import ImportedCut, Job, Progress, StateKeeper, crawl_of_import, folder_of
-from agent.crawl.job_state import Phase
+from agent.crawl.job_folder import ImportedCut, Job, Phase, Progress, StateKeeper, crawl_of_import, folder_of
 from agent.crawl.wget import BatchFiles
 from agent.filters import chain
 from agent.importing.browser_pages import Attaching, ImportedForms
@@ -53,7 +52,7 @@ from agent.jobs.publishing import JobOutcome, failures_noted, publish_domain, re
 from agent.reports import report
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Profile, Publication
-from webarcfs.archive.index.captures import CaptureIndex
+from webarcfs.archive.index.database import CaptureIndex
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Damaged, Interrupted
 from webarcfs.archive.model.metadata import from_epoch, now

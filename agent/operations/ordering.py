@@ -13,11 +13,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from agent.crawl import job_folder, job_orders, job_state, scope, wgetpool
+from agent.crawl import job_folder, job_orders, scope, wgetpool
 from agent.crawl.frontier import ADDED, WAITS
-from agent.crawl.job_folder import is_import, publication_of
+from agent.crawl.job_folder import JobState, is_import, publication_of
 from agent.crawl.job_orders import Order, OrderWord
-from agent.crawl.job_state import JobState
 from agent.crawl.politeness import LONGEST_PAUSE
 from agent.crawl.vocabulary import UrlState
 from agent.reports import tables
@@ -59,9 +58,9 @@ def words_for(state: JobState) -> tuple[OrderWord, ...]:
     """Return the orders that make sense for a job as it is now; the same for commands and forms."""
     if is_import(state.job):
         return ()
-    if state.state is job_state.Phase.CONVERTING:
+    if state.state is job_folder.Phase.CONVERTING:
         return (OrderWord.DISCARD,)
-    if state.held == job_state.Hold.DEADLINE:
+    if state.held == job_folder.Hold.DEADLINE:
         return (OrderWord.STOP, OrderWord.DISCARD, OrderWord.DEADLINE, *_OF_URLS)
     return (
         OrderWord.RESUME if state.held else OrderWord.PAUSE,
@@ -86,7 +85,7 @@ def judged(state: JobState, word: str, values: tuple[str, ...]) -> tuple[OrderWo
         return wanted, format_time(_time(values[0]))
     if wanted is OrderWord.EXCLUDE:
         return wanted, _host(values[0])
-    has_fetched = state.state is job_state.Phase.CONVERTING
+    has_fetched = state.state is job_folder.Phase.CONVERTING
     if wanted is OrderWord.ADD:
         urls = dict.fromkeys(map(start_url, values))
         if has_fetched:
@@ -102,14 +101,14 @@ def judged(state: JobState, word: str, values: tuple[str, ...]) -> tuple[OrderWo
                 f'set host = "{host}" and wait = {seconds:g} in a [[publication.server]]'
             )
         return wanted, f"{host} {seconds:g}"
-    if wanted is OrderWord.RESUME and state.held == job_state.Hold.DEADLINE:
+    if wanted is OrderWord.RESUME and state.held == job_folder.Hold.DEADLINE:
         raise UsageError(f"its time is over: give it more by `deadline`, or `stop` or `discard` {state.job}")
     return wanted, ""
 
 
 def state_of(folder: Path) -> JobState:
     """Return the item of an open job."""
-    return job_state.load(folder) or JobState(job=folder.name, publication=publication_of(folder.name))
+    return job_folder.load_item(folder) or JobState(job=folder.name, publication=publication_of(folder.name))
 
 
 def give(folder: Path, word: str, values: tuple[str, ...], by: str, reason: str = "") -> Order:
@@ -187,7 +186,7 @@ def is_taken(folder: Path, order: Order, seconds: float) -> str:
     """Wait until a job has taken an order; return what to say of it."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        state = job_state.load(folder)
+        state = job_folder.load_item(folder)
         if state is None and not folder.is_dir():
             return "and it has ended"
         if state is not None and state.orders >= order.number:

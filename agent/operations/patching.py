@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent.catalogue import patches, recording
+from agent.catalogue import recording
 from agent.crawl import job_folder
 from agent.crawl.job_folder import Definition, Patch, publication_of
-from agent.jobs import patchjob
+from agent.jobs import crawljob
 from agent.operations.records import catalogue_of
 from agent.reports import missing_urls
 from webarcfs.archive.catalogue import people
@@ -67,8 +67,8 @@ def plan(
     if not (archive.reports / job).is_dir():
         raise NotFound(f"there is no report of {job}")
     catalogue = catalogue_of(archive)
-    record = patches.find_record(catalogue, job, publication_of(job))
-    if why := patches.refusal(archive, catalogue, record):
+    record = recording.find_record(catalogue, job, publication_of(job))
+    if why := recording.refusal(archive, catalogue, record):
         raise StepRefused(f"{record.id} takes no patch: {why}")
     patch = Patch(record=record.id, job=job, word=word.strip(), url=_pattern(url), by=acting.name)
     asked = recording.definition_of(archive, record, settings)
@@ -80,7 +80,7 @@ def plan(
 def begin(archive: Archive, planned: PlannedPatch) -> Path:
     """Write a patch down as a job, which the agent then runs; return its folder. Raises Busy."""
     with job_folder.alone(archive, planned.definition.publication.name):
-        return patchjob.begun(archive, planned.definition)
+        return crawljob.begin_patch(archive, planned.definition)
 
 
 def _pattern(url: str) -> str:
@@ -96,7 +96,7 @@ def _count(archive: Archive, patch: Patch, feed: str, *, counts: bool) -> tuple[
     """Return how many URLs are asked for again, and how many by word that did not come are not."""
     number = 0
     left_out = Counter[str]()
-    for line in patchjob.not_archived(archive, patch, feed):
+    for line in crawljob.not_archived(archive, patch, feed):
         if missing_urls.is_chosen(line, patch.word, patch.url):
             number += 1
         else:

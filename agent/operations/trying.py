@@ -29,7 +29,7 @@ from agent.crawl.frontier import BEGUN, FoundUrl, FrontierUrl
 from agent.crawl.job_folder import Job
 from agent.crawl.job_orders import OrderBook
 from agent.crawl.loop import capture
-from agent.crawl.robots import Permission, RobotsCache
+from agent.crawl.politeness import Permission, RobotsCache
 from agent.crawl.scope import domain_in
 from agent.crawl.vocabulary import WHOLE, LinkKind, Reason, UrlState
 from agent.crawl.watching import WatchedItems
@@ -41,7 +41,7 @@ from webarcfs.archive.config.settings import AtDeadline, CrawlSettings, PageReso
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.git.repository import PUBLICATIONS, Repository
 from webarcfs.archive.history.versions import ArcTree, arcs, described
-from webarcfs.archive.index.captures import domains_of
+from webarcfs.archive.index.database import domains_of
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.system import clocks

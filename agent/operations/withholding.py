@@ -11,7 +11,7 @@ from webarcfs.access.access_rules import Access, AccessRule, key_spans, plain_ke
 from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.index.captures import CaptureIndex, Span
+from webarcfs.archive.index.database import CaptureIndex, Span
 from webarcfs.archive.model.errors import Busy, DatabaseDamaged, NotFound, UsageError
 from webarcfs.archive.model.metadata import from_epoch, now, parse_time
 

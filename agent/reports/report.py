@@ -26,8 +26,7 @@ from agent.crawl import crawl_log, job_orders
 from agent.crawl.crawl_log import line
 from agent.crawl.disposition import Captured
 from agent.crawl.frontier import FILTER_ERRORS, IDLE, PUBLISHED, SECONDS, FilterFailure, Frontier, PublishedDomain
-from agent.crawl.job_folder import Job
-from agent.crawl.job_state import JobState, save
+from agent.crawl.job_folder import Job, JobState, save_item
 from agent.crawl.vocabulary import (
     CERTIFICATE_FAULTS,
     DECISIONS,
@@ -39,8 +38,7 @@ from agent.crawl.vocabulary import (
 )
 from agent.crawl.watching import account_of as account_of_watch
 from agent.pipeline.domain_run import ARC_COUNTS, REDIRECT_COUNTS, DomainRun, TreeReader
-from agent.pipeline.publish import Published
-from agent.pipeline.removal import TOO_FEW
+from agent.pipeline.publish import TOO_FEW, Published
 from agent.reports import missing_urls
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
@@ -493,7 +491,7 @@ def _fill(folder: Path, job: Job, account: Account, content: dict[str, Any], ite
     files.write_json(folder / "summary.json", content)
     write_waiting(folder, account.revisits)
     if item is not None:
-        save(folder, item)
+        save_item(folder, item)
     if job.settings.keep_warc:
         for path in account.warcs:
             _keep(path, folder / path.name)

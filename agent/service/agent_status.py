@@ -17,9 +17,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from agent.crawl import job_state
-from agent.crawl.job_folder import is_beside_schedule, is_import
-from agent.crawl.job_state import AT_WORK, JobState, Phase
+from agent.crawl import job_folder
+from agent.crawl.job_folder import AT_WORK, JobState, Phase, is_beside_schedule, is_import
 from agent.service import scheduler
 from agent.service.scheduler import History
 from webarcfs.archive.config import settings_files
@@ -183,7 +182,7 @@ def _last(archive: Archive, name: str | None) -> dict[str, Any] | None:
     folder = archive.reports / name
     try:
         summary = files.read_json(folder / "summary.json") or {}
-        ended = job_state.load(folder)
+        ended = job_folder.load_item(folder)
     except Damaged:
         summary, ended = {}, None
     return {

@@ -7,7 +7,7 @@ summer time.
 
 The past runs of jobs are read from the folder names in jobs/ and reports/; the scheduler stores nothing. A job's name
 begins with its start time. For a job in jobs/ the last attempt counts as well, so a failure does not make its
-publication due earlier; `agent.crawl.job_state` decides when it is tried again.
+publication due earlier; `agent.crawl.job_folder` decides when it is tried again.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from agent.crawl import job_state
-from agent.crawl.job_state import JobState
+from agent.crawl import job_folder
+from agent.crawl.job_folder import JobState
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication
 from webarcfs.archive.config.validators import Interval
@@ -150,7 +150,7 @@ def _with_jobs(archive: Archive, reported: _Reported) -> History:
     for name, begun, publication in _jobs(archive.jobs):
         runs[publication] = runs.get(publication, frozenset()) | {begun}
         try:
-            item = job_state.load(archive.jobs / name)
+            item = job_folder.load_item(archive.jobs / name)
         except Damaged as error:
             refused.append(str(error))
             continue
@@ -164,7 +164,7 @@ def _with_jobs(archive: Archive, reported: _Reported) -> History:
 
 def item_of(folder: Path, publication: str) -> JobState:
     """Return the item of a job; without an item, the state is waiting. Raises Damaged if it is of another version."""
-    return job_state.load(folder) or JobState(job=folder.name, publication=publication)
+    return job_folder.load_item(folder) or JobState(job=folder.name, publication=publication)
 
 
 def _jobs(folder: Path) -> Iterator[tuple[str, datetime, str]]:

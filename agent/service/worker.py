@@ -17,8 +17,8 @@ import threading
 from enum import IntEnum
 from pathlib import Path
 
-from agent.crawl import job_folder, job_state
-from agent.crawl.job_state import AT_WORK, Phase, reason_of
+from agent.crawl import job_folder
+from agent.crawl.job_folder import AT_WORK, Phase, reason_of
 from agent.jobs import crawljob
 from webarcfs.archive.config import directory
 from webarcfs.archive.model.errors import Busy, NotFound, WebarcError
@@ -65,7 +65,7 @@ def main(root: str, job: str) -> int:
 def _began(folder: Path) -> bool:
     """Return whether this process began the job, instead of finding it held by another process."""
     try:
-        item = job_state.load(folder)
+        item = job_folder.load_item(folder)
     except (OSError, WebarcError):
         return False
     return item is not None and Process(item.pid, item.ticks) == Process.current()
@@ -74,9 +74,9 @@ def _began(folder: Path) -> bool:
 def _note(folder: Path, error: Exception) -> None:
     """Write into the item why the job could not begin; `publishing.failures_noted` does so for later failures."""
     with contextlib.suppress(OSError, WebarcError):
-        item = job_state.load(folder)
+        item = job_folder.load_item(folder)
         if item is not None and item.state in AT_WORK:
-            job_state.save_surely(
+            job_folder.save_surely(
                 folder, dataclasses.replace(item, state=Phase.FAILED, reason=reason_of(error, folder))
             )
 

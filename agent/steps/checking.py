@@ -21,7 +21,7 @@ from webarcfs.archive.catalogue.record import Event, FieldNumber, Record, Record
 from webarcfs.archive.catalogue.workflow import CHECKING, LOOKED, TABLE, WorkflowStep, progress_of, with_status
 from webarcfs.archive.config.settings import Publication, ReferencePage
 from webarcfs.archive.index import links
-from webarcfs.archive.index.captures import CaptureRow
+from webarcfs.archive.index.database import CaptureRow
 from webarcfs.archive.index.links import AskedKind, Question
 from webarcfs.archive.model.errors import NotFound, TookTooLong, UrlRefused, WebarcError
 from webarcfs.archive.model.metadata import ANY_ROLE, now

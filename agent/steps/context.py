@@ -20,7 +20,7 @@ from webarcfs.archive.catalogue.workflow import Way
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
 from webarcfs.archive.git.repository import Repository
-from webarcfs.archive.index.captures import CaptureIndex, CaptureRow
+from webarcfs.archive.index.database import CaptureIndex, CaptureRow
 from webarcfs.archive.index.links import ArchivedLink
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Interrupted

@@ -44,7 +44,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import ErrorPageMark, LeavingRule
 from webarcfs.archive.git.repository import FORMS, RefUpdate, Repository
 from webarcfs.archive.git.writing import FastImport
-from webarcfs.archive.index.captures import CaptureRow
+from webarcfs.archive.index.database import CaptureRow
 from webarcfs.archive.index.links import Figures, Question, ask, figures, figures_of
 from webarcfs.archive.model.errors import Busy, NotFound, SettingsError, TookTooLong, UsageError, WebarcError
 from webarcfs.archive.system import locks

@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
-from agent.crawl import job_state
-from agent.crawl.job_state import JobState, Phase
+from agent.crawl import job_folder
+from agent.crawl.job_folder import JobState, Phase
 from tests.support import archives, desks
 from tests.support.desks import Client, ServedDesk
 from webarcfs.archive.catalogue.catalogue import Catalogue
@@ -157,7 +157,7 @@ def watchers(archive: Archive, served: ServedDesk) -> None:
     number = 0
     while time.monotonic() - clock < _SECONDS:
         number += 1
-        job_state.save(
+        job_folder.save_item(
             folder, JobState(job=folder.name, publication="p1", state=Phase.COLLECTING, documents=number), durable=False
         )
         time.sleep(1)

@@ -30,8 +30,8 @@ from agent.indexing.recovery import catch_up
 from tests.support import archives
 from webarcfs.access.access_rules import Standing, VisibleSnapshot
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.index import captures
-from webarcfs.archive.index.captures import SourceVersion
+from webarcfs.archive.index import database
+from webarcfs.archive.index.database import SourceVersion
 from webarcfs.content.extractors.extracted import Extracted
 from webarcfs.search import generations
 from webarcfs.search.index import IndexReader, IndexWriter
@@ -133,7 +133,7 @@ def _used() -> float:
 def _into_fts5(archive: Archive, path: Path) -> None:
     wanted = (
         (each, ExtractionRequest(str(archive.repository(_DOMAIN)), each.blob, each.head, each.mime_type))
-        for each in captures.every_version(archive.database)
+        for each in database.every_version(archive.database)
     )
     with closing(sqlite3.connect(path)) as connection, Extraction[SourceVersion]() as extraction:
         connection.execute(

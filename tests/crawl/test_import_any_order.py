@@ -14,7 +14,7 @@ from tests.support.imports import import_files
 from tests.support.properties import examples
 from webarcfs.access.gate import KnownGate, Reader
 from webarcfs.access.visible_captures import VisibleCaptures
-from webarcfs.archive.index.captures import CaptureIndex
+from webarcfs.archive.index.database import CaptureIndex
 
 pytestmark = pytest.mark.crawl
 

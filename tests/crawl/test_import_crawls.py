@@ -30,7 +30,7 @@ from webarcfs.access.visible_captures import VisibleCaptures
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS, Repository
-from webarcfs.archive.index.captures import CaptureIndex
+from webarcfs.archive.index.database import CaptureIndex
 from webarcfs.archive.model.metadata import CrawlMessage, from_epoch, utc
 
 pytestmark = pytest.mark.crawl

@@ -15,7 +15,7 @@ import pytest
 from warcio.archiveiterator import ArchiveIterator
 
 from agent.crawl import crawl_log
-from agent.importing import asked_requests
+from agent.importing import warcfile
 from tests.support import archives, warcs
 from tests.support.imports import command, import_files
 from tests.support.readercommand import webarc
@@ -212,21 +212,21 @@ def test_a_redirect_that_answers_a_post_is_one_of_its_key(archive: Archive, tmp_
 
 def test_requests_without_their_answers_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of what is too much, the keys go first: an answer to a POST is never taken for a page."""
-    monkeypatch.setattr(asked_requests, "_MOST_BYTES", 1_000)
-    monkeypatch.setattr(asked_requests, "_MOST_REQUESTS", 100)
-    requests = asked_requests.AskedRequests()
+    monkeypatch.setattr(warcfile, "_MOST_BYTES", 1_000)
+    monkeypatch.setattr(warcfile, "_MOST_REQUESTS", 100)
+    requests = warcfile.AskedRequests()
 
-    def of(number: int) -> asked_requests.Exchange:
-        return asked_requests.Exchange(f"r{number}", f"a{number}", API, "")
+    def of(number: int) -> warcfile.Exchange:
+        return warcfile.Exchange(f"r{number}", f"a{number}", API, "")
 
     for number in range(150):
         key = key_of("POST", API, FORM, b"q=%d" % number)
-        requests.add(asked_requests.AskedRequest(of(number), key))
-    taken = [requests.take(asked_requests.Exchange(f"a{number}", "", API, "")) for number in range(150)]
+        requests.add(warcfile.AskedRequest(of(number), key))
+    taken = [requests.take(warcfile.Exchange(f"a{number}", "", API, "")) for number in range(150)]
     assert taken[:50] == [None] * 50
     kinds = [type(each).__name__ for each in taken[50:]]
     assert kinds == sorted(kinds) and kinds[0] == "KeyFault" and kinds[-1] == "RequestKey"
-    assert 1_000 >= sum(len(each.url) for each in taken if isinstance(each, asked_requests.RequestKey)) > 800
+    assert 1_000 >= sum(len(each.url) for each in taken if isinstance(each, warcfile.RequestKey)) > 800
 
 
 # == exports ==========================================================================================================

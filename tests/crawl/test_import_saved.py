@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.importing import mhtml
+from agent.importing import saved_pages
 from agent.importing.foreign import Report, Stated
 from agent.importing.import_sources import chosen, parts_of, sources_of
 from agent.importing.saved_pages import PageOrigin, origin_of
@@ -217,7 +217,7 @@ def records(raw: bytes, path: Path) -> tuple[dict[str, bytes], Report]:
 
 def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A large part costs itself; sheets that import each other end; a file that is cut off says so."""
-    monkeypatch.setattr(mhtml, "MOST_BYTES", 10_000)
+    monkeypatch.setattr(saved_pages, "MOST_BYTES", 10_000)
     page = part("https://a.example/", b'<link rel=stylesheet href="cid:a@x">')
     sheets = [
         part("", b'@import "cid:b@x"; @import "cid:b@x";', "text/css", Content_ID="<a@x>"),
@@ -261,7 +261,7 @@ def inner(boundary: str, *inner_parts: bytes) -> bytes:
 
 
 def test_parts_are_counted_over_all_levels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mhtml, "MOST_PARTS", 5)
+    monkeypatch.setattr(saved_pages, "MOST_PARTS", 5)
     some = [part(f"https://a.example/{number}", b"x", "text/plain") for number in range(8)]
     bodies, report = records(mhtml_of([inner("a", *some[:4]), inner("b", *some[4:])]), tmp_path / "a.mhtml")
     assert len(bodies) == 4 and "parts beyond the first 5" in "".join(report.losses.lines())

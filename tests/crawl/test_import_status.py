@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.crawl import job_state
-from agent.crawl.job_state import Phase
+from agent.crawl import job_folder
+from agent.crawl.job_folder import Phase
 from agent.importing import import_sources
 from agent.importing.import_sources import known_sources, sources_of
 from agent.jobs import importjob
-from agent.service import dispatch
+from agent.service import loop
 from tests.support import warcs
 from tests.support.agents import status
 from tests.support.crawls import arcs
@@ -38,13 +38,15 @@ def test_an_interrupted_import_is_told_as_one_and_goes_on_as_it_was_asked_for(ar
     (job,) = status(archive)["jobs"]
     assert (job["publication"], job["state"], job["running"], job["documents"]) == ("site", "interrupted", False, 2)
     assert "2 captures" in command("status", "--archive", archive.root).out
-    agent = dispatch.Dispatch(archive)
+    agent = loop.Dispatch(archive)
     agent.turn()
     assert (len(agent.children), agent.resume, agent.ended) == (0, [], set())
     imported(archive, two, name="site")
     assert arcs(archive, HOST) == {"a", "b"}
-    (newest,) = [path for path in archive.reports.iterdir() if "one" not in path.name and job_state.load(path)][-1:]
-    ended = job_state.load(newest)
+    (newest,) = [path for path in archive.reports.iterdir() if "one" not in path.name and job_folder.load_item(path)][
+        -1:
+    ]
+    ended = job_folder.load_item(newest)
     assert ended is not None and (ended.state, ended.complete) == (Phase.ARCHIVED, True)
 
 

@@ -19,7 +19,7 @@ from tests.support.imports import command, imported
 from tests.support.properties import examples
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged, UsageError
-from webarcfs.warc import zstdstream
+from webarcfs.warc import bytestream
 from webarcfs.warc.foreign_files import records_of, stream_of
 
 pytestmark = pytest.mark.crawl
@@ -98,7 +98,7 @@ def test_without_the_dictionary_or_the_library_it_says_what_helps(
 def test_a_file_cut_at_every_place(form: str) -> None:
     """A record is whole or it is not there, and a cut in the middle of one is said."""
     data = FORMS[form]
-    ends = {at for at in range(len(data)) if data[at:].startswith(zstdstream.MAGIC)}
+    ends = {at for at in range(len(data)) if data[at:].startswith(bytestream.ZSTD_MAGIC)}
     for end in range(len(skippable(DICTIONARY, WORDS)) + 18 if "dictionary" in form else 4, len(data), 3):
         found, complaints = split(data[:end])
         assert found == ALL[0][: len(found)], end
@@ -119,7 +119,7 @@ def test_damage_costs_its_record_alone() -> None:
 
 def test_a_bomb_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """What grows beyond measure is damage: memory stays flat, the disk is spared, and the next record is read."""
-    monkeypatch.setattr(zstdstream, "BOMB_SIZE", 1 << 22)
+    monkeypatch.setattr(bytestream, "BOMB_SIZE", 1 << 22)
     head = warcs.record("response", f"http://{HOST}/bomb", b"").replace(
         b"Content-Length: 0", b"Content-Length: 400000000"
     )

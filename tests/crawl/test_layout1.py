@@ -10,7 +10,7 @@ import pytest
 from agent.indexing.recovery import catch_up
 from agent.maintenance import backups
 from agent.maintenance.verification import verify
-from agent.pipeline.removal import crawl_before
+from agent.pipeline.publish import crawl_before
 from tests.support import archives, crawls
 from tests.support.crawls import count, crawl, run_command
 from tests.support.site import Site

@@ -14,7 +14,7 @@ from agent.indexing.recovery import catch_up, recover
 from agent.jobs.publishing import JobOutcome
 from agent.maintenance import backups
 from agent.maintenance.verification import verify
-from agent.pipeline import publish, url_lists
+from agent.pipeline import publish
 from tests.crawl.test_conditional import tagged
 from tests.support import warcs
 from tests.support.crawls import StopAfter, count, crawl, run_command
@@ -29,8 +29,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import MET, RefUpdate, Repository
 from webarcfs.archive.history import redirect_lists, sequence, versions
 from webarcfs.archive.index import database
-from webarcfs.archive.index.captures import CaptureIndex
-from webarcfs.archive.index.database import Database
+from webarcfs.archive.index.database import CaptureIndex, Database
 from webarcfs.archive.model.errors import Busy
 from webarcfs.archive.model.metadata import CommitMessage, CommitTag, from_epoch, parse_time
 from webarcfs.archive.model.url_lists import HTTP, INDEX, Met, write_met_list
@@ -306,7 +305,7 @@ def test_the_index_is_the_same_from_what_is_at_hand_and_from_the_tree(
     archive: Archive, site: Site, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     """Also where names are numbered in portions, and a portion ends between them."""
-    monkeypatch.setattr(url_lists, "_MOST_AT_HAND", most)
+    monkeypatch.setattr(publish, "_MOST_AT_HAND", most)
     monkeypatch.setattr(database, "_AT_ONCE", 2)
     fill(site)
     crawl(archive, site.url())

@@ -9,11 +9,11 @@ import json
 import pytest
 
 from agent.crawl.vocabulary import DECISIONS, Reason
-from agent.reports.advice import TEXTS, advice_on
+from agent.reports.missing_urls import TEXTS, advice_on
 from agent.reports.report import missing_after_patches, most_rows
 from tests.support import crawls, desks
 from tests.support.site import Site
-from webarcfs.archive.catalogue import record_xml
+from webarcfs.archive.catalogue import record as record_module
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import MissingResources, Record
 from webarcfs.archive.config.directory import Archive
@@ -74,8 +74,8 @@ def test_the_record(crawled: tuple[Archive, Record]) -> None:
     """Staff have it in record.xml and by `record show`; readers do not."""
     archive, record = crawled
     assert {(lack.host, lack.word): lack.urls for lack in record.missing} == WANTED
-    assert record_xml.read(record_xml.write(record)) == record
-    assert record.for_readers().missing == () and b"<missing" not in record_xml.write(record.for_readers())
+    assert record_module.read(record_module.write(record)) == record
+    assert record.for_readers().missing == () and b"<missing" not in record_module.write(record.for_readers())
     shown = crawls.run_command("record", "show", "--archive", archive.root, record.id).out
     assert "closed.test, 1 resources: robots." in shown and advice_on("robots") in shown
     fields = json.loads(crawls.run_command("record", "show", "--json", "--archive", archive.root, record.id).out)

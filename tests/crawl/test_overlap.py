@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent.crawl import job_state
-from agent.crawl.job_state import Phase
+from agent.crawl import job_folder
+from agent.crawl.job_folder import Phase
 from agent.jobs import publishing
 from agent.jobs.publishing import JobOutcome
 from tests.support import crawls
@@ -56,7 +56,9 @@ def crawling(archive: Archive, site: Site, stop: threading.Event, **how: object)
 
 
 def state_of(archive: Archive) -> Phase | None:
-    return next((found.state for path in archive.jobs.iterdir() if (found := job_state.load(path)) is not None), None)
+    return next(
+        (found.state for path in archive.jobs.iterdir() if (found := job_folder.load_item(path)) is not None), None
+    )
 
 
 def test_a_job_that_waits_for_another_one_to_publish_stops_when_it_is_told_to(archive: Archive, pages: Site) -> None:

@@ -25,7 +25,7 @@ from tests.support.readercommand import webarc
 from tests.support.rooms import served
 from tests.support.site import Site
 from webarcfs.access.gate import Gate, Reader
-from webarcfs.archive.catalogue import record_xml
+from webarcfs.archive.catalogue import record as record_module
 from webarcfs.archive.catalogue.catalogue import Catalogue, captures
 from webarcfs.archive.catalogue.record import FieldNumber, Record
 from webarcfs.archive.config import directory
@@ -245,7 +245,7 @@ def test_a_record_counts_resources_by_themselves_and_names_sites_first(archive: 
     assert {part.tag.domain for part in record.parts if part.is_resource} == {STYLES, FONTS, FRAMES}
     assert (record.text(FieldNumber.FILES), record.text(FieldNumber.FILES_BY_EXTENSION)) == ("1", "html 1")
     assert (record.resources.hosts, record.resources.files) == (3, 3) and record.resources.bytes > 50
-    assert record_xml.read(record_xml.write(record)) == record
+    assert record_module.read(record_module.write(record)) == record
     fields = record.as_fields()
     assert (fields["resourceHosts"], fields["resourceFiles"]) == ("3", "3")
     serve(site, text="<p>more</p>")

@@ -31,7 +31,7 @@ from webarcfs.client.client import WebarchiveClient
 from webarcfs.room.pages import mementos
 from webarcfs.room.replay.cdx import record_name
 from webarcfs.room.visit import Origins, Services, Shared, Visit
-from webarcfs.warc.secret_fields import blank_response
+from webarcfs.warc.http_response import blank_response
 
 pytestmark = pytest.mark.crawl
 

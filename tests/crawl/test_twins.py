@@ -18,7 +18,7 @@ from tests.support.site import Site
 from webarcfs.access.gate import KnownGate, Reader
 from webarcfs.access.visible_captures import VisibleCaptures
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.index.captures import CaptureIndex
+from webarcfs.archive.index.database import CaptureIndex
 
 pytestmark = pytest.mark.crawl
 

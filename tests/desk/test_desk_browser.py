@@ -13,8 +13,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator
 
-from agent.crawl import job_orders, job_state
-from agent.crawl.job_state import JobState, Phase
+from agent.crawl import job_folder, job_orders
+from agent.crawl.job_folder import JobState, Phase
 from agent.operations import records
 from tests.desk.conftest import DOMAIN, STATES, World, make_archive, record_id, when
 from tests.support import desks
@@ -42,7 +42,7 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder.mkdir()
     (folder / "q.toml").write_text('[[publication]]\nname = "q"\nurls = ["http://www.example.test/"]\n')
     (archive.jobs / JOB).mkdir()
-    job_state.save(archive.jobs / JOB, job(10))
+    job_folder.save_item(archive.jobs / JOB, job(10))
     (archive.reports / JOB.replace("10T", "05T")).mkdir()
     for at in range(INCOMPLETE + 1):
         make_counted(archive, at)
@@ -63,7 +63,7 @@ def make_counted(archive: Archive, at: int) -> None:
         found = found.with_event("counted", "test", "", RecordState.COUNTED)
         (archive.reports / record).mkdir()
         ended = replace(job(100), job=record, state=Phase.ARCHIVED, warnings=("calendar.example.test did not answer",))
-        job_state.save(archive.reports / record, ended)
+        job_folder.save_item(archive.reports / record, ended)
     catalogue.save([found], "test", record, expected={record: blob})
 
 
@@ -324,12 +324,12 @@ def test_figures_change_in_their_places_while_a_page_is_open(busy: World, hand: 
     hand.tab.goto(f"{hand.origin}/running")
     figure = hand.tab.locator(f"dl[data-job='{JOB}'] [data-figure=documents]")
     assert figure.inner_text() == "10"
-    job_state.save(busy.archive.jobs / JOB, job(57))
+    job_folder.save_item(busy.archive.jobs / JOB, job(57))
     figure.filter(has_text="57").wait_for()
     assert hand.tab.locator("[data-ended]").is_hidden()
     other = JOB.replace("10T", "11T")
     (busy.archive.jobs / other).mkdir()
-    job_state.save(busy.archive.jobs / other, replace(job(1), job=other))
+    job_folder.save_item(busy.archive.jobs / other, replace(job(1), job=other))
     hand.tab.locator("[data-ended]").wait_for(state="visible")
     for each in (busy.archive.jobs / other).iterdir():
         each.unlink()
@@ -345,10 +345,10 @@ def test_all_works_without_scripts(busy: World, browser: Browser) -> None:
     tab.click("main button")
     tab.wait_for_selector("table.snapshots")
     assert "Crawls" in tab.title()
-    job_state.save(busy.archive.jobs / JOB, job(63))
+    job_folder.save_item(busy.archive.jobs / JOB, job(63))
     tab.goto(f"{busy.served.origin}/running")
     assert tab.locator(f"dl[data-job='{JOB}'] [data-figure=documents]").inner_text() == "63"
-    job_state.save(busy.archive.jobs / JOB, job(64))
+    job_folder.save_item(busy.archive.jobs / JOB, job(64))
     tab.reload()
     assert tab.locator(f"dl[data-job='{JOB}'] [data-figure=documents]").inner_text() == "64"
     tab.goto(f"{busy.served.origin}/snapshot/{busy.ids[0]}/preview")

@@ -8,9 +8,8 @@ from urllib.parse import quote
 import pytest
 
 from agent.catalogue import stepfolders
-from agent.crawl import job_orders, job_state
-from agent.crawl.job_folder import step_folder
-from agent.crawl.job_state import JobState, Phase
+from agent.crawl import job_folder, job_orders
+from agent.crawl.job_folder import JobState, Phase, step_folder
 from agent.desk import forms, login
 from agent.operations import records
 from agent.steps import running
@@ -402,7 +401,7 @@ def test_comments_in_publications_d_are_kept_byte_for_byte(own: World) -> None:
 def test_orders_are_durable_and_late_ones_do_nothing(own: World) -> None:
     folder = own.archive.jobs / "20261010T030000-p"
     folder.mkdir()
-    job_state.save(folder, JobState(job=folder.name, publication="p", state=Phase.COLLECTING, documents=12))
+    job_folder.save_item(folder, JobState(job=folder.name, publication="p", state=Phase.COLLECTING, documents=12))
     anna = own.served.client("anna")
     page, other = anna.get("/running"), anna.get("/running")
     action = f"/job/{folder.name}/order"
@@ -421,7 +420,7 @@ def test_orders_are_durable_and_late_ones_do_nothing(own: World) -> None:
     assert anna.submit(anna.get("/running"), action, {"word": "exclude", "exclude": "cal.example.test"}).status == 200
     assert len(job_orders.after(folder, 0)) == 2
     page = anna.get("/running")
-    jobstate_file = folder / job_state.FILE
+    jobstate_file = folder / job_folder.ITEM_FILE
     jobstate_file.unlink()
     for each in (folder / "orders").iterdir():
         each.unlink()

@@ -13,7 +13,7 @@ from babel.messages.pofile import read_po
 from agent import desk
 from agent.desk import forms, login
 from agent.desk.theme import words
-from agent.reports import advice
+from agent.reports import missing_urls
 from tests.desk.conftest import World
 from webarcfs.archive.catalogue.record import BY_NUMBER, FIELDS, RecordState
 from webarcfs.archive.catalogue.workflow import TABLE, Role, WorkflowStep
@@ -38,7 +38,7 @@ def msgids() -> set[str]:
                 key = each.metadata.get("key", each.name)
                 found |= {words.label_of_setting(key, str), each.metadata["help"]}
                 found |= set(map(str, getattr(each.metadata["check"], "words", ())))
-    found |= set(advice.TEXTS)
+    found |= set(missing_urls.TEXTS)
     return {str(each) for each in found if each}
 
 

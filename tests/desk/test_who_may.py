@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from lxml import etree
 
-from agent.crawl import job_state
-from agent.crawl.job_state import JobState
+from agent.crawl import job_folder
+from agent.crawl.job_folder import JobState
 from agent.desk import forms
 from agent.desk.login import Guesses, Sessions, hashed
-from agent.desk.server import serving
+from agent.desk.server import app
 from agent.desk.server.app import ROUTES, DeskRoute, find_route
 from tests.desk.conftest import World
 from tests.support import desks
@@ -126,7 +126,7 @@ def test_a_step_is_refused_to_who_lacks_its_right(world: World, step: WorkflowSt
 
 def test_what_runs_is_told_to_persons_of_the_archive_alone(world: World) -> None:
     for method in ("GET", "HEAD", "POST"):
-        answer = Client(world.served.port).ask(method, serving.PATH)
+        answer = Client(world.served.port).ask(method, app.PATH)
         assert (answer.status, answer.body) == (403, b"")
 
 
@@ -413,7 +413,7 @@ def test_an_address_of_a_feed_opens_the_feed_alone_until_it_is_taken_back(own: W
     secret = place.removeprefix("/feed/").partition(".")[0]
     held = own.archive.jobs / "20261010T030000-p"
     held.mkdir()
-    job_state.save(held, JobState(job=held.name, publication="p", held="deadline", updated=format_time(now())))
+    job_folder.save_item(held, JobState(job=held.name, publication="p", held="deadline", updated=format_time(now())))
     assert len(secret) > 40 and secret not in own.archive.people.read_text(), "its hash is kept"
     assert secret not in rita.get("/feed").text, "it is shown once"
     feed = reader.get(place)

@@ -15,9 +15,9 @@ from selectolax.lexbor import LexborHTMLParser
 from tests.support.hostilepages import HOSTILE
 from tests.support.properties import examples
 from webarcfs.content.references import LONGEST_BODY
-from webarcfs.export import static_pages, static_site
-from webarcfs.export.static_pages import RewrittenDocument, SitePage, page_of, relative
+from webarcfs.export import static_site
 from webarcfs.export.static_places import SiteReading, SiteTarget, file_type
+from webarcfs.export.static_site import RewrittenDocument, SitePage, page_of, relative
 
 pytestmark = pytest.mark.pure
 
@@ -164,7 +164,7 @@ def test_charset_and_policy_stand_behind_the_doctype_and_before_all_else(before:
 
 def test_a_policy_of_the_page_is_out_of_force_and_ours_is_the_first() -> None:
     found = page('<meta http-equiv=Content-Security-Policy content="default-src *"><script>1</script>')
-    assert found.index(static_pages.POLICY) < found.index("x-http-equiv")
+    assert found.index(static_site.POLICY) < found.index("x-http-equiv")
 
 
 def test_a_page_of_xml_gets_policy_and_comment_in_its_head() -> None:
@@ -176,7 +176,7 @@ def test_a_page_of_xml_gets_policy_and_comment_in_its_head() -> None:
         found = made(source, SiteReading.XHTML).body
         root = etree.fromstring(found)
         first = root.find(".//{http://www.w3.org/1999/xhtml}head/{http://www.w3.org/1999/xhtml}meta")
-        assert first is not None and first.get("content") == static_pages.POLICY
+        assert first is not None and first.get("content") == static_site.POLICY
         assert b"url: http://e.org/a/page.html" in found
         assert found.startswith(b'<?xml version="1.0" encoding="utf-8"?>')
         assert root[-1].text == "\u00e4"
@@ -219,7 +219,7 @@ _XHTML = "xmlns:h='http://www.w3.org/1999/xhtml'"
 def test_a_drawing_without_scripts_stays(inside: str) -> None:
     head = '<?xml version="1.0"?>\n<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/x.dtd">\n'
     source = f"{head}<svg {_NS}>{inside}</svg>\n".encode()
-    assert static_pages.cleaned(source) == (source, False)
+    assert static_site.cleaned(source) == (source, False)
 
 
 @pytest.mark.parametrize(
@@ -234,29 +234,29 @@ def test_a_drawing_without_scripts_stays(inside: str) -> None:
     ],
 )  # fmt: skip
 def test_what_a_drawing_would_run_is_taken_out(inside: str) -> None:
-    found, is_other = static_pages.cleaned(f"<svg {_NS} onload='1'>{inside}<rect id='r'/></svg>".encode())
+    found, is_other = static_site.cleaned(f"<svg {_NS} onload='1'>{inside}<rect id='r'/></svg>".encode())
     assert is_other
     text = found.decode()
     assert not re.search(r"script|onload|onclick|foreignObject|iframe|data:text", text.replace("javascript:1'", "x"))
     assert "<rect" in text and ("tail" in text) == ("tail" in inside)
-    assert static_pages.cleaned(found) == (found, False)
+    assert static_site.cleaned(found) == (found, False)
 
 
 def test_entities_of_a_drawing_are_put_in_before_it_is_looked_at() -> None:
     entities = '<!ENTITY e "<script>1</script>"><!ENTITY n "http://editor/">'
     source = f'<!DOCTYPE svg [{entities}]><svg {_NS} xmlns:x="&n;">&e;<rect/></svg>'
-    found, is_other = static_pages.cleaned(source.encode())
+    found, is_other = static_site.cleaned(source.encode())
     assert is_other and b"script" not in found and b"ENTITY" not in found and b"<rect" in found
     many = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 20}">' for n in range(1, 12))
     bomb = f'<!DOCTYPE svg [<!ENTITY e0 "ha">{many}]><svg {_NS}>&e11;</svg>'
-    assert len(static_pages.cleaned(bomb.encode())[0]) < 1 << 20
+    assert len(static_site.cleaned(bomb.encode())[0]) < 1 << 20
 
 
 @pytest.mark.parametrize(
     "source", ["", "no drawing", "<svg><script>1</script></svg>", f"<svg {_NS}><g><script>1</script>", "<html/>"]
 )
 def test_what_is_no_drawing_runs_nothing(source: str) -> None:
-    found, _ = static_pages.cleaned(source.encode())
+    found, _ = static_site.cleaned(source.encode())
     assert etree.fromstring(found).xpath("count(//*[namespace-uri() != '' and local-name() = 'script'])") == 0
 
 
@@ -274,7 +274,7 @@ def test_hostile_pages_are_tamed(name: str) -> None:
         assert b"script" not in found and b"onload" not in found
     if reading is SiteReading.HTML:
         parsed = LexborHTMLParser(found.decode("utf-8", "replace"))
-        assert parsed.css("head meta")[1].attributes["content"] == static_pages.POLICY
+        assert parsed.css("head meta")[1].attributes["content"] == static_site.POLICY
         for node in parsed.css("[src], [href]"):
             if node.tag not in ("base", "link"):
                 value = (node.attributes.get("src") or node.attributes.get("href") or "").strip()

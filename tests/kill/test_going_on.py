@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from agent.crawl import job_state
-from agent.crawl.job_state import Phase
+from agent.crawl import job_folder
+from agent.crawl.job_folder import Phase
 from tests.kill.conftest import PAGES
 from tests.kill.test_kill_agent import killed_worker
 from tests.support import crawls, disks, gitlocks
@@ -78,7 +78,7 @@ def start_once(archive: Archive) -> None:
 def is_finished(archive: Archive, site: Site, job: str) -> None:
     """One snapshot of the one job, whole; of what was fetched, only what was under way was fetched twice."""
     assert reports(archive, "p") == [job] and list(archive.jobs.iterdir()) == []
-    ended = job_state.load(archive.reports / job)
+    ended = job_folder.load_item(archive.reports / job)
     assert ended is not None and ended.state is Phase.ARCHIVED and ended.complete
     assert len(list(Feed(archive.changes).lines())) == 1
     expected = {Generated(PAGES).path(number).removeprefix("/") or "index.html" for number in range(PAGES)}

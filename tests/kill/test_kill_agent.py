@@ -9,9 +9,8 @@ from collections import Counter
 
 import pytest
 
-from agent.crawl import job_folder, job_state
-from agent.crawl.job_folder import Definition
-from agent.crawl.job_state import Phase
+from agent.crawl import job_folder
+from agent.crawl.job_folder import Definition, Phase
 from agent.jobs.publishing import STAGES
 from tests.kill.conftest import PAGES
 from tests.kill.test_kill import change_site
@@ -70,7 +69,7 @@ def test_the_next_start_finishes_the_job(archive: Archive, site: Site, point: st
     assert [path for path, count in Counter(each.path for each in site.requests).items() if count > 1] == []
     assert status(archive)["jobs"] == []
     assert list(archive.jobs.iterdir()) == []
-    ended = job_state.load(archive.reports / job)
+    ended = job_folder.load_item(archive.reports / job)
     assert ended is not None and ended.state is Phase.ARCHIVED and ended.complete
     store = Repository(archive.repository(next(archive.domains())))
     lines = list(Feed(archive.changes).lines())

@@ -20,7 +20,7 @@ from agent.maintenance.verification import verify
 from tests.support import archives
 from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.index import captures
+from webarcfs.archive.index import database
 from webarcfs.search import generations
 from webarcfs.search.searching import Searcher, SearchQuestion
 
@@ -92,7 +92,7 @@ def test_kills_lose_and_double_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     catch_up(archive)
     bring_in_step(archive)
     assert list(verify(archive)) == []
-    rows = captures.count_versions(archive.database)
+    rows = database.count_versions(archive.database)
     assert generations.opened(archive).counts() == rows
     searcher = Searcher(archive)
     for each in range(40):

@@ -25,7 +25,7 @@ from tests.support.archives import DOMAIN
 from tests.support.stepped import captured, now_of, page, set_up
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config.directory import Archive, open_archive
-from webarcfs.archive.index.captures import CaptureIndex
+from webarcfs.archive.index.database import CaptureIndex
 
 pytestmark = [pytest.mark.crawl, pytest.mark.timeout(3600)]
 

@@ -21,7 +21,7 @@ from tests.support.archives import DOMAIN, FIRST
 from tests.support.mounts import Mounted, run
 from tests.support.waiting import eventually
 from webarcfs.archive.config.directory import Archive, open_archive
-from webarcfs.archive.index.conditions import to_name
+from webarcfs.archive.index.query import to_name
 from webarcfs.archive.model.metadata import CommitTag
 
 pytestmark = pytest.mark.mount

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from agent.crawl import job_state
-from agent.crawl.job_state import JobState, Phase
+from agent.crawl import job_folder
+from agent.crawl.job_folder import JobState, Phase
 from webarcfs.archive.model.errors import Busy
 from webarcfs.archive.model.metadata import format_time, parse_time
 
@@ -22,7 +22,7 @@ def _pauses(count: int, *, killed: bool) -> list[float | None]:
     """Seconds until each next try, None where there is none."""
     known, pauses = _ITEM, []
     for _ in range(count):
-        known = job_state.failed(known, "why", _AT, killed=killed)
+        known = job_folder.failed(known, "why", _AT, killed=killed)
         pauses.append((parse_time(known.again) - _AT).total_seconds() if known.again else None)
     return pauses
 
@@ -36,21 +36,21 @@ def test_a_job_that_kills_its_process_each_time_is_given_up_until_it_is_due() ->
 
 
 def test_a_failed_job_is_nobodys_and_says_why() -> None:
-    failed = job_state.failed(_ITEM, "why", _AT, killed=False)
+    failed = job_folder.failed(_ITEM, "why", _AT, killed=False)
     assert (failed.state, failed.reason, failed.pid, failed.ticks, failed.failures) == (Phase.FAILED, "why", 0, 0, 1)
     assert failed.updated == format_time(_AT)
 
 
 def test_it_is_due_when_its_pause_is_over() -> None:
-    failed = job_state.failed(_ITEM, "why", _AT, killed=False)
-    assert not job_state.is_due(failed, _AT + timedelta(seconds=9))
-    assert job_state.is_due(failed, _AT + timedelta(seconds=10))
-    assert not job_state.is_due(_ITEM, _AT + timedelta(days=1))
+    failed = job_folder.failed(_ITEM, "why", _AT, killed=False)
+    assert not job_folder.is_due(failed, _AT + timedelta(seconds=9))
+    assert job_folder.is_due(failed, _AT + timedelta(seconds=10))
+    assert not job_folder.is_due(_ITEM, _AT + timedelta(days=1))
 
 
 def test_a_clock_that_was_set_back_costs_a_pause_at_most() -> None:
-    failed = job_state.failed(_ITEM, "why", _AT, killed=False)
-    assert job_state.is_due(failed, _AT - timedelta(days=400))
+    failed = job_folder.failed(_ITEM, "why", _AT, killed=False)
+    assert job_folder.is_due(failed, _AT - timedelta(days=400))
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_a_clock_that_was_set_back_costs_a_pause_at_most() -> None:
     ],
 )
 def test_a_reason_names_the_file_and_what_to_do(error: Exception, reason: str) -> None:
-    assert job_state.reason_of(error, "/a") == reason
+    assert job_folder.reason_of(error, "/a") == reason

@@ -22,30 +22,28 @@ from tests.support.urls import canonical_urls
 from webarcfs.access.visible_captures import NEVER, VisibleCapture
 from webarcfs.archive.model.urls import surt
 from webarcfs.room.replay.cdx import (
-    MOST_FOR_PYWB,
-    RecordName,
-    answer,
-    availability,
-    parse_availability,
-    parse_record_name,
-    pywb_rows,
-    record_name,
-    rows,
-)
-from webarcfs.room.replay.cdx_question import (
     COLUMNS,
     LONGEST_PATTERN,
     LONGEST_QUERY,
+    MOST_FOR_PYWB,
     MOST_PATTERN_MEMORY,
     MOST_ROWS,
     CdxFault,
     CdxFilter,
     CdxQuestion,
     MatchType,
+    RecordName,
     ResumeKey,
     SurtRange,
+    answer,
+    availability,
+    parse_availability,
     parse_filter,
     parse_question,
+    parse_record_name,
+    pywb_rows,
+    record_name,
+    rows,
     value_of,
 )
 from webarcfs.room.replay.replay_url import FIRST_SECOND, LAST_SECOND, seconds_of

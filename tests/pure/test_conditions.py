@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webarcfs.archive.index.conditions import Condition, from_name, open_quote, parse, to_name
+from webarcfs.archive.index.query import Condition, from_name, open_quote, parse, to_name
 from webarcfs.archive.model.errors import BadCondition
 
 pytestmark = pytest.mark.pure

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from webarcfs.content.references import Rewritten, Use
 from webarcfs.content.rewriting import data_urls
-from webarcfs.export.static_pages import SiteTargets as StaticTargets
+from webarcfs.export.static_site import SiteTargets as StaticTargets
 from webarcfs.room.replay.rewriting import ReplayedPage, ReplayTargets
 
 pytestmark = pytest.mark.pure

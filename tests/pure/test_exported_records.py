@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.importing import exported_records
-from agent.importing.exported_records import (
+from agent.importing import exported_trees
+from agent.importing.exported_trees import (
     ExportedArc,
     Lines,
     NamedDocument,
@@ -53,7 +53,7 @@ _fields = st.fixed_dictionaries(
 @given(_fields)
 def test_what_a_record_names_is_nothing_or_has_a_place(fields: dict[str, str]) -> None:
     try:
-        found = exported_records.named(fields)
+        found = exported_trees.read_named(fields)
     except Damaged:
         return
     if found is None:
@@ -101,7 +101,7 @@ _lines = st.lists(
 def test_a_snapshot_is_one_that_could_be_or_damaged(block: bytes) -> None:
     fields = {"warc-type": "metadata", "warc-target-uri": f"urn:webarcfs:snapshot:{_TAG}"}
     try:
-        found = exported_records.snapshot(fields, block)
+        found = exported_trees.snapshot(fields, block)
     except Damaged:
         return
     assert str(found.tag) == _TAG and len(found.tree) == 40 and "/" not in found.publication + found.job
@@ -142,5 +142,5 @@ def test_an_addition_has_the_place_that_its_escapes_say() -> None:
         "webarcfs-commit-tag": _TAG,
         "webarcfs-file": name,
     }
-    found = exported_records.named(fields)
+    found = exported_trees.read_named(fields)
     assert found == NamedFile(CommitTag.parse(_TAG), "b/c", "ü \udcff/%41.txt", True, True)

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from agent.crawl.feeds import LONGEST_JSON, read_feed
+from agent.crawl.sitemaps import LONGEST_JSON, read_feed
 
 pytestmark = pytest.mark.pure
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agent.crawl.wget import referrer_of
 from webarcfs.archive.model.urls import canonical
-from webarcfs.content.forwarding import field_link, forward_of, is_quick
+from webarcfs.content.outlinks import field_link, forward_of, is_quick
 
 pytestmark = pytest.mark.pure
 

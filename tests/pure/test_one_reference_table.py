@@ -9,16 +9,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from webarcfs.content.css_references import of_css
-from webarcfs.content.lazy_images import LAZY, LAZY_TAGS, LazyTarget, may_have_background
 from webarcfs.content.outlinks import Link, links_of, resolver
 from webarcfs.content.reference_table import (
+    LAZY,
+    LAZY_TAGS,
     LINK_ATTRIBUTES,
     MOST_INNER,
     PRESENTATION,
     REQUISITE_RELS,
     SRCSETS,
     UNFOLLOWED,
+    LazyTarget,
     LinkPurpose,
+    may_have_background,
 )
 from webarcfs.content.references import Rewritten, Use
 from webarcfs.content.rewriting.assembly import rewritten

@@ -16,7 +16,7 @@ from lxml import etree
 from agent.catalogue import recording
 from agent.catalogue.recording import Count
 from tests.support.sources import MODULES, tree
-from webarcfs.archive.catalogue import record_xml
+from webarcfs.archive.catalogue import record as record_module
 from webarcfs.archive.catalogue.record import (
     BY_NUMBER,
     FIELDS,
@@ -145,9 +145,9 @@ def test_the_schema_has_each_field_as_the_table_does() -> None:
 
 @given(_RECORDS)
 def test_a_record_is_read_as_it_was_written(record: Record) -> None:
-    raw = record_xml.write(record)
-    assert record_xml.read(raw) == record
-    assert record_xml.write(record_xml.read(raw)) == raw
+    raw = record_module.write(record)
+    assert record_module.read(raw) == record
+    assert record_module.write(record_module.read(raw)) == raw
 
 
 @pytest.mark.parametrize(
@@ -168,21 +168,21 @@ def test_names_of_attachments(name: str, is_good: bool) -> None:
         b"<record/>",
         b"<record xmlns='urn:webarcfs:record:1'/>",
         b"<!DOCTYPE r [<!ENTITY a 'b'>]><record xmlns='urn:webarcfs:record:1'>&a;</record>",
-        b"x" * (record_xml.LARGEST + 1),
+        b"x" * (record_module.LARGEST + 1),
     ],
     ids=["empty", "no namespace", "no attributes", "entity", "large"],
 )
 def test_what_is_no_record_is_refused(raw: bytes) -> None:
     with pytest.raises(InvalidDocument):
-        record_xml.read(raw)
+        record_module.read(raw)
 
 
 def test_a_commit_tag_that_is_none_is_refused() -> None:
     record = Record(id="20261121T030000-x", number=1, publication="x", state=RecordState.EMPTY)
-    raw = record_xml.write(record).replace(b"</record>", b'<part commitTag="nonsense"/></record>')
+    raw = record_module.write(record).replace(b"</record>", b'<part commitTag="nonsense"/></record>')
     raw = raw.replace(b"/>\n", b'><part commitTag="nonsense"/></record>') if b"</record>" not in raw else raw
     with pytest.raises(InvalidDocument):
-        record_xml.read(raw)
+        record_module.read(raw)
 
 
 @given(st.dictionaries(st.sampled_from(["html", "png", "(none)", "tar.gz"]), st.integers(1, 10**6)))

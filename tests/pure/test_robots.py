@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.crawl.robots import LONGEST_BODY, LONGEST_DELAY, allowed, crawl_delay, parse, product_token, robots_url
+from agent.crawl.politeness import LONGEST_BODY, LONGEST_DELAY, allowed, crawl_delay, parse, product_token, robots_url
 from webarcfs.archive.model.errors import UrlRefused
 
 pytestmark = pytest.mark.pure

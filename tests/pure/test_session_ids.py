@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webarcfs.archive.model.session_ids import DEFAULT, SessionIds
-from webarcfs.archive.model.urls import canonical
+from webarcfs.archive.model.urls import DEFAULT, SessionIds, canonical
 
 pytestmark = pytest.mark.pure
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.properties import examples
-from webarcfs.commands.told_commands import with_archive
+from webarcfs.commands.lazy_commands import with_archive
 
 _NAMED = ["webarc-agent", "crawl", "--archive", "/a b", "http://x.example/"]
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webarcfs.archive.git.tree_stream import FILE, FOLDER, Line, changed_lines, key, read_lines
+from webarcfs.archive.git.writing import FILE, FOLDER, Line, changed_lines, key, read_lines
 from webarcfs.archive.model.errors import Damaged
 
 pytestmark = pytest.mark.pure

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webarcfs.archive.git import tree_stream
+from webarcfs.archive.git import writing
 from webarcfs.archive.model.errors import Damaged
 
 pytestmark = pytest.mark.pure
@@ -70,7 +70,7 @@ def changed(trees: Trees, base: str | None, removed: set[str], put: Files) -> st
     """`treestream.changed`, given changes in order."""
     changes = dict.fromkeys(removed, b"") | put
     rows = sorted((path.encode(), blob) for path, blob in changes.items())
-    return tree_stream.changed_tree(base, rows, trees.reading, trees.storing)
+    return writing.changed_tree(base, rows, trees.reading, trees.storing)
 
 
 def expected(base: Files, removed: set[str], put: Files) -> Files:
@@ -111,7 +111,7 @@ def test_what_does_not_change_is_not_written() -> None:
     assert changed(trees, before, {"7", "3/9"}, {"2/2": files["2/2"]}) == before
     assert not trees.written
     assert changed(trees, before, set(files), {}) is None
-    assert tree_stream.changed_tree(before, [], trees.reading, trees.storing) == before
+    assert writing.changed_tree(before, [], trees.reading, trees.storing) == before
 
 
 def test_other_modes_stay() -> None:

@@ -21,7 +21,7 @@ from tests.support.rooms import Page, Served, digits, published, served
 from tests.support.waiting import PATIENCE, until
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git import git_command
-from webarcfs.archive.index.captures import CaptureIndex, CaptureRow, Span
+from webarcfs.archive.index.database import CaptureIndex, CaptureRow, Span
 from webarcfs.archive.model.errors import Interrupted, TookTooLong
 from webarcfs.archive.model.metadata import CET
 from webarcfs.archive.system import clocks

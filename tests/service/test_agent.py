@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from agent.crawl import job_folder, job_state
-from agent.crawl.job_state import Phase
+from agent.crawl import job_folder
+from agent.crawl.job_folder import Phase
 from tests.support import crawls
 from tests.support.agents import agent, configure, fake_report, job_of, reports, status, summaries
 from tests.support.crawls import run_command
@@ -529,10 +529,10 @@ def test_job_folders_of_another_version_are_refused_and_left_alone(archive: Arch
     folder = archive.jobs / "20200101T000000-p"
     folder.mkdir()
     (folder / "frontier.db").write_bytes(b"another time's")
-    (folder / job_state.FILE).write_text(json.dumps({"version": 99}))
+    (folder / job_folder.ITEM_FILE).write_text(json.dumps({"version": 99}))
     run_once(archive)
     assert len(reports(archive, "p")) == 1
-    assert {path.name for path in folder.iterdir()} == {"frontier.db", job_state.FILE}
+    assert {path.name for path in folder.iterdir()} == {"frontier.db", job_folder.ITEM_FILE}
     assert any("another version" in each for each in status(archive)["refused"])
     assert "another version" in run_command("status", "--archive", archive.root).out
 
@@ -581,5 +581,5 @@ def test_status_follows_a_job_through_its_states(archive: Archive, site: Site) -
     assert (one["name"], one["interval"], one["jobs"]) == ("p", "1 day", [])
     assert one["last"]["state"] == "archived" and one["last"]["complete"] is True
     assert parse_time(one["next"]) == begun(one["last"]["job"]) + timedelta(days=1)
-    kept = job_state.load(archive.reports / one["last"]["job"])
+    kept = job_folder.load_item(archive.reports / one["last"]["job"])
     assert kept is not None and kept.state is Phase.ARCHIVED and kept.urls["done"] == 4

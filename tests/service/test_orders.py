@@ -21,8 +21,8 @@ import pytest
 from agent.cli import cli
 from agent.crawl import job_folder, job_orders
 from agent.crawl.frontier import ADDED
+from agent.crawl.job_folder import JobState, Phase
 from agent.crawl.job_orders import OrderWord
-from agent.crawl.job_state import JobState, Phase
 from agent.operations import ordering
 from tests.support import crawls, forked
 from tests.support.agents import agent, configure, job_of, reports, status, summaries

@@ -16,17 +16,15 @@ from pathlib import Path
 
 import pytest
 
-from agent.crawl import job_folder, job_state
+from agent.crawl import job_folder
 from agent.crawl.frontier import Frontier
-from agent.crawl.job_folder import Definition, Job, Patch
-from agent.crawl.job_state import JobState, Phase
+from agent.crawl.job_folder import Definition, Job, JobState, Patch, Phase
 from agent.crawl.wgetpool import Slots
-from agent.jobs import patchjob
+from agent.jobs import crawljob
 from agent.maintenance import maintenance
 from agent.reports import report
 from agent.service import agent_status, scheduler
-from agent.service.dispatch import Dispatch
-from agent.service.loop import Service
+from agent.service.loop import Dispatch, Service
 from agent.service.worker import End
 from tests.support import disks
 from tests.support.crawls import publish_as
@@ -66,7 +64,7 @@ def test_a_job_that_cannot_be_opened_now_is_kept_for_later(archive: Archive) -> 
     """A full disk, say: nothing is wrong with the job, so that none is begun in its place, and it is tried again."""
     folder = archive.jobs / "20261121T030000-nightly"
     (folder / "frontier.db").mkdir(parents=True)
-    job_state.save(folder, JobState(job=folder.name, publication="nightly", state=Phase.INTERRUPTED))
+    job_folder.save_item(folder, JobState(job=folder.name, publication="nightly", state=Phase.INTERRUPTED))
     for call in (lambda: job_folder.usable(folder), lambda: job_folder.interrupted(archive, "nightly")):
         with pytest.raises(WebarcError, match="cannot be opened now") as caught:
             call()
@@ -75,7 +73,7 @@ def test_a_job_that_cannot_be_opened_now_is_kept_for_later(archive: Archive) -> 
     assert agent.resume == [folder.name]
     agent.turn()
     assert agent.resume == [] and agent.idle() and len(agent.children) == 0
-    known = job_state.load(folder)
+    known = job_folder.load_item(folder)
     assert known is not None and "cannot be opened now" in known.reason
     assert (known.state, known.failures, known.again > known.updated) == (Phase.FAILED, 1, True)
 
@@ -83,14 +81,14 @@ def test_a_job_that_cannot_be_opened_now_is_kept_for_later(archive: Archive) -> 
 def test_a_patch_that_was_asked_for_waits_while_its_record_is_worked_on(archive: Archive) -> None:
     """It has no frontier yet, and its folder is all that there is of the order."""
     patch = Patch(record="20261121T030000-nightly", job="20261121T030000-nightly")
-    folder = patchjob.begun(archive, Definition(publication=Publication(name="nightly", urls=()), patch=patch))
+    folder = crawljob.begin_patch(archive, Definition(publication=Publication(name="nightly", urls=()), patch=patch))
     agent = Dispatch(archive)
     with locks.exclusive_or_busy(archive.record_lock(patch.record), "is free"):
         agent.turn()
         assert len(agent.children) == 0, "no process is begun that could do nothing"
         agent.children.start(folder.name, "-m", "agent.service.worker", str(archive.root), folder.name)
         until(lambda: (agent.take_ended(), len(agent.children) == 0)[1], "its process has ended")
-    assert patchjob.patch_in(folder) == patch and End.ELSEWHERE in agent.ended
+    assert crawljob.patch_in(folder) == patch and End.ELSEWHERE in agent.ended
     agent = Dispatch(archive)
     assert agent.resume == [folder.name]
 
@@ -101,7 +99,7 @@ def test_a_failure_that_the_full_disk_takes_no_word_of_is_told_later(tmp_path: P
         archive = create(disk / "archive")
         folder = archive.jobs / "20261121T030000-nightly"
         folder.mkdir()
-        job_state.save(folder, JobState(job=folder.name, publication="nightly", failures=1))
+        job_folder.save_item(folder, JobState(job=folder.name, publication="nightly", failures=1))
         agent = Dispatch(archive)
         agent.children.start(folder.name, "-c", "raise OSError('no room for 000001.warc')")
         with (disk / "ballast").open("wb", buffering=0) as ballast, contextlib.suppress(OSError):
@@ -111,11 +109,11 @@ def test_a_failure_that_the_full_disk_takes_no_word_of_is_told_later(tmp_path: P
         agent.turn()
         (known,) = agent.history.open
         assert (known.state, known.reason, known.failures) == (Phase.FAILED, "OSError: no room for 000001.warc", 2)
-        on_disk = job_state.load(folder)
+        on_disk = job_folder.load_item(folder)
         assert on_disk is not None and on_disk.state is Phase.WAITING
         (disk / "ballast").unlink()
         agent.turn()
-        assert job_state.load(folder) == known
+        assert job_folder.load_item(folder) == known
 
 
 def test_a_job_loses_no_warc_on_its_way_into_the_report(archive: Archive) -> None:
@@ -285,8 +283,8 @@ def test_an_item_is_read_as_it_was_written(tmp_path: Path) -> None:
     each = JobState(
         job="j", publication="p", state=Phase.COLLECTING, urls={"done": 3}, bytes=7, warnings=("w",), tags=("t",)
     )
-    job_state.save(tmp_path, each)
-    assert job_state.load(tmp_path) == each
+    job_folder.save_item(tmp_path, each)
+    assert job_folder.load_item(tmp_path) == each
     assert [path.name for path in tmp_path.iterdir()] == ["item.json"]
 
 
@@ -303,7 +301,7 @@ def test_a_folder_of_another_version_is_refused_and_left_alone(archive: Archive)
     files.write_json(folder / "item.json", {"version": 99, "news": 1})
     files.write_json(folder / "definition.json", {"version": 99, "news": 1})
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    for load in (job_state.load, job_folder.load):
+    for load in (job_folder.load_item, job_folder.load):
         with pytest.raises(Damaged, match="another version"):
             load(folder)
     assert job_folder.interrupted(archive, "p") is None
@@ -315,7 +313,7 @@ def test_a_folder_of_another_version_is_refused_and_left_alone(archive: Archive)
 def test_a_broken_item_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "item.json").write_text(text)
     with pytest.raises(Damaged):
-        job_state.load(tmp_path)
+        job_folder.load_item(tmp_path)
 
 
 # -- systemd -----------------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import query
-from webarcfs.archive.index.conditions import equalities
+from webarcfs.archive.index.query import equalities
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import CommitTag, compact_time
 from webarcfs.client import WebarchiveClient

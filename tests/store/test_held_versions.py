@@ -14,8 +14,8 @@ from agent.indexing.recovery import recover
 from tests.support import archives
 from tests.support.archives import DOMAIN
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.index import captures
-from webarcfs.archive.index.captures import CaptureIndex
+from webarcfs.archive.index import database
+from webarcfs.archive.index.database import CaptureIndex
 
 pytestmark = pytest.mark.store
 
@@ -32,17 +32,17 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 1_000])
 def test_pages_of_versions_are_all_versions(archive: Archive, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = list(captures.versions_of(archive.database, DOMAIN))
+    whole = list(database.versions_of(archive.database, DOMAIN))
     assert len(whole) > 5
     assert len({(each.path, each.first) for each in whole}) == len(whole)
-    monkeypatch.setattr(captures, "_ROWS", rows)
-    assert list(captures.versions_of(archive.database, DOMAIN)) == whole
-    assert list(captures.versions_of(archive.database, "other.example")) == []
+    monkeypatch.setattr(database, "_ROWS", rows)
+    assert list(database.versions_of(archive.database, DOMAIN)) == whole
+    assert list(database.versions_of(archive.database, "other.example")) == []
 
 
 def test_a_reader_between_two_pages_holds_up_no_writer(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(captures, "_ROWS", 1)
-    versions = captures.versions_of(archive.database, DOMAIN)
+    monkeypatch.setattr(database, "_ROWS", 1)
+    versions = database.versions_of(archive.database, DOMAIN)
     next(versions)
     writer = sqlite3.connect(archive.database, timeout=0, isolation_level=None)
     writer.execute("BEGIN EXCLUSIVE")  # fails at once where somebody reads
@@ -71,13 +71,13 @@ def test_threads_read_in_turn(archive: Archive, monkeypatch: pytest.MonkeyPatch)
     def counted(database: Path, *, of_one_thread: bool = True) -> sqlite3.Connection:
         return sqlite3.connect(database, factory=Counted, check_same_thread=of_one_thread)
 
-    monkeypatch.setattr(captures, "connected", counted)
+    monkeypatch.setattr(database, "connected", counted)
 
     def read(number: int) -> None:
         if number % 3 == 0:
-            list(captures.versions_of(archive.database, DOMAIN))
+            list(database.versions_of(archive.database, DOMAIN))
         elif number % 3 == 1:
-            captures.count_versions(archive.database)
+            database.count_versions(archive.database)
         else:
             with CaptureIndex(archive.database) as index:
                 index.at(f"/{DOMAIN}/a")

@@ -14,9 +14,8 @@ from tests.support.archives import FIRST
 from tests.support.indexing import change
 from webarcfs.archive.config.directory import sql
 from webarcfs.archive.index import query
-from webarcfs.archive.index.conditions import Condition
 from webarcfs.archive.index.database import Database
-from webarcfs.archive.index.query import ask
+from webarcfs.archive.index.query import Condition, ask
 from webarcfs.archive.model.metadata import CommitMessage, CommitTag, MetaData
 
 pytestmark = pytest.mark.store

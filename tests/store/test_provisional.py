@@ -20,6 +20,7 @@ from tests.support.archives import DOMAIN, publish, store_of
 from tests.support.journals import Writer, nothing_left
 from webarcfs.archive.additions import journal
 from webarcfs.archive.additions.commit_additions import commit_additions, replay
+from webarcfs.archive.additions.journal import ProvisionalJournal
 from webarcfs.archive.additions.journal_log import (
     FileKey,
     LogReader,
@@ -29,7 +30,6 @@ from webarcfs.archive.additions.journal_log import (
     last_states,
     provisional_logs,
 )
-from webarcfs.archive.additions.provisional_journal import ProvisionalJournal
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.additions import AddFile, Addition, ArcVersion, Author, Move, Removal
 from webarcfs.archive.model.errors import Exists, NotFound

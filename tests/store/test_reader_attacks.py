@@ -22,7 +22,7 @@ from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import query
-from webarcfs.archive.index.conditions import Condition, equalities
+from webarcfs.archive.index.query import Condition, equalities
 from webarcfs.archive.model.errors import WebarcError
 
 pytestmark = pytest.mark.store

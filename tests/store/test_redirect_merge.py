@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from agent.crawl.frontier import FoundUrl, Frontier, UrlOutcome
 from agent.crawl.job_folder import Job
 from agent.pipeline.domain_run import DomainRun, TreeReader
-from agent.pipeline.removal import subset
-from agent.pipeline.url_lists import merge_redirects
+from agent.pipeline.publish import merge_redirects, subset
 from tests.support.archives import DOMAIN, FIRST, make_archive, publish, store_of
 from tests.support.properties import examples
 from webarcfs.archive.config.directory import Archive

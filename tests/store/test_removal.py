@@ -9,7 +9,7 @@ import pytest
 from agent.crawl.frontier import Frontier
 from agent.crawl.job_folder import Job
 from agent.pipeline.domain_run import DomainRun, TreeReader
-from agent.pipeline.removal import RemovalVerdict, had_no_pages, removed_arcs, seen_part, without
+from agent.pipeline.publish import RemovalVerdict, had_no_pages, removed_arcs, seen_part, without
 from tests.store.arcs import additions_of, arcs_of, tree_of
 from tests.support import archives
 from tests.support.archives import DOMAIN, FIRST, store_of

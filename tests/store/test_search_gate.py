@@ -23,7 +23,7 @@ from webarcfs.access.gate import Gate, Reader
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.index import captures
+from webarcfs.archive.index import database
 from webarcfs.search import generations
 from webarcfs.search.index import IndexReader
 from webarcfs.search.searching import Searcher, SearchQuestion
@@ -121,7 +121,7 @@ def test_access_rules_decide_inside_the_query(tmp_path: Path) -> None:
             found = {(path, since) for path, _, since in _found(reader, shown, Moment(ever=True))}
             allowed = {
                 (each.path, each.first)
-                for each in captures.versions_of(archive.database, DOMAIN)
+                for each in database.versions_of(archive.database, DOMAIN)
                 if isinstance(gate.may(DOMAIN, each.path, each.first), Open)
             }
             assert found == allowed, str(rules)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent.pipeline.removal import SeenTree, seen_part, subset
+from agent.pipeline.publish import SeenTree, seen_part, subset
 from tests.store.arcs import additions_of, arcs_of, files_of_arc, tree_of
 from tests.support.properties import examples
 from webarcfs.archive.git.repository import PUBLICATIONS, RefUpdate, Repository

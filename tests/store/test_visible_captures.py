@@ -19,7 +19,7 @@ from webarcfs.access.visible_captures import NEVER, VisibleCaptures
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.index.captures import CaptureIndex, Span
+from webarcfs.archive.index.database import CaptureIndex, Span
 
 pytestmark = pytest.mark.store
 

@@ -15,7 +15,7 @@ import uvicorn
 from argon2 import PasswordHasher
 from lxml import html
 
-from agent.desk.server.serving import make
+from agent.desk.server.app import make
 from agent.desk.visit import Desk
 from webarcfs.archive.config.directory import Archive
 

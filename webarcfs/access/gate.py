@@ -45,7 +45,7 @@ from webarcfs.archive.catalogue.record import OWN, Record, RecordState
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import CRAWLS, Repository
 from webarcfs.archive.history import sequence
-from webarcfs.archive.index import captures
+from webarcfs.archive.index import database
 from webarcfs.archive.model.arc_paths import split
 from webarcfs.archive.model.errors import Damaged, NotFound
 from webarcfs.archive.model.metadata import CommitTag, now, parse_compact_time
@@ -206,7 +206,7 @@ class Gate:
 
     def version_at(self, path: str, seq: int) -> tuple[str, datetime, VersionSpan] | None:
         """Return URL, time of capture and version of the document at a path in a snapshot."""
-        held_version = captures.version_at(self.archive.database, path, seq)
+        held_version = database.version_at(self.archive.database, path, seq)
         if held_version is None:
             return None
         version = VersionSpan(path, held_version.blob, held_version.first, held_version.last, held_version.stored)

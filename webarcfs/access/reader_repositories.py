@@ -26,8 +26,8 @@ from webarcfs.archive.document.data_xml import describe, has_no_nodes, metadata
 from webarcfs.archive.git.repository import CRAWLS, MAIN, RefUpdate, Repository, TreeEntry, is_arc
 from webarcfs.archive.history import redirect_lists, sequence
 from webarcfs.archive.history.versions import arcs, leads_to_arcs
-from webarcfs.archive.index import captures
-from webarcfs.archive.index.captures import HeldVersion
+from webarcfs.archive.index import database
+from webarcfs.archive.index.database import HeldVersion
 from webarcfs.archive.model.arc_paths import is_reserved, split
 from webarcfs.archive.model.errors import Forbidden, InvalidDocument, NotFound, SettingsError
 from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch
@@ -391,7 +391,7 @@ class _DomainView:
         """The versions that some rule is about."""
         if self._is_plain:
             return []
-        versions = captures.versions_of(self._gate.archive.database, self._domain)
+        versions = database.versions_of(self._gate.archive.database, self._domain)
         return [version for version in versions if self._rules.touches(version.url)]
 
     def _ruled(self, seq: int) -> tuple[list[str], list[str]]:

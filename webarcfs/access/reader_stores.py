@@ -53,10 +53,9 @@ from webarcfs.archive.catalogue.record import (
 from webarcfs.archive.config.directory import Archive, sql
 from webarcfs.archive.git.repository import Repository, is_arc
 from webarcfs.archive.history import redirect_lists, versions
-from webarcfs.archive.index import captures
-from webarcfs.archive.index.conditions import COLUMNS
+from webarcfs.archive.index import database
 from webarcfs.archive.index.links import NEVER, LinkTarget, Question
-from webarcfs.archive.index.query import Narrowed
+from webarcfs.archive.index.query import COLUMNS, Narrowed
 from webarcfs.archive.model.arc_paths import arc_path, second_name, split
 from webarcfs.archive.model.errors import NotFound, UrlRefused
 from webarcfs.archive.model.metadata import CommitTag, now, parse_time
@@ -86,7 +85,7 @@ def narrowed(gate: Gate) -> Narrowed | None:
     Raises what the gate raises: SettingsError for access rules with faults, Damaged for a catalogue that is.
     """
     rules = gate.rules()
-    snapshots = {domain: gate.snapshots(domain) for domain in captures.domains(gate.archive.database)}
+    snapshots = {domain: gate.snapshots(domain) for domain in database.domains(gate.archive.database)}
     if not rules.rules and all(
         snapshot.standing is Standing.OPEN for domain_snapshots in snapshots.values() for snapshot in domain_snapshots
     ):

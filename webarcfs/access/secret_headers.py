@@ -14,7 +14,7 @@ from webarcfs.archive.model.errors import Damaged, InvalidDocument
 from webarcfs.archive.model.metadata import CommitTag, compact_time, from_epoch, parse_compact_time
 from webarcfs.archive.model.url_lists import REDIRECTS
 from webarcfs.archive.system.cache import Cache
-from webarcfs.warc.secret_fields import blank_response
+from webarcfs.warc.http_response import blank_response
 
 #: Commit of a ref of `refs/crawls/` → whether its crawl showed secrets, which never changes.
 _SHOWED: Cache[str, bool] = Cache(65_536)

@@ -22,7 +22,7 @@ from webarcfs.access.gate import KnownGate
 from webarcfs.archive.catalogue.record import OWN
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import redirect_lists
-from webarcfs.archive.index.captures import NEVER, CaptureIndex, CaptureRow, Span, UrlRows
+from webarcfs.archive.index.database import NEVER, CaptureIndex, CaptureRow, Span, UrlRows
 from webarcfs.archive.model.arc_paths import arc_path, second_path, split
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.model.url_lists import Met, spelled

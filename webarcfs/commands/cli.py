@@ -9,8 +9,7 @@ import click
 
 import webarcfs
 from webarcfs.archive.model.errors import Exit, WebarcError, exit_code_of
-from webarcfs.commands.lazy_commands import Commands
-from webarcfs.commands.told_commands import with_archive
+from webarcfs.commands.lazy_commands import Commands, with_archive
 
 #: Name → object; imported on demand, since the libraries for reading an archive are slow to load.
 COMMANDS = Commands(

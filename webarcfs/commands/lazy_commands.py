@@ -1,12 +1,16 @@
 """Commands that are imported when they are called for: whoever runs one does not wait for what the others need.
 
 Here are also the kind of their arguments that are paths, and `webarc completion`, for which click generates the script
-and answers the Tab key.
+and answers the Tab key. Commands that messages tell people to type name the archive where the command that tells them
+was told it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -88,3 +92,30 @@ def completion(shell: str) -> None:
 def variable(program: str) -> str:
     """Return click's name of the environment variable by which a shell requests completions from a program."""
     return f"_{program.replace('-', '_').replace('.', '_')}_COMPLETE".upper()
+
+
+# == told commands, pure ==============================================================================================
+
+
+#: A command in a message. `init` and `restore` name their folders themselves; `--debug …` is no whole command.
+_COMMAND = re.compile(r"`(webarc(?:-agent)? (?!init\b|restore\b|--)[^`\n]*)`")
+
+
+def with_archive(message: str, arguments: Sequence[str] | None = None) -> str:
+    """Return a message whose commands have the `--archive` of a command line (`sys.argv`), if that has one."""
+    named = _named(sys.argv if arguments is None else arguments) if "`webarc" in message else ""
+    if not named:
+        return message
+    option = f" --archive {shlex.quote(named)}"
+    return _COMMAND.sub(lambda found: found[0] if "--archive" in found[1] else f"`{found[1]}{option}`", message)
+
+
+def _named(arguments: Sequence[str]) -> str:
+    """Return the archive that a command line names; the last one counts."""
+    named = ""
+    for number, argument in enumerate(arguments):
+        if argument == "--archive":
+            named = arguments[number + 1] if number + 1 < len(arguments) else ""
+        elif argument.startswith("--archive="):
+            named = argument.partition("=")[2]
+    return named

@@ -14,8 +14,8 @@ from rich.text import Text
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.model.metadata import ROLES
 from webarcfs.commands.arguments import ArchiveArgument, moment, place_options
+from webarcfs.commands.lazy_commands import with_archive
 from webarcfs.commands.listing import LIST, Form, Row, format_option, print_object, print_rows, table_console
-from webarcfs.commands.told_commands import with_archive
 
 if TYPE_CHECKING:
     from webarcfs.search.searching import Hit, Searcher, SearchQuestion, SnapshotHits

@@ -11,7 +11,7 @@ import click
 
 from webarcfs.access.access_rules import Open
 from webarcfs.archive.history import redirect_lists, versions
-from webarcfs.archive.index.captures import CaptureIndex
+from webarcfs.archive.index.database import CaptureIndex
 from webarcfs.archive.model.errors import NotFound, UsageError, WebarcError
 from webarcfs.archive.model.metadata import CET, OK, CommitTag, format_utc, from_epoch
 from webarcfs.archive.model.url_lists import spelled

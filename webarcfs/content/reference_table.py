@@ -1,7 +1,14 @@
 """The attributes of elements that hold URLs, one table for the crawl, for links.db and for replay. Pure.
 
 What the crawl fetches and what replay rewrites are both read off this table, so that neither knows an attribute that
-the other does not. `lazy_images.py` has the attributes that scripts load.
+the other does not. `reference_table.py` has the attributes that scripts load.
+
+From some attributes scripts load images, frames and media when a reader scrolls near them (lazy loading).
+
+The crawl runs no script, and neither does the built-in engine of the reading room. So the crawl takes what these
+attributes name as a part of the page, and the shown page has it where the script would put it. The names are those of
+lazysizes, vanilla-lazyload, lozad, bLazy, Unveil, jQuery's Lazy Load, Swiper, Slick, Flickity, of the plug-ins of
+WordPress, and of services that rewrite pages.
 """
 
 from __future__ import annotations
@@ -12,6 +19,8 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from webarcfs.archive.index.links import AskedKind
+
+# == reference table, pure ============================================================================================
 
 
 class LinkPurpose(StrEnum):
@@ -167,3 +176,183 @@ def candidates(value: str) -> Iterator[str]:
         if len(url) == len(word):
             descriptors = DESCRIPTORS.match(value, at)
             at = descriptors.end() if descriptors else len(value)
+
+
+# == lazy images, pure ================================================================================================
+
+
+class LazyTarget(StrEnum):
+    """The attribute of a browser that a script sets from a lazy one."""
+
+    SRC = "src"
+    SRCSET = "srcset"
+    POSTER = "poster"
+    STYLE = "style"  #: the background of an element
+
+
+_SOURCES = (
+    "data-src", "data-lazy-src", "data-original", "data-lazy", "data-lazyload", "data-lazyload-src", "data-orig-src",
+    "data-original-src", "data-real-src", "data-actualsrc", "data-defer-src", "data-echo", "data-normal", "data-cfsrc",
+    "data-rocket-src", "data-litespeed-src", "data-wpfc-original-src", "data-pagespeed-lazy-src", "data-ezsrc",
+    "data-nitro-lazy-src", "nitro-lazy-src", "data-flickity-lazyload", "data-flickity-lazyload-src", "data-img-src",
+    "data-image-src", "data-lazy-img", "data-ks-lazyload", "data-ks-lazyload-custom", "data-iesrc", "data-hi-res-src",
+    "data-src-retina", "data-retina", "data-src-webp", "data-src-small", "data-src-medium", "data-src-large",
+    "data-large-src", "lazy-src", "lazysrc", "real_src",
+)  # fmt: skip
+_SETS = (
+    "data-srcset", "data-lazy-srcset", "data-original-set", "data-lazyload-srcset", "data-original-srcset",
+    "data-orig-srcset", "data-defer-srcset", "data-rocket-srcset", "data-litespeed-srcset",
+    "data-wpfc-original-srcset", "data-pagespeed-lazy-srcset", "data-ezsrcset", "data-nitro-lazy-srcset",
+    "nitro-lazy-srcset", "data-flickity-lazyload-srcset", "data-srcset-webp", "lazy-srcset",
+)  # fmt: skip
+_POSTERS = ("data-poster", "data-lazy-poster", "data-original-poster")
+_BACKGROUNDS = (
+    "data-bg", "data-background-image", "data-background", "data-bg-image", "data-bg-src", "data-bg-img", "data-bg-url",
+    "data-lazy-bg", "data-lazy-background", "data-lazy-background-image", "data-bg-multi", "data-bg-set", "data-bgset",
+    "data-bg-hidpi", "data-bg-multi-hidpi", "data-background-image-set", "data-echo-background", "data-setbg",
+    "data-back", "data-bg-webp", "data-flickity-bg-lazyload", "data-nitro-lazy-bg", "nitro-lazy-bg",
+    "data-parallax-image", "data-vc-parallax-image",
+)  # fmt: skip
+#: Lazy attribute → the attribute that it stands for, those that are preferred for showing first.
+LAZY: Final[Mapping[str, LazyTarget]] = {
+    **dict.fromkeys(_SOURCES, LazyTarget.SRC),
+    **dict.fromkeys(_SETS, LazyTarget.SRCSET),
+    **dict.fromkeys(_POSTERS, LazyTarget.POSTER),
+    **dict.fromkeys(_BACKGROUNDS, LazyTarget.STYLE),
+}
+#: The elements on which scripts look for each; a background may be that of any element.
+LAZY_TAGS: Final[Mapping[LazyTarget, frozenset[str]]] = {
+    LazyTarget.SRC: frozenset({"img", "image", "source", "iframe", "video", "audio", "embed", "input"}),
+    LazyTarget.SRCSET: frozenset({"img", "image", "source"}),
+    LazyTarget.POSTER: frozenset({"video"}),
+}
+# Every lazy background has this or `-lazy-b` in its name. So few other names have it (`data-bs-toggle` has not) that
+# most pages need no search for one. It begins with letters, since a search for these is as fast as for a word.
+_BACKGROUND = re.compile(rb"data-(?:bg|back|setbg|echo-background|flickity-bg|(?:vc-)?parallax-image)")
+
+#: Longest lazy attribute that is read.
+LONGEST_LAZY: Final = 1 << 15
+_LONGEST_NAME = 255
+# What these attributes hold that is no URL: switches, numbers, templates, JSON.
+_NO_URL = re.compile(r"(?:true|false|yes|no|on|off|auto|lazy|loaded|none|null|undefined|\d*|[{\[<].*)\Z", re.I | re.S)
+_IMAGE_END = r"\.(?:avif|bmp|gif|ico|jpe?g|jxl|png|svg|webp)(?:[?#]|\Z)"
+# A background may be the name of a colour, or of a class.
+_PLACE = re.compile(rf"(?:https?:)?//|\.{{0,2}}/|[^\s,]*{_IMAGE_END}", re.IGNORECASE)
+_MARKED = re.compile(r"\[[^\[\]]*+\]")
+_FUNCTION = re.compile(r"(?:url|image-set|src)\(", re.IGNORECASE)
+_NO_PLACE = re.compile(r"(?:data|about|javascript|blob):|#|\Z", re.IGNORECASE)
+# The names of images that stand where another one will be. An image that is none of them, and has a lazy attribute, is
+# replaced by the script as well; but it is shown as it came, since it may be all that the archive has.
+_PLACEHOLDER = re.compile(
+    r"[-_.\w]*?(?:blank|spacer|place-?holder|load(?:ing|er)|lazy|trans|pixel|1x1|1px|clear|gr[ae]y|dot|empty|null"
+    r"|fallback|grid|wait|spinner)[-_.\w]*\.(?:gif|png|svg|jpe?g|webp|avif)\Z",
+    re.IGNORECASE,
+)
+_CSS_UNSAFE = re.compile(r'["\\\n\r\f]')
+
+
+def may_have_background(low: bytes) -> bool:
+    """Return whether a page, in lower case, may have a lazy background."""
+    return b"-lazy-b" in low or _BACKGROUND.search(low) is not None
+
+
+def lazy_values(tag: str, attributes: Mapping[str, str]) -> Iterator[tuple[str, LazyTarget, str]]:
+    """Yield each lazy attribute of an element: its name, what it stands for, and its value if that may be a URL."""
+    for name, value in attributes.items():
+        target = LAZY.get(name)
+        if target is None or not value or len(value) > LONGEST_LAZY or _NO_URL.match(value.strip()):
+            continue
+        if target is LazyTarget.STYLE or tag in LAZY_TAGS[target]:
+            yield name, target, value
+
+
+def lazy_urls(name: str, target: LazyTarget, value: str) -> Iterator[str]:
+    """Yield the URLs of a lazy attribute that hold no function of CSS."""
+    if target is LazyTarget.SRCSET:
+        yield from candidates(value)
+    elif target is LazyTarget.STYLE:
+        yield from _background_urls(name, value)
+    else:
+        yield value
+
+
+def has_function(value: str) -> bool:
+    """Return whether a lazy background is a value of CSS, such as `url(a.png), url(b.png)`."""
+    return _FUNCTION.search(value) is not None
+
+
+def _background_urls(name: str, value: str) -> Iterator[str]:
+    if has_function(value):
+        return
+    if name.endswith("set"):
+        for part in _MARKED.sub(" ", value).split("|"):
+            yield from candidates(part)
+        return
+    for separator in ("|", ","):
+        parts = [part.strip() for part in value.split(separator)]
+        if all(_PLACE.match(part) for part in parts):
+            yield from parts
+            return
+    if _PLACE.match(value.strip()):
+        yield value
+
+
+def is_placeholder(value: str) -> bool:
+    """Return whether an image's address is none, or that of an image that stands where another one will be."""
+    text = value.strip()
+    if _NO_PLACE.match(text):
+        return True
+    name = text.partition("#")[0].partition("?")[0].rpartition("/")[2]
+    return len(name) <= _LONGEST_NAME and _PLACEHOLDER.match(name) is not None
+
+
+def shown_attributes(tag: str, attributes: Mapping[str, str]) -> dict[str, str]:
+    """Return the attributes that an element gets from its lazy ones, where it has none or a placeholder.
+
+    The value of `style` is what is added to the element's own. Other names of `attributes` are ignored.
+    """
+    offered: dict[LazyTarget, tuple[str, str]] = {}
+    for name, target, value in sorted(lazy_values(tag, attributes), key=lambda lazy: _ORDER[lazy[0]]):
+        offered.setdefault(target, (name, value))
+    shown: dict[str, str] = {}
+    for target in (LazyTarget.SRCSET, LazyTarget.SRC, LazyTarget.POSTER):
+        if target in offered and _may_show(target, attributes):
+            shown[target] = offered[target][1]
+    if LazyTarget.SRC in shown and LazyTarget.SRCSET not in shown and _has_dead_set(attributes):
+        # A set takes precedence over the source, also one of a placeholder.
+        shown[LazyTarget.SRCSET] = next(iter(candidates(shown[LazyTarget.SRC].replace(" ", "%20"))), "")
+    if LazyTarget.STYLE in offered and "background" not in attributes.get("style", "").lower():
+        style = _background(*offered[LazyTarget.STYLE])
+        shown.update({LazyTarget.STYLE.value: style} if style else {})
+    return {str(name): value for name, value in shown.items() if value}
+
+
+_ORDER = {name: number for number, name in enumerate(LAZY)}
+
+
+def _may_show(target: LazyTarget, attributes: Mapping[str, str]) -> bool:
+    own = attributes.get(target, "")
+    if target is LazyTarget.SRCSET:
+        return all(map(is_placeholder, candidates(own)))
+    if target is LazyTarget.SRC and "srcset" in attributes and not _has_dead_set(attributes):
+        return False
+    return is_placeholder(own)
+
+
+def _has_dead_set(attributes: Mapping[str, str]) -> bool:
+    return "srcset" in attributes and all(map(is_placeholder, candidates(attributes["srcset"])))
+
+
+def _background(name: str, value: str) -> str:
+    """Return the declaration of a background."""
+    if has_function(value):
+        is_bare_set = name in ("data-bg-set", "data-background-image-set") and "image-set(" not in value.lower()
+        return f"background-image:image-set({value})" if is_bare_set else f"background-image:{value}"
+    urls = list(_background_urls(name, value))
+    if name.endswith("set"):
+        urls = urls[-1:]
+    return "background-image:" + ",".join(f'url("{_css_string(url.strip())}")' for url in urls) if urls else ""
+
+
+def _css_string(text: str) -> str:
+    return _CSS_UNSAFE.sub(lambda match: f"\\{ord(match[0]):x} ", text)

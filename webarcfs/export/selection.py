@@ -25,7 +25,7 @@ from webarcfs.archive.catalogue.catalogue import Catalogue, opened
 from webarcfs.archive.catalogue.record import publication_of
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Commit, Repository
-from webarcfs.archive.git.tree_stream import FILE, FOLDERS, Line, key, read_lines
+from webarcfs.archive.git.writing import FILE, FOLDERS, Line, key, read_lines
 from webarcfs.archive.history import redirect_lists, sequence, versions
 from webarcfs.archive.history.redirect_lists import MetInOrder
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, is_data_file

@@ -29,7 +29,7 @@ from functools import lru_cache
 
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Repository, TreeEntry
-from webarcfs.archive.git.tree_stream import FILE, FOLDERS, LINE
+from webarcfs.archive.git.writing import FILE, FOLDERS, LINE
 from webarcfs.archive.history import redirect_lists
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.errors import Damaged, InvalidDocument

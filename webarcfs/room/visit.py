@@ -33,12 +33,12 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import ReadersSettings, Settings
 from webarcfs.archive.config.validators import UNIX
 from webarcfs.archive.git.repository import Repository
-from webarcfs.archive.index.captures import CaptureIndex
+from webarcfs.archive.index.database import CaptureIndex
 from webarcfs.archive.model.errors import SettingsError, UsageError
 from webarcfs.archive.system.cache import Cache, identity
 from webarcfs.content.references import References
 from webarcfs.room import limits
-from webarcfs.warc.secret_fields import blank_response
+from webarcfs.warc.http_response import blank_response
 
 if TYPE_CHECKING:
     from webarcfs.archive.index.links import Question

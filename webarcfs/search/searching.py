@@ -23,8 +23,8 @@ from webarcfs.access.access_rules import Standing, VersionSpan
 from webarcfs.access.gate import Gate
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.index import captures
-from webarcfs.archive.index.captures import PathSpan, PathSpans, SourceSnapshot
+from webarcfs.archive.index import database
+from webarcfs.archive.index.database import PathSpan, PathSpans, SourceSnapshot
 from webarcfs.archive.model.errors import BadCondition, NotFound, TooMany
 from webarcfs.archive.model.metadata import PAGE_ROLE, RESOURCE_ROLE, CommitTag, format_time, from_epoch
 from webarcfs.archive.system import clocks
@@ -320,7 +320,7 @@ class Searcher:
         with ExitStack() as stack:
             hits = tuple(self._hits(stack, asked, page))
         suggestion = "" if page.total else suggest(self._reader, asked.expression, asked.visible)
-        missing = captures.count_snapshots(self._archive.database) - self._reader.count_snapshots()
+        missing = database.count_snapshots(self._archive.database) - self._reader.count_snapshots()
         return SearchAnswer(page.total, hits, suggestion, max(missing, 0))
 
     def count(self, question: SearchQuestion) -> int:
@@ -532,7 +532,7 @@ class Searcher:
     def _know_all_snapshots(self) -> None:
         """Read the snapshots of all domains at once, for answers that need most of them."""
         snapshots_by_domain: dict[str, list[SourceSnapshot]] = defaultdict(list)
-        for snapshot in captures.snapshots(self._archive.database):
+        for snapshot in database.snapshots(self._archive.database):
             snapshots_by_domain[snapshot.domain].append(snapshot)
         self._known_snapshots = snapshots_by_domain
 
@@ -540,7 +540,7 @@ class Searcher:
         """Return the snapshots of a domain that the asker may see, oldest first."""
         snapshots = self._known_snapshots.get(domain)
         if snapshots is None:
-            snapshots = self._known_snapshots[domain] = captures.snapshots(self._archive.database, domain)
+            snapshots = self._known_snapshots[domain] = database.snapshots(self._archive.database, domain)
         if self._view is None:
             return snapshots
         seen = {snapshot.seq for snapshot in self._view.snapshots(domain)}

@@ -36,7 +36,7 @@ from webarcfs.access.access_rules import (
 )
 from webarcfs.access.gate import Gate
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.index import captures
+from webarcfs.archive.index import database
 from webarcfs.search.index import FIELDS, STEMMERS, STEMS, stem, stem_term
 from webarcfs.search.query_language import (
     After,
@@ -587,7 +587,7 @@ class ReadersView:
             feed = (0, 0, 0)
         state = (feed, self._catalogue.state())
         if state != self._state or self._gate.now().timestamp() >= self._known.ends:
-            domains = captures.domains(archive.database)
+            domains = database.domains(archive.database)
             self._known = _Known({domain: self._gate.snapshots(domain) for domain in domains}, {})
             self._state = state
         return self._known
@@ -597,7 +597,7 @@ class ReadersView:
         snapshots, saw = self._known.snapshots[domain], self._saw(domain)
         versions = (
             VersionSpan(held.path, held.blob, held.first, held.last, held.stored)
-            for held in captures.versions_of(self._gate.archive.database, domain)
+            for held in database.versions_of(self._gate.archive.database, domain)
         )
         if moment.ever:
             scope = VisibleSpans(snapshots, saw)

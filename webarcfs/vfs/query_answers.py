@@ -30,7 +30,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import MountSettings
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.index import query
-from webarcfs.archive.index.conditions import Condition, from_name, parse
+from webarcfs.archive.index.query import Condition, from_name, parse
 from webarcfs.archive.model.errors import (
     BadCondition,
     Busy,

@@ -24,7 +24,7 @@ from typing import ClassVar, Final
 
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import OWN, CrawlPart
-from webarcfs.archive.index.conditions import from_name, open_quote
+from webarcfs.archive.index.query import from_name, open_quote
 from webarcfs.archive.model.arc_paths import LONGEST_NAME
 from webarcfs.archive.model.errors import NameTooLong, NotADirectory, NotFound, WebarcError
 from webarcfs.archive.model.metadata import CommitTag

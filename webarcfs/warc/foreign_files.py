@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import IO, Protocol
 from urllib.parse import quote
 
-from webarcfs.warc import bytestream, zstdstream
+from webarcfs.warc import bytestream
 from webarcfs.warc.bytestream import ByteStream, Packing, TextMode
 from webarcfs.warc.http_response import declared_digest
 
@@ -317,8 +317,8 @@ def stream_of(file: IO[bytes], size: int | None = None) -> ByteStream:
     file.seek(0)
     if start.startswith(bytestream.MAGIC):
         return ByteStream(bytestream.Gzip(file, size))
-    if zstdstream.is_zstd(start):
-        return ByteStream(zstdstream.Zstd(file, size))
+    if bytestream.is_zstd(start):
+        return ByteStream(bytestream.Zstd(file, size))
     return ByteStream(TextMode(file, size) if _DOUBLED.match(start) else Packing(file, size))
 
 

@@ -15,16 +15,15 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from agent.catalogue import stepfolders
-from agent.crawl import crawl_log, job_orders, job_state
-from agent.crawl.job_folder import publication_of, step_of
+from agent.crawl import crawl_log, job_folder, job_orders
+from agent.crawl.job_folder import JobState, publication_of, step_of
 from agent.crawl.job_orders import OrderWord
-from agent.crawl.job_state import JobState
 from agent.desk.theme import words
 from agent.desk.views import JobCard, LackRow, OrderRow, ReportPage, ReportTable, RunningPage
 from agent.desk.visit import DeskVisit
 from agent.operations import ordering
 from agent.reports import missing_urls, tables
-from agent.reports.advice import advice_on
+from agent.reports.missing_urls import advice_on
 from agent.reports.report import missing_now, most_rows
 from agent.reports.tables import LogLine
 from agent.service import agent_status, scheduler
@@ -45,7 +44,7 @@ def rows(archive: Archive, job: str, language: str) -> tuple[OrderRow, ...]:
     folder = archive.jobs / job
     if folder.is_dir():
         with suppress(Damaged):
-            known = job_state.load(folder)
+            known = job_folder.load_item(folder)
             return of_open(job_orders.describe_orders(folder), known.orders if known is not None else 0, language)
     with suppress(Damaged, OSError):
         return of_report(files.read_json(archive.reports / job / "summary.json") or {}, language)
@@ -299,7 +298,7 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         has_record = records.row(job) is not None
     known = None
     with suppress(Damaged):
-        known = job_state.load(folder)
+        known = job_folder.load_item(folder)
     view = ReportPage(
         job=job,
         name=f"{publication_of(job)}{when}",

@@ -14,12 +14,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from agent.desk.pages import snapshots
-from agent.desk.pages.snapshot import start_of
+from agent.desk.pages.snapshots import start_of
 from agent.desk.theme import words
 from agent.desk.views import PreviewNote, PreviewPage
 from agent.desk.visit import NO_STORE, Desk, DeskVisit
 from agent.reports import missing_urls, tables
-from agent.reports.advice import advice_on
+from agent.reports.missing_urls import advice_on
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.catalogue.workflow import Right, WorkflowStep
@@ -164,7 +164,7 @@ def _framed(preview: _Preview, view: FramePage) -> PreviewPage:
         row = tables.row(preview.record)
     if row is None:
         raise NotFound(f"there is no crawl {preview.record}")
-    line = snapshots.line(visit, row)
+    line = snapshots.line_of(visit, row)
     release = line.next if line.next is not None and line.next.action.endswith(f"/{WorkflowStep.RELEASE}") else None
     shown_frame = replace(
         view,

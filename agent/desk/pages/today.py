@@ -17,7 +17,7 @@ from pathlib import Path
 
 from starlette.responses import Response
 
-from agent.crawl.job_state import Hold
+from agent.crawl.job_folder import Hold
 from agent.desk import forms, login
 from agent.desk.pages import jobs, snapshots
 from agent.desk.pages.snapshots import lines, open_tables

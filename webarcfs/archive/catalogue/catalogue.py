@@ -29,7 +29,7 @@ from io import IOBase
 from pathlib import Path
 from typing import Any
 
-from webarcfs.archive.catalogue import record_xml
+from webarcfs.archive.catalogue import record as record_module
 from webarcfs.archive.catalogue.record import (
     OWN,
     CrawlPart,
@@ -549,7 +549,7 @@ class Catalogue:
             last = self._whole(tree, _NUMBER)
             numbered = list(_numbered(records, last))
             changes: dict[str, str | None] = {
-                _path(record.id): store.write_blob(record_xml.write(record)) for record in numbered
+                _path(record.id): store.write_blob(record_module.write(record)) for record in numbered
             }
             last = max([last, *(record.number for record in numbered)])
             changes[_NUMBER] = store.write_blob(f"{last}\n".encode())
@@ -613,7 +613,7 @@ class Catalogue:
         store = self._store()
         assert store is not None
         try:
-            record = record_xml.read(store.read(blob))
+            record = record_module.read(store.read(blob))
         except InvalidDocument as error:
             raise Damaged(f"{store.path}: {_path(record_id)}: {error}") from None
         if record.id != record_id:

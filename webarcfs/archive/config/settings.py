@@ -16,7 +16,7 @@ from typing import Any
 from webarcfs import __version__
 from webarcfs.archive.config import validators
 from webarcfs.archive.config.validators import Interval, read_table, required, setting, tables
-from webarcfs.archive.model import session_ids
+from webarcfs.archive.model import urls
 from webarcfs.archive.model.errors import SettingsError
 
 #: The depth of a crawl without a bound: more links than any site has in a row.
@@ -169,7 +169,7 @@ class CrawlSettings:
     )
     session_parameters: tuple[str, ...] = setting(
         validators.list_of(validators.session_parameter),
-        session_ids.DEFAULT,
+        urls.DEFAULT,
         "Parameters with session ids: URLs with and without them are one page. (s): segments such as (S(…)).",
     )
     sitemaps: bool = setting(

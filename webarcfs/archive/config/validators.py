@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from webarcfs.archive.model import session_ids
+from webarcfs.archive.model import urls
 from webarcfs.archive.model.errors import UrlRefused, UsageError
 from webarcfs.archive.model.metadata import CET
 from webarcfs.archive.model.urls import canonical, domain_of
@@ -306,7 +306,7 @@ def url_pattern(value: Any) -> str:
 
 def session_parameter(value: Any) -> str:
     """Check for the name of a parameter with a session id, which may end in `*`, or `(s)` for segments `(S(…))`."""
-    if not isinstance(value, str) or not session_ids.NAME.fullmatch(value):
+    if not isinstance(value, str) or not urls.NAME.fullmatch(value):
         raise ValueError(f"{value!r} is no name of a parameter, such as jsessionid or aspsessionid*")
     return value.lower()
 

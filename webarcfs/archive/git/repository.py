@@ -33,7 +33,7 @@ from typing import IO, Final, NamedTuple
 import pygit2
 from pygit2.enums import ConfigLevel, ObjectType, Option, RepositoryOpenFlag
 
-from webarcfs.archive.git import git_command, tree_stream
+from webarcfs.archive.git import git_command, writing
 from webarcfs.archive.git.git_command import fail, reason
 from webarcfs.archive.git.writing import BIG_FILE, FastImport, Rewriting
 from webarcfs.archive.model import metadata
@@ -84,15 +84,15 @@ _LARGE: Final = 64
 _LARGE_TREES: Final = 8
 _LARGE_AT_MOST: Final = 500_000
 _TREE: Final = int(ObjectType.TREE)
-_FILE: Final = tree_stream.FILE
-_MODES = {True: tree_stream.FOLDER, False: _FILE}
+_FILE: Final = writing.FILE
+_MODES = {True: writing.FOLDER, False: _FILE}
 #: The arguments of os.fsdecode: a walk decodes each name, and the call to it costs as much again.
 _CODING: Final = sys.getfilesystemencoding()
 _ERRORS: Final = sys.getfilesystemencodeerrors()
-_LINE: Final = tree_stream.LINE
+_LINE: Final = writing.LINE
 #: libgit2's messages for a repository with an unknown format.
 _OTHER_FORMAT: Final = re.compile("unknown object format|unsupported extension|unsupported repository version")
-_FOLDERS: Final = tree_stream.FOLDERS
+_FOLDERS: Final = writing.FOLDERS
 _NO_LINE: Final = b"", b"", b""
 
 
@@ -295,15 +295,15 @@ class Objects:
             else:
                 yield Difference(path, was_id, now_id)
 
-    def _changed(self, old: str | None, new: str | None) -> Iterator[tree_stream.Pair]:
+    def _changed(self, old: str | None, new: str | None) -> Iterator[writing.Pair]:
         """Return the lines that differ between two folders."""
         if old == new:
             return iter(())
         before, after = (self._lines(tree) if tree else iter(()) for tree in (old, new))
-        return tree_stream.changed_lines(before, after)
+        return writing.changed_lines(before, after)
 
-    def _lines(self, tree: str) -> Iterator[tree_stream.Line]:
-        return tree_stream.read_lines(self.read_tree(tree), f"{self.path}: {tree}")
+    def _lines(self, tree: str) -> Iterator[writing.Line]:
+        return writing.read_lines(self.read_tree(tree), f"{self.path}: {tree}")
 
     def _tree(self, oid: str) -> pygit2.Tree:
         """Return a tree. The latest one is cached: a search for a document is often followed by one for its neighbour.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from webarcfs.archive.git.repository import Commit, Repository, TreeEntry
-from webarcfs.archive.git.tree_stream import FILE, FOLDER, FOLDERS, read_lines
+from webarcfs.archive.git.writing import FILE, FOLDER, FOLDERS, read_lines
 from webarcfs.archive.history.versions import snapshots
 from webarcfs.archive.model import url_lists
 from webarcfs.archive.model.arc_paths import DATA_XML

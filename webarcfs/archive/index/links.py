@@ -45,12 +45,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from webarcfs.archive.config.directory import Archive, sql
-from webarcfs.archive.index.sqlite_file import (
-    STEPS_BETWEEN_LOOKS,
-    SqliteFile,
-    as_told_to_readers,
-    version_of,
-)
+from webarcfs.archive.index.sqlite_file import STEPS_BETWEEN_LOOKS, SqliteFile, as_told_to_readers, version_of
 from webarcfs.archive.model.arc_paths import arc_path, second_name, split
 from webarcfs.archive.model.errors import DatabaseDamaged, NotFound, TookTooLong, UrlRefused, WebarcError
 from webarcfs.archive.model.metadata import ANY_ROLE, PAGE_ROLE, RESOURCE_ROLE, CommitTag, format_time, from_epoch

@@ -22,9 +22,10 @@ from itertools import chain
 from typing import Final
 
 from webarcfs.content import css_references, references
-from webarcfs.content.lazy_images import LAZY, LAZY_TAGS, LazyTarget, shown_attributes
 from webarcfs.content.reference_table import (
     INSTRUCTION,
+    LAZY,
+    LAZY_TAGS,
     LINK_ATTRIBUTES,
     MATHML,
     MOST_INNER,
@@ -34,6 +35,8 @@ from webarcfs.content.reference_table import (
     REQUISITE_RELS,
     SRCSETS,
     UNFOLLOWED,
+    LazyTarget,
+    shown_attributes,
 )
 from webarcfs.content.references import (
     EXTRA_AT,

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
-from webarcfs.archive.additions.journal import Journal
-from webarcfs.archive.additions.provisional_journal import ProvisionalJournal
+from webarcfs.archive.additions.journal import Journal, ProvisionalJournal
 from webarcfs.archive.git.repository import TreeEntry
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.additions import ArcVersion, Move

@@ -34,9 +34,8 @@ from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from webarcfs.archive.additions.journal import StoredBody
+from webarcfs.archive.additions.journal import ProvisionalJournal, StoredBody
 from webarcfs.archive.additions.journal_log import INLINE, FileKey
-from webarcfs.archive.additions.provisional_journal import ProvisionalJournal
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_nodes, schemas
 from webarcfs.archive.document.data_xml import LARGEST

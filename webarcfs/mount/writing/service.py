@@ -21,9 +21,8 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import ExitStack
 
 from webarcfs.archive.additions import commit_additions, waiting_additions
-from webarcfs.archive.additions.journal import Claims, Journal, JournalPosition, StoredBody, Wanted
+from webarcfs.archive.additions.journal import Claims, Journal, JournalPosition, ProvisionalJournal, StoredBody, Wanted
 from webarcfs.archive.additions.journal_log import FileKey
-from webarcfs.archive.additions.provisional_journal import ProvisionalJournal
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.document.schemas import Schemas
 from webarcfs.archive.model.additions import AddFile

@@ -11,8 +11,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 
-from webarcfs.archive.additions.journal import Journal
-from webarcfs.archive.additions.provisional_journal import ProvisionalJournal
+from webarcfs.archive.additions.journal import Journal, ProvisionalJournal
 from webarcfs.archive.document.schemas import Schemas
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.additions import ArcVersion

@@ -39,8 +39,8 @@ from webarcfs.room.answering import CHANCE
 from webarcfs.room.pages import lists
 from webarcfs.room.pages.calendar import variants
 from webarcfs.room.pages.records import field_groups
-from webarcfs.room.replay import chance_parameters, headers, javascript, module_scripts, states
-from webarcfs.room.replay.memento import CORS, Headers, headers_for_all, redirect_headers
+from webarcfs.room.replay import chance_parameters, headers, javascript, memento, module_scripts
+from webarcfs.room.replay.memento import CORS, Headers, Located, headers_for_all, redirect_headers
 from webarcfs.room.replay.replay_url import (
     MODULES,
     Modifier,
@@ -52,7 +52,6 @@ from webarcfs.room.replay.replay_url import (
     replay_path,
 )
 from webarcfs.room.replay.rewriting import head_of, reason_against, rewritten, rule_for, shown_type
-from webarcfs.room.replay.states import Located
 from webarcfs.room.theme.language import moment
 from webarcfs.room.views import ErrorPage, InnerNotice, MissingPage, Notice, NoticePage, PageLink, SnapshotRow
 from webarcfs.room.visit import Visit
@@ -123,7 +122,7 @@ def closed(visit: Visit, url: str, until: datetime | None, place: tuple[str, int
 def _notices_page(visit: Visit, kind: Notice, url: str, place: Replay | None, text: str) -> NoticePage:
     back = "" if place is None else replay_path(place.digits, Modifier.FRAME, place.url)
     record = None
-    if place is not None and (seq := states.state_of(visit.services, domain_of(place.url), place.seconds)) is not None:
+    if place is not None and (seq := memento.state_of(visit.services, domain_of(place.url), place.seconds)) is not None:
         record = _row(visit, domain_of(place.url), seq)
     return NoticePage(kind=kind, url=url, back=back, text=text, record=record)
 
@@ -136,19 +135,19 @@ def _place(text: str) -> Replay | None:
 
 def _rules(visit: Visit, place: Replay) -> tuple[LeavingRule, ...]:
     domain = domain_of(place.url)
-    seq = states.state_of(visit.services, domain, place.seconds)
-    return () if seq is None else states.leaving(visit.services, domain, seq).rules
+    seq = memento.state_of(visit.services, domain, place.seconds)
+    return () if seq is None else memento.leaving(visit.services, domain, seq).rules
 
 
 def _row(visit: Visit, domain: str, seq: int) -> SnapshotRow | None:
-    head = states.record_of(visit.services, domain, seq)
+    head = memento.record_of(visit.services, domain, seq)
     return None if head is None else lists.snapshot_row(visit.services, head)
 
 
 def _head_id(visit: Visit, place: Replay) -> str:
     domain = domain_of(place.url)
-    seq = states.state_of(visit.services, domain, place.seconds)
-    head = None if seq is None else states.record_of(visit.services, domain, seq)
+    seq = memento.state_of(visit.services, domain, place.seconds)
+    head = None if seq is None else memento.record_of(visit.services, domain, seq)
     return "" if head is None else head.id
 
 
@@ -186,8 +185,8 @@ def _whole(visit: Visit, located: Located) -> Response:
         text = "This page is archived, and may not be shown."
         return visit.page(ErrorPage(451, "Not available for legal reasons", text, answer.text), 451, _REFUSED)
     if located.seq is not None:
-        exclusions = states.leaving(visit.services, located.domain, located.seq).exclusions
-        exclusion = states.left_out(exclusions, located.url)
+        exclusions = memento.leaving(visit.services, located.domain, located.seq).exclusions
+        exclusion = memento.left_out(exclusions, located.url)
         if exclusion is not None:
             return visit.page(left_out(visit, located.url, exclusion.reason, (located.domain, located.seq)), 404)
     return visit.page(_page(visit, located), 404)
@@ -199,7 +198,7 @@ def _page(visit: Visit, located: Located) -> MissingPage:
     after: VisibleState | None = None
     if seq is not None:
         before, after = services.captures.history(located.url).beside(seq)
-    head = None if seq is None else states.record_of(services, located.domain, seq)
+    head = None if seq is None else memento.record_of(services, located.domain, seq)
     folder = located.url.partition("?")[0].rpartition("/")[0]
     return MissingPage(
         url=located.url,
@@ -233,8 +232,8 @@ def answer(visit: Visit, asked: Replay, *, of_chance: bool = True) -> Response:
         return visit.page(ErrorPage(403, "Not allowed", "Archived service workers are not run."), 403)
     if asked.modifier in MODULES and visit.origins.runs_scripts:
         return module(visit, asked)
-    located = states.locate(visit.services, asked.url, asked.seconds)
-    elsewhere = states.other_place(visit, located, asked)
+    located = memento.locate(visit.services, asked.url, asked.seconds)
+    elsewhere = memento.other_place(visit, located, asked)
     if elsewhere is not None:
         return redirect(visit, elsewhere, asked.url)
     capture = located.state.capture
@@ -285,7 +284,7 @@ def led_on(
         return missing(visit, located, modifier)
     target, mark, fragment = capture.target.partition("#")
     domain = domain_of(target)
-    seq = states.state_in_record(visit.services, domain, located.domain, located.seq or capture.since)
+    seq = memento.state_in_record(visit.services, domain, located.domain, located.seq or capture.since)
     digits = kept or digits_of(seq if seq is not None else located.seq or capture.since)
     prefix = visit.origins.prefix if modifier is Modifier.FRAME else visit.token
     place = prefix + replay_path(digits, modifier, target) + mark + fragment
@@ -357,12 +356,12 @@ def module(visit: Visit, asked: Replay) -> Response:
     It is answered at the digits that it was asked for with, whatever its own are: a module that comes from two
     addresses is two modules, each with variables of its own.
     """
-    located = states.locate(visit.services, asked.url, asked.seconds)
-    if located.state.capture is None and (found := states.like(visit, located, asked)) is not None:
+    located = memento.locate(visit.services, asked.url, asked.seconds)
+    if located.state.capture is None and (found := memento.like(visit, located, asked)) is not None:
         seconds, url = found
         if url != asked.url:
             return redirect(visit, visit.token + replay_path(asked.digits, asked.modifier, url), asked.url)
-        located = states.locate(visit.services, url, seconds)
+        located = memento.locate(visit.services, url, seconds)
     capture = located.state.capture
     if capture is None or located.seq is None:
         return missing(visit, located, asked.modifier)

@@ -15,7 +15,7 @@ from itertools import accumulate, groupby
 from urllib.parse import urlencode
 
 from webarcfs.access.visible_captures import UrlHistory, VisibleCapture, VisibleState
-from webarcfs.archive.index.captures import NEVER, Span
+from webarcfs.archive.index.database import NEVER, Span
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.model.urls import canonical, parse, surt
@@ -23,11 +23,11 @@ from webarcfs.content import visible_lines
 from webarcfs.content.visible_lines import ChangedLines, blocks
 from webarcfs.room import limits
 from webarcfs.room.pages import lists
-from webarcfs.room.replay import states
-from webarcfs.room.replay.cdx_question import at_other_host
+from webarcfs.room.replay import memento
 from webarcfs.room.replay.replay_url import (
     MapFormat,
     Modifier,
+    at_other_host,
     calendar_path,
     diff_path,
     digits_of,
@@ -182,7 +182,7 @@ def differences(visit: Visit, old: int, new: int, url: str, *, side_by_side: boo
     a, b = first.capture, second.capture
     assert a is not None
     assert b is not None
-    domain = states.locate(services, url, old).domain
+    domain = memento.locate(services, url, old).domain
     bodies = [_body(services, domain, capture.blob, capture.size) for capture in (a, b)]
     is_text = not any(visible_lines.is_binary(body) for body, _ in bodies)
     lines: tuple[DiffLine, ...] = ()
@@ -211,7 +211,7 @@ def differences(visit: Visit, old: int, new: int, url: str, *, side_by_side: boo
 
 
 def _version(services: Services, url: str, seconds: int) -> VisibleState:
-    located = states.locate(services, url, seconds)
+    located = memento.locate(services, url, seconds)
     if located.state.capture is None or located.state.capture.is_redirect:
         raise NotFound("there is no page to compare at that time")
     return located.state

@@ -11,15 +11,15 @@ from webarcfs.access.visible_captures import UrlHistory, VisibleCapture
 from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.model.urls import domain_of
-from webarcfs.content import forwarding
+from webarcfs.content import outlinks
 from webarcfs.content.outlinks import bare, based_resolver
 from webarcfs.content.references import Rewritten, Use
 from webarcfs.content.rewriting import assembly
 from webarcfs.content.text import decode_charset
 from webarcfs.room import limits
 from webarcfs.room.pages.archived import led_on, missing, redirect
-from webarcfs.room.replay import headers, states
-from webarcfs.room.replay.memento import headers_for_all
+from webarcfs.room.replay import headers, memento
+from webarcfs.room.replay.memento import Located, headers_for_all
 from webarcfs.room.replay.replay_url import (
     Modifier,
     Replay,
@@ -30,7 +30,6 @@ from webarcfs.room.replay.replay_url import (
     replay_path,
 )
 from webarcfs.room.replay.rewriting import has_scripts, head_of, reading_of, reason_against, references_of
-from webarcfs.room.replay.states import Located
 from webarcfs.room.views import FramePage, FrameRecord, PageLink
 from webarcfs.room.visit import Visit
 
@@ -42,8 +41,8 @@ _PAGES = frozenset({"text/html", "application/xhtml+xml"})
 
 def frame(visit: Visit, asked: Replay) -> Response:
     """Return the frame of a URL in a state; or where it belongs, or why there is none."""
-    located = states.locate(visit.services, asked.url, asked.seconds)
-    elsewhere = states.other_place(visit, located, asked)
+    located = memento.locate(visit.services, asked.url, asked.seconds)
+    elsewhere = memento.other_place(visit, located, asked)
     if elsewhere is not None:
         return redirect(visit, elsewhere, asked.url)
     if asked.must_redirect:
@@ -63,13 +62,13 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
     services, url = visit.services, located.url
     before, after = history.beside(seq)
     shown = [state for state in history.states if state.capture is not None]
-    head = states.record_of(services, located.domain, seq)
+    head = memento.record_of(services, located.domain, seq)
     # What is no page reports nothing to the frame, so the engine of scripts need not see it.
     is_of_pywb = visit.origins.runs_scripts and capture.mime_type in _PAGES
     is_page = is_of_pywb or not visit.origins.runs_scripts
     digits = digits_of(seq if located.named is None else located.named)
     source = visit.token + replay_path(digits, Modifier.PAGE if is_page else Modifier.OBJECT, url)
-    evidence = states.evidence_of(services, located.domain, capture)
+    evidence = memento.evidence_of(services, located.domain, capture)
     furthest, goes_on = _contents(visit, located, seq, capture)
     is_older = seq > max(capture.since, capture.captured)
     is_met = capture.is_revisit or (is_older and any(met.is_revisit and met.since == seq for met in history.captures))
@@ -161,7 +160,7 @@ def _measured(visit: Visit, located: Located, seq: int, capture: VisibleCapture)
     references = references_of(services, located.domain, capture, reading, charset)
     resolve = based_resolver(located.url, charset, references.base or "")
     embedded: dict[str, None] = {}
-    goes_on = forwarding.field_target(located.url, "" if head is None else head.get("refresh"))
+    goes_on = outlinks.field_target(located.url, "" if head is None else head.get("refresh"))
 
     def collect(use: Use, raw: str) -> Rewritten | None:
         nonlocal goes_on
@@ -179,7 +178,7 @@ def _measured(visit: Visit, located: Located, seq: int, capture: VisibleCapture)
 def _time_of(visit: Visit, located: Located, seq: int, url: str) -> int | None:
     """Return when the version of a URL was captured that a page of a state embeds."""
     try:
-        at = states.state_in_record(visit.services, domain_of(url), located.domain, seq)
+        at = memento.state_in_record(visit.services, domain_of(url), located.domain, seq)
         if at is None:
             return None
         state = visit.services.captures.state(url, at)

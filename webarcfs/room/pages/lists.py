@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from webarcfs.access.reader_stores import RecordHead, years_of
 from webarcfs.access.visible_captures import VisibleCapture
-from webarcfs.archive.index.captures import Span
+from webarcfs.archive.index.database import Span
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.model.urls import surt

@@ -22,15 +22,15 @@ from starlette.responses import PlainTextResponse, Response
 
 from webarcfs.access.access_rules import Absent
 from webarcfs.access.visible_captures import UrlHistory, VisibleCapture
-from webarcfs.archive.index.captures import Span
+from webarcfs.archive.index.database import Span
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import CommitTag, from_epoch, utc
 from webarcfs.archive.model.urls import both_schemes, domain_of
 from webarcfs.room import limits
 from webarcfs.room.answering import StreamedAnswer, streamed
 from webarcfs.room.pages.archived import caching, missing, redirect
-from webarcfs.room.replay import cdx, memento, states
-from webarcfs.room.replay.cdx_question import CdxFault, CdxQuestion, SurtRange, parse_question
+from webarcfs.room.replay import cdx, memento
+from webarcfs.room.replay.cdx import CdxFault, CdxQuestion, SurtRange, parse_question
 from webarcfs.room.replay.headers import with_fields
 from webarcfs.room.replay.memento import (
     CORS,
@@ -114,7 +114,7 @@ def timegate(visit: Visit, asked: TimeGate) -> Response:
         capture = nearest(history.captures, asked.url, seconds)
         place = "" if capture is None else prefix + _memento(visit, asked, capture)
     if capture is None:
-        return missing(visit, states.locate(visit.services, asked.url, seconds))
+        return missing(visit, memento.locate(visit.services, asked.url, seconds))
     fields = timegate_headers(visit.origins.base, asked.url, history.captures, capture, place)
     return with_fields(Response(status_code=302), [*CORS, *fields, ("Cache-Control", caching(visit))])
 
@@ -123,7 +123,7 @@ def _history(visit: Visit, asked: TimeGate, seconds: int) -> tuple[UrlHistory, T
     """Return what answers for a URL, and the URL: it may be at its host with or without `www.`."""
     captures = visit.services.captures
     if isinstance(captures.state(asked.url, seconds).answer, Absent):
-        other = states.at_other_host(visit.services, asked.url)
+        other = memento.at_other_host(visit.services, asked.url)
         asked = asked if other is None else replace(asked, url=other)
     return captures.history(asked.url), asked
 
@@ -139,9 +139,9 @@ def timemap(visit: Visit, asked: TimeMap) -> Response:
     history = visit.services.captures.history(asked.url)
     lines = memento.timemap(visit.origins.base, asked, history.captures)
     if lines is None:
-        located = states.locate(visit.services, asked.url, limits.NOW)
+        located = memento.locate(visit.services, asked.url, limits.NOW)
         is_absent = isinstance(located.state.answer, Absent)
-        other = states.at_other_host(visit.services, asked.url) if is_absent else None
+        other = memento.at_other_host(visit.services, asked.url) if is_absent else None
         if other is None:
             return missing(visit, located)
         return redirect(visit, replace(asked, url=other).location, asked.url)
@@ -197,7 +197,7 @@ def availability(visit: Visit) -> Response:
     question = cdx.parse_availability(visit.query)
     if isinstance(question, CdxFault):
         return with_fields(PlainTextResponse(f"{question}\n", 400), CORS)
-    url = states.at_other_host(visit.services, question.url) or question.url
+    url = memento.at_other_host(visit.services, question.url) or question.url
     body = cdx.availability(visit.origins.base, question, url, visit.services.captures.history(url).captures)
     fields = [*CORS, ("Content-Type", "application/json"), ("Cache-Control", caching(visit))]
     return with_fields(Response(body), fields)

@@ -19,13 +19,13 @@ from itertools import islice
 from typing import Final
 
 from webarcfs.access.access_rules import Absent
-from webarcfs.archive.index.captures import Span
+from webarcfs.archive.index.database import Span
 from webarcfs.archive.model.urls import surt
 from webarcfs.archive.system import clocks
 from webarcfs.room import limits
 from webarcfs.room.replay.headers import is_for_window
+from webarcfs.room.replay.memento import Located, locate
 from webarcfs.room.replay.replay_url import Modifier, Replay, digits_of, replay_path
-from webarcfs.room.replay.states import Located, locate
 from webarcfs.room.visit import Services, Visit
 from webarcfs.warc import request_key
 

@@ -34,6 +34,7 @@ from urllib.parse import quote, unquote_to_bytes
 from itsdangerous import BadData, URLSafeTimedSerializer
 
 from webarcfs.access.gate import Reader
+from webarcfs.archive.model.arc_paths import arc_path
 from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.urls import canonical
 from webarcfs.archive.model.urls import parse as parse_url
@@ -462,3 +463,18 @@ def split(path: bytes, key: str) -> tuple[Reader, str, bytes]:
         return Reader(), "", slash + rest
     reader = Reader(name) if isinstance(name, str) else Reader()
     return reader, f"/~{token.decode('ascii')}" if reader.name else "", slash + rest
+
+
+# == www host, pure ===================================================================================================
+
+
+def at_other_host(url: str) -> str | None:
+    """Return a canonical URL with `www.` before its host, or without; None where an archive has no such URL."""
+    host = parse_url(url).domain
+    other = host.removeprefix("www.") if host.startswith("www.") else f"www.{host}"
+    other_url = url.replace(f"://{host}", f"://{other}", 1)
+    try:
+        arc_path(other_url)
+    except UrlRefused:
+        return None
+    return other_url

@@ -32,9 +32,9 @@ from webarcfs.content.outlinks import bare, resolver
 from webarcfs.content.references import SCHEME, References, Rewritten, Use, fragment_of
 from webarcfs.content.rewriting import assembly, data_urls, html_references
 from webarcfs.room import limits
-from webarcfs.room.replay import states
+from webarcfs.room.replay import memento
+from webarcfs.room.replay.memento import Located
 from webarcfs.room.replay.replay_url import MODULES, Modifier, digits_of, replay_path
-from webarcfs.room.replay.states import Located
 from webarcfs.room.visit import Services, Visit
 from webarcfs.warc.http_response import Head, parse_head
 
@@ -291,8 +291,8 @@ class _Page:
         self._visit, self._capture, self._reading = visit, capture, reading
         self._url, self._domain, self._content_type = located.url, located.domain, content_type
         self._seq = located.seq or capture.since
-        self._rules = states.leaving(visit.services, located.domain, self._seq).rules
-        self._record = lru_cache(maxsize=1)(lambda: states.record_of(visit.services, located.domain, self._seq))
+        self._rules = memento.leaving(visit.services, located.domain, self._seq).rules
+        self._record = lru_cache(maxsize=1)(lambda: memento.record_of(visit.services, located.domain, self._seq))
 
     def made_of(self) -> tuple[object, ...]:
         """Return all that the body depends on, but for the states of the domains that it names."""
@@ -307,7 +307,7 @@ class _Page:
         if domain not in self.named:
             seq: int | None = self._seq
             if domain != self._domain:
-                seq = states.state_beside(self._visit.services, domain, self._record(), self._seq)
+                seq = memento.state_beside(self._visit.services, domain, self._record(), self._seq)
             self.named[domain] = None if seq is None else digits_of(seq)
         return self.named[domain]
 
