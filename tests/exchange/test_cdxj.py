@@ -173,7 +173,7 @@ def replay(tools: Path, exported: Path, tmp_path: Path) -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/x"
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(120)
 
 
 def _answers(port: int) -> bool:
@@ -184,7 +184,7 @@ def _answers(port: int) -> bool:
 def _get(url: str) -> tuple[int, str, bytes]:
     opener = urllib.request.build_opener(_Stay)
     try:
-        with opener.open(url, timeout=30) as answer:
+        with opener.open(url, timeout=120) as answer:
             return answer.status, answer.headers.get("Location", ""), answer.read()
     except urllib.error.HTTPError as error:
         return error.code, error.headers.get("Location", ""), error.read()

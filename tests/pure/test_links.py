@@ -163,7 +163,7 @@ def test_a_feed_has_no_file_of_this_machine_read(tmp_path: Path) -> None:
         target=lambda: found.extend(links_of(feed, "http://e.org/feed", "application/rss+xml", "utf-8")), daemon=True
     )
     reader.start()
-    reader.join(20)
+    reader.join(120)
     if reader.is_alive():
         os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
     assert [each.url for each in found] == ["http://e.org/"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -205,9 +206,18 @@ def test_hostile_bodies_take_a_moment(body: bytes, kind: str) -> None:
 
 def test_a_million_leaves_are_refused_unread() -> None:
     body = b"[" + b"1," * 1_000_000 + b"1]"
-    begun = time.process_time()
+
+    def took(read: Callable[[], object]) -> float:
+        """Processor seconds, the fewest of three times."""
+        spans = []
+        for _ in range(3):
+            begun = time.process_time()
+            read()
+            spans.append(time.process_time() - begun)
+        return min(spans)
+
     assert key_of("POST", URL, JSON, body) is KeyFault.LONG
-    assert time.process_time() - begun < 0.1
+    assert took(lambda: key_of("POST", URL, JSON, body)) < took(lambda: json.loads(body)) / 10
 
 
 def test_how_deep_its_caller_is_does_not_change_a_key() -> None:

@@ -44,7 +44,7 @@ def wget(*arguments: str, timeout: float = 1) -> subprocess.CompletedProcess[byt
 
 
 def ask(site: Site, path: str, **headers: str) -> tuple[int, http.client.HTTPMessage, bytes]:
-    connection = http.client.HTTPConnection(site.host, timeout=10)
+    connection = http.client.HTTPConnection(site.host, timeout=60)
     try:
         connection.request("GET", path, headers=headers)
         answer = connection.getresponse()

@@ -101,7 +101,7 @@ def test_a_recorder_whose_browser_fails_leaves_no_process(tmp_path: Path) -> Non
         port = int(proxy.rpartition(":")[2])
         raise RuntimeError("the browser is gone")
     with pytest.raises(OSError, match="refused"):
-        http.client.HTTPConnection("127.0.0.1", port, timeout=10).connect()
+        http.client.HTTPConnection("127.0.0.1", port, timeout=60).connect()
 
 
 def test_a_recorder_reaches_the_hosts_that_it_was_given_and_no_others(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ def _apache(folder: Path, port: int) -> contextlib.AbstractContextManager[None]:
 
 
 def _ask(port: int, host: str, path: str, **headers: str) -> tuple[int, dict[str, Any]]:
-    client = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    client = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     with contextlib.closing(client):
         client.request(
             "GET", path, headers={"Host": host, **{name.replace("_", "-"): each for name, each in headers.items()}}

@@ -166,7 +166,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield World(Served(*ports), names, origin, replay, log)
     finally:
         server.send_signal(signal.SIGTERM)
-        server.wait(30)
+        server.wait(120)
         if server.stdout is not None:
             server.stdout.close()
 

@@ -65,7 +65,7 @@ class Room:
         self, path: str = "/", *, replay: bool = False, method: str = "GET", **headers: str
     ) -> tuple[int, Any, bytes]:
         """Status, headers and body."""
-        client = http.client.HTTPConnection("127.0.0.1", self.replay_port if replay else self.port, timeout=30)
+        client = http.client.HTTPConnection("127.0.0.1", self.replay_port if replay else self.port, timeout=120)
         with contextlib.closing(client):
             client.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
             answer = client.getresponse()
@@ -78,7 +78,7 @@ class Room:
 
     def connect(self) -> socket.socket:
         """A connection to the room."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=120)
 
     def workers(self) -> set[int]:
         """Its living processes."""
@@ -282,7 +282,7 @@ def test_who_sends_a_head_slowly_or_takes_an_answer_slowly_is_dropped(tmp_path: 
         reader.sendall(b"GET /big/100 HTTP/1.1\r\nHost: localhost\r\n\r\n")
         reader.recv(10)
         body.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n")
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         open_ones = {silent, drip, lines, body}
         while open_ones and time.monotonic() < deadline:
             time.sleep(0.2)
@@ -361,7 +361,7 @@ def test_a_reload_loses_no_request_and_ends_the_old_workers(tmp_path: Path) -> N
                 statuses.append(room.ask("/x")[0])
 
         askers = [threading.Thread(target=ask) for _ in range(4)]
-        kept = http.client.HTTPConnection("127.0.0.1", room.port, timeout=30)
+        kept = http.client.HTTPConnection("127.0.0.1", room.port, timeout=120)
         kept.request("GET", "/")
         kept.getresponse().read()
         running = threading.Thread(target=lambda: statuses.append(room.ask("/slow/2")[0]))
@@ -399,7 +399,7 @@ def test_workers_that_never_start_end_it_with_their_reason(tmp_path: Path) -> No
     (tmp_path / "broken").touch()
     done = subprocess.run(
         [sys.executable, "-m", "tests.room.stub_room", "127.0.0.1:0", "same"], capture_output=True, text=True, cwd=ROOT,
-        timeout=30, check=False, env={**os.environ, stub_room.FAILS: str(tmp_path / "broken")},
+        timeout=120, check=False, env={**os.environ, stub_room.FAILS: str(tmp_path / "broken")},
     )  # fmt: skip
     assert done.returncode == 1 and "webarc.toml: it is broken" in done.stderr, done
 
@@ -519,7 +519,7 @@ def test_sockets_that_systemd_hands_over_are_found_by_name() -> None:
         "assert list(found) == ['replay', 'room'] and found['room'].socket.fileno() == 4, found\n"
         "assert inherited({'LISTEN_PID': '1', 'LISTEN_FDS': '2'}, os.getpid()) == {}\n"
     )
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=30, cwd=ROOT)
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120, cwd=ROOT)
 
 
 # -- the command -------------------------------------------------------------------------------------------------------
@@ -564,7 +564,7 @@ def test_the_supervisor_loads_nothing_that_reads_an_archive() -> None:
     script = (
         f"import sys, webarcfs.commands.serve, webarcfs.room.server.supervisor\nassert not {heavy} & {{*sys.modules}}"
     )
-    subprocess.run([sys.executable, "-c", script], check=True, timeout=30, cwd=ROOT)
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120, cwd=ROOT)
 
 
 @pytest.mark.pure

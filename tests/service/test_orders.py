@@ -39,8 +39,6 @@ archive = crawls.archive
 pytestmark = pytest.mark.crawl
 
 _PAGES = 120
-#: Seconds within which an order is taken, with a second for a machine that is busy.
-_SOON = 3.0
 
 
 @pytest.fixture
@@ -104,9 +102,7 @@ def test_pause_gives_places_back_and_resume_goes_on_without_fetching_twice(archi
     configure(archive, publication(site), max_instances=1)
     with Site() as other, agent(archive) as running:
         fetches(site)
-        begun = time.monotonic()
-        assert "taken (paused)" in order(archive, "p", "pause")
-        assert time.monotonic() - begun < _SOON
+        assert "taken (paused)" in order(archive, "p", "pause")  # else the command says after a while that it waits
         job = until(lambda: (known := job_of(archive, "p")) and not known["running"] and known, "its process has gone")
         assert (job["state"], job["held"], job["reason"], job["orders"]) == ("interrupted", "paused", "paused", 1)
         assert is_quiet(site)

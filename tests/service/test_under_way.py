@@ -145,11 +145,11 @@ def test_a_resumed_job_does_not_wait_for_what_is_under_way(archive: Archive, sit
 def test_a_stop_waits_five_seconds_for_a_document_that_takes_longer(archive: Archive, site: Site) -> None:
     """S-order-2."""
     _hurry(site, *_IN_PIECES)
-    site.add_nasty("/0", nasty.drip(10, b"x" * 400), host="a.example")
+    site.add_nasty("/0", nasty.drip(10, b"x" * 4000), host="a.example")  # 400 seconds
     stopper = crawls.StopAfter(site, 3)  # robots.txt, the start page, /0
     begun = time.monotonic()
     assert _crawl(archive, site, stopper.event).interrupted
-    assert 4.5 < time.monotonic() - begun < 30
+    assert 4.5 < time.monotonic() - begun < 200
     _hurry(site, 0)
     assert _crawl(archive, site).complete
     assert _asked_twice(site) == {"/0"}
@@ -162,12 +162,12 @@ def test_where_wget_cannot_be_held_what_has_begun_to_come_is_finished(
     monkeypatch.setattr(wgetpool, "may_trace", lambda: False)
     late = _IN_PIECES[0] + 1
     _hurry(site, *_IN_PIECES[1:])
-    site.add_nasty(f"/{late}", nasty.slow(30.0), host="a.example")
+    site.add_nasty(f"/{late}", nasty.slow(300.0), host="a.example")
     assert _crawl(archive, site, crawls.StopAfter(site, _IN_PIECES[0] + 3).event).interrupted
     assert site.count(f"/{late}") == 0
     begun = time.monotonic()
     assert _crawl(archive, site, crawls.StopAfter(site, 1).event).interrupted
-    assert time.monotonic() - begun < 28
+    assert time.monotonic() - begun < 200
     _hurry(site, late)
     assert _crawl(archive, site).complete
     assert _asked_twice(site) == {f"/{late}"}

@@ -104,7 +104,7 @@ class AppServer:
         """Stop serving, and close the port."""
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join(10)
+        self._thread.join(60)
 
     def answer(self, method: str, host: str, target: str, body: bytes, is_page: bool) -> CannedAnswer:
         """Return what the app at a host answers; `is_page` is whether a browser asks for a page."""

@@ -99,7 +99,7 @@ class Client:
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> Answer:
         """Send one request."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         sent = {"Accept-Language": "en", **self.headers, **(headers or {})}
         if self.cookies:
             sent.setdefault("Cookie", "; ".join(f"{name}={value}" for name, value in self.cookies.items()))
@@ -209,5 +209,5 @@ def served(archive: Archive, *, origin: str = "") -> Iterator[ServedDesk]:
     finally:
         server.should_exit = True
         server.force_exit = True
-        thread.join(10)
+        thread.join(60)
         own.close()

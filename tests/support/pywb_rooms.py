@@ -52,7 +52,7 @@ def pywb_room(archive: Archive, *more: str) -> Iterator[PywbRoom]:
         yield PywbRoom(archive, Served(*ports), names, origin, replay, server.pid)
     finally:
         server.send_signal(signal.SIGTERM)
-        server.wait(30)
+        server.wait(120)
         if server.stdout is not None:
             server.stdout.close()
 

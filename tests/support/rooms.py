@@ -219,7 +219,7 @@ def _running(pairs: list[tuple[socket.socket, ASGIApp]]) -> Iterator[None]:
         for server, _ in servers:
             server.should_exit = True
         for _, thread in servers:
-            thread.join(10)
+            thread.join(60)
 
 
 @contextmanager
