@@ -101,8 +101,8 @@ def test_a_warm_walk_asks_nothing(archive: Archive, mount: Mounter) -> None:
     writable = mount(archive, "-o", "stats")
 
     def opens_alone(found: Counter[str]) -> bool:
-        assert found["open"] == found["release"] == 3 * ARCS
-        return found.total() - found["open"] - found["release"] < 20
+        others = found.total() - found["open"] - found["release"]
+        return found["open"] == found["release"] == 3 * ARCS and others < 20
 
     asks(writable, opens_alone, lambda: grep(writable / DOMAIN))
 

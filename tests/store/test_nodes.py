@@ -358,6 +358,7 @@ def test_large_blobs_share_a_file(archive: Archive) -> None:
     big = os.urandom(SMALL + 1)
     blob = store.write_blob(big)
     blobs = Blobs()
+    gc.collect()  # what earlier tests left must not be closed in between
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     contents = [blobs.open(store, blob, store.size(blob)) for _ in range(10)]
     assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208 # nothing before the first read
@@ -377,6 +378,7 @@ def test_large_files_that_nobody_opens_stay_while_they_are_read(archive: Archive
     archives.publish(archive, pages=dict(pages))
     tree = Tree(View(archive))
     files = [tree.find(f"/{DOMAIN}/{path}/data") for path in pages]
+    gc.collect()  # what earlier tests left must not be closed in between
     before, kept = len(os.listdir("/proc/self/fd")), OpenContents(busy)  # noqa: PTH208
     for offset in (0, 1_000):
         for file in files:
