@@ -47,7 +47,7 @@ demo: install demo-packages ## Crawl a real site, mount the archive and walk thr
 desk: install demo-packages ## The curators' desk: an archive with two people, until the Enter key; prints how to log in
 	@$(BIN)/python examples/desk_demo.py
 
-check: install ## Before each commit, in half a minute: lint, types, layers, and the tests that need no files and no processes
+check: install ## Before each commit, in less than a minute: lint, types, layers, and the tests that need no files and no processes
 	@$(MAKE) --no-print-directory -j2 --output-sync=target lint pure
 
 pure: install

@@ -501,6 +501,7 @@ def _steps(source: str) -> int:
     return questions
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_the_steps_grow_with_the_length(piece: str) -> None:
     """S-script-5."""
@@ -508,6 +509,7 @@ def test_the_steps_grow_with_the_length(piece: str) -> None:
     assert _steps(piece * once) <= once * len(piece) / 4_096 + 1
 
 
+@pytest.mark.large
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_no_step_goes_over_the_source_again(piece: str) -> None:
@@ -515,6 +517,7 @@ def test_no_step_goes_over_the_source_again(piece: str) -> None:
     scan(piece * (400_000 // len(piece)))
 
 
+@pytest.mark.large
 def test_memory_is_that_of_the_open_brackets() -> None:
     source = 'f(a,[b],{c:"d"},`e${g}`);' * 12_000
     tracemalloc.start()

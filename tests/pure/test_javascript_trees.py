@@ -9,7 +9,7 @@ import pytest
 from tests.support import javascript_trees
 from tests.support.javascript_trees import facts_of_scan, facts_of_tree
 
-pytestmark = [pytest.mark.pure, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.pure, pytest.mark.large, pytest.mark.timeout(900)]
 
 #: Scripts of this machine that must have been compared. What `make apps` downloads are 700, Debian's packages 1,500.
 _AT_LEAST = 500
