@@ -971,7 +971,7 @@ def find_record(catalogue: Catalogue, job: str, publication: str) -> Record:
     raise NotFound(f"the catalogue has no record of {job}; `webarc-agent record list` lists them")
 
 
-def refusal(  # noqa: PLR0911 # a reason each
+def patch_refusal(  # noqa: PLR0911 # a reason each
     archive: Archive, catalogue: Catalogue, record: Record
 ) -> str:
     """Return why a record takes no patch now; empty if it takes one."""

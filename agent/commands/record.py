@@ -32,7 +32,6 @@ from agent.reports.missing_urls import advice_on
 from agent.service import agent_status
 from agent.steps import checking, running
 from webarcfs.archive.catalogue import people
-from webarcfs.archive.catalogue import record as record_module
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import (
     BY_NUMBER,
@@ -44,6 +43,8 @@ from webarcfs.archive.catalogue.record import (
     Record,
     RecordState,
     step_of,
+    write_dublin_core,
+    write_record,
 )
 from webarcfs.archive.catalogue.workflow import HELD, RUNS, TABLE, Decision, Right, WorkflowStep
 from webarcfs.archive.config.directory import Archive
@@ -279,9 +280,7 @@ def export(
         _write_xml(
             chosen,
             to,
-            record_module.write
-            if form == "xml"
-            else lambda record: record_module.write_dublin_core(record, institution),
+            write_record if form == "xml" else lambda record: write_dublin_core(record, institution),
         )
     elif form == "json":
         for stored_record in chosen:

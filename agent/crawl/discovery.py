@@ -413,11 +413,11 @@ class Discovery:
             return
         if not scope.accepts_host(self._scope, domain) or not self._frontier.is_page_host(domain):
             return
-        rules = politeness.parse(status, body)
+        rules = politeness.parse_robots(status, body)
         if not rules.known:
             return
         resolve = resolver(url, "utf-8")
-        named = [target for raw in politeness.sitemaps(rules) if (target := resolve(bare(raw))) is not None]
+        named = [target for raw in politeness.sitemaps_in(rules) if (target := resolve(bare(raw))) is not None]
         self._add_sitemaps(named, None)
         if not named:
             self._look_for_sitemap(origin)

@@ -58,7 +58,7 @@ from webarcfs.archive.system.clocks import Speed
 from webarcfs.archive.system.processes import Process
 
 if TYPE_CHECKING:
-    from webarcfs.archive.history.rendered_forms import RenderedForm
+    from webarcfs.archive.history.rendered_forms import RenderedForm  # it loads git's library, and few jobs have one
 
 
 # == item =============================================================================================================
@@ -221,11 +221,6 @@ def reason_of(error: BaseException, where: object = None) -> str:
         return f"the disk is full: {error.strerror}{f': {place}' if place else ''}; make room, and it resumes by itself"
     return f"{type(error).__name__}: {error}"
 
-
-# == job folder =======================================================================================================
-
-
-# it loads git's library, and few jobs have one
 
 # == names, pure ======================================================================================================
 

@@ -21,7 +21,7 @@ that may improve, the URL waits until `not_before`. Times are in seconds since 1
 
 What robots.txt permits (RFC 9309) is decided from its status and body; protego matches the rules.
 
-`RobotsRules` can be rebuilt from the stored status and text: `parse(rules.status, rules.text.encode())`.
+`RobotsRules` can be rebuilt from the stored status and text: `parse_robots(rules.status, rules.text.encode())`.
 
 `RobotsCache` decides by the responses that are stored in the frontier. wget fetches robots.txt like other URLs, before
 any other URL of its origin. A response is valid for a day.
@@ -182,7 +182,7 @@ def _later(outcome: UrlOutcome, following: NextTry) -> UrlOutcome:
 
 
 #: Bytes of a robots.txt that are parsed (RFC 9309 section 2.5: at least 500 KiB).
-LONGEST_BODY = 512 << 10
+LONGEST_ROBOTS = 512 << 10
 #: The longest Crawl-delay in seconds; a longer one would amount to a refusal.
 LONGEST_DELAY = 60.0
 
@@ -211,7 +211,7 @@ class RobotsRules:
     parser: Protego | None = field(default=None, compare=False, repr=False)
 
 
-def parse(status: int, body: bytes) -> RobotsRules:
+def parse_robots(status: int, body: bytes) -> RobotsRules:
     """Return the rules of a robots.txt; `status` is the HTTP status, or negative without a response.
 
     2xx: the rules in the body. 4xx, and an unresolved redirect: everything is allowed (RFC 9309 sections 2.3.1.2 and
@@ -241,7 +241,7 @@ def crawl_delay(rules: RobotsRules, user_agent: str) -> float | None:
     return None if delay is None else min(float(delay), LONGEST_DELAY)
 
 
-def sitemaps(rules: RobotsRules) -> list[str]:
+def sitemaps_in(rules: RobotsRules) -> list[str]:
     """Return the sitemaps that a robots.txt names, as written, each once and at most MOST_NAMED of them."""
     if rules.parser is None:
         return []
@@ -261,9 +261,9 @@ def product_token(user_agent: str) -> str:
 
 def _decode(body: bytes) -> str:
     body = body.removeprefix(codecs.BOM_UTF8)
-    if len(body) > LONGEST_BODY:
+    if len(body) > LONGEST_ROBOTS:
         # A truncated rule is another rule: `Disallow: /` instead of `Disallow: /private`.
-        body = body[: max(body.rfind(b"\n", 0, LONGEST_BODY), body.rfind(b"\r", 0, LONGEST_BODY)) + 1]
+        body = body[: max(body.rfind(b"\n", 0, LONGEST_ROBOTS), body.rfind(b"\r", 0, LONGEST_ROBOTS)) + 1]
     return body.decode("utf-8", "replace")
 
 
@@ -358,7 +358,7 @@ class RobotsCache:
         return None
 
     def _parsed(self, root: str, status: int, body: bytes) -> RobotsRules:
-        return self._rules.get(root, lambda: parse(status, body))
+        return self._rules.get(root, lambda: parse_robots(status, body))
 
 
 def _rules() -> Cache[str, RobotsRules]:

@@ -465,7 +465,7 @@ _LINKING = ("text/", "application/", "image/svg")
 _PACKED = ".xml.gz"
 _NO_BODY = frozenset({204, 205, 304})
 #: Bytes of a robots.txt that are kept (RFC 9309 section 2.5 requires at least 500 KiB).
-_LARGEST_ROBOTS = politeness.LONGEST_BODY + 1024
+_LARGEST_ROBOTS = politeness.LONGEST_ROBOTS + 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,7 +184,7 @@ def is_snapshot(fields: Mapping[str, str]) -> bool:
     return fields.get("warc-type") == "metadata" and _uri(fields).startswith(SNAPSHOT)
 
 
-def snapshot(fields: Mapping[str, str], block: bytes) -> NamedSnapshot:
+def read_snapshot(fields: Mapping[str, str], block: bytes) -> NamedSnapshot:
     """Return what a snapshot's record names. Raises Damaged for anything that an archive could not have."""
     lines = [line.partition(":") for line in block.decode("utf-8", "replace").splitlines() if line.strip()]
     pairs = [(name.strip().lower(), value.strip()) for name, _, value in lines]
@@ -857,7 +857,7 @@ class Intake:
         """Return what a record names, its HTTP head read; None where that is nothing, or it is not whole."""
         if is_snapshot(record.fields):
             block = _block(record)
-            return snapshot(record.fields, block) if record.whole() else None
+            return read_snapshot(record.fields, block) if record.whole() else None
         named = read_named(record.fields)
         self.named, self.others = self.named + (named is not None), self.others + (record.type == "response")
         if isinstance(named, NamedMet) and record.length > LONGEST_MET:

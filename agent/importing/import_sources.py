@@ -54,7 +54,7 @@ _FORMATS: tuple[tuple[re.Pattern[bytes], str], ...] = (
     (re.compile(rb"\xfd7zXZ\x00"), "is compressed with xz, which is not read; `xz -d` unpacks it"),
     (re.compile(rb"7z\xbc\xaf\x27\x1c"), "is a 7z archive; `7z x` unpacks it, and its folder can be imported"),
     (re.compile(rb"[ \t]CDX [A-Za-z]|[^\s]+\)[^\s]* \d{14} [{\S]|!OpenWayback-CDXJ|!meta \{"), _INDEX),
-    (saved_pages.START, "is MHTML that is compressed by gzip; `gzip -d` unpacks it"),
+    (saved_pages.MHTML_START, "is MHTML that is compressed by gzip; `gzip -d` unpacks it"),
     (re.compile(rb"(?i)(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html|!--)"), "is a page that is compressed; unpack it"),
     (har.START, "is a HAR that is compressed by gzip; `gzip -d` unpacks it"),
     (re.compile(rb"(?s:.{257})ustar"), "is a tar archive; `tar -x` unpacks it, and its folder can be imported"),
@@ -128,7 +128,7 @@ def form_of(path: Path) -> SourceForm:
         return SourceForm.WACZ
     if har.START.match(start):
         return SourceForm.HAR
-    if saved_pages.START.match(start):
+    if saved_pages.MHTML_START.match(start):
         return SourceForm.MHTML
     return SourceForm.PAGE if saved_pages.is_page(path.name, start) else SourceForm.RECORDS
 
@@ -182,7 +182,7 @@ def check(path: Path, form: SourceForm, name: str, stated: Stated = _NOTHING_STA
 
 def is_httrack_cache(path: Path) -> bool:
     """Return whether a file is the cache of a mirror of HTTrack."""
-    return path.name == mirror.ANSWERS and path.parent.name == mirror.CACHE
+    return path.name == mirror.HTTRACK_ANSWERS and path.parent.name == mirror.HTTRACK_CACHE
 
 
 # == imported files ===================================================================================================

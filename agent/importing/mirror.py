@@ -428,7 +428,7 @@ def _canonical(url: str) -> str:
 
 
 #: The folder of the cache, and the file with the answers of the last run.
-CACHE, ANSWERS = "hts-cache", "new.zip"
+HTTRACK_CACHE, HTTRACK_ANSWERS = "hts-cache", "new.zip"
 _ENTRY, _DIRECTORY = b"PK\x03\x04", b"PK\x01\x02"
 _HEADER = struct.Struct("<6xHH4xIIIHH")
 _STORED, _DEFLATED = 0, 8
@@ -498,7 +498,8 @@ class _HttrackMirror:
         begun, seconds, unseen = _times(self.root)
         if begun is None:
             what = "hts-log.txt does not say when HTTrack ran: the date of the cache is taken"
-            begun, seconds = datetime.fromtimestamp((self.root / CACHE / ANSWERS).stat().st_mtime, UTC), {}
+            cache = self.root / HTTRACK_CACHE / HTTRACK_ANSWERS
+            begun, seconds = datetime.fromtimestamp(cache.stat().st_mtime, UTC), {}
         else:
             what = "the times are of the clock of HTTrack's machine, as of the time zone of this one"
         self.report.remarks.add(self.name, what, f"{begun:%Y-%m-%d %H:%M:%S %z}")
@@ -686,7 +687,7 @@ def _times(mirror: Path) -> tuple[datetime | None, dict[str, int], set[str]]:
         if match := _LAUNCHED.search(file.read(_LONGEST_LINE).decode("latin-1")):
             begun = datetime.strptime(match[1], "%d %b %Y %H:%M:%S").astimezone()
     seconds, fetched = dict[str, int](), set[str]()
-    with suppress(OSError), opened(mirror / CACHE / "new.txt") as file:
+    with suppress(OSError), opened(mirror / HTTRACK_CACHE / "new.txt") as file:
         first = begun.hour * 3600 + begun.minute * 60 + begun.second if begun else 0
         before, days = first, 0
         while line := file.readline(_LONGEST_LINE):

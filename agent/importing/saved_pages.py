@@ -169,7 +169,7 @@ def _records(path: Path, url: str, copies: mirror.Copies, taken: list[int]) -> I
 
 
 #: The first bytes of a file of this kind: fields of a mail, one of which says so.
-START = re.compile(rb"(?is)(?:[\w-]+:[^\n]*\n(?:[ \t][^\n]*\n)*){1,40}?Content-Type:\s*multipart/related")
+MHTML_START = re.compile(rb"(?is)(?:[\w-]+:[^\n]*\n(?:[ \t][^\n]*\n)*){1,40}?Content-Type:\s*multipart/related")
 #: Bytes of a part as it is written, parts of a file, bytes of the fields before a part.
 MOST_BYTES, MOST_PARTS, _MOST_FIELDS = 64 << 20, 100_000, 1 << 16
 #: Parts that contain parts.

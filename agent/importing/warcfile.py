@@ -2,7 +2,7 @@
 
 Revisit records wait until all files are read (`import_captures.py`). The request may precede or directly follow the
 response, so each response is held until the next record has been read. The answer to a POST, PUT, PATCH or DELETE has a
-URL that is made of its request (`warcfile.py`).
+URL that is made of its request.
 
 A body that ends as its kind does is whole, even where its Content-Length says that more should come. Writers change
 bodies (they unpack them, or insert a line) and leave the head as it was; a connection that broke leaves the same mark.

@@ -61,7 +61,7 @@ from webarcfs.archive.system import files
 # == patchjob =========================================================================================================
 
 
-def alone(archive: Archive, patch: Patch | None) -> AbstractContextManager[object]:
+def lock_record(archive: Archive, patch: Patch | None) -> AbstractContextManager[object]:
     """Hold the lock of the record that is patched, so that nobody decides about it meanwhile. Raises Busy."""
     return nullcontext() if patch is None else stepfolders.locked(archive, patch.record)
 
@@ -72,11 +72,11 @@ def narrowed(publication: Publication) -> Publication:
     return dataclasses.replace(publication, list="", watch="", crawl=crawl)
 
 
-def refusal(archive: Archive, patch: Patch) -> str:
+def _refusal_now(archive: Archive, patch: Patch) -> str:
     """Return why the record takes the patch no more; empty if it does. It may have been decided about meanwhile."""
     catalogue = Catalogue(archive)
     try:
-        why = recording.refusal(archive, catalogue, catalogue.read(patch.record)[0])
+        why = recording.patch_refusal(archive, catalogue, catalogue.read(patch.record)[0])
     except NotFound as error:
         return str(error)
     return f"{patch.record} takes no patch: {why}" if why else ""
@@ -224,7 +224,7 @@ def run(
     )
     kind = publication.name + (OCCASION if occasion and not shifts else "")
     patch = patch if folder is None else patch_in(folder)
-    with job_folder.alone(archive, publication.name), alone(archive, patch):
+    with job_folder.alone(archive, publication.name), lock_record(archive, patch):
         if folder is not None and not folder.is_dir():
             raise NotFound(f"there is no job {folder.name} any more")
         if patch is not None:
@@ -248,7 +248,7 @@ def _run(job: Job, keeper: StateKeeper) -> JobOutcome:
     book.take(at_once=True)
     book.tell()
     if not book.discarded:
-        if job.patch is not None and (why := refusal(job.archive, job.patch)):
+        if job.patch is not None and (why := _refusal_now(job.archive, job.patch)):
             return _discarded(job, keeper, why)
         with stop_on_discard(job, job.frontier.get(ORDERS) or 0):
             outcome = until_stopped(job, keeper, lambda: _work(job, keeper, book), _STOPPED)

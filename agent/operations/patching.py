@@ -68,7 +68,7 @@ def plan(
         raise NotFound(f"there is no report of {job}")
     catalogue = catalogue_of(archive)
     record = recording.find_record(catalogue, job, publication_of(job))
-    if why := recording.refusal(archive, catalogue, record):
+    if why := recording.patch_refusal(archive, catalogue, record):
         raise StepRefused(f"{record.id} takes no patch: {why}")
     patch = Patch(record=record.id, job=job, word=word.strip(), url=_pattern(url), by=acting.name)
     asked = recording.definition_of(archive, record, settings)

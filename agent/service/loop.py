@@ -385,7 +385,7 @@ class Dispatch:
             return
         try:
             patch = crawljob.patch_in(self._archive.jobs / job)
-            with job_folder.alone(self._archive, publication_of(job)), crawljob.alone(self._archive, patch):
+            with job_folder.alone(self._archive, publication_of(job)), crawljob.lock_record(self._archive, patch):
                 ready = self._make_ready(job)
             self._left.discard(job)
             if ready:

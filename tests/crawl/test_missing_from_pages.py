@@ -13,9 +13,8 @@ from agent.reports.missing_urls import TEXTS, advice_on
 from agent.reports.report import missing_after_patches, most_rows
 from tests.support import crawls, desks
 from tests.support.site import Site
-from webarcfs.archive.catalogue import record as record_module
 from webarcfs.archive.catalogue.catalogue import Catalogue
-from webarcfs.archive.catalogue.record import MissingResources, Record
+from webarcfs.archive.catalogue.record import MissingResources, Record, read_record, write_record
 from webarcfs.archive.config.directory import Archive
 
 pytestmark = pytest.mark.crawl
@@ -74,8 +73,8 @@ def test_the_record(crawled: tuple[Archive, Record]) -> None:
     """Staff have it in record.xml and by `record show`; readers do not."""
     archive, record = crawled
     assert {(lack.host, lack.word): lack.urls for lack in record.missing} == WANTED
-    assert record_module.read(record_module.write(record)) == record
-    assert record.for_readers().missing == () and b"<missing" not in record_module.write(record.for_readers())
+    assert read_record(write_record(record)) == record
+    assert record.for_readers().missing == () and b"<missing" not in write_record(record.for_readers())
     shown = crawls.run_command("record", "show", "--archive", archive.root, record.id).out
     assert "closed.test, 1 resources: robots." in shown and advice_on("robots") in shown
     fields = json.loads(crawls.run_command("record", "show", "--json", "--archive", archive.root, record.id).out)

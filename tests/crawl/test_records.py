@@ -66,7 +66,7 @@ def test_each_capture_has_a_record(archive: Archive, site: Site) -> None:
     assert recording.parsed(two.text(25)) == {"html": 2, "css": 1}
     assert [one.text(28), two.text(28)] == ["html, png", "css"]
     assert one.text(12) == site.host and one.text(29).endswith(" s")
-    assert record.read(record.write(two)) == two
+    assert record.read_record(record.write_record(two)) == two
 
 
 #: The fields that a capture fills without any input, in the order of their numbers.
@@ -113,7 +113,7 @@ def test_records_of_a_hundred_older_captures_are_made_from_git_alone(archive: Ar
     assert found[0].publication == "test" and found[-1].number == 100
     assert all(_is_counted(archive, each) for each in found[::20])
     assert not any(each.text(number) for each in found for number in (29, 31))  # what only the report knows
-    assert {record.read(record.write(each)) == each for each in found} == {True}
+    assert {record.read_record(record.write_record(each)) == each for each in found} == {True}
 
 
 def test_two_publications_and_an_import_are_captures_of_their_own(archive: Archive, site: Site, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_the_command(archive: Archive, site: Site, tmp_path: Path) -> None:
     found = json.loads(run_command("record", "show", newest, "--json", "--archive", archive.root).out)
     assert (found["files"], found["domain"], found["complete"]) == ("1", site.host, "yes")
     raw = run_command("record", "export", newest, "--archive", archive.root).out
-    assert record.read(raw.encode()).id == newest
+    assert record.read_record(raw.encode()).id == newest
     rows = list(
         csv.DictReader(io.StringIO(run_command("record", "export", "--format", "csv", "--archive", archive.root).out))
     )

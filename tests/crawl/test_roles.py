@@ -25,9 +25,8 @@ from tests.support.readercommand import webarc
 from tests.support.rooms import served
 from tests.support.site import Site
 from webarcfs.access.gate import Gate, Reader
-from webarcfs.archive.catalogue import record as record_module
 from webarcfs.archive.catalogue.catalogue import Catalogue, captures
-from webarcfs.archive.catalogue.record import FieldNumber, Record
+from webarcfs.archive.catalogue.record import FieldNumber, Record, read_record, write_record
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import links
@@ -245,7 +244,7 @@ def test_a_record_counts_resources_by_themselves_and_names_sites_first(archive: 
     assert {part.tag.domain for part in record.parts if part.is_resource} == {STYLES, FONTS, FRAMES}
     assert (record.text(FieldNumber.FILES), record.text(FieldNumber.FILES_BY_EXTENSION)) == ("1", "html 1")
     assert (record.resources.hosts, record.resources.files) == (3, 3) and record.resources.bytes > 50
-    assert record_module.read(record_module.write(record)) == record
+    assert read_record(write_record(record)) == record
     fields = record.as_fields()
     assert (fields["resourceHosts"], fields["resourceFiles"]) == ("3", "3")
     serve(site, text="<p>more</p>")

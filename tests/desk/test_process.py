@@ -142,7 +142,7 @@ def test_what_a_crawl_did_not_get_is_asked_for_again_from_its_page_and_its_previ
         gone = carl.get(shown.path.removesuffix("/") + "/gone").words
         assert "does not have the page" in gone and "Ask again" not in gone, "the server says that there is none"
         with monkeypatch.context() as patched:
-            patched.setattr("agent.catalogue.recording.refusal", lambda *_: "it is judged once")
+            patched.setattr("agent.catalogue.recording.patch_refusal", lambda *_: "it is judged once")
             assert "Ask again for what is missing" in carl.get(shown.path).words
         site.add_html("/b.html", "<p>b")
         site.add_html("/c.html", "<p>c")

@@ -16,10 +16,10 @@ from lxml import etree
 from agent.catalogue import recording
 from agent.catalogue.recording import Count
 from tests.support.sources import MODULES, tree
-from webarcfs.archive.catalogue import record as record_module
 from webarcfs.archive.catalogue.record import (
     BY_NUMBER,
     FIELDS,
+    LARGEST_RECORD,
     Attachment,
     CrawlPart,
     Edit,
@@ -30,7 +30,9 @@ from webarcfs.archive.catalogue.record import (
     Record,
     RecordState,
     Value,
+    read_record,
     step_of,
+    write_record,
 )
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.errors import InvalidDocument, NameTooLong, NotPermitted
@@ -145,9 +147,9 @@ def test_the_schema_has_each_field_as_the_table_does() -> None:
 
 @given(_RECORDS)
 def test_a_record_is_read_as_it_was_written(record: Record) -> None:
-    raw = record_module.write(record)
-    assert record_module.read(raw) == record
-    assert record_module.write(record_module.read(raw)) == raw
+    raw = write_record(record)
+    assert read_record(raw) == record
+    assert write_record(read_record(raw)) == raw
 
 
 @pytest.mark.parametrize(
@@ -168,21 +170,21 @@ def test_names_of_attachments(name: str, is_good: bool) -> None:
         b"<record/>",
         b"<record xmlns='urn:webarcfs:record:1'/>",
         b"<!DOCTYPE r [<!ENTITY a 'b'>]><record xmlns='urn:webarcfs:record:1'>&a;</record>",
-        b"x" * (record_module.LARGEST + 1),
+        b"x" * (LARGEST_RECORD + 1),
     ],
     ids=["empty", "no namespace", "no attributes", "entity", "large"],
 )
 def test_what_is_no_record_is_refused(raw: bytes) -> None:
     with pytest.raises(InvalidDocument):
-        record_module.read(raw)
+        read_record(raw)
 
 
 def test_a_commit_tag_that_is_none_is_refused() -> None:
     record = Record(id="20261121T030000-x", number=1, publication="x", state=RecordState.EMPTY)
-    raw = record_module.write(record).replace(b"</record>", b'<part commitTag="nonsense"/></record>')
+    raw = write_record(record).replace(b"</record>", b'<part commitTag="nonsense"/></record>')
     raw = raw.replace(b"/>\n", b'><part commitTag="nonsense"/></record>') if b"</record>" not in raw else raw
     with pytest.raises(InvalidDocument):
-        record_module.read(raw)
+        read_record(raw)
 
 
 @given(st.dictionaries(st.sampled_from(["html", "png", "(none)", "tar.gz"]), st.integers(1, 10**6)))

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.crawl.politeness import LONGEST_BODY, LONGEST_DELAY, allowed, crawl_delay, parse, product_token, robots_url
+from agent.crawl.politeness import (
+    LONGEST_DELAY,
+    LONGEST_ROBOTS,
+    allowed,
+    crawl_delay,
+    parse_robots,
+    product_token,
+    robots_url,
+)
 from webarcfs.archive.model.errors import UrlRefused
 
 pytestmark = pytest.mark.pure
@@ -46,7 +54,7 @@ SITE = "http://e.org"
     ],
 )
 def test_rules(rules: str, path: str, may: bool) -> None:
-    assert allowed(parse(200, rules.encode()), AGENT, SITE + path) is may
+    assert allowed(parse_robots(200, rules.encode()), AGENT, SITE + path) is may
 
 
 @pytest.mark.parametrize(
@@ -68,7 +76,7 @@ def test_rules(rules: str, path: str, may: bool) -> None:
 )
 def test_statuses(status: int, known: bool, may: bool) -> None:
     """Section 2.3.1: 4xx allows everything, 5xx and no answer nothing until it is known."""
-    rules = parse(status, b"User-agent: *\nDisallow: /")
+    rules = parse_robots(status, b"User-agent: *\nDisallow: /")
     assert rules.known is known
     assert allowed(rules, AGENT, SITE + "/a") is may
 
@@ -86,42 +94,42 @@ def test_statuses(status: int, known: bool, may: bool) -> None:
     ],
 )
 def test_crawl_delay(text: str, seconds: float | None) -> None:
-    assert crawl_delay(parse(200, text.encode()), AGENT) == seconds
+    assert crawl_delay(parse_robots(200, text.encode()), AGENT) == seconds
 
 
 def test_no_delay_where_there_are_no_rules() -> None:
-    assert crawl_delay(parse(404, b""), AGENT) is None
-    assert crawl_delay(parse(503, b""), AGENT) is None
+    assert crawl_delay(parse_robots(404, b""), AGENT) is None
+    assert crawl_delay(parse_robots(503, b""), AGENT) is None
 
 
 def test_rules_can_be_kept_and_rebuilt() -> None:
-    rules = parse(200, b"\xef\xbb\xbfUser-agent: *\nDisallow: /\xff")
-    again = parse(rules.status, rules.text.encode())
+    rules = parse_robots(200, b"\xef\xbb\xbfUser-agent: *\nDisallow: /\xff")
+    again = parse_robots(rules.status, rules.text.encode())
     assert again == rules
     assert not allowed(again, AGENT, SITE + "/%EF%BF%BD")
 
 
 def test_a_rule_that_is_cut_short_does_not_count() -> None:
     """Section 2.5: at least 500 KiB count."""
-    assert LONGEST_BODY >= 500 * 1024
+    assert LONGEST_ROBOTS >= 500 * 1024
     head = b"User-agent: *\nDisallow: /kept\n"
-    rules = parse(200, head + b"#" * (LONGEST_BODY - len(head) - 12) + b"\nDisallow: /private\n")
+    rules = parse_robots(200, head + b"#" * (LONGEST_ROBOTS - len(head) - 12) + b"\nDisallow: /private\n")
     assert not allowed(rules, AGENT, SITE + "/kept")
     assert allowed(rules, AGENT, SITE + "/public")
-    assert len(rules.text) <= LONGEST_BODY
+    assert len(rules.text) <= LONGEST_ROBOTS
 
 
 def test_groups_that_multiply_are_cut() -> None:
     agents = b"".join(b"User-agent: b%d\n" % n for n in range(16_000))
     started = time.process_time()
-    rules = parse(200, b"User-agent: *\nDisallow: /a\n" + agents + b"Disallow: /\n" * 20_000)
+    rules = parse_robots(200, b"User-agent: *\nDisallow: /a\n" + agents + b"Disallow: /\n" * 20_000)
     assert time.process_time() - started < 5
     assert not allowed(rules, AGENT, SITE + "/a")
 
 
 def test_a_long_list_of_unwanted_robots_is_read_whole() -> None:
     agents = b"".join(b"User-agent: b%d\nDisallow: /\n\n" % n for n in range(5_000))
-    rules = parse(200, agents + b"User-agent: webarcfs\nDisallow: /x\n")
+    rules = parse_robots(200, agents + b"User-agent: webarcfs\nDisallow: /x\n")
     assert not allowed(rules, AGENT, SITE + "/x")
     assert allowed(rules, AGENT, SITE + "/y")
 
@@ -158,7 +166,7 @@ def test_product_token() -> None:
     st.text(max_size=20),
 )
 def test_nothing_raises(status: int, text: str, path: str) -> None:
-    rules = parse(status, text.encode("utf-8", "surrogatepass"))
+    rules = parse_robots(status, text.encode("utf-8", "surrogatepass"))
     for url in (SITE + "/" + path, SITE + "//[" + path, path):
         assert allowed(rules, AGENT, url) in (True, False)
     delay = crawl_delay(rules, AGENT)

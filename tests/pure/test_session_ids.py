@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webarcfs.archive.model.urls import DEFAULT, SessionIds, canonical
+from webarcfs.archive.model.urls import SESSION_PARAMETERS, SessionIds, canonical
 
 pytestmark = pytest.mark.pure
 
-IDS = SessionIds(DEFAULT)
+IDS = SessionIds(SESSION_PARAMETERS)
 HEX = "0123456789abcdef0123456789abcdef"
 
 

@@ -32,10 +32,17 @@ from tests.support.histories import DOMAIN, History, Step
 from tests.support.properties import examples
 from tests.support.recorded import published
 from webarcfs.archive.catalogue import people as persons
-from webarcfs.archive.catalogue import record as record_module
 from webarcfs.archive.catalogue.catalogue import Catalogue, RecordSelection, opened
 from webarcfs.archive.catalogue.people import Person
-from webarcfs.archive.catalogue.record import CrawlPart, Record, RecordState
+from webarcfs.archive.catalogue.record import (
+    DC,
+    OAI_DC,
+    CrawlPart,
+    Record,
+    RecordState,
+    write_dublin_core,
+    write_record,
+)
 from webarcfs.archive.catalogue.workflow import Right, Role
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
@@ -185,7 +192,7 @@ def test_a_damaged_catalogue_is_told(archive: Archive) -> None:
     _save_raw(
         archive,
         f"records/p/2020/{record.id}.xml",
-        record_module.write(_record(2)).replace(b'number="0"', b'number="1"'),
+        write_record(_record(2)).replace(b'number="0"', b'number="1"'),
     )
     with pytest.raises(Damaged, match="is the record of"):
         Catalogue(archive).read(record.id)
@@ -453,11 +460,11 @@ def test_a_thousand_records_are_valid_in_each_format(archive: Archive) -> None:
     found = list(Catalogue(archive).records())
     assert len(found) == 1000
     fifteen = "title creator subject description publisher contributor date type format identifier source language"
-    elements = {f"{{{record_module.DC}}}{name}" for name in f"{fifteen} relation coverage rights".split()}
+    elements = {f"{{{DC}}}{name}" for name in f"{fifteen} relation coverage rights".split()}
     for each in found:
-        assert schema.validate(etree.fromstring(record_module.write(each))), schema.error_log
-        dc = etree.fromstring(record_module.write_dublin_core(each, "An archive"))
-        assert dc.tag == f"{{{record_module.OAI_DC}}}dc"
+        assert schema.validate(etree.fromstring(write_record(each))), schema.error_log
+        dc = etree.fromstring(write_dublin_core(each, "An archive"))
+        assert dc.tag == f"{{{OAI_DC}}}dc"
         assert {element.tag for element in dc} <= elements and all(element.text for element in dc)
 
 

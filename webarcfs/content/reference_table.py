@@ -1,7 +1,7 @@
 """The attributes of elements that hold URLs, one table for the crawl, for links.db and for replay. Pure.
 
 What the crawl fetches and what replay rewrites are both read off this table, so that neither knows an attribute that
-the other does not. `reference_table.py` has the attributes that scripts load.
+the other does not.
 
 From some attributes scripts load images, frames and media when a reader scrolls near them (lazy loading).
 

@@ -59,7 +59,6 @@ from agent.operations.records import Measure
 from agent.reports.report import missing_in
 from agent.service import agent_status
 from agent.steps import checking
-from webarcfs.archive.catalogue import record as record_module
 from webarcfs.archive.catalogue.catalogue import Catalogue, CatalogueDatabase, RecordRow, RecordSelection, opened
 from webarcfs.archive.catalogue.record import (
     BY_NAME,
@@ -72,6 +71,8 @@ from webarcfs.archive.catalogue.record import (
     Occasion,
     Record,
     RecordState,
+    write_dublin_core,
+    write_record,
 )
 from webarcfs.archive.catalogue.workflow import (
     ABOUT,
@@ -261,7 +262,7 @@ def _can_be_patched(visit: DeskVisit, record_id: str) -> bool:
 
     def lacks_something() -> bool:
         record, _ = catalogue.read(record_id)
-        if recording.refusal(archive, catalogue, record):
+        if recording.patch_refusal(archive, catalogue, record):
             return False
         summary: dict[str, Any] = {}
         with suppress(Damaged, OSError):
@@ -1094,9 +1095,9 @@ def exported(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         body, media = json.dumps(record.as_fields(), ensure_ascii=False, indent=1).encode(), "application/json"
     elif kind == "dc":
         institution = visit.desk.settings().describe.institution
-        body, media = record_module.write_dublin_core(record, institution), "application/xml"
+        body, media = write_dublin_core(record, institution), "application/xml"
     else:
-        body, media = record_module.write(record), "application/xml"
+        body, media = write_record(record), "application/xml"
     return Response(body, media_type=media, headers=dict(NO_STORE))
 
 

@@ -480,7 +480,7 @@ class Confirming:
 class Journal:
     """The logs of one mount's process; safe for any thread."""
 
-    #: Whether its files are provisional (journal.py).
+    #: Whether its files are provisional.
     provisional: ClassVar[bool] = False
 
     def __init__(self, archive: Archive, claims: Claims | None = None) -> None:

@@ -29,7 +29,6 @@ from io import IOBase
 from pathlib import Path
 from typing import Any
 
-from webarcfs.archive.catalogue import record as record_module
 from webarcfs.archive.catalogue.record import (
     OWN,
     CrawlPart,
@@ -39,6 +38,8 @@ from webarcfs.archive.catalogue.record import (
     Record,
     RecordState,
     publication_of,
+    read_record,
+    write_record,
 )
 from webarcfs.archive.catalogue.workflow import HELD, Progress, WorkflowStep, progress_of
 from webarcfs.archive.config import directory
@@ -549,7 +550,7 @@ class Catalogue:
             last = self._whole(tree, _NUMBER)
             numbered = list(_numbered(records, last))
             changes: dict[str, str | None] = {
-                _path(record.id): store.write_blob(record_module.write(record)) for record in numbered
+                _path(record.id): store.write_blob(write_record(record)) for record in numbered
             }
             last = max([last, *(record.number for record in numbered)])
             changes[_NUMBER] = store.write_blob(f"{last}\n".encode())
@@ -613,7 +614,7 @@ class Catalogue:
         store = self._store()
         assert store is not None
         try:
-            record = record_module.read(store.read(blob))
+            record = read_record(store.read(blob))
         except InvalidDocument as error:
             raise Damaged(f"{store.path}: {_path(record_id)}: {error}") from None
         if record.id != record_id:

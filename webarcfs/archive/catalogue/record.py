@@ -803,12 +803,12 @@ def publication_of(record_id: str) -> str:
 
 NAMESPACE = "urn:webarcfs:record:1"
 #: Largest record.xml that is read, in bytes: statistics of thousands of extensions, and thousands of events.
-LARGEST = 16 << 20
+LARGEST_RECORD = 16 << 20
 _OWN = threading.local()
 _ABOUT = ("title", "language", "access")
 
 
-def write(record: Record) -> bytes:
+def write_record(record: Record) -> bytes:
     """Return a record as record.xml. Characters that XML forbids are left out."""
     root = etree.Element(_name("record"), nsmap={None: NAMESPACE})  # type: ignore[dict-item] # None: no prefix
     for name, value in _attributes(record).items():
@@ -840,10 +840,10 @@ def write(record: Record) -> bytes:
     return etree.tostring(root, encoding="UTF-8", xml_declaration=True) + b"\n"
 
 
-def read(document: bytes) -> Record:
+def read_record(document: bytes) -> Record:
     """Return the record of a record.xml. Raises InvalidDocument for a document that the schema refuses."""
-    if len(document) > LARGEST:
-        raise InvalidDocument(f"a record of {len(document)} bytes; at most {LARGEST} are read")
+    if len(document) > LARGEST_RECORD:
+        raise InvalidDocument(f"a record of {len(document)} bytes; at most {LARGEST_RECORD} are read")
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
     try:
         root = etree.fromstring(document, parser)

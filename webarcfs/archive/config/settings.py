@@ -169,7 +169,7 @@ class CrawlSettings:
     )
     session_parameters: tuple[str, ...] = setting(
         validators.list_of(validators.session_parameter),
-        urls.DEFAULT,
+        urls.SESSION_PARAMETERS,
         "Parameters with session ids: URLs with and without them are one page. (s): segments such as (S(…)).",
     )
     sitemaps: bool = setting(

@@ -306,7 +306,7 @@ def url_pattern(value: Any) -> str:
 
 def session_parameter(value: Any) -> str:
     """Check for the name of a parameter with a session id, which may end in `*`, or `(s)` for segments `(S(…))`."""
-    if not isinstance(value, str) or not urls.NAME.fullmatch(value):
+    if not isinstance(value, str) or not urls.SESSION_PARAMETER.fullmatch(value):
         raise ValueError(f"{value!r} is no name of a parameter, such as jsessionid or aspsessionid*")
     return value.lower()
 

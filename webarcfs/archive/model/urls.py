@@ -264,7 +264,7 @@ def surt(url: str) -> str:
 
 
 #: What the setting `session_parameters` has by default; `*` stands for any letters, `(s)` for the segments of ASP.NET.
-DEFAULT = (
+SESSION_PARAMETERS = (
     "jsessionid", "phpsessid", "aspsessionid*", "cfid", "cftoken", "zenid", "oscsid", "sid", "sessid", "sessionid",
     "session_id", "(s)",
 )  # fmt: skip
@@ -276,7 +276,7 @@ _PAIR = frozenset({"cfid", "cftoken"})
 # A value that a program made up: long, with digits, of nothing but letters and digits.
 _ID = re.compile(r"(?=[^0-9]*[0-9])[A-Za-z0-9_,.-]{16,}")
 _SEGMENT = re.compile(r"/\((?:[A-Za-z]\([A-Za-z0-9_-]{8,}\))+\)(?=/)")
-NAME = re.compile(r"[A-Za-z0-9_.-]+\*?|\([sS]\)", re.ASCII)
+SESSION_PARAMETER = re.compile(r"[A-Za-z0-9_.-]+\*?|\([sS]\)", re.ASCII)
 
 
 class SessionIds:

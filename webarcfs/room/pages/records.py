@@ -18,8 +18,7 @@ from urllib.parse import quote
 
 from webarcfs.access.reader_stores import RecordHead
 from webarcfs.access.visible_captures import VisibleCapture
-from webarcfs.archive.catalogue import record as record_module
-from webarcfs.archive.catalogue.record import BY_NUMBER, Record
+from webarcfs.archive.catalogue.record import BY_NUMBER, Record, write_dublin_core, write_record
 from webarcfs.archive.index.links import FoundLink, Question, ask
 from webarcfs.archive.model.arc_paths import data_name
 from webarcfs.archive.model.errors import Forbidden, NotFound, UrlRefused
@@ -256,9 +255,9 @@ def exported(visit: Visit, record_id: str, kind: str) -> tuple[bytes, str]:
     _must_be_open(head_of(visit.services, record_id))
     whole_record = visit.services.records.read(record_id)
     if kind == "xml":
-        return record_module.write(whole_record), "application/xml"
+        return write_record(whole_record), "application/xml"
     if kind == "dc":
-        return record_module.write_dublin_core(whole_record, ""), "application/xml"
+        return write_dublin_core(whole_record, ""), "application/xml"
     return _as_json(whole_record), "application/json"
 
 
