@@ -23,6 +23,7 @@ from PIL import Image, ImageChops
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
 from tests.support.namespaces import apart
+from tests.support.waiting import PATIENCE
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 #: Chromium's own names, which it looks up whatever page it shows.
@@ -139,6 +140,7 @@ def chromium(
     )
     with _playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=arguments)
+        browser.on("context", lambda context: context.set_default_timeout(1_000 * PATIENCE))
         try:
             yield browser
         finally:
