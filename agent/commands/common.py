@@ -105,7 +105,7 @@ def tell(outcome: JobOutcome, *, judged: bool = True) -> None:
     for tag in outcome.tags:
         click.echo(tag)
     if outcome.report is not None:
-        from agent.reports.report import text_of_certificates  # noqa: PLC0415 # most commands need none of this
+        from agent.reports import report  # noqa: PLC0415 # most commands need none of this
 
         arcs = outcome.summary["arcs"]
         assert isinstance(arcs, dict)
@@ -119,8 +119,9 @@ def tell(outcome: JobOutcome, *, judged: bool = True) -> None:
         if judged:
             for line in outcome.lacks.what_to_do(patched or outcome.job, is_published=bool(patched or outcome.tags)):
                 _log.warning("%s", line)
-        if text := text_of_certificates(outcome.summary):
-            _log.warning("%s", text)
+        for text in (report.text_of_certificates(outcome.summary), report.text_of_scripted_pages(outcome.summary)):
+            if text:
+                _log.warning("%s", text)
         _log.info("%s%s: report in %s", counts, verdict, outcome.report)
 
 

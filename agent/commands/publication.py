@@ -286,6 +286,8 @@ def _lines(trial: Trial) -> Iterator[str]:
         yield f"  and {trial.number - len(trial.would)} more"
     for word, count in sorted(trial.refused.items(), key=lambda item: -item[1]):
         yield f"{count} would not be, {word}: {tables.sentence_of(word) or ''}"
+    for url in trial.needs_browser:
+        yield f'{url} holds little without its scripts; `fetcher = "auto"` lets a browser show such pages'
     if trial.more is not None:
         yield from _more_lines(trial.more)
 

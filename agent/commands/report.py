@@ -27,7 +27,14 @@ from agent.indexing import fulltext
 from agent.operations.records import catalogue_of
 from agent.reports import missing_urls, tables
 from agent.reports.missing_urls import advice_on
-from agent.reports.report import missing_in, missing_now, most_rows, read_waiting, text_of_certificates
+from agent.reports.report import (
+    missing_in,
+    missing_now,
+    most_rows,
+    read_waiting,
+    text_of_certificates,
+    text_of_scripted_pages,
+)
 from agent.reports.storage import bar, show
 from agent.reports.storage import storage as storage_of
 from agent.reports.tables import LogLine, Tables
@@ -210,6 +217,8 @@ def _narrow(summary: dict[str, Any], host: str) -> None:
         "pages": [page for page in lacks.pages if domain_of(page[0]) == host],
         "embedded": [resource for resource in lacks.embedded if domain_of(resource[0]) == host],
     }
+    scripted = summary.get("needs_browser") or {}
+    summary["needs_browser"] = {host: scripted[host]} if host in scripted else {}
 
 
 def _lack_as_row(host: str, word: str, urls: int) -> Row:
@@ -629,8 +638,7 @@ def _lines(summary: dict[str, Any], *, is_after_patches: bool) -> Iterator[str]:
             f"{watch['captured']} captured, {watch['waiting']} to be tried again, {watch['given_up']} given up"
         )
     yield from missing_in(summary).lines()
-    if text := text_of_certificates(summary):
-        yield text
+    yield from filter(None, (text_of_certificates(summary), text_of_scripted_pages(summary)))
 
 
 def _table_of_hosts(ends: list[dict[str, Any]], top: int) -> Table:

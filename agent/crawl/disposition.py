@@ -83,11 +83,15 @@ class ArchivedPages:
 
     def links(self, url: str, named: str = "") -> list[outlinks.Link]:
         """Return the links of the page at `url`, which another one named so; none if it is missing or unreadable."""
+        return list(self.page_links(url, named).links)
+
+    def page_links(self, url: str, named: str = "") -> outlinks.PageLinks:
+        """Return the same, and whether the page needs a browser."""
         content = self._content(url, named)
         if content is None:
-            return []
-        links = outlinks.links_of(content.body, url, content.mime_type, content.charset)
-        return [*links, *outlinks.field_link(url, content.refresh)]
+            return outlinks.PageLinks()
+        found = outlinks.find(content.body, url, content.mime_type, content.charset)
+        return found._replace(links=(*found.links, *outlinks.field_link(url, content.refresh)))
 
     def forward(self, url: str) -> str:
         """Return where the page at `url` goes on by itself within seconds; empty if it does not, or cannot be read."""
@@ -439,15 +443,19 @@ class Disposition:
     def _take_page(self, answer: FetchResult, settled: UrlOutcome) -> None:
         """Add the links of a page; those of the archived one if it did not change."""
         if settled.note == Reason.NOT_MODIFIED:
-            self._lead_on_as_archived(answer.row)
+            if self._lead_on_as_archived(answer.row) and wget.is_page(answer.row):
+                self._flush()
+                self._frontier.annotate(answer.row.id, Reason.NEEDS_BROWSER)
         else:
             self._discovery.links(answer.row, answer.links)
             self._go_on(answer.row, answer.forward)
 
-    def _lead_on_as_archived(self, row: FrontierUrl) -> None:
-        """Add what the archived version of a page leads to."""
-        self._discovery.links(row, self._archived.links(row.url, row.named))
+    def _lead_on_as_archived(self, row: FrontierUrl) -> bool:
+        """Add what the archived version of a page leads to; return whether that version needs a browser."""
+        archived = self._archived.page_links(row.url, row.named)
+        self._discovery.links(row, archived.links)
         self._go_on(row, self._archived.forward(row.url) if row.is_start else "")
+        return archived.needs_browser
 
     def _go_on(self, row: FrontierUrl, target: str) -> None:
         """Add the target of a page that goes on by itself, as that of a redirect; nothing without a target."""

@@ -780,6 +780,11 @@ class Frontier:
         """Yield (domain, annotations, documents) of what came under certificates that were not valid."""
         return iter(self._connection.execute(sql("frontier/unchecked")))
 
+    def needing_browser(self) -> dict[str, int]:
+        """Return host → how many of its pages show little until their scripts run."""
+        words = {"needs_browser": Reason.NEEDS_BROWSER}
+        return dict(self._connection.execute(sql("frontier/needing_browser"), words).fetchall())
+
     def failed_resources(self) -> Iterator[tuple[str, str]]:
         """Yield (domain, URL) of the resources of pages that did not come."""
         return iter(self._connection.execute(sql("frontier/failed_resources")))

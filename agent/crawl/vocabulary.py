@@ -191,6 +191,10 @@ class Reason(_Word):
     )
     LINKS_CUT = "links-cut", "The page has more links than were taken; it is archived as it is."
     LINKS_UNREAD = "links-unread", "The page could not be read for links; it is archived as it is."
+    NEEDS_BROWSER = (
+        "needs-browser",
+        "The page shows little until its scripts run; it is archived as it is, and a browser could show more of it.",
+    )
     FILTER = "filter:", "The filter of that name rejected it."
     REVISIT = "revisit", "An imported WARC record says that it is the same as an earlier one."
     REVISIT_UNRESOLVED = (

@@ -773,8 +773,9 @@ def _of_document(
     if head.status in WHOLE:
         links = outlinks.PageLinks() if body is None else page_links(body, row.url, head, row.named)
         remark = LINKS_UNREAD if body is None else LINKS_CUT if links.is_cut else ""
+        scripted = Reason.NEEDS_BROWSER if links.needs_browser and is_page(row) else ""
         archived = _archived(row, settled)
-        note = ",".join(filter(None, (notes, remark)))
+        note = ",".join(filter(None, (notes, remark, scripted)))
         count = -1 if body is None else len(links.links)
         forward = "" if body is None else _forward(row, head, body)
         return FetchResult(row, replace(archived, note=note, links=count), links=links.links, forward=forward)
@@ -783,6 +784,11 @@ def _of_document(
     if limits.keep_errors and is_error_page(head.status):
         return FetchResult(row, _archived(row, replace(settled, state=UrlState.DONE, note=notes)))
     return FetchResult(row, replace(settled, note=settled.note or _remark_on(head.status, settled.size)))
+
+
+def is_page(row: FrontierUrl) -> bool:
+    """Return whether a URL is asked for as a page: no page embeds it, and it lists no pages."""
+    return not row.embedded and row.kind not in (LinkKind.REQUISITE, LinkKind.ROBOTS, LinkKind.SITEMAP, LinkKind.FEED)
 
 
 def _is_unmodified(row: FrontierUrl, status: int, limits: Limits) -> bool:

@@ -558,6 +558,7 @@ class TrialPage:
     """What came of a trial; `runs`: nothing yet. Each of `starts` is a start URL with its redirects.
 
     `is_feed`: it is the feed that the publication watches, of which `captured` items were captured before.
+    `needs_browser` has the start pages that show little until their scripts run.
     """
 
     runs: bool
@@ -571,6 +572,7 @@ class TrialPage:
     is_feed: bool = False
     captured: int = 0
     more: MoreByDefaults | None = None
+    needs_browser: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, trial: Trial | None, fault: str) -> TrialPage:
@@ -590,6 +592,7 @@ class TrialPage:
             is_feed=bool(trial.feed),
             captured=trial.captured,
             more=trial.more,
+            needs_browser=tuple(trial.needs_browser),
         )
 
 

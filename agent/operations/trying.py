@@ -98,7 +98,7 @@ class Trial:
 
     Of a watched feed, `starts` has the feed, `would` the items that would be captured, and `captured` counts those that
     were captured before, or were given up. `more` is what new defaults would bring; None where the publication has
-    them, or watches a feed.
+    them, or watches a feed. `needs_browser` has the start pages that show little until their scripts run.
     """
 
     robots: list[Answer] = field(default_factory=list)
@@ -109,6 +109,7 @@ class Trial:
     feed: str = ""
     captured: int = 0
     more: MoreByDefaults | None = None
+    needs_browser: list[str] = field(default_factory=list)
 
     @property
     def is_good(self) -> bool:
@@ -213,6 +214,7 @@ def _trial(archive: Archive, job: Job, publication: Publication) -> Trial:
         chain = list(_chain(job, seed))
         trial.starts.append([_answer(row) for row in chain])
         known_urls |= {row.url for row in chain}
+        trial.needs_browser += [row.url for row in chain if Reason.NEEDS_BROWSER in row.note.split(",")]
         if publication.watch:
             _list_items(archive, job, chain[-1], (discovery, robots), trial)
         else:

@@ -149,7 +149,8 @@ class Account:
 
     `urls` are counted by status, `documents` by MIME type. `warcs` are the files that `keep_warc` keeps. `revisits` are
     those that found nothing, and wait. `certificates` has, by host and words, the number of documents that came under a
-    certificate that was not valid, and that the crawl took all the same.
+    certificate that was not valid, and that the crawl took all the same. `needs_browser` has, by host, the number of
+    pages that show little until their scripts run.
     """
 
     lines: Iterable[str]
@@ -160,6 +161,7 @@ class Account:
     warcs: Sequence[Path]
     revisits: Iterable[dict[str, Any]] = ()
     certificates: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    needs_browser: Mapping[str, int] = field(default_factory=dict)
 
 
 def account_of(job: Job) -> Account:
@@ -172,6 +174,7 @@ def account_of(job: Job) -> Account:
         filter_errors=job.frontier.get(FILTER_ERRORS) or {},
         warcs=sorted(job.folder.glob("*.warc")),
         certificates=_certificates(job.frontier),
+        needs_browser=job.frontier.needing_browser(),
     )
 
 
@@ -191,6 +194,19 @@ def text_of_certificates(summary: Mapping[str, Any]) -> str:
         for words, number in by_words.items()
     }
     return f"documents under certificates that were not valid: {_most(counts)}" if counts else ""
+
+
+def text_of_scripted_pages(summary: Mapping[str, Any]) -> str:
+    """Return what a summary says of pages that need a browser, and what to do; empty where no page does."""
+    hosts: Mapping[str, int] = summary.get("needs_browser") or {}
+    pages = sum(hosts.values())
+    if not pages:
+        return ""
+    what = "1 page holds" if pages == 1 else f"{pages} pages hold"
+    return (
+        f"{what} little without scripts ({Reason.NEEDS_BROWSER}): {_most(hosts)}; "
+        '`fetcher = "auto"` lets a browser show such pages'
+    )
 
 
 def domains(frontier: Frontier) -> list[PublishedDomain]:
@@ -458,6 +474,7 @@ def summary(  # noqa: PLR0917 # what a report is made of
         "documents": account.documents,
         "bytes": account.bytes,
         "certificates": account.certificates,
+        "needs_browser": account.needs_browser,
         "arcs": {key: sum(part["arcs"][key] for part in parts) for key in ARC_COUNTS},
         "redirects": {key: sum(part.get("redirects", {}).get(key, 0) for part in parts) for key in REDIRECT_COUNTS},
         "orders": job_orders.describe_orders(job.folder),

@@ -35,6 +35,7 @@ _COLUMNS = 12
 #: Annotations that are no reasons.
 _NO_REASONS = re.compile(
     rf"({Figure.SEED3}|{Reason.CODING}|{Reason.NOT_CODED}).*|({Figure.TRIES}|{Figure.LINKS}|{Figure.DEPTH})\d+"
+    rf"|{Reason.NEEDS_BROWSER}"
 )
 #: Tarântula's states of documents (figures 3.8 and 4.3 there), but for those of HTTP.
 _STATES = {

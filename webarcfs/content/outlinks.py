@@ -63,6 +63,7 @@ from webarcfs.content.reference_table import (
 )
 from webarcfs.content.references import Use
 from webarcfs.content.references import joined as rebased
+from webarcfs.content.scripted_pages import needs_browser
 from webarcfs.content.text import CAREFUL_XML, HTML_TYPES, decoder, is_xml
 
 # == resolving, pure ===================================================================================================
@@ -365,11 +366,12 @@ class Link(NamedTuple):
 
 class PageLinks(NamedTuple):
     """The links of a document, each URL once per kind, in the order of their first occurrence; `is_cut` if a limit may
-    have hidden more.
+    have hidden more. `needs_browser`: it is a page that shows little until its scripts run.
     """
 
     links: tuple[Link, ...] = ()
     is_cut: bool = False
+    needs_browser: bool = False
 
 
 #: The type of an application's manifest, and those of style sheets as browsers take them where one is named.
@@ -439,7 +441,21 @@ def find(body: bytes, url: str, mime_type: str, charset: str) -> PageLinks:
             links[target, kind] = links.get((target, kind)) or named
     # As Link(…), but without its Python function: pages have hundreds.
     found = tuple([tuple.__new__(Link, (target, kind, named)) for (target, kind), named in links.items()])
-    return PageLinks(found, len(body) >= LONGEST_BODY or len(distinct) >= MOST_LINKS)
+    is_cut = len(body) >= LONGEST_BODY or len(distinct) >= MOST_LINKS
+    return PageLinks(found, is_cut, mime_type in HTML_TYPES and _needs_browser(text, found, mime_type))
+
+
+#: Links from which on a page is not looked at for words: their texts are enough of them.
+_ENOUGH_LINKS = 20
+# To ignore case by a flag would take ten times as long.
+_SCRIPT = re.compile("<[sS][cC][rR][iI][pP][tT]")
+
+
+def _needs_browser(text: str, links: tuple[Link, ...], mime_type: str) -> bool:
+    """Return whether a page needs a browser. Most are known by their links, which are found already."""
+    if sum(link.kind is LinkPurpose.LINK for link in links) >= _ENOUGH_LINKS:
+        return False
+    return _SCRIPT.search(text) is not None and needs_browser(text, is_xhtml=mime_type != "text/html")
 
 
 def text_of(body: bytes, charset: str) -> str:

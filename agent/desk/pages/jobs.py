@@ -24,7 +24,7 @@ from agent.desk.visit import DeskVisit
 from agent.operations import ordering
 from agent.reports import missing_urls, tables
 from agent.reports.missing_urls import advice_on
-from agent.reports.report import missing_now, most_rows
+from agent.reports.report import missing_now, most_rows, text_of_scripted_pages
 from agent.reports.tables import LogLine
 from agent.service import agent_status, scheduler
 from agent.service.agent_status import shown_state
@@ -304,7 +304,11 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         name=f"{publication_of(job)}{when}",
         snapshot=f"/snapshot/{quote(job, safe='')}" if has_record else "",
         facts=tuple(_facts(summary)),
-        warnings=(*(known.warnings if known is not None else ()), *lacks.lines()),
+        warnings=(
+            *(known.warnings if known is not None else ()),
+            *lacks.lines(),
+            *filter(None, (text_of_scripted_pages(summary),)),
+        ),
         orders=of_report(summary, visit.language),
         tables=visit.desk.kept(("report", job, changed, patches), counted),
         log=f"/snapshot/{quote(job, safe='')}/log/{crawl_log.COMPRESSED}"
