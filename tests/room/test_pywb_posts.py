@@ -89,6 +89,9 @@ const json = body => ({method: "POST", headers: {"content-type": "application/js
   await ask("two", "/two.json?_=" + Date.now());
   await ask("other", "/data.json?page=4&_=" + Date.now());
   await ask("old", "/old.json?at=1500000000");
+  await ask("dropped", "/dropped.json?_=" + Date.now() + "&page=1&from=" + Date.now());
+  await ask("draw", "/draw.json?lot=0.222222222&t=" + Date.now());
+  await ask("no draw", "/draw.json?lot=0.333333333&t=" + Date.now());
   document.getElementById("shown").textContent = JSON.stringify(shown);
 })();
 """ % json.dumps(_GRAPHQL)  # noqa: UP031 # the script has braces
@@ -128,6 +131,10 @@ def _pages() -> dict[str, Page | None]:
         f"{_HOST}/search": Page(b"the page of a GET", "text/plain"),
         f"{_HOST}/data.json?_={_AT * 1000 + 5}&page=2": Page(b"stamp", _JSON),
         f"{_HOST}/data.json?page=3&r=0.987654321": Page(b"random", _JSON),
+        # As a browser's crawl has them: `_` is dropped, and what has another name stays.
+        f"{_HOST}/dropped.json?page=1&from={_AT * 1000 + 3}": Page(b"dropped", _JSON),
+        f"{_HOST}/draw.json?lot=0.111111111": Page(b"first draw", _JSON),
+        f"{_HOST}/draw.json?lot=0.222222222": Page(b"second draw", _JSON),
         f"{_HOST}/plain.json": Page(b"unstamped", _JSON),
         f"{_HOST}/two.json?_={_AT * 1000 + 1}": Page(b"one", _JSON),
         f"{_HOST}/two.json?_={_AT * 1000 + 2}": Page(b"two", _JSON),
@@ -234,6 +241,14 @@ def test_the_access_log_says_that_another_url_answered(shown: Mapping[str, Any],
     assert {line.rpartition(" chance:")[2] for line in marked} >= {"_", "r", "at"}
     assert all(line.split()[-2] == "replay" for line in marked)
     assert not [line for line in marked if "alpha" in line]
+
+
+@needs_chromium()
+def test_what_a_browser_captured_without_a_parameter_answers_with_it(shown: Mapping[str, Any]) -> None:
+    """S-post-6: another parameter of chance stays in the captured URL, by its value or by the only one there is."""
+    assert shown["dropped"] == "200 dropped"
+    assert shown["draw"] == "200 second draw"
+    assert shown["no draw"].startswith("404")
 
 
 # == without a browser =================================================================================================

@@ -172,6 +172,11 @@ class CrawlSettings:
         urls.SESSION_PARAMETERS,
         "Parameters with session ids: URLs with and without them are one page. (s): segments such as (S(…)).",
     )
+    drop_parameters: tuple[str, ...] = setting(
+        validators.list_of(validators.chance_parameter),
+        urls.CHANCE_PARAMETERS,
+        "Parameters that scripts add to URLs against caches: kept without them where the value is a time or random.",
+    )
     sitemaps: bool = setting(
         validators.boolean,
         True,

@@ -311,6 +311,13 @@ def session_parameter(value: Any) -> str:
     return value.lower()
 
 
+def chance_parameter(value: Any) -> str:
+    """Check for the name of a parameter whose value time or chance made, such as `_`."""
+    if not isinstance(value, str) or not urls.CHANCE_PARAMETER.fullmatch(value):
+        raise ValueError(f"{value!r} is no name of a parameter, such as _ or nocache")
+    return value.lower()
+
+
 def mime_pattern(value: Any) -> str:
     """Check for a MIME type, or a pattern of one with `*`."""
     if not isinstance(value, str) or not _MIME_PATTERN.fullmatch(value):

@@ -14,13 +14,18 @@ By session ids one page has another URL for each visitor and each crawl.
 A server that knows a visitor by no cookie writes an id into all links: as a parameter of the path
 (`/a;jsessionid=…`), of the query (`?PHPSESSID=…`), or as a segment (`/(S(…))/`, ASP.NET). `SessionIds` takes them out
 of canonical URLs. Names that other things have as well, such as `sid`, count only where the value looks like an id.
+
+By time and chance what a script asks for has another URL each time: `?_=1732161600123` is there for no cache to
+answer. `without_chance` takes such parameters out, by their names and by what their values are.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import lru_cache
 
 import idna
@@ -326,3 +331,54 @@ class SessionIds:
         if lower in _PAIR:
             return set(names) >= _PAIR
         return lower not in _COMMON or _ID.fullmatch(value) is not None
+
+
+# == time and chance, pure ============================================================================================
+
+
+#: What the setting `drop_parameters` has by default: names that mean "no cache" to jQuery, ExtJS and many others.
+CHANCE_PARAMETERS = (
+    "_", "_t", "_ts", "_dc", "t", "ts", "r", "cb", "bust", "cachebust", "cachebuster", "nocache", "rand", "random",
+    "rnd",
+)  # fmt: skip
+CHANCE_PARAMETER = re.compile(r"[A-Za-z0-9_.-]{1,100}", re.ASCII)
+_TIME = re.compile(r"[0-9]{10}(?:[0-9]{3})?", re.ASCII)
+_RANDOM = re.compile(r"0\.[0-9]{8,20}", re.ASCII)
+_DAY = 86_400
+
+
+def is_time_or_random(value: str, seconds: int) -> bool:
+    """Return whether a value is a time within a day of `seconds` since 1970, or what Math.random gives.
+
+    A time has 10 digits, or 13 with milliseconds.
+    """
+    if _RANDOM.fullmatch(value):
+        return True
+    return _TIME.fullmatch(value) is not None and abs(int(value[:10]) - seconds) <= _DAY
+
+
+def without_chance(url: str, names: Sequence[str], now: datetime) -> str:
+    """Return a canonical URL without the parameters that time or chance made, canonical as well.
+
+    These have one of the `names`, in any case, and a value of `is_time_or_random` at `now`, the time of the request.
+    All others stay, as do their order and their spelling.
+    """
+    return without_chance_at(url, names, int(now.timestamp()))
+
+
+def without_chance_at(url: str, names: Sequence[str], seconds: int) -> str:
+    """Return the same, at a time in seconds since 1970."""
+    plain, mark, query = url.partition("?")
+    if not mark or "=" not in query:
+        return url
+    lower = {name.lower() for name in names}
+    parameters = query.split("&")
+    kept = [parameter for parameter in parameters if not _is_dropped(parameter, lower, seconds)]
+    if len(kept) == len(parameters):
+        return url
+    return f"{plain}?{'&'.join(kept)}" if any(kept) else plain
+
+
+def _is_dropped(parameter: str, names: set[str], seconds: int) -> bool:
+    name, _, value = parameter.partition("=")
+    return name.lower() in names and is_time_or_random(value, seconds)

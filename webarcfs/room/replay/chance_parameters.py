@@ -5,6 +5,9 @@ replay they make another number than in the capture. If the state does not have 
 these parameters. Then it is looked for once more: if the state has exactly one URL that differs in the values of these
 parameters alone, that one answers. The answer is a redirect, so each address shows what it names.
 
+A crawl by browser archives such URLs without those parameters that have certain names (`drop_parameters`), and with
+others that only look like them. So what is not found is looked for without these names as well.
+
 The key of a POST is such a URL too (`webarcfs.warc.request_key`). Its fields may have another order, as in indexes of
 the field, which sort them.
 """
@@ -20,7 +23,7 @@ from typing import Final
 
 from webarcfs.access.access_rules import Absent
 from webarcfs.archive.index.database import Span
-from webarcfs.archive.model.urls import surt
+from webarcfs.archive.model.urls import CHANCE_PARAMETERS, is_time_or_random, surt, without_chance_at
 from webarcfs.archive.system import clocks
 from webarcfs.room import limits
 from webarcfs.room.replay.headers import is_for_window
@@ -35,9 +38,6 @@ from webarcfs.warc import request_key
 #: Names that mean nothing but "no cache": of jQuery and of advertisements.
 _NAMES: Final = frozenset({"_", "cb"})
 _NUMBER: Final = re.compile(r"[0-9]{6,20}", re.ASCII)
-_TIME: Final = re.compile(r"[0-9]{10}(?:[0-9]{3})?", re.ASCII)
-_RANDOM: Final = re.compile(r"0\.[0-9]{8,20}", re.ASCII)
-_DAY: Final = 86_400
 _ORDER: Final = "order"
 
 
@@ -52,7 +52,7 @@ class _Asked:
     def without(self) -> str:
         """Return the URL without what time or chance made."""
         kept = [parameter for at, parameter in enumerate(self.parameters) if at not in self.chance]
-        return f"{self.plain}?{'&'.join(kept)}" if kept else self.plain
+        return f"{self.plain}?{'&'.join(kept)}" if any(kept) else self.plain
 
     def names(self) -> str:
         """Return the names of what time or chance made, as a header may have them."""
@@ -76,9 +76,7 @@ def _taken_apart(url: str, seconds: int) -> _Asked:
 def is_of_chance(parameter: str, seconds: int) -> bool:
     """Return whether time or chance made the value of a parameter; `seconds` is the time of its page or capture."""
     name, _, value = parameter.partition("=")
-    if _RANDOM.fullmatch(value) or (name in _NAMES and _NUMBER.fullmatch(value)):
-        return True
-    return _TIME.fullmatch(value) is not None and abs(int(value[:10]) - seconds) <= _DAY
+    return is_time_or_random(value, seconds) or (name in _NAMES and _NUMBER.fullmatch(value) is not None)
 
 
 def _common_begin(asked: _Asked) -> str:
@@ -110,6 +108,8 @@ def redirect_place(visit: Visit, located: Located, asked: Replay) -> tuple[str, 
     if not parts.chance and request_key.parts_of(located.url) is None:
         return None
     there = _found(visit.services, parts, located.seq, asked.seconds)
+    if there is None:
+        there = _found_as_captured(visit.services, located.url, located.seq, asked.seconds)
     if there is None or there.named is None:
         return None
     return replay_path(digits_of(there.named), asked.modifier, there.url), parts.names()
@@ -126,6 +126,19 @@ def _found(services: Services, asked: _Asked, seq: int, seconds: int) -> Located
         return None
     there = locate(services, held[0], seconds)
     return there if there.state.capture is not None else None
+
+
+def _found_as_captured(services: Services, url: str, seq: int, seconds: int) -> Located | None:
+    """Return what a browser captured by a URL without the parameters that such a crawl drops; None if nothing fits."""
+    kept = without_chance_at(url, CHANCE_PARAMETERS, seconds)
+    if kept == url:
+        return None
+    there = locate(services, kept, seconds)
+    if there.state.capture is not None:
+        return there
+    parts = _taken_apart(kept, seconds)
+    has_more = bool(parts.chance) or request_key.parts_of(kept) is not None
+    return _found(services, parts, seq, seconds) if has_more else None
 
 
 def _alike(services: Services, asked: _Asked) -> Sequence[str]:
