@@ -96,6 +96,18 @@ def test_a_password_is_read_from_stdin_and_only_its_hash_is_kept(archive: Archiv
     assert short.returncode == 1 and "characters" in short.stderr
 
 
+def test_a_trial_says_which_start_pages_need_a_browser(archive: Archive) -> None:
+    archive.settings.write_text("[crawl]\nwait = 0.0\n[index]\nsearch = false\n")
+    with Site() as site, desks.served(archive) as served:
+        site.add("/", b"<!DOCTYPE html><div id=root></div><script src=/app.js></script>")
+        carl = served.client("carl")
+        typed = {"name": "app", "urls": f"http://{site.host}/", "interval": "1 month"}
+        trial = carl.submit(carl.get("/publications/+new"), "/publications/+new", typed, to="/publications/+try")
+        place = trial.path
+        trial = until(lambda: found if "being tried" not in (found := carl.get(place)).words else None)
+        assert "These start pages hold little without their scripts" in trial.words
+
+
 def test_a_new_publication_gets_from_its_trial_to_its_first_release(archive: Archive) -> None:
     archive.settings.write_text('release = "by-hand"\n[crawl]\nwait = 0.0\n[index]\nsearch = false\n')
     with Site() as site, desks.served(archive) as served, agent(archive):
