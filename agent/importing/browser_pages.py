@@ -1,14 +1,14 @@
-"""What a browser showed of pages, as Browsertrix and ArchiveWeb.page record it: texts, pictures, titles.
+"""What a browser showed of pages, as Browsertrix and ArchiveWeb.page record it: texts, pictures, titles; and DOMs.
 
 WARC files have texts and pictures as resource records of a URN with the page's URL: `urn:text:` when the page was
 loaded, `urn:textFinal:` after its scripts ran for a while; `urn:view:` of the window, `urn:fullPage:` of all of it,
 `urn:thumbnail:` small. They stand beside the responses, or in files of their own. A WACZ has a line for each page in
 `pages/pages.jsonl` and `pages/extraPages.jsonl`, with its title, and perhaps with its text. Exports of ours write the
-same URNs, and a metadata record with the title (`urn:webarcfs:rendered:`).
+same URNs, `urn:dom:` with the DOM as HTML, and a metadata record with the title (`urn:webarcfs:rendered:`).
 
 `PageParts` puts the parts into the job. When all files are read, `Attaching` finds the capture of each: the nearest one
-of the page's URL, at most `NEAREST` away. One text, one picture and one title are kept of a page at a capture, the best
-of each kind. `ImportedForms` returns the form of a capture to the pipeline.
+of the page's URL, at most `NEAREST` away. One text, one DOM, one picture and one title are kept of a page at a capture,
+the best of each kind. `ImportedForms` returns the form of a capture to the pipeline.
 """
 
 from __future__ import annotations
@@ -42,17 +42,21 @@ from webarcfs.warc.http_response import base32, parse_date
 # == records, pure ====================================================================================================
 
 
-TEXT, PICTURE, TITLE = "text", "picture", "title"
+TEXT, DOM, PICTURE, TITLE = "text", "DOM", "picture", "title"
 #: The URN of an export's record with a title.
 EXPORTED: Final = "urn:webarcfs:rendered:"
-_URN = re.compile(r"urn:(text|textFinal|view|fullPage|thumbnail):(https?:(?s:.*))", re.IGNORECASE)
+_URN = re.compile(r"urn:(text|textFinal|dom|view|fullPage|thumbnail):(https?:(?s:.*))", re.IGNORECASE)
 #: URN → kind of the part, and its rank among parts of that kind: the lowest is kept.
 _RANKS: Final = {
-    "textfinal": (TEXT, 0), "text": (TEXT, 1),
+    "textfinal": (TEXT, 0), "text": (TEXT, 1), "dom": (DOM, 0),
     "view": (PICTURE, 0), "fullpage": (PICTURE, 1), "thumbnail": (PICTURE, 2),
 }  # fmt: skip
-_SPELLINGS: Final = {name.lower(): name for name in ("text", "textFinal", "view", "fullPage", "thumbnail")}
+_SPELLINGS: Final = {name.lower(): name for name in ("text", "textFinal", "dom", "view", "fullPage", "thumbnail")}
 _RANK_OF_PAGES: Final = 3
+#: Kind of a part → the bytes of it that are kept.
+_BOUNDS: Final = {
+    TEXT: rendered_forms.LONGEST_TEXT, DOM: rendered_forms.LARGEST_HTML, PICTURE: rendered_forms.LARGEST_PICTURE,
+}  # fmt: skip
 _HEAD: Final = b"HTTP/1.0 200 OK\r\n\r\n"
 _CHUNK: Final = 1 << 18
 #: First bytes of a picture that tell its kind; bytes of a text that show nothing.
@@ -87,6 +91,12 @@ def clean_text(raw: bytes) -> tuple[bytes, bool]:
     """Return a text in UTF-8 without NUL, and whether it was so; what was not is U+FFFD."""
     text = raw.decode("utf-8", "replace").replace("\0", _REPLACEMENT).encode()
     return text, text == raw
+
+
+def clean_html(raw: bytes) -> tuple[bytes, bool]:
+    """Return HTML in UTF-8, and whether it was so; what was not is U+FFFD. HTML says itself what NUL is."""
+    html = raw.decode("utf-8", "replace").encode()
+    return html, html == raw
 
 
 def title_of(title: str, url: str) -> str:
@@ -164,8 +174,8 @@ class PageParts:
         return _PartPlace(file, place, url, int(time.timestamp()))
 
     def _bytes(self, part: _PartPlace, kind: str, rank: int, origin: str, record: ForeignRecord) -> None:
-        """Store the text or the picture of a record, unless something is wrong with it."""
-        longest = rendered_forms.LONGEST_TEXT if kind == TEXT else rendered_forms.LARGEST_PICTURE
+        """Store the text, the DOM or the picture of a record, unless something is wrong with it."""
+        longest = _BOUNDS[kind]
         most = min(longest, self.most) if self.most else longest
         if record.length > most:
             what = f"a {kind} that a browser showed is skipped: it has more than {most:,} bytes"
@@ -185,6 +195,11 @@ class PageParts:
             content, is_clean = clean_text(content)
             if not is_clean:
                 what = "a text that a browser showed is not all UTF-8, or has NUL; U+FFFD takes the place of that"
+                self.remarks.add(part.file, what, part.url)
+        if kind == DOM:
+            content, is_clean = clean_html(content)
+            if not is_clean:
+                what = "a DOM that a browser showed is not all UTF-8; U+FFFD takes the place of that"
                 self.remarks.add(part.file, what, part.url)
         position = self.spool.add(part.url, from_epoch(part.time), _HEAD, [content])
         digest = base32(hashlib.sha1(content, usedforsecurity=False).digest())
@@ -275,7 +290,7 @@ class Attaching:
                 what = "what a browser showed is skipped: no capture of its page is of about that time"
                 self._remark(what, f"{url} at {format_utc(from_epoch(part.time))}")
             elif not chosen.setdefault(place, _Chosen()).take(part):
-                self._remark("another text, picture or title of a page at one capture is not kept", url)
+                self._remark("another text, DOM, picture or title of a page at one capture is not kept", url)
         by_version: dict[tuple[str, str], list[int]] = {}
         for place in sorted(chosen):
             by_version.setdefault((captures[place].name, captures[place].content), []).append(place)
@@ -293,7 +308,7 @@ class Attaching:
         for some in chosen:
             for part in some.parts.values():
                 if not whole.take(part):
-                    self._remark("another text, picture or title of a page at one capture is not kept", url)
+                    self._remark("another text, DOM, picture or title of a page at one capture is not kept", url)
         self.index.show_version(url, name, content, _content(content, whole), Reason.RENDERED)
         self.index.add_form(url, _content(content, whole), [part.id for part in whole.parts.values()])
 
@@ -326,7 +341,7 @@ class _Chosen:
 
 
 def _content(content: str, chosen: _Chosen) -> str:
-    """Return what a version is told by: its text as well. A picture or a title alone makes none."""
+    """Return what a version is told by: its text as well. A DOM, a picture or a title alone makes none."""
     return f"{content} {SHOWN}{chosen.text}"
 
 
@@ -353,7 +368,7 @@ class ImportedForms:
         if not parts:
             return None
         content = {kind: self._read(part) for kind, part in parts.items() if part.position >= 0}
-        first = next(parts[kind] for kind in (TEXT, PICTURE, TITLE) if kind in parts)
+        first = next(parts[kind] for kind in (TEXT, DOM, PICTURE, TITLE) if kind in parts)
         origins = {kind: part.origin for kind, part in parts.items()}
         return RenderedForm(
             text=content.get(TEXT, b""),
@@ -363,6 +378,8 @@ class ImportedForms:
             picture_of=origins.get(PICTURE, ""),
             title_of=origins.get(TITLE, ""),
             shown=format_utc(from_epoch(first.time)),
+            html=content.get(DOM, b""),
+            html_of=origins.get(DOM, ""),
         )
 
     def _read(self, part: PagePart) -> bytes:

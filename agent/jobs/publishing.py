@@ -369,7 +369,8 @@ def _is_other_kind(document: Document, folder: Mapping[str, TreeEntry], run: Dom
 def _shows_more(form: RenderedForm, folder: Mapping[str, TreeEntry], run: DomainRun) -> bool:
     """Return whether a browser showed something of the same bytes that the ARC's version has not, or another text.
 
-    A picture differs at each time, and a title may count, so neither makes a version where there is one with a form.
+    A picture differs at each time, a title may count, and a DOM may have a nonce. So none of them makes a version where
+    there is one with a form.
     """
     stored = _stored(run, folder.get(DATA_XML))
     if stored is None or not stored.rendered:
@@ -379,7 +380,7 @@ def _shows_more(form: RenderedForm, folder: Mapping[str, TreeEntry], run: Domain
     except Damaged as error:
         _log.warning("%s: what a browser showed of it before cannot be read: %s", stored.url, error)
         return True
-    return bool(form.text) and blob_id(form.text) != text_before
+    return form.has_text and (blob_id(form.text) if form.text else "") != text_before
 
 
 def _is_resource(folder: Mapping[str, TreeEntry], run: DomainRun) -> bool:

@@ -40,6 +40,8 @@ pytestmark = pytest.mark.crawl
 __all__ = ["archive"]
 HOST = "www.example.org"
 URL = f"http://{HOST}/"
+#: A DOM; each crawl has another word in it. NUL stays, as HTML says itself what it is.
+DOM = "<!DOCTYPE html>\r\n<p>% wörds \0 🦒</p>\n"
 OWN_TITLE = b"<!DOCTYPE html><title>Own</title><p>served words"
 
 
@@ -110,7 +112,7 @@ def test_the_best_of_each_kind_is_kept(archive: Archive, tmp_path: Path) -> None
     assert set(kept["title"]) == {rendered_forms.DESCRIPTION}
     assert kept["plain"] == {}
     assert meta(archive, HOST, "plain").rendered == ""
-    assert "another text, picture or title of a page at one capture is not kept" in remarks_of(done)
+    assert "another text, DOM, picture or title of a page at one capture is not kept" in remarks_of(done)
 
 
 def test_a_title_of_its_own_stays(archive: Archive, tmp_path: Path) -> None:
@@ -174,6 +176,32 @@ def test_two_texts_of_the_same_bytes_in_one_crawl_are_two_versions(archive: Arch
     bring_in_step(archive)
     assert found(archive, "morning") == []
     assert found(archive, "morning", ever=True) == found(archive, "evening") == ["app"]
+    check_sound(archive)
+
+
+def test_a_dom_alone_makes_no_version(archive: Archive, tmp_path: Path) -> None:
+    """S-rendered-10: a nonce in the DOM changes with each crawl; the text decides, also where it becomes empty."""
+    first = Shown(f"{URL}app", text="the words", dom="<p nonce=1>the words")
+
+    def crawled(day: int, page: Shown) -> tuple[str, str]:
+        date = f"2025-06-{day:02}T12:00:0"
+        imported(
+            archive, wacz(tmp_path / f"{day}.wacz", replace(page, date=f"{date}0Z", later=f"{date}9Z")), name="site"
+        )
+        tree = store(archive, HOST).commit(store(archive, HOST).ref(MAIN) or "").tree
+        return meta(archive, HOST, "app").rendered, tree or ""
+
+    one = crawled(1, first)
+    assert crawled(2, replace(first, dom="<p nonce=2>the words")) == one
+    assert crawled(3, replace(first, dom=None)) == one
+    assert form(archive, "app")["rendered.html"] == b"<p nonce=1>the words"
+    assert said(archive, "app")["html"] == "urn:dom"
+    two = crawled(4, replace(first, text="other words", dom="<p nonce=3>other words"))
+    assert two[0] != one[0]
+    three = crawled(5, replace(first, text=None, dom="<p nonce=4>"))
+    assert three[0] not in {one[0], two[0]}
+    assert crawled(6, replace(first, text=None, dom="<p nonce=5>")) == three
+    assert set(form(archive, "app")) == {"rendered.html", "rendered.json"}
     check_sound(archive)
 
 
@@ -257,15 +285,19 @@ def test_again_brings_what_an_older_version_left_out(archive: Archive, tmp_path:
 
 
 def test_what_is_no_text_or_picture_is_skipped_with_a_remark(archive: Archive, tmp_path: Path) -> None:
-    """S-rendered-6: sizes are bounded; a picture is told by its bytes; a text is UTF-8 without NUL."""
+    """S-rendered-6: sizes are bounded; a picture is told by its bytes; a text is UTF-8 without NUL, a DOM UTF-8."""
     pages = [
         Shown(f"{URL}large", text="x" * (rendered_forms.LONGEST_TEXT + 1), view=b"<html>no picture"),
         Shown(f"{URL}bytes", text=b"a\0b\xff\xfe c \xc3\xa4"),
         Shown(f"{URL}empty", text=" \n\t", view=b""),
         Shown(f"{URL}picture", view=b"\x89PNG\r\n\x1a\n" + bytes(rendered_forms.LARGEST_PICTURE)),
+        Shown(f"{URL}dom", dom="<p>" * (rendered_forms.LARGEST_HTML // 3 + 1)),
+        Shown(f"{URL}odd", dom=b"<p>a\0\xff\xc3\xa4"),
     ]
     done = import_files(archive, wacz(tmp_path / "a.wacz", *pages))
     assert [bool(form(archive, arc)) for arc in ("large", "bytes", "empty", "picture")] == [False, True, False, False]
+    assert form(archive, "dom") == {}
+    assert form(archive, "odd")["rendered.html"].decode() == "<p>a\0\ufffdä"
     assert form(archive, "bytes")["rendered.txt"].decode() == "a\ufffdb\ufffd\ufffd c ä"
     said_of = remarks_of(done)
     for what in (
@@ -274,9 +306,11 @@ def test_what_is_no_text_or_picture_is_skipped_with_a_remark(archive: Archive, t
         "a picture that a browser showed is skipped: it is no PNG, JPEG or WebP",
         "a text that a browser showed is skipped: it is empty",
         "a text that a browser showed is not all UTF-8, or has NUL",
+        "a DOM that a browser showed is skipped: it has more than 20,000,000 bytes",
+        "a DOM that a browser showed is not all UTF-8",
     ):
         assert what in said_of, said_of
-    assert arcs(archive, HOST) == {"large", "bytes", "empty", "picture"}
+    assert arcs(archive, HOST) == {"large", "bytes", "empty", "picture", "dom", "odd"}
 
 
 def test_max_file_size_bounds_them_too(archive: Archive, tmp_path: Path) -> None:
@@ -412,12 +446,18 @@ def test_readers_see_of_it_what_they_see_of_the_page(archive: Archive, tmp_path:
 def origin(archive: Archive, tmp_path: Path) -> Archive:
     """Two crawls: a page with all, whose text changes, one with a title alone, a plain one."""
     pages = [
-        Shown(f"{URL}app", text="first words", view=png(), title="App"),
+        Shown(f"{URL}app", text="first words", dom=DOM.replace("%", "first"), view=png(), title="App"),
         Shown(f"{URL}title", title="Only a title"),
         Shown(f"{URL}plain", OWN_TITLE),
     ]
     imported(archive, wacz(tmp_path / "1.wacz", *pages), name="site")
-    again = replace(pages[0], text="second words", date="2025-07-01T12:00:00Z", later="2025-07-01T12:00:10Z")
+    again = replace(
+        pages[0],
+        text="second words",
+        dom=DOM.replace("%", "second"),
+        date="2025-07-01T12:00:00Z",
+        later="2025-07-01T12:00:10Z",
+    )
     imported(archive, wacz(tmp_path / "2.wacz", again), name="site")
     return archive
 
@@ -433,19 +473,21 @@ def test_an_export_imported_as_exported_has_the_same_forms(origin: Archive, tmp_
     assert store(other, HOST).ref(MAIN) is not None
     assert form(other, "app") == form(origin, "app")
     assert form(other, "app")["rendered.txt"] == b"second words"
+    assert form(other, "app")["rendered.html"] == DOM.replace("%", "second").encode()
     bring_in_step(other)
     assert found(other, "first", ever=True) == ["app"]
     assert not list(verify(other))
 
 
 def test_an_export_imported_as_any_file_has_them(origin: Archive, tmp_path: Path) -> None:
-    """S-rendered-9: as urn:text, urn:view and a title, which other programs read as well."""
+    """S-rendered-9: as urn:text, urn:dom, urn:view and a title, which other programs read as well."""
     out = tmp_path / "x.wacz"
     wacz_export.export(select(origin, Asked()), out, lambda *_: None, lambda: False)
     other = directory.create(tmp_path / "other")
     imported(other, out, name="site")
     kept = form(other, "app")
     assert kept["rendered.txt"] == b"second words"
+    assert kept["rendered.html"] == DOM.replace("%", "second").encode()
     assert kept["rendered.png"] == png()
     assert [meta(other, HOST, arc).title for arc in ("app", "title", "plain")] == ["App", "Only a title", "Own"]
     assert said(other, "title")["titleFrom"] == "pages.jsonl"

@@ -17,6 +17,9 @@ from tests.support.foreignfiles import gzipped, write_wacz
 SHELL = b'<!DOCTYPE html><html><head><script src="/app.js"></script></head><body><div id="root"></div></body></html>'
 
 
+_TYPES = {"text": "text/plain", "textFinal": "text/plain", "dom": "text/html; charset=utf-8"}
+
+
 def png(colour: int = 0, size: int = 2) -> bytes:
     """A small picture."""
 
@@ -47,7 +50,10 @@ def urn(kind: str, url: str, block: bytes, date: str, type_: str = "text/plain")
 
 @dataclass
 class Shown:
-    """A page that a browser showed: `date` is of its response, `later` of what was recorded of it."""
+    """A page that a browser showed: `date` is of its response, `later` of what was recorded of it.
+
+    `dom` is a part that only exports of this archive have.
+    """
 
     url: str
     body: bytes = SHELL
@@ -55,6 +61,7 @@ class Shown:
     later: str = "2025-06-01T12:00:20Z"
     text: str | bytes | None = None
     final: str | None = None
+    dom: str | bytes | None = None
     view: bytes | None = None
     full: bytes | None = None
     thumbnail: bytes | None = None
@@ -66,9 +73,9 @@ class Shown:
         return warcs.response(self.url, self.body, self.date)
 
     def texts(self) -> list[bytes]:
-        parts = (("text", self.text), ("textFinal", self.final))
+        parts = (("text", self.text), ("textFinal", self.final), ("dom", self.dom))
         return [
-            urn(kind, self.url, part.encode() if isinstance(part, str) else part, self.later)
+            urn(kind, self.url, part.encode() if isinstance(part, str) else part, self.later, _TYPES[kind])
             for kind, part in parts
             if part is not None
         ]

@@ -174,8 +174,8 @@ KEY: Final = "Webarcfs-URL"
 _SECRETS = ("Webarcfs-Secrets", "shown")
 #: Why a document has no response.
 UNREADABLE_FORM = "what browsers showed of pages, which cannot be read"
-#: The URNs of the parts of what a browser showed, as Browsertrix writes them.
-_URNS: Final = {"text": "text", "picture": "view"}
+#: The URNs of the parts of what a browser showed: as Browsertrix writes them, and our own of the DOM.
+_URNS: Final = {"text": "text", "html": "dom", "picture": "view"}
 UNREADABLE = "responses of documents whose data.xml or body is missing or cannot be read; their files are there"
 #: Characters of paths that fields have as they are.
 _PLAIN = "/!$&'()*+,;=:@~?"

@@ -1,4 +1,4 @@
-"""What a browser showed of a page: its text, a picture and its title, as a crawler with a browser recorded them.
+"""What a browser showed of a page: its text, its DOM, a picture and its title, as a crawl with a browser recorded them.
 
 Such a form belongs to one version of one URL. Two routes of an application share one shell and show other texts, and
 the same shell shows another text at the next crawl. So data.xml names it: `rendered` is git's id of a tree with the
@@ -6,8 +6,11 @@ files of the form. `refs/forms/rendered` of the domain has the trees at `<xx>/<t
 hex digits, so that git and backups keep them. The document itself stays as the server sent it.
 
     rendered.txt                        the text, UTF-8
+    rendered.html                       the DOM as HTML, UTF-8
     rendered.png, .jpg or .webp         the picture
     rendered.json                       the title; what each part was taken from, and when the page was shown
+
+The text alone decides whether a page changed. A DOM, a picture and a title differ at each time.
 """
 
 from __future__ import annotations
@@ -25,9 +28,11 @@ from webarcfs.archive.system.files import blob_id
 
 REF: Final = f"{FORMS}rendered"
 TEXT: Final = "rendered.txt"
+HTML: Final = "rendered.html"
 DESCRIPTION: Final = "rendered.json"
-#: Bytes of a text and of a picture that are kept; a larger one is skipped, and an import says so.
+#: Bytes of a text, of a DOM and of a picture that are kept; a larger one is skipped, and an import says so.
 LONGEST_TEXT: Final = 10_000_000
+LARGEST_HTML: Final = 20_000_000
 LARGEST_PICTURE: Final = 1 << 25
 #: Bytes of a description that are read.
 LONGEST_DESCRIPTION: Final = 1 << 16
@@ -44,8 +49,8 @@ _PICTURE: Final = re.compile(r"rendered\.(?:png|jpg|webp)")
 class RenderedForm:
     """What a browser showed of a page. A part that is empty is not there.
 
-    `text_of`, `picture_of` and `title_of` say what each was taken from (`urn:text`, `pages.jsonl`); `shown` is the time
-    of the text, or else of what there is, in UTC.
+    `html` is the DOM as HTML, in UTF-8. `text_of`, `html_of`, `picture_of` and `title_of` say what each was taken from
+    (`urn:text`, `pages.jsonl`, `browser`); `shown` is the time of the text, or else of what there is, in UTC.
     """
 
     text: bytes = b""
@@ -55,15 +60,23 @@ class RenderedForm:
     picture_of: str = ""
     title_of: str = ""
     shown: str = ""
+    html: bytes = b""
+    html_of: str = ""
 
     @property
     def is_empty(self) -> bool:
         """Whether there is no part."""
-        return not (self.text or self.picture or self.title)
+        return not (self.text or self.html or self.picture or self.title)
+
+    @property
+    def has_text(self) -> bool:
+        """Whether it says which text the page had. With a DOM and no text, that is none."""
+        return bool(self.text or self.html)
 
     def files(self) -> dict[str, bytes]:
         """Return name → content of its files. The same form has the same bytes."""
         described = {
+            "html": self.html_of * bool(self.html),
             "picture": self.picture_of * bool(self.picture),
             "shown": self.shown,
             "text": self.text_of * bool(self.text),
@@ -74,6 +87,8 @@ class RenderedForm:
         files = {DESCRIPTION: json.dumps(said, ensure_ascii=False, sort_keys=True).encode("utf-8", "replace") + b"\n"}
         if self.text:
             files[TEXT] = self.text
+        if self.html:
+            files[HTML] = self.html
         if ending := picture_ending(self.picture):
             files[f"rendered.{ending}"] = self.picture
         return files
@@ -86,20 +101,20 @@ def picture_ending(start: bytes) -> str:
 
 def mime_type_of(name: str) -> str:
     """Return the MIME type of a file of a form, by its name."""
-    if name == TEXT:
-        return "text/plain"
+    if name in (TEXT, HTML):
+        return "text/plain" if name == TEXT else "text/html"
     ending = name.rpartition(".")[2]
     return next((mime for _, known, mime in _PICTURES if known == ending), "application/json")
 
 
 def kind_of(name: str) -> str:
-    """Return `text`, `picture` or `description`, by the name of a file of a form."""
-    return "text" if name == TEXT else "description" if name == DESCRIPTION else "picture"
+    """Return `text`, `html`, `description` or `picture`, by the name of a file of a form."""
+    return {TEXT: "text", HTML: "html", DESCRIPTION: "description"}.get(name, "picture")
 
 
 def is_name(name: str) -> bool:
     """Return whether a form may have a file of that name."""
-    return name in (TEXT, DESCRIPTION) or _PICTURE.fullmatch(name) is not None
+    return name in (TEXT, HTML, DESCRIPTION) or _PICTURE.fullmatch(name) is not None
 
 
 def tree_id(blobs: Mapping[str, str]) -> str:
@@ -137,6 +152,17 @@ def text_of(store: Repository, tree: str) -> str:
 def text_blob(store: Repository, tree: str) -> str:
     """Return git's id of the text that a browser showed; empty without one. Raises Damaged."""
     return blobs_of(store, tree).get(TEXT, "")
+
+
+def html_blob(store: Repository, tree: str) -> str:
+    """Return git's id of the DOM that a browser showed; empty without one. Raises Damaged."""
+    return blobs_of(store, tree).get(HTML, "")
+
+
+def read_html(store: Repository, tree: str) -> bytes:
+    """Return the DOM that a browser showed, as HTML in UTF-8; empty without one. Raises Damaged."""
+    blob = html_blob(store, tree)
+    return store.read_short(blob, LARGEST_HTML) if blob else b""
 
 
 def title_in(description: bytes) -> str:
