@@ -291,6 +291,7 @@ _FRAME = FramePage(
     is_unreleased=True,
     copy="SingleFile",
     certificate=("expired", "host"),
+    rendered=f"/web/20050802020000rf_/{_PAGE}",
 )
 _MISSING = MissingPage(
     url=_PAGE,
@@ -420,6 +421,9 @@ EMPTY: dict[str, object] = {
     "diff of the same": replace(_DIFF, lines=(), is_same=True, is_cut=False),
     "diff of no texts": replace(_DIFF, lines=(), is_text=False, is_cut=False),
     "diff of the text alone": replace(_DIFF, lines=(), is_cut=False),
+    "frame as rendered": replace(
+        _FRAME, rendered="", as_sent=f"/web/20050802020000/{_PAGE}", has_scripts=False, goes_on=None
+    ),
     "frame": FramePage(
         url="http://e.org/", title="", source="/web/1mp_/http://e.org/", sandbox="", date=START, captured=START,
         is_unchanged=False,

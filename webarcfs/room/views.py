@@ -439,7 +439,8 @@ class FramePage:
     `is_unchanged`, as the snapshot's own crawl met it, or if it `is_carried_over`: that crawl has no capture of it.
     `furthest` is the largest distance in days between the snapshot and what the page embeds; None if it is not known.
     `goes_on`: where browsers would proceed from the page by themselves. `alone` is the page without a frame, as it is
-    printed; empty where that is not to be had.
+    printed; empty where that is not to be had. `rendered` is the frame of the page as a browser showed it, where there
+    is that; `as_sent`, in that frame, is the way back.
     """
 
     url: str
@@ -469,6 +470,8 @@ class FramePage:
     size: int = 0
     message_script: bool = False  # pywb's engine reports to the frame where it is
     certificate: tuple[str, ...] = ()  # what was wrong with the server's: expired, host, issuer, invalid
+    rendered: str = ""
+    as_sent: str = ""
     copy: str = ""  # what it was taken from, if no server sent it to a crawler: mirror, SingleFile, HAR, MHTML
 
 

@@ -16,6 +16,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from importlib.util import find_spec
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, BinaryIO, Protocol
@@ -91,11 +92,14 @@ class Evidence:
     """How far a capture can be relied on, by its data.xml.
 
     `copy` is what it was taken from; empty for what a server sent to a crawler. `certificate` has the words for what
-    was wrong with the server's, which the crawl took all the same.
+    was wrong with the server's, which the crawl took all the same. `rendered` is the tree of what a browser showed, and
+    `captured` the time at which the version was captured.
     """
 
     copy: str = ""
     certificate: tuple[str, ...] = ()
+    rendered: str = ""
+    captured: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +114,8 @@ class Shared:
     )
     #: Blob of a data.xml → what it says of its capture.
     evidence: Cache[str, Evidence] = field(default_factory=lambda: Cache(limits.EVIDENCE))
+    #: Domain and tree of what a browser showed → the files of that, by their names.
+    forms: Cache[tuple[str, str], Mapping[str, str]] = field(default_factory=lambda: Cache(limits.EVIDENCE))
     #: Blob of a page → whether it has code that a browser would run.
     scripted: Cache[str, bool] = field(default_factory=lambda: Cache(limits.SCRIPTED))
     #: Domain, snapshot, and what was hidden → counts of it.

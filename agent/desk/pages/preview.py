@@ -26,7 +26,7 @@ from webarcfs.archive.catalogue.workflow import Right, WorkflowStep
 from webarcfs.archive.model.errors import Damaged, NotFound, TookTooLong, UsageError
 from webarcfs.archive.system import clocks
 from webarcfs.room.pages import archived, frame, lists
-from webarcfs.room.replay.replay_url import Modifier, Refused, Replay, TimeGate, parse
+from webarcfs.room.replay.replay_url import FRAMES, Refused, Replay, TimeGate, parse
 from webarcfs.room.views import ErrorPage, FramePage, MissingPage, PageLink
 from webarcfs.room.visit import Origins, Visit
 
@@ -103,7 +103,7 @@ def _answer(preview: _Preview) -> Response:
         visit.request, visit.desk, preview.record, preview.prefix, language=visit.language, renderer=preview.render
     )
     asked = _asked(room)
-    if isinstance(asked, TimeGate) or asked.modifier is not Modifier.FRAME:
+    if isinstance(asked, TimeGate) or asked.modifier not in FRAMES:
         raise NotFound("there is no such page")
     response = frame.frame(room, asked)
     response.headers.update(NO_STORE)
@@ -121,7 +121,7 @@ def embedded(request: Request, desk: Desk, token: str) -> Response | None:
     prefix = f"/s/{token}"
     room = _room_visit(request, desk, preview[1], prefix, language="en", renderer=_in_words)
     asked = parse(room.raw_path, room.query)
-    if not isinstance(asked, Replay) or asked.modifier is Modifier.FRAME:
+    if not isinstance(asked, Replay) or asked.modifier in FRAMES:
         return None
     response = archived.answer(room, asked)
     response.headers["Referrer-Policy"] = "no-referrer"
@@ -172,6 +172,8 @@ def _framed(preview: _Preview, view: FramePage) -> PreviewPage:
         following=within(view.following),
         first=within(view.first),
         last=within(view.last),
+        rendered=view.rendered and preview.prefix + view.rendered,
+        as_sent=view.as_sent and preview.prefix + view.as_sent,
         calendar="",
         differences="",
         search="",

@@ -192,7 +192,7 @@ def compiled(pattern: str) -> re.Pattern[bytes]:
     return re.compile(pattern.encode("latin-1"), re.VERBOSE)
 
 
-_ATTRIBUTES = compiled(_ATTRIBUTE)
+ATTRIBUTES = compiled(_ATTRIBUTE)
 TAGS = compiled(TAG)
 #: What in a style element may be markup.
 MARKUP = re.compile(rb"<[a-z/!?_:\x80-\xff]|&[a-z#]")
@@ -276,7 +276,7 @@ class ElementRows:
         attributes_by_name: dict[bytes, re.Match[bytes]] = {}
         rows: list[_Row] = []
         low = self.low
-        for attribute in _ATTRIBUTES.finditer(low, match.end(2), match.end()):
+        for attribute in ATTRIBUTES.finditer(low, match.end(2), match.end()):
             key = attribute[1]
             entry = entries.get(self._key(key))
             if entry is None or key in attributes_by_name:
@@ -481,7 +481,7 @@ def is_self_closing(match: re.Match[bytes]) -> bool:
     if not text.endswith(b"/"):
         return False
     end = match.end(2)
-    for attribute in _ATTRIBUTES.finditer(match.string, end, match.end()):
+    for attribute in ATTRIBUTES.finditer(match.string, end, match.end()):
         end = attribute.end()
     return end < match.end(3)
 
@@ -659,11 +659,11 @@ def of_html(
     """
     changed = references.as_utf8(body, charset)
     read, known = (body, charset) if changed is None else (changed, "utf-8")
-    reader: XmlReader | _Reader
+    reader: XmlReader | HtmlReader
     if is_xml:
         reader = XmlReader(read, known, depth=depth)
     else:
-        reader = _Reader(read, known, depth=depth, shows_noscript=shows_noscript)
+        reader = HtmlReader(read, known, depth=depth, shows_noscript=shows_noscript)
     stopped = reader.read()
     return References(
         reader.rows,
@@ -674,11 +674,11 @@ def of_html(
         is_cut=stopped < len(read),
         is_xml=is_xml,
         base=reader.base,
-        holes=tuple(reader.holes) if isinstance(reader, _Reader) else (),
+        holes=tuple(reader.holes) if isinstance(reader, HtmlReader) else (),
     )
 
 
-class _Reader(ElementRows):
+class HtmlReader(ElementRows):
     """Reads one page of HTML."""
 
     def __init__(self, body: bytes, charset: str, *, depth: int, shows_noscript: bool) -> None:

@@ -1,8 +1,8 @@
 """Answers of replay: what the archive has at a URL in a state, as a browser may show it, or why there is none.
 
-`mp_` is a page in the room's frame, `id_` the bytes as they were sent, the other modifiers what pages embed. Each
-answer depends on the reader and is judged each time: caches must ask again (RFC 9111 section 5.2.2.4). Answers about
-captures have the headers of Memento (RFC 7089).
+`mp_` is a page in the room's frame, `rn_` the same page as a browser showed it, `id_` the bytes as they were sent,
+the other modifiers what pages embed. Each answer depends on the reader and is judged each time: caches must ask again
+(RFC 9111 section 5.2.2.4). Answers about captures have the headers of Memento (RFC 7089).
 
 A URL that a state does not show is absent, closed, blocked, or left out by an appraisal. What is absent, excluded or
 not released is the same answer, byte for byte, by the same work: nothing here looks past the gate.
@@ -42,6 +42,7 @@ from webarcfs.room.pages.records import field_groups
 from webarcfs.room.replay import chance_parameters, headers, javascript, memento, module_scripts
 from webarcfs.room.replay.memento import CORS, Headers, Located, headers_for_all, redirect_headers
 from webarcfs.room.replay.replay_url import (
+    FRAMES,
     MODULES,
     Modifier,
     Replay,
@@ -51,7 +52,14 @@ from webarcfs.room.replay.replay_url import (
     prefix_path,
     replay_path,
 )
-from webarcfs.room.replay.rewriting import head_of, reason_against, rewritten, rule_for, shown_type
+from webarcfs.room.replay.rewriting import (
+    head_of,
+    reason_against,
+    rewritten,
+    rewritten_dom,
+    rule_for,
+    shown_type,
+)
 from webarcfs.room.theme.language import moment
 from webarcfs.room.views import ErrorPage, InnerNotice, MissingPage, Notice, NoticePage, PageLink, SnapshotRow
 from webarcfs.room.visit import Visit
@@ -120,7 +128,10 @@ def closed(visit: Visit, url: str, until: datetime | None, place: tuple[str, int
 
 
 def _notices_page(visit: Visit, kind: Notice, url: str, place: Replay | None, text: str) -> NoticePage:
-    back = "" if place is None else replay_path(place.digits, Modifier.FRAME, place.url)
+    back = ""
+    if place is not None:
+        modifier = place.modifier if place.modifier in FRAMES else Modifier.FRAME
+        back = replay_path(place.digits, modifier, place.url)
     record = None
     if place is not None and (seq := memento.state_of(visit.services, domain_of(place.url), place.seconds)) is not None:
         record = _row(visit, domain_of(place.url), seq)
@@ -241,7 +252,8 @@ def answer(visit: Visit, asked: Replay, *, of_chance: bool = True) -> Response:
         return _alike(visit, located, asked) if of_chance else missing(visit, located, asked.modifier)
     if capture.is_redirect:
         return led_on(visit, located, capture, asked.modifier)
-    return _body(visit, located, capture, asked.modifier)
+    is_dom = asked.modifier is Modifier.RENDERED
+    return _rendered(visit, located, capture) if is_dom else _body(visit, located, capture, asked.modifier)
 
 
 def _alike(visit: Visit, located: Located, asked: Replay) -> Response:
@@ -286,7 +298,7 @@ def led_on(
     domain = domain_of(target)
     seq = memento.state_in_record(visit.services, domain, located.domain, located.seq or capture.since)
     digits = kept or digits_of(seq if seq is not None else located.seq or capture.since)
-    prefix = visit.origins.prefix if modifier is Modifier.FRAME else visit.token
+    prefix = visit.origins.prefix if modifier in FRAMES else visit.token
     place = prefix + replay_path(digits, modifier, target) + mark + fragment
     fields = [("Location", place), *of_capture(visit, located, capture)]
     return headers.with_fields(Response(status_code=capture.status), [*fields, ("Cache-Control", caching(visit))])
@@ -327,6 +339,25 @@ def _body(visit: Visit, located: Located, capture: VisibleCapture, modifier: Mod
     known = f"{capture.blob} {located.seq} {modifier} {VERSION} {visit.token} {visit.origins.pages}"
     etag = f'"{hashlib.sha256(known.encode() + anew.digest).hexdigest()[:32]}"'
     return headers.whole(visit.request, capture.status, anew.body, [*fields, ("ETag", etag)])
+
+
+def _rendered(visit: Visit, located: Located, capture: VisibleCapture) -> Response:
+    """Return a page as a browser showed it; without that, the redirect to the page as it was sent."""
+    page = rewritten_dom(visit, located, capture)
+    if page is None:
+        digits = digits_of(capture.since if located.named is None else located.named)
+        return redirect(visit, visit.token + replay_path(digits, Modifier.PAGE, located.url), located.url)
+    blob, body = page
+    known = f"{blob} {located.seq} {Modifier.RENDERED} {VERSION} {visit.token} {visit.origins.pages}"
+    fields: headers.Headers = [
+        *headers.COMMON,
+        *of_capture(visit, located, capture),
+        ("Cache-Control", caching(visit)),
+        ("Content-Security-Policy", headers.policy(visit.origins.room or "'self'", is_framed=True, has_links=True)),
+        ("Content-Type", "text/html; charset=utf-8"),
+        ("ETag", f'"{hashlib.sha256(known.encode() + body.digest).hexdigest()[:32]}"'),
+    ]
+    return headers.whole(visit.request, capture.status, body.body, fields)
 
 
 def _is_download(capture: VisibleCapture, modifier: Modifier) -> bool:

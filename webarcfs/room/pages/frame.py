@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from urllib.parse import urlencode
 
 from starlette.responses import Response
@@ -26,6 +27,7 @@ from webarcfs.room.replay.replay_url import (
     calendar_path,
     diff_path,
     digits_of,
+    parse,
     record_path,
     replay_path,
 )
@@ -52,8 +54,13 @@ def frame(visit: Visit, asked: Replay) -> Response:
         return missing(visit, located)
     if capture.is_redirect:
         return led_on(visit, located, capture, asked.modifier)
+    has_dom = bool(memento.dom_of(visit.services, located.domain, capture))
+    if asked.modifier is Modifier.RENDERED_FRAME and not has_dom:
+        return redirect(visit, visit.origins.prefix + replay_path(asked.digits, Modifier.FRAME, asked.url), asked.url)
     history = visit.services.captures.history(located.url)
     view = _view(visit, located, located.seq, capture, history)
+    if has_dom:
+        view = _with_dom(visit, view, located, located.seq, is_rendered=asked.modifier is Modifier.RENDERED_FRAME)
     fields = headers_for_all(visit.origins.base, located.url, history, capture)
     return visit.page(view, capture.status, dict(fields))
 
@@ -102,6 +109,38 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
         copy=evidence.copy,
         certificate=evidence.certificate,
     )
+
+
+def _with_dom(visit: Visit, view: FramePage, located: Located, seq: int, *, is_rendered: bool) -> FramePage:
+    """Return the frame of a page that has a DOM: with the way there, or, around the DOM, with the way back."""
+    digits, url = digits_of(seq if located.named is None else located.named), located.url
+    if not is_rendered:
+        return replace(view, rendered=replay_path(digits, Modifier.RENDERED_FRAME, url))
+    source = f"{visit.origins.replay}{visit.token}{replay_path(digits, Modifier.RENDERED, url)}"
+    return replace(
+        view,
+        source=source,
+        alone=source,
+        sandbox=headers.SANDBOX,
+        as_sent=replay_path(digits, Modifier.FRAME, url),
+        previous=_rendered(view.previous),
+        following=_rendered(view.following),
+        first=_rendered(view.first),
+        last=_rendered(view.last),
+        furthest=None,
+        goes_on=None,
+        has_scripts=False,
+        reason_against="",
+        message_script=False,
+    )
+
+
+def _rendered(way: PageLink | None) -> PageLink | None:
+    """Return the way to the same page of another time, as a browser showed it then."""
+    asked = None if way is None else parse(way.href.encode("ascii"))
+    if way is None or not isinstance(asked, Replay):
+        return None
+    return replace(way, href=replay_path(asked.digits, Modifier.RENDERED_FRAME, asked.url))
 
 
 def _record(head: RecordHead) -> FrameRecord:

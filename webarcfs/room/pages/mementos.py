@@ -41,7 +41,7 @@ from webarcfs.room.replay.memento import (
     timemap_headers,
     uri_m,
 )
-from webarcfs.room.replay.replay_url import Modifier, TimeGate, TimeMap, digits_of, replay_path
+from webarcfs.room.replay.replay_url import FRAMES, Modifier, TimeGate, TimeMap, digits_of, replay_path
 from webarcfs.room.visit import Services, Visit
 from webarcfs.warc.http_response import base32, response_head
 
@@ -103,7 +103,7 @@ def timegate(visit: Visit, asked: TimeGate) -> Response:
         return with_fields(PlainTextResponse(f"{seconds.what}\n", 400), [*CORS, ("Vary", "accept-datetime")])
     history, asked = _history(visit, asked, seconds)
     # Where replay has an origin of its own, the room leads there with the reader's token.
-    prefix = visit.token if asked.modifier is not Modifier.FRAME and not visit.origins.replay else ""
+    prefix = visit.token if asked.modifier not in FRAMES and not visit.origins.replay else ""
     if wanted is None:
         state = history.at(seconds)
         if state is None or state.capture is None:

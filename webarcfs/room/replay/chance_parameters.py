@@ -28,7 +28,7 @@ from webarcfs.archive.system import clocks
 from webarcfs.room import limits
 from webarcfs.room.replay.headers import is_for_window
 from webarcfs.room.replay.memento import Located, locate
-from webarcfs.room.replay.replay_url import Modifier, Replay, digits_of, replay_path
+from webarcfs.room.replay.replay_url import FRAMES, Replay, digits_of, replay_path
 from webarcfs.room.visit import Services, Visit
 from webarcfs.warc import request_key
 
@@ -102,7 +102,7 @@ def redirect_place(visit: Visit, located: Located, asked: Replay) -> tuple[str, 
     """
     if not visit.origins.runs_scripts or not isinstance(located.state.answer, Absent) or located.seq is None:
         return None
-    if asked.modifier is Modifier.FRAME or is_for_window(visit.request):
+    if asked.modifier in FRAMES or is_for_window(visit.request):
         return None
     parts = _taken_apart(located.url, asked.seconds)
     if not parts.chance and request_key.parts_of(located.url) is None:

@@ -24,7 +24,7 @@ import calendar
 import json
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -38,14 +38,17 @@ from webarcfs.archive.config.settings import Exclusion, LeavingRule
 from webarcfs.archive.config.validators import read_table
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.history import rendered_forms
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Damaged, InvalidDocument, UrlRefused
 from webarcfs.archive.model.metadata import COPIES, CommitTag, from_epoch
 from webarcfs.archive.model.url_lists import LONGEST_CHAIN, without_fragment
 from webarcfs.archive.model.urls import domain_of
+from webarcfs.room import limits
 from webarcfs.room.replay import replay_url
 from webarcfs.room.replay.replay_url import (
     EMBEDDED,
+    FRAMES,
     MapFormat,
     Modifier,
     Replay,
@@ -574,7 +577,34 @@ def _evidence(store: Repository, blob: str) -> Evidence:
         meta = data_xml.metadata(store.read(blob))
     except (InvalidDocument, Damaged):
         return Evidence()
-    return Evidence(meta.source if meta.source in COPIES else "", tuple(meta.certificate.split()))
+    copy = meta.source if meta.source in COPIES else ""
+    return Evidence(copy, tuple(meta.certificate.split()), meta.rendered, meta.capture_time)
+
+
+def form_of(services: Services, domain: str, capture: VisibleCapture) -> Mapping[str, str]:
+    """Return the files of what a browser showed of a capture, by their names, as far as the reader may see it.
+
+    It belongs to the crawl that stored the version. A later crawl may have met the same bytes, and shown something else
+    or nothing: through that one the reader sees the document alone.
+    """
+    evidence = evidence_of(services, domain, capture)
+    if not evidence.rendered or evidence.captured is None:
+        return {}
+    if capture.stored != capture.since and capture.stored not in services.gate.facts(domain).seqs:
+        return {}
+    if not isinstance(services.gate.with_rules(Open(capture.stored), capture.url, evidence.captured), Open):
+        return {}
+    store, tree = services.shared.repository(domain), evidence.rendered
+    try:
+        return services.shared.forms.get((domain, tree), lambda: rendered_forms.blobs_of(store, tree))
+    except Damaged:  # `verify` says so
+        return {}
+
+
+def dom_of(services: Services, domain: str, capture: VisibleCapture) -> str:
+    """Return the blob of the DOM that a browser showed of a capture; empty where there is none to be shown."""
+    blob = form_of(services, domain, capture).get(rendered_forms.HTML, "")
+    return blob if blob and services.shared.repository(domain).size(blob) <= limits.REWRITTEN_BYTES else ""
 
 
 def record_of(services: Services, domain: str, seq: int) -> RecordHead | None:
@@ -611,7 +641,7 @@ def other_place(visit: Visit, located: Located, asked: Replay) -> str | None:
 
     That is at the digits of what it shows, at its folder, in the nearest state, or at its host with or without `www.`.
     """
-    prefix = visit.token if asked.modifier is not Modifier.FRAME else visit.origins.prefix
+    prefix = visit.origins.prefix if asked.modifier in FRAMES else visit.token
     if located.named is not None and digits_of(located.named) != asked.digits:
         return prefix + replay_path(digits_of(located.named), asked.modifier, located.url)
     if not isinstance(located.state.answer, Absent):

@@ -1,10 +1,11 @@
 """Stands between browsers and pywb: hands on archived pages alone, and takes out what must not pass, both ways.
 
 Browsers reach pywb through this listener only. pywb answers what scripts make necessary: pages, frames, scripts,
-workers. All else (`id_ im_ cs_ oe_`, module scripts, and what pywb has not got) is answered by the room's own replay,
-which knows more: the nearest state, ranges, the rules of each type. In what pywb has rewritten, modules and import maps
-get their places, and so do calls of `import()`. A request loses what names or rights it brings; an answer loses what
-would act on the browser, and gets the policy of pages whose scripts run: they may reach their own origin, and no other.
+workers. All else (`id_ im_ cs_ oe_ rn_`, module scripts, and what pywb has not got) is answered by the room's own
+replay, which knows more: the nearest state, ranges, the rules of each type. In what pywb has rewritten, modules and
+import maps get their places, and so do calls of `import()`. A request loses what names or rights it brings; an answer
+loses what would act on the browser, and gets the policy of pages whose scripts run: they may reach their own origin,
+and no other.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ Fields = list[tuple[bytes, bytes]]
 #: `/web/<digits><modifier>/<url>` of what pywb answers: pages and frames, then scripts and workers.
 _ARCHIVED = re.compile(rb"/web/([0-9]{1,14})(?:(mp|if|fr)|(js)|wkr|wkrf)_/(.+)", re.DOTALL)
 #: What our own replay answers.
-_OURS = re.compile(rb"/web/[0-9]{1,14}(?:id|im|cs|oe|esm|wkrm)_/.+", re.DOTALL)
+_OURS = re.compile(rb"/web/[0-9]{1,14}(?:id|im|cs|oe|rn|rf|esm|wkrm)_/.+", re.DOTALL)
 #: What pywb makes of a reference such as `//host/style.css`. Under `http:` the archive has what came by https, too.
 _WITHOUT_SCHEME = re.compile(rb"(/web/[0-9]{1,14}[a-z]+_/)//(?!/)")
 _OWN_SCRIPTS = re.compile(rb"/static/(?:[A-Za-z0-9_-]+/)*[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+")

@@ -1,6 +1,7 @@
 """The URLs of the room: those below `/web/`, `/timemap/`, `/diff/`, as the Wayback Machine writes them. Pure.
 
     /web/<digits><modifier>/<url>       a page in the state of a time      Replay
+    /web/<digits>rf_/<url>              the same as a browser showed it, in the room's frame; `rn_` without
     /web/<url>                          the TimeGate                       TimeGate
     /web/*/<url>  /web/<year>*/<url>    the calendar                       Calendar
     /web/*/<prefix>*                    URLs below a prefix                PrefixList
@@ -111,7 +112,10 @@ _SAFE = re.compile(
 
 
 class Modifier(StrEnum):
-    """What is wanted of a capture: the frame around it, or one of pywb's modifiers."""
+    """What is wanted of a capture: the frame around it, one of pywb's modifiers, or one of ours.
+
+    Ours are `rn_` for the page as a browser showed it, and `rf_` for the frame around that.
+    """
 
     FRAME = ""
     PAGE = "mp_"
@@ -124,8 +128,12 @@ class Modifier(StrEnum):
     INNER_FRAME = "fr_"
     IFRAME = "if_"
     OBJECT = "oe_"
+    RENDERED = "rn_"
+    RENDERED_FRAME = "rf_"
 
 
+#: Pages of the room around an archived page.
+FRAMES = frozenset({Modifier.FRAME, Modifier.RENDERED_FRAME})
 #: Module scripts, of pages and of workers.
 MODULES = frozenset({Modifier.MODULE, Modifier.MODULE_WORKER})
 #: What pages embed. It may come from the state that is nearest in time.

@@ -31,6 +31,7 @@ from webarcfs.content import css_references, text
 from webarcfs.content.outlinks import bare, resolver
 from webarcfs.content.references import SCHEME, References, Rewritten, Use, fragment_of
 from webarcfs.content.rewriting import assembly, data_urls, html_references
+from webarcfs.content.rewriting.scriptless import without_scripts
 from webarcfs.room import limits
 from webarcfs.room.replay import memento
 from webarcfs.room.replay.memento import Located
@@ -67,7 +68,7 @@ class ReplayedPage:
 
     `digits_of` returns the digits for a domain, None for a domain that the reader sees nothing of. `room` and `prefix`
     precede the paths of the room and of replay: an origin, or nothing where both are one; and the reader's token.
-    `origin` is that of replay as far as it is known, for documents that have no place.
+    `origin` is that of replay as far as it is known, for documents that have no place. `modifier` is that of the page.
     """
 
     url: str
@@ -80,6 +81,12 @@ class ReplayedPage:
     captured: datetime | None = None
     base: str = ""
     origin: str = ""
+    modifier: Modifier = Modifier.PAGE
+
+    @property
+    def frame(self) -> Modifier:
+        """The frame in which its links are shown: a page that a browser showed leads to such pages."""
+        return Modifier.RENDERED_FRAME if self.modifier is Modifier.RENDERED else Modifier.FRAME
 
 
 @dataclass(slots=True)
@@ -98,12 +105,14 @@ class ReplayTargets:
         if base and base != self.place.url:
             self._resolve, self._has_base = resolver(base, self.place.charset), True
         self._digits = lru_cache(maxsize=1_000)(self.place.digits_of)
-        self._back = replay_path(self.place.digits, Modifier.FRAME, self.place.url).removeprefix("/web/")
+        self._back = replay_path(self.place.digits, self.place.frame, self.place.url).removeprefix("/web/")
 
     def of(self, use: Use, raw: str) -> Rewritten | None:
         """Return what takes the place of a reference as it was written; None: it stays."""
         if use is Use.BASE:
-            return Rewritten(f"{self.place.prefix}{replay_path(self.place.digits, Modifier.PAGE, self.place.url)}")
+            return Rewritten(
+                f"{self.place.prefix}{replay_path(self.place.digits, self.place.modifier, self.place.url)}"
+            )
         if use in (Use.LINK, Use.REFRESH):
             return self._link(raw, use)
         if use is Use.FORM:
@@ -150,7 +159,7 @@ class ReplayTargets:
         if rule_for(self.place.rules, "link", url, self.place.captured) is not None:
             return None
         digits = self._digits(_domain(url))
-        return None if digits is None else f"{self.place.room}{replay_path(digits, Modifier.FRAME, url)}"
+        return None if digits is None else f"{self.place.room}{replay_path(digits, self.place.frame, url)}"
 
     def _notice(self, kind: str, about: str) -> str:
         """Return the URL of a notice; `about` is written as text, and the page that leads there as the way back."""
@@ -269,7 +278,22 @@ def rewritten(
     reading = reading_of(capture.mime_type, modifier)
     if reading is None or capture.size > limits.REWRITTEN_BYTES:
         return None
-    page = _Page(visit, located, capture, reading, "" if head is None else head.content_type)
+    return _kept(_Page(visit, located, capture, reading, "" if head is None else head.content_type))
+
+
+def rewritten_dom(visit: Visit, located: Located, capture: VisibleCapture) -> tuple[str, RewrittenBody] | None:
+    """Return a page as a browser showed it, without scripts, with its references led into the room; None without one.
+
+    The first is the blob of the DOM.
+    """
+    blob = memento.dom_of(visit.services, located.domain, capture)
+    if not blob:
+        return None
+    return blob, _kept(_Page(visit, located, capture, ReplayReading.HTML, "text/html; charset=utf-8", dom=blob))
+
+
+def _kept(page: _Page) -> RewrittenBody:
+    """Return the body of a page, from the cache where it was shown before."""
     made_of = page.made_of()
     domains = _NAMED.held(made_of)
     if domains is not None:
@@ -285,8 +309,17 @@ class _Page:
     """A body that is shown to a reader: what it is made of, and where its references lead."""
 
     def __init__(
-        self, visit: Visit, located: Located, capture: VisibleCapture, reading: ReplayReading, content_type: str
+        self,
+        visit: Visit,
+        located: Located,
+        capture: VisibleCapture,
+        reading: ReplayReading,
+        content_type: str,
+        *,
+        dom: str = "",
     ) -> None:
+        """`dom` is the blob of what a browser showed, if that is read in place of the body."""
+        self._dom = dom
         self.named: dict[str, str | None] = {}
         self._visit, self._capture, self._reading = visit, capture, reading
         self._url, self._domain, self._content_type = located.url, located.domain, content_type
@@ -298,7 +331,8 @@ class _Page:
         """Return all that the body depends on, but for the states of the domains that it names."""
         capture, origins = self._capture, self._visit.origins
         return (
-            capture.blob, self._reading, self._content_type, self._url, self._seq, capture.captured, self._rules,
+            self._dom or capture.blob, bool(self._dom), self._reading, self._content_type, self._url, self._seq,
+            capture.captured, self._rules,
             origins.pages, origins.replay or origins.base, self._visit.token,
         )  # fmt: skip
 
@@ -314,9 +348,13 @@ class _Page:
     def put_together(self) -> RewrittenBody:
         """Return the body with its references led into the room."""
         shared, capture = self._visit.services.shared, self._capture
-        body = shared.body(self._domain, capture.blob)
-        charset = text.decode_charset(body, self._content_type)
-        references = references_of(self._visit.services, self._domain, capture, self._reading, charset)
+        if self._dom:
+            charset, body = "utf-8", without_scripts(shared.body(self._domain, self._dom))
+            references = shared.references.get((self._dom, "dom"), lambda: html_references.of_html(body, charset))
+        else:
+            body = shared.body(self._domain, capture.blob)
+            charset = text.decode_charset(body, self._content_type)
+            references = references_of(self._visit.services, self._domain, capture, self._reading, charset)
         place = ReplayedPage(
             url=self._url,
             digits=digits_of(self._seq),
@@ -328,6 +366,7 @@ class _Page:
             captured=from_epoch(capture.captured),
             base=references.base or "",
             origin=self._visit.origins.replay or self._visit.origins.base,
+            modifier=Modifier.RENDERED if self._dom else Modifier.PAGE,
         )
         targets = ReplayTargets(place)
 

@@ -27,9 +27,9 @@ from webarcfs.room.replay import replay_url
 from webarcfs.room.replay.headers import whole
 from webarcfs.room.replay.pywb_proxy import PywbProxy
 from webarcfs.room.replay.replay_url import (
+    FRAMES,
     Calendar,
     Diff,
-    Modifier,
     PrefixList,
     Refused,
     Replay,
@@ -211,7 +211,7 @@ def _past(visit: Visit, _: Mapping[str, str]) -> Response:
 
 
 def _replay(visit: Visit, asked: Replay) -> Response:
-    if asked.modifier is Modifier.FRAME:
+    if asked.modifier in FRAMES:
         return frame.frame(visit, asked)
     return archived.beside_replay(visit, asked) if visit.origins.replay else archived.answer(visit, asked)
 
@@ -295,7 +295,7 @@ def _replayed(visit: Visit) -> Response:
         raise UsageError(asked.reason)
     if not isinstance(asked, Replay | TimeGate):
         raise NotFound("there is no such page")
-    if isinstance(asked, TimeGate) or asked.modifier is Modifier.FRAME:  # the frame is the room's
+    if isinstance(asked, TimeGate) or asked.modifier in FRAMES:  # the frame is the room's
         return _led(visit, visit.origins.room + asked.location)
     return archived.answer(visit, asked)
 
