@@ -206,7 +206,7 @@ class _Run:
             touched |= {*seqs[at : at + 1]}
         versions = database.versions(self._archive.database, domain, touched)
         for wanted, text in self._extraction.texts(self._wanted(domain, versions)):
-            self._put(domain, wanted.version, joined(text, wanted.rendered))
+            self._put(domain, wanted.version, joined(text, wanted.rendered.text), wanted.rendered.shown_in)
         for snapshot in missing:
             self._writer.mark_snapshot(snapshot.tag)
         self._progress(domain, self._documents, self._documents)
@@ -226,24 +226,24 @@ class _Run:
                 continue
             if before is not None and before.blob == version.blob:
                 languages[version.path] = before.extracted.language
-                self._put(domain, version, before.extracted)
+                self._put(domain, version, before.extracted, before.shown_in)
                 continue
             rendered = shown.text_of(version)
             if not has_text(version.mime_type):
-                self._put(domain, version, joined(Extracted(), rendered))
+                self._put(domain, version, joined(Extracted(), rendered.text), rendered.shown_in)
             else:
                 # The version that it replaced came before it: of one MIME type, the oldest come first.
                 language = languages.pop(version.path, "")
                 request = ExtractionRequest(repository, version.blob, version.head, version.mime_type, language)
                 yield _Wanted(version, rendered), request
 
-    def _put(self, domain: str, version: SourceVersion, text: Extracted) -> None:
+    def _put(self, domain: str, version: SourceVersion, text: Extracted, shown_in: int) -> None:
         self._writer.put(
             IndexedDocument(
                 url=version.url, path=version.path, domain=domain, publication=version.publication,
                 since=version.since, until=_until(version), captured=version.captured, mime_type=version.mime_type,
                 title=version.title or text.title, status=version.status, size=version.size, blob=version.blob,
-                is_resource=version.is_resource, extracted=text,
+                is_resource=version.is_resource, shown_in=shown_in, extracted=text,
             )
         )  # fmt: skip
         self._documents += 1
@@ -260,7 +260,15 @@ class _Wanted:
     """A version whose text is to be read, and the text that a browser showed of it."""
 
     version: SourceVersion
-    rendered: str
+    rendered: _ShownText
+
+
+@dataclass(frozen=True, slots=True)
+class _ShownText:
+    """The text that a browser showed, and the snapshot whose crawl recorded it; 0 without a text."""
+
+    text: str = ""
+    shown_in: int = 0
 
 
 class _ShownTexts:
@@ -273,10 +281,10 @@ class _ShownTexts:
         self._at = -1
         self._shelf: TreeReader | None = None
 
-    def text_of(self, version: SourceVersion) -> str:
+    def text_of(self, version: SourceVersion) -> _ShownText:
         """Return the text of a version; empty without one, or, with a line in the log, where it cannot be read."""
         if not self._is_any:
-            return ""
+            return _ShownText()
         try:
             if self._shelf is None or version.since != self._at:
                 tag = CommitTag(from_epoch(version.since), self._domain)
@@ -284,12 +292,13 @@ class _ShownTexts:
             arc = version.path.removeprefix(f"/{self._domain}/")
             entry = self._shelf.find(f"{arc}/{DATA_XML}")
             if entry is None or not entry.is_document:
-                return ""
-            rendered = data_xml.metadata(self._store.read(entry.oid)).rendered
-            return rendered_forms.text_of(self._store, rendered) if rendered else ""
+                return _ShownText()
+            meta = data_xml.metadata(self._store.read(entry.oid))
+            text = rendered_forms.text_of(self._store, meta.rendered) if meta.rendered else ""
+            return _ShownText(text, int(meta.commit_tag.crawl_time.timestamp())) if text else _ShownText()
         except (Damaged, NotFound, InvalidDocument) as error:
             _log.warning("what a browser showed of %s is not indexed: %s", version.path, error)
-            return ""
+            return _ShownText()
 
 
 def joined(text: Extracted, rendered: str) -> Extracted:

@@ -1,7 +1,8 @@
 """Stage 9, unless `[index] links = false`: adds links of pages to links.db, after a crawl or where they are missing.
 
-A crawl adds the links of the pages that it changed. It reads only git, so `recover` does the same. A page that git
-cannot read is logged and skipped: other pages and later snapshots need not wait for its repair.
+A crawl adds the links of the pages that it changed: those of the body, and of the DOM that a browser showed. It reads
+only git, so `recover` does the same. A page that git cannot read is logged and skipped: other pages and later
+snapshots need not wait for its repair.
 
 Snapshots of git that are missing in links.db are added for each domain in the order of their publication, so several
 processes may do it at once. An error of links.db stops no crawl: it is logged, and the next start tries again. The same
@@ -13,6 +14,7 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -23,6 +25,7 @@ from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Commit, Repository, TreeEntry
+from webarcfs.archive.history import rendered_forms
 from webarcfs.archive.index.links import ArchivedLink, LinksDatabase, PageChange
 from webarcfs.archive.index.sqlite_file import journal, remove
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, is_data_file
@@ -70,19 +73,39 @@ def index_links(
 
 
 def links_of(store: Repository, change: PageChange, head: str) -> Iterator[ArchivedLink]:
-    """Yield the links of a page, from its body's blob and its head's (empty: none), as far as git can read them."""
+    """Yield the links of a page, from its body's blob and its head's (empty: none), as far as git can read them.
+
+    With the DOM that a browser showed come those of its links that the body has not, or not as often.
+    """
     if change.page is None:
         return
+    url, blob = change.page
+    own: Counter[ArchivedLink] = Counter()
     try:
-        yield from _read_links(store, *change.page, head)
+        for link in _read_links(store, url, blob, head):
+            own[link] += bool(change.dom)
+            yield link
     except Damaged as error:
         _log.error("links of %s were not added: %s", change.path, error)
+    if not change.dom:
+        return
+    try:
+        for link in _read_links(store, url, change.dom, None):
+            if own[link]:
+                own[link] -= 1
+            else:
+                yield link
+    except Damaged as error:
+        _log.error("links of what a browser showed of %s were not added: %s", change.path, error)
 
 
-def _read_links(store: Repository, url: str, blob: str, head: str) -> Iterator[ArchivedLink]:
+def _read_links(store: Repository, url: str, blob: str, head: str | None) -> Iterator[ArchivedLink]:
+    """Yield the links of HTML. Without `head`, it is UTF-8."""
     with _chunks(store, blob) as chunks:
-        sample = next(iter(chunks), b"")[: mimetype.SAMPLE]
-        charset = text.decode_charset(sample, content_type_in(store.read_short(head, LONGEST_OF_ARC)))
+        charset = "utf-8"
+        if head is not None:
+            sample = next(iter(chunks), b"")[: mimetype.SAMPLE]
+            charset = text.decode_charset(sample, content_type_in(store.read_short(head, LONGEST_OF_ARC)))
         base = outlinks.base_of(chunks, charset) if any(map(outlinks.may_have_base, chunks)) else ""
         yield from outlinks.anchors_of(chunks, url, charset, base)
 
@@ -139,8 +162,18 @@ def _page(store: Repository, path: str, entries: dict[str, TreeEntry]) -> PageCh
     except (InvalidDocument, Damaged) as error:
         _log.error("%s/%s (%s in %s), its links are left out: %s", path, DATA_XML, document.oid, store.path, error)
         return PageChange(path, None)
-    page = (meta.url, data.oid) if meta.mime_type in text.HTML_TYPES else None
-    return PageChange(path, page, meta.is_resource)
+    if meta.mime_type not in text.HTML_TYPES:
+        return PageChange(path, None, meta.is_resource)
+    return PageChange(path, (meta.url, data.oid), meta.is_resource, _dom(store, path, meta.rendered))
+
+
+def _dom(store: Repository, path: str, rendered: str) -> str:
+    """Return the blob of the DOM that a browser showed; empty without one. The log has a line on one that is lost."""
+    try:
+        return rendered_forms.html_blob(store, rendered) if rendered else ""
+    except Damaged as error:
+        _log.error("links of what a browser showed of %s are left out: %s", path, error)
+        return ""
 
 
 # == synchronising ====================================================================================================

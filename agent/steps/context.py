@@ -9,8 +9,9 @@ import os
 import shutil
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,12 +20,14 @@ from webarcfs.archive.catalogue.record import OWN, CrawlPart, Record
 from webarcfs.archive.catalogue.workflow import Way
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
+from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.history import rendered_forms
 from webarcfs.archive.index.database import CaptureIndex, CaptureRow
 from webarcfs.archive.index.links import ArchivedLink
-from webarcfs.archive.model.arc_paths import arc_path, split
-from webarcfs.archive.model.errors import Interrupted
-from webarcfs.archive.model.metadata import format_time, now
+from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, split
+from webarcfs.archive.model.errors import Damaged, Interrupted, InvalidDocument, NotFound
+from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch, now
 from webarcfs.archive.system.files import sync_tree
 from webarcfs.content import outlinks, text, visible_lines
 from webarcfs.content.text import decode_charset, decoder
@@ -125,6 +128,11 @@ def tree_of(archive: Archive, part: CrawlPart) -> str:
     return part.seen if part.seen and part.seen != OWN else store.snapshot_tree(part.tag)
 
 
+def _links_in(page: bytes, url: str, charset: str) -> list[ArchivedLink]:
+    base = outlinks.base_of((page,), charset) if outlinks.may_have_base(page) else ""
+    return list(outlinks.anchors_of((page,), url, charset, base))
+
+
 # == snapshot =========================================================================================================
 
 
@@ -163,21 +171,39 @@ class Snapshot:
         return self._store(document).read(document.blob)
 
     def text(self, document: CaptureRow) -> str:
-        """Return what people read on a page."""
+        """Return what people read on a page: what a browser showed, where the archive has that."""
+        if form := self._form(document):
+            with suppress(Damaged):
+                if shown := rendered_forms.text_of(self._store(document), form):
+                    return "\n".join(visible_lines.shown_lines(shown))
         body = self.body(document)
         plain = decoder(self._charset(document, body)).decode(body, True)
         return "\n".join(visible_lines.lines(plain.encode("utf-8", "replace")))
 
     def links(self, document: CaptureRow) -> list[ArchivedLink]:
-        """Return the links of a page."""
+        """Return the links of a page, with those of the DOM that a browser showed, where the archive has that."""
         body = self.body(document)
-        charset = self._charset(document, body)
-        base = outlinks.base_of((body,), charset) if outlinks.may_have_base(body) else ""
-        return list(outlinks.anchors_of((body,), document.url, charset, base))
+        own = _links_in(body, document.url, self._charset(document, body))
+        form, dom = self._form(document), b""
+        if form:
+            with suppress(Damaged):
+                dom = rendered_forms.read_html(self._store(document), form)
+        more = Counter(_links_in(dom, document.url, "utf-8")) - Counter(own)
+        return [*own, *more.elements()]
 
     def _part(self, domain: str) -> CrawlPart | None:
         """Return what is newest of a domain: an import may have several snapshots of one."""
         return next((part for part in reversed(self.record.parts) if part.tag.domain == domain), None)
+
+    def _form(self, document: CaptureRow) -> str:
+        """Return the tree of what a browser showed of a document; empty without one."""
+        domain, arc = split(document.path)
+        store = self._store(document)
+        try:
+            entry = store.find(store.snapshot_tree(CommitTag(from_epoch(document.first), domain)), f"{arc}/{DATA_XML}")
+            return "" if entry is None else data_xml.metadata(store.read(entry.oid)).rendered
+        except (Damaged, InvalidDocument, NotFound):
+            return ""  # `verify` says so
 
     def _store(self, document: CaptureRow) -> Repository:
         return Repository(self.archive.repository(split(document.path)[0]))

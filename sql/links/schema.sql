@@ -36,7 +36,7 @@ CREATE TABLE body (
     id   INTEGER PRIMARY KEY,
     page INTEGER NOT NULL REFERENCES page,
     url  INTEGER NOT NULL REFERENCES url,   -- the base of its relative links
-    blob BLOB NOT NULL,                     -- git's object id of the bytes
+    blob BLOB NOT NULL,                     -- git's object id of the bytes; behind it that of the DOM, if there is one
     UNIQUE (page, blob, url)
 );
 

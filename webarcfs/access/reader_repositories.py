@@ -10,6 +10,7 @@ own, which reads the archive's objects and writes none there.
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -238,6 +239,15 @@ class ReaderRepositories:
                 raise Forbidden(f"{tag} is under embargo until {format_time(snapshot.until)}")
         elif snapshot is None or snapshot.standing is not Standing.OPEN:
             raise NotFound(f"there is no snapshot {tag}")
+
+
+def hides(store: Repository, tag: CommitTag) -> bool:
+    """Return whether a repository was made for a reader who sees nothing of a crawl that the archive has."""
+    alternates = store.path / "objects" / "info" / "alternates"
+    if store.ref(tag.ref) is not None or not alternates.exists():
+        return False
+    original = Path(os.fsdecode(alternates.read_bytes().rstrip(b"\n"))).parent
+    return Repository(original).ref(tag.ref) is not None
 
 
 #: What a reader's repository follows from.

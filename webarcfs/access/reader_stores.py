@@ -51,14 +51,15 @@ from webarcfs.archive.catalogue.record import (
     ResourceCount,
 )
 from webarcfs.archive.config.directory import Archive, sql
+from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Repository, is_arc
-from webarcfs.archive.history import redirect_lists, versions
+from webarcfs.archive.history import redirect_lists, rendered_forms, versions
 from webarcfs.archive.index import database
 from webarcfs.archive.index.links import NEVER, LinkTarget, Question
 from webarcfs.archive.index.query import COLUMNS, Narrowed
-from webarcfs.archive.model.arc_paths import arc_path, second_name, split
-from webarcfs.archive.model.errors import NotFound, UrlRefused
-from webarcfs.archive.model.metadata import CommitTag, now, parse_time
+from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, second_name, split
+from webarcfs.archive.model.errors import Damaged, InvalidDocument, NotFound, UrlRefused
+from webarcfs.archive.model.metadata import CommitTag, from_epoch, now, parse_time
 from webarcfs.archive.model.url_lists import LONGEST_CHAIN, without_fragment
 from webarcfs.archive.system.cache import Cache
 
@@ -179,6 +180,7 @@ class ReaderLinks:
         self._at = None if question.at is None else int(question.at.crawl_time.timestamp())
         self._facts = cache(self._facts_of)
         self._state = cache(self._state_of)
+        self._dom = lru_cache(maxsize=_REMEMBERED)(self._dom_of)
         self.held = lru_cache(maxsize=_REMEMBERED)(self._held)
 
     def span(self, path: str, first: int, last: int) -> tuple[int, int] | None:
@@ -193,7 +195,7 @@ class ReaderLinks:
             return None
         url, captured, version = capture
         answer = self._gate.with_rules(access_rules.may(snapshots, version, saw), url, captured)
-        if not isinstance(answer, Open):
+        if not isinstance(answer, Open) or self._has_hidden_dom(path, version.stored, answer.since):
             return None
         if self._at is None and not self._question.ever:
             now = access_rules.newest_open(snapshots, NEVER)
@@ -203,6 +205,26 @@ class ReaderLinks:
                 return None
         later = [snapshot.seq for snapshot in snapshots if snapshot.standing is Standing.OPEN and snapshot.seq >= last]
         return answer.since, min(later, default=NEVER)
+
+    def _has_hidden_dom(self, path: str, stored: int, since: int) -> bool:
+        """Return whether links of a version may be of a DOM that only a crawl showed which the reader does not see.
+
+        `since` is the snapshot through which the reader sees the version.
+        """
+        snapshots = self._facts(split(path)[0])[0]
+        is_hidden = any(other.seq == stored and other.standing is not Standing.OPEN for other in snapshots)
+        return is_hidden and stored != since and self._dom(path, stored)
+
+    def _dom_of(self, path: str, stored: int) -> bool:
+        """Return whether a browser showed a DOM of the version that a snapshot stored; also if nobody can tell."""
+        domain, arc = split(path)
+        try:
+            store = Repository(self._gate.archive.repository(domain))
+            entry = store.find(store.snapshot_tree(CommitTag(from_epoch(stored), domain)), f"{arc}/{DATA_XML}")
+            rendered = "" if entry is None else data_xml.metadata(store.read(entry.oid)).rendered
+            return bool(rendered) and bool(rendered_forms.html_blob(store, rendered))
+        except (NotFound, Damaged, InvalidDocument):
+            return True
 
     def _facts_of(self, domain: str) -> tuple[list[VisibleSnapshot], Saw]:
         return self._gate.snapshots(domain), self._gate.saw(domain)

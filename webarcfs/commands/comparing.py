@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from webarcfs.access.reader_repositories import hides
+from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Repository
-from webarcfs.archive.history import redirect_lists, versions
+from webarcfs.archive.history import redirect_lists, rendered_forms, versions
 from webarcfs.archive.history.versions import statistics
 from webarcfs.archive.model.arc_paths import arc_path, split
-from webarcfs.archive.model.errors import UsageError
+from webarcfs.archive.model.errors import Damaged, InvalidDocument, UsageError
 from webarcfs.archive.model.metadata import PAGE_ROLE, ROLES
 from webarcfs.commands import output
 from webarcfs.commands.arguments import ArchiveArgument, document, place_options, roles_of, tag
@@ -32,7 +35,8 @@ def diff(old: str, new: str, path: str, *, place: ArchiveArgument, ignore_space:
 
     That is the documents that were added, removed or changed, those whose URLs redirect now, and the other redirects
     that differ. With the path of a folder only what lies in it; with a
-    document's URL or path, what its readers see, as a diff.
+    document's URL or path, what its readers see, as a diff. What a browser
+    showed of a page counts, where the archive has it.
 
     \b
     Examples:
@@ -47,15 +51,39 @@ def diff(old: str, new: str, path: str, *, place: ArchiveArgument, ignore_space:
     if path and split(path)[1:] != ("",):
         below = document(place, path).arc
     led = _redirects(store, trees, below)
-    version_changes: Iterator[versions.VersionChange] = versions.compare(store, *trees, below)
+    forms = _Forms(store)
+    version_changes: Iterator[versions.VersionChange] = versions.compare(store, *trees, below, forms.blob)
     first_one = next(version_changes, None)  # a document precedes those in its folder
     if first_one is not None and first_one.path == below and form is Form.TABLE and _became(first_one, led) is None:
-        bodies = [store.read(blob) if blob else b"" for blob in (first_one.old, first_one.new)]
-        click.echo("\n".join(output.difference(bodies[0], bodies[1], (old, new), ignore_space=ignore_space)))
+        before, after = (store.read(blob) if blob else b"" for blob in (first_one.old, first_one.new))
+        was, now = (forms.text(blob) if blob else "" for blob in first_one.documents)
+        click.echo("\n".join(output.difference((before, after), (was, now), (old, new), ignore_space=ignore_space)))
         return
     changes = (*([first_one] if first_one is not None else ()), *version_changes)
     rows = _rows(first.domain, changes, led)
     print_rows(form, (row for row, _ in rows), lambda _: (line for _, line in rows), as_json=print_ascii_lines)
+
+
+@dataclass(frozen=True, slots=True)
+class _Forms:
+    """The texts that browsers showed, as far as whoever asks may see them: by the blobs of data.xml."""
+
+    store: Repository
+
+    def blob(self, document: str) -> str:
+        """Return git's id of the text; empty without one."""
+        try:
+            meta = data_xml.metadata(self.store.read(document))
+            if not meta.rendered or hides(self.store, meta.commit_tag):
+                return ""
+            return rendered_forms.text_blob(self.store, meta.rendered)
+        except (Damaged, InvalidDocument):
+            return ""  # `verify` says so
+
+    def text(self, document: str) -> str:
+        """Return the text; empty without one."""
+        blob = self.blob(document)
+        return self.store.read_short(blob, rendered_forms.LONGEST_TEXT).decode("utf-8", "replace") if blob else ""
 
 
 def _rows(domain: str, changes: Iterable[versions.VersionChange], led: _Redirects) -> Iterator[tuple[Row, str]]:

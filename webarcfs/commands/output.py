@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from webarcfs.archive.history.versions import Statistics
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.system.clocks import Speed
-from webarcfs.content.visible_lines import folded, lines
+from webarcfs.content.visible_lines import compared_lines, folded
 
 # == numbers in words, pure ===========================================================================================
 
@@ -175,16 +175,23 @@ def _panel(panel: Any, tags: Sequence[str], columns: Sequence[Mapping[str, int]]
 # == textual ==========================================================================================================
 
 
-def difference(old: bytes, new: bytes, names: tuple[str, str], *, ignore_space: bool) -> Iterator[str]:
-    """Yield the lines of a unified diff of the visible text of two bodies; for equal texts, a line that says so."""
-    before, after = lines(old), lines(new)
+def difference(
+    bodies: tuple[bytes, bytes], shown: tuple[str, str], names: tuple[str, str], *, ignore_space: bool
+) -> Iterator[str]:
+    """Yield the lines of a unified diff of two versions of a page; for equal texts, a line that says so.
+
+    `shown` are the texts that browsers showed of them, empty without one.
+    """
+    before, after = compared_lines(bodies, shown)
     if ignore_space:
         before, after = ([text_line for line in text if (text_line := folded(line))] for text in (before, after))
     diff_lines = list(difflib.unified_diff(before, after, *names, lineterm=""))
     if diff_lines:
         yield from diff_lines
     else:
-        yield "the same text; " + ("nothing differs" if old == new else "the page does not show the difference")
+        yield "the same text; " + (
+            "nothing differs" if bodies[0] == bodies[1] else "the page does not show the difference"
+        )
 
 
 def statistics_table(tags: Sequence[str], figures: Sequence[Statistics], *, names_resources: bool) -> Iterator[str]:

@@ -46,6 +46,26 @@ def lines(body: bytes) -> list[str]:
         return body.decode("windows-1252", "replace").splitlines()
 
 
+def shown_lines(text: str) -> list[str]:
+    """Return the lines of a text that a browser showed."""
+    return [line for line in map(folded, text.split("\n")) if line]
+
+
+def compared_lines(bodies: tuple[bytes, bytes], shown: tuple[str, str]) -> tuple[list[str], list[str]]:
+    """Return the lines by which two versions of a page are compared.
+
+    That is what browsers showed, where there is that of both versions. Where their bodies are the same, only that can
+    differ, so it is taken for one of them as well. Else it is what the bodies say: a crawl without a browser tells
+    nothing of what a browser would show.
+    """
+    both, is_same = all(shown), bodies[0] == bodies[1]
+    old, new = (
+        shown_lines(text) if text and (both or is_same) else lines(body)
+        for body, text in zip(bodies, shown, strict=True)
+    )
+    return old, new
+
+
 def _of_html(body: bytes) -> list[str]:
     try:
         root = lxml_html.document_fromstring(body, parser=lxml_html.HTMLParser(no_network=True, huge_tree=False))

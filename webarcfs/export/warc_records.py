@@ -24,6 +24,7 @@ from typing import IO, Final
 from urllib.parse import quote
 
 from webarcfs.access import secret_headers
+from webarcfs.access.reader_repositories import hides
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import rendered_forms
@@ -173,6 +174,7 @@ KEY: Final = "Webarcfs-URL"
 #: Marks headers that may have what servers answered to a crawl with secrets; an import reads it.
 _SECRETS = ("Webarcfs-Secrets", "shown")
 #: Why a document has no response.
+HIDDEN_FORM = "what browsers showed of pages in crawls that are not public"
 UNREADABLE_FORM = "what browsers showed of pages, which cannot be read"
 #: The URNs of the parts of what a browser showed: as Browsertrix writes them, and our own of the DOM.
 _URNS: Final = {"text": "text", "html": "dom", "picture": "view"}
@@ -345,6 +347,9 @@ class SnapshotRecords:
     def _rendered(self, arc: str, meta: MetaData, first: str) -> Iterator[WarcRecord]:
         """Yield the records of what a browser showed of a document: those of Browsertrix, and one with the title."""
         store = self.exported.store
+        if hides(store, meta.commit_tag):
+            self.counts.leave_out(HIDDEN_FORM)
+            return
         try:
             blobs = rendered_forms.blobs_of(store, meta.rendered)
         except Damaged:

@@ -48,7 +48,7 @@ from webarcfs.search.query_language import (
     role_of,
 )
 from webarcfs.search.translation import Filter, Moment, ReadersView, Shown, Translator
-from webarcfs.search.words import ERROR_PAGE, RESOURCE, SNAPSHOT, IndexedDocument, TextWord, words_of
+from webarcfs.search.words import ERROR_PAGE, RESOURCE, SHOWN, SNAPSHOT, IndexedDocument, TextWord, words_of
 
 # == suggestions ======================================================================================================
 
@@ -428,7 +428,7 @@ class Searcher:
         of_role = make.role(role)
         narrowed = [make.query(expression), *self._narrowing(make, question)]
         narrowed += [] if role is AskedRole.ANY else [of_role]
-        filter_ = Filter(make, shown)
+        filter_ = Filter(make, shown, has_forms=self._reader.frequency("mark", SHOWN) > 0)
         return _Asked(
             self._reader,
             expression,

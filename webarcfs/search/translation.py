@@ -8,6 +8,8 @@ snapshots and keys of URLs:
 - Versions that began in a hidden snapshot are left out of the present; those that it ended are in it.
 - A version is hidden for ever if its span lies between two open snapshots; such spans are listed, or given as numbers
   where they are many.
+- A version with words that a browser showed is left out where the crawl that recorded them is hidden: it may be seen
+  through a later one, and its words may not.
 - On a domain whose publications saw only parts of its trees, and some of whose snapshots are hidden, the versions are
   asked one by one, and named.
 """
@@ -54,6 +56,7 @@ from webarcfs.search.query_language import (
     Words,
 )
 from webarcfs.search.words import CURRENT, KINDS, RESOURCE, began, ended, key, span
+from webarcfs.search.words import shown as shown_mark
 
 # == translation ======================================================================================================
 
@@ -286,6 +289,8 @@ class SnapshotMemory:
 
     late: dict[tuple[int, tuple[Standing, ...]], Late] = field(default_factory=dict)
     between: dict[tuple[Standing, ...], Between] = field(default_factory=dict)
+    #: The marks of versions with words that browsers showed in hidden crawls.
+    forms: dict[tuple[Standing, ...], tuple[str, ...]] = field(default_factory=dict)
     #: The times of all snapshots, in order, and the number of snapshots at each.
     times: tuple[list[int], Counter[int]] | None = None
 
@@ -295,7 +300,7 @@ class Shown:
     """What a reader sees: the snapshots of the domains where something is hidden, and versions by name.
 
     `others` are the times of the snapshots of all other domains, in order, in seconds since 1970. `shared` are domains
-    whose versions are all named. `rules` are those in force for the `reader` at `now`.
+    whose versions are all named; `of_shared` has their snapshots. `rules` are those in force for the `reader` at `now`.
     """
 
     snapshots: Mapping[str, Sequence[VisibleSnapshot]] = field(default_factory=dict)
@@ -304,6 +309,7 @@ class Shown:
     rules: tuple[AccessRule, ...] = ()
     reader: str = ""
     remembered: SnapshotMemory = field(default_factory=SnapshotMemory, repr=False, compare=False)
+    of_shared: Mapping[str, Sequence[VisibleSnapshot]] = field(default_factory=dict)
 
     @property
     def is_all(self) -> bool:
@@ -314,9 +320,11 @@ class Shown:
 class Filter:
     """Makes the query of a state, for a reader or (without `shown`) for those who may see all."""
 
-    def __init__(self, translator: Translator, shown: Shown | None = None) -> None:
+    def __init__(self, translator: Translator, shown: Shown | None = None, *, has_forms: bool = True) -> None:
+        """`has_forms`: the index has versions with words that browsers showed."""
         self._make = translator
         self._shown = shown or Shown()
+        self._has_forms = has_forms
 
     def applied(self, query: Query, moment: Moment) -> Query:
         """Return a query of the documents of another one that are in a state and may be seen."""
@@ -336,11 +344,29 @@ class Filter:
     def _state(self, query: Query, moment: Moment, visible: tuple[Standing, ...]) -> Query:
         make, shared = self._make, self._shown.shared
         in_state = self._ever(query, visible) if moment.ever else self._at(query, moment.seq, visible)
+        forms = self._hidden_forms(visible)
+        if forms:
+            in_state = make.but(in_state, make.terms("mark", forms))
         if not shared:
             return in_state
         keys = make.terms("key", [key for named in shared for key in named.keys])
         in_state = make.but(in_state, make.terms("domain", [named.domain for named in shared]))
-        return make.any(in_state, make.all(query, keys))
+        named = make.all(query, keys)
+        return make.any(in_state, make.but(named, make.terms("mark", forms)) if forms else named)
+
+    def _hidden_forms(self, visible: tuple[Standing, ...]) -> tuple[str, ...]:
+        if not self._has_forms:
+            return ()
+        remembered = self._shown.remembered.forms
+        if visible not in remembered:
+            remembered[visible] = tuple(
+                shown_mark(domain, snapshot.seq)
+                for of_domains in (self._shown.snapshots, self._shown.of_shared)
+                for domain, snapshots in of_domains.items()
+                for snapshot in snapshots
+                if snapshot.standing not in visible
+            )
+        return remembered[visible]
 
     def _at(self, query: Query, seq: int | None, visible: tuple[Standing, ...]) -> Query:
         make = self._make
@@ -559,7 +585,8 @@ class ReadersView:
         if len(known.shown) >= _MOMENTS:
             known.shown.clear()
         reader_view = known.shown[key] = Shown(
-            plain, others, known.named[moment], rules, self._gate.reader.name, known.remembered
+            plain, others, known.named[moment], rules, self._gate.reader.name, known.remembered,
+            {domain: hidden[domain] for domain in shared},
         )  # fmt: skip
         return reader_view
 

@@ -186,7 +186,8 @@ class IndexedDocument:
 
     Both are seconds since 1970. `path` is `/<domain>/…`, `publication` that whose crawl stored it, `blob` git's id of
     the body, `size` its bytes. `captured` is the time at which the server answered, in seconds. `is_resource`: only
-    pages of other hosts needed it.
+    pages of other hosts needed it. `shown_in` is the snapshot whose crawl recorded what a browser showed of it, whose
+    words are among those of the text; 0 without that.
     """
 
     url: str
@@ -202,6 +203,7 @@ class IndexedDocument:
     size: int
     blob: str
     is_resource: bool = False
+    shown_in: int = 0
     extracted: Extracted = field(default_factory=Extracted)
 
     @property
@@ -236,7 +238,7 @@ class IndexedDocument:
         fields = [
             self.url, *place, self.publication, self.since, self.until, self.captured, self.mime_type, self.title,
             self.status, self.size, text.language, text.fault, len(text.headings), len(text.description),
-            *([1] if self.is_resource else []),
+            *([int(self.is_resource), self.shown_in] if self.shown_in else [1] if self.is_resource else []),
         ]  # fmt: skip
         return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode() + b"\n" + bytes.fromhex(self.blob)
 
@@ -251,7 +253,7 @@ def from_bytes(about: bytes, content: bytes = b"") -> IndexedDocument:
     line, _, blob = about.partition(b"\n")
     (
         url, path, domain, publication, since, until, captured, mime_type, title,
-        status, size, language, fault, headings, description, *resource,
+        status, size, language, fault, headings, description, *more,
     ) = json.loads(line)  # fmt: skip
     if not path:
         path, domain = _place(url)
@@ -263,8 +265,8 @@ def from_bytes(about: bytes, content: bytes = b"") -> IndexedDocument:
     )  # fmt: skip
     return IndexedDocument(
         url=url, path=path, domain=domain, publication=publication, since=since, until=until, captured=captured,
-        mime_type=mime_type, title=title, status=status, size=size, blob=blob.hex(), is_resource=bool(resource),
-        extracted=extracted,
+        mime_type=mime_type, title=title, status=status, size=size, blob=blob.hex(), is_resource=bool(more and more[0]),
+        shown_in=more[1] if len(more) > 1 else 0, extracted=extracted,
     )  # fmt: skip
 
 
@@ -299,8 +301,14 @@ def faulty(fault: str) -> str:
     return f"x{fault}"
 
 
-#: The mark of error pages, of what only pages of other hosts needed, and of a snapshot whose documents are all there.
-ERROR_PAGE, RESOURCE, SNAPSHOT = "error", "resource", "snapshot"
+def shown(domain: str, seq: int) -> str:
+    """Return the mark of versions with words that a browser showed when a snapshot was crawled."""
+    return f"b{domain} {seq}"
+
+
+#: The mark of error pages, of what only pages of other hosts needed, of what has words that a browser showed, and of a
+#: snapshot whose documents are all there.
+ERROR_PAGE, RESOURCE, SHOWN, SNAPSHOT = "error", "resource", "shown", "snapshot"
 
 
 def marks(document: IndexedDocument) -> Iterator[str]:
@@ -313,5 +321,8 @@ def marks(document: IndexedDocument) -> Iterator[str]:
         yield ERROR_PAGE
     if document.is_resource:
         yield RESOURCE
+    if document.shown_in:
+        yield SHOWN
+        yield shown(document.domain, document.shown_in)
     if document.extracted.fault:
         yield faulty(document.extracted.fault)

@@ -9,7 +9,7 @@ The statistics of a snapshot are documents and bytes by MIME type and by extensi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -55,12 +55,16 @@ class ChangedDocument:
 
 @dataclass(frozen=True, slots=True)
 class VersionChange:
-    """A document that differs between two trees: added, removed or changed, with its data files before and after."""
+    """A document that differs between two trees: added, removed or changed, with its data files before and after.
+
+    `documents` are its data.xml before and after, as far as they differ.
+    """
 
     path: str
     what: str
     old: str | None
     new: str | None
+    documents: tuple[str | None, str | None] = (None, None)
 
 
 def snapshots(store: Repository, domain: str) -> list[tuple[CommitTag, str]]:
@@ -130,20 +134,38 @@ def _data(entries: Iterable[TreeEntry]) -> TreeEntry | None:
     return next((entry for entry in entries if not entry.is_tree and is_data_file(entry.name)), None)
 
 
-def compare(store: Repository, old: str | None, new: str | None, below: str = "") -> Iterator[VersionChange]:
-    """Yield documents whose data file differs between two trees, in order of path; `below` limits it to a folder."""
+def compare(
+    store: Repository,
+    old: str | None,
+    new: str | None,
+    below: str = "",
+    text_of: Callable[[str], str] = lambda _: "",
+) -> Iterator[VersionChange]:
+    """Yield documents whose data file differs between two trees, in order of path; `below` limits it to a folder.
+
+    Those whose texts differ are among them: `text_of` returns what identifies the text that a browser showed, by the
+    blob of data.xml.
+    """
     if below:
         old, new = (_subtree(store, tree, below) for tree in (old, new))
     pending: dict[str, dict[str, str | None]] = {}
+    documents: dict[str, tuple[str | None, str | None]] = {}
     for difference in store.differences(old, new, f"{below}/" if below else ""):
         folder, _, name = difference.path.rpartition("/")
         if is_data_file(name):
             pair = pending.setdefault(folder, {"old": None, "new": None})
             pair["old"] = pair["old"] or difference.old
             pair["new"] = pair["new"] or difference.new
+        elif name == DATA_XML:
+            documents[folder] = difference.old, difference.new
+    for path, (was, now) in documents.items():
+        if path not in pending and was and now and text_of(was) != text_of(now):
+            tree = _subtree(store, new, path.removeprefix(below).strip("/")) if path != below else new
+            data = _data(store.entries(tree)) if tree else None
+            pending[path] = dict.fromkeys(("old", "new"), None if data is None else data.oid)
     for path, pair in sorted(pending.items()):
         what = "added" if pair["old"] is None else "removed" if pair["new"] is None else "changed"
-        yield VersionChange(path, what, pair["old"], pair["new"])
+        yield VersionChange(path, what, pair["old"], pair["new"], documents.get(path, (None, None)))
 
 
 def _subtree(store: Repository, tree: str | None, path: str) -> str | None:

@@ -10,11 +10,11 @@ New links, which most are, are not looked for before: the unique index refuses t
 full-text index, since any text has any words: with a table of words and texts, and an index of all texts, 1.5 GiB were
 written for 500,000 links at the fourth such domain, and at 10,000,000 links the rate had fallen to a quarter.
 
-Links belong to a *body*, the bytes of a page under its URL, and are stored once; a *version* says from which snapshot
-to which a page had that body. So a snapshot costs the rows of the pages that it changed; a page that returns to an old
-body, or an import in between, costs next to nothing. Bodies come first, in many small transactions: without a version
-they have no effect, a crash leaves them for the next run, and no writer waits long for another. Then all versions of
-the snapshot come in one.
+Links belong to a *body*, the bytes of a page under its URL with the DOM that a browser showed, and are stored once; a
+*version* says from which snapshot to which a page had that body. So a snapshot costs the rows of the pages that it
+changed; a page that returns to an old body, or an import in between, costs next to nothing. Bodies come first, in
+many small transactions: without a version they have no effect, a crash leaves them for the next run, and no writer
+waits long for another. Then all versions of the snapshot come in one.
 
 A query asks for the links of a page, links to a page, links named by a word, or links to nothing. Users give values,
 never SQL; the connection is read-only, and a clock bounds the time of an answer.
@@ -220,12 +220,14 @@ _FORGET = ("links/forget_versions", "links/forget_snapshots", "links/forget_bodi
 class PageChange:
     """The new state of one path in a snapshot: a page's URL and blob, or None without a page.
 
-    `is_resource`: only pages of other hosts needed it, such as a frame.
+    `is_resource`: only pages of other hosts needed it, such as a frame. `dom` is the blob of the DOM that a browser
+    showed of it; empty without one.
     """
 
     path: str
     page: tuple[str, str] | None
     is_resource: bool = False
+    dom: str = ""
 
 
 class _State(NamedTuple):
@@ -330,7 +332,7 @@ class LinksDatabase(SqliteFile):
         if change.page is None:
             return None, 0
         url, blob = change.page
-        values = {"page": page, "blob": bytes.fromhex(blob), "url": self._numbers.urls([url])[url]}
+        values = {"page": page, "blob": bytes.fromhex(blob + change.dom), "url": self._numbers.urls([url])[url]}
         known = self._found("links/find_body", **values)
         if known is not None:
             return known, 0

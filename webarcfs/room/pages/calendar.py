@@ -55,7 +55,7 @@ from webarcfs.room.visit import Services, Visit
 def calendar(visit: Visit, url: str, year: int | None) -> CalendarPage:
     """Return the snapshots of a URL, those of a year where one is given. One that readers see nothing of has none."""
     history = visit.services.captures.history(url)
-    entries = list(_entries(history))
+    entries = list(_entries(visit.services, history))
     counts: dict[int, int] = {}
     for entry in entries:
         counts[entry.date.year] = counts.get(entry.date.year, 0) + 1
@@ -75,7 +75,7 @@ def calendar(visit: Visit, url: str, year: int | None) -> CalendarPage:
     )
 
 
-def _entries(history: UrlHistory) -> Iterator[CalendarEntry]:
+def _entries(services: Services, history: UrlHistory) -> Iterator[CalendarEntry]:
     before: VisibleState | None = None
     for state in history.states:
         known = None if before is None else before.capture
@@ -87,6 +87,7 @@ def _entries(history: UrlHistory) -> Iterator[CalendarEntry]:
             yield entry(history.url, state, Change.NEW)
         else:
             same = (known.blob, known.target, known.status) == (now.blob, now.target, now.status)
+            same = same and (now.is_redirect or memento.has_same_text(services, known, now))
             diff = ""
             if not same and before is not None and not now.is_redirect and not known.is_redirect:
                 diff = diff_path(before.seq, state.seq, history.url)
@@ -184,24 +185,26 @@ def differences(visit: Visit, old: int, new: int, url: str, *, side_by_side: boo
     assert b is not None
     domain = memento.locate(services, url, old).domain
     bodies = [_body(services, domain, capture.blob, capture.size) for capture in (a, b)]
-    is_text = not any(visible_lines.is_binary(body) for body, _ in bodies)
+    shown = [_shown(services, domain, capture) for capture in (a, b)]
+    is_same = a.blob == b.blob and shown[0] == shown[1]
+    is_text = all(text for text, _ in shown) or not any(visible_lines.is_binary(body) for body, _ in bodies)
     lines: tuple[DiffLine, ...] = ()
-    is_cut = any(cut for _, cut in bodies)
+    is_cut = any(cut for _, cut in (*bodies, *shown))
     budget = WordBudget()
-    if is_text and a.blob != b.blob:
-        texts = [visible_lines.lines(body) for body, _ in bodies]
+    if is_text and not is_same:
+        texts = visible_lines.compared_lines((bodies[0][0], bodies[1][0]), (shown[0][0], shown[1][0]))
         is_cut = is_cut or any(len(text) > limits.DIFF_LINES for text in texts)
         old_lines, new_lines = (text[: limits.DIFF_LINES] for text in texts)
         lines = tuple(compared(old_lines, new_lines, budget))
     return DiffPage(
         url=url,
         old=entry(url, first, Change.SAME),
-        new=entry(url, second, Change.SAME if a.blob == b.blob else Change.CHANGED),
+        new=entry(url, second, Change.SAME if is_same else Change.CHANGED),
         lines=lines,
         is_side_by_side=side_by_side,
         other_view=f"{diff_path(first.seq, second.seq, url)}",
         is_text=is_text,
-        is_same=a.blob == b.blob,
+        is_same=is_same,
         is_cut=is_cut,
         is_coarse=budget.is_coarse,
         calendar=calendar_path(url),
@@ -221,6 +224,15 @@ def _body(services: Services, domain: str, blob: str, size: int) -> tuple[bytes,
     """Return the beginning of a body, and whether it has more."""
     pieces = services.shared.body_in_pieces(domain, blob, size, 0, min(size, limits.DIFF_BYTES))
     return b"".join(pieces), size > limits.DIFF_BYTES
+
+
+def _shown(services: Services, domain: str, capture: VisibleCapture) -> tuple[str, bool]:
+    """Return the beginning of the text that a browser showed, and whether it has more; an empty text without one."""
+    blob = memento.shown_text_of(services, capture)
+    if not blob:
+        return "", False
+    body, is_cut = _body(services, domain, blob, services.shared.repository(domain).size(blob))
+    return body.decode("utf-8", "replace"), is_cut
 
 
 # -- lines -------------------------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from webarcfs.room.replay.replay_url import (
 )
 from webarcfs.room.replay.rewriting import has_scripts, head_of, reading_of, reason_against, references_of
 from webarcfs.room.views import FramePage, FrameRecord, PageLink
-from webarcfs.room.visit import Visit
+from webarcfs.room.visit import Services, Visit
 
 #: Uses of references that make up what a page shows.
 _SHOWN = frozenset({Use.IMAGE, Use.STYLE, Use.FRAME, Use.OBJECT, Use.OTHER})
@@ -79,7 +79,9 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
     furthest, goes_on = _contents(visit, located, seq, capture)
     is_older = seq > max(capture.since, capture.captured)
     is_met = capture.is_revisit or (is_older and any(met.is_revisit and met.since == seq for met in history.captures))
-    changed = next((state for state in reversed(shown) if state.seq < seq and _differs(state.capture, capture)), None)
+    changed = next(
+        (state for state in reversed(shown) if state.seq < seq and _differs(services, state.capture, capture)), None
+    )
     return FramePage(
         url=url,
         title=capture.title,
@@ -164,8 +166,10 @@ def _first_captured(capture: VisibleCapture, history: UrlHistory) -> int:
     return next(times, capture.captured) if capture.is_revisit else capture.captured
 
 
-def _differs(one: VisibleCapture | None, other: VisibleCapture) -> bool:
-    return one is not None and not one.is_redirect and one.blob != other.blob
+def _differs(services: Services, one: VisibleCapture | None, other: VisibleCapture) -> bool:
+    if one is None or one.is_redirect:
+        return False
+    return one.blob != other.blob or not memento.has_same_text(services, one, other)
 
 
 def _version(url: str, seq: int | None) -> PageLink | None:

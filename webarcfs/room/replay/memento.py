@@ -39,7 +39,7 @@ from webarcfs.archive.config.validators import read_table
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import rendered_forms
-from webarcfs.archive.model.arc_paths import DATA_XML
+from webarcfs.archive.model.arc_paths import DATA_XML, split
 from webarcfs.archive.model.errors import Damaged, InvalidDocument, UrlRefused
 from webarcfs.archive.model.metadata import COPIES, CommitTag, from_epoch
 from webarcfs.archive.model.url_lists import LONGEST_CHAIN, without_fragment
@@ -590,7 +590,9 @@ def form_of(services: Services, domain: str, capture: VisibleCapture) -> Mapping
     evidence = evidence_of(services, domain, capture)
     if not evidence.rendered or evidence.captured is None:
         return {}
-    if capture.stored != capture.since and capture.stored not in services.gate.facts(domain).seqs:
+    facts = services.gate.facts(domain)
+    is_hidden = any(other.seq == capture.stored for other in facts.snapshots) and capture.stored not in facts.seqs
+    if is_hidden and capture.stored != capture.since:
         return {}
     if not isinstance(services.gate.with_rules(Open(capture.stored), capture.url, evidence.captured), Open):
         return {}
@@ -599,6 +601,16 @@ def form_of(services: Services, domain: str, capture: VisibleCapture) -> Mapping
         return services.shared.forms.get((domain, tree), lambda: rendered_forms.blobs_of(store, tree))
     except Damaged:  # `verify` says so
         return {}
+
+
+def shown_text_of(services: Services, capture: VisibleCapture) -> str:
+    """Return the blob of the text that a browser showed of a capture; empty where there is none to be shown."""
+    return form_of(services, split(capture.path)[0], capture).get(rendered_forms.TEXT, "")
+
+
+def has_same_text(services: Services, one: VisibleCapture, other: VisibleCapture) -> bool:
+    """Return whether browsers showed the same text of two captures; of those of one version they did."""
+    return one.stored == other.stored or shown_text_of(services, one) == shown_text_of(services, other)
 
 
 def dom_of(services: Services, domain: str, capture: VisibleCapture) -> str:
