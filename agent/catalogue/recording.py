@@ -620,7 +620,8 @@ def wanted(publication: Publication, describe: DescribeSettings) -> dict[int, st
 def how(publication: Publication, instances: int) -> dict[int, str]:
     """Return how a publication is fetched: the fields 13 to 19, as far as settings say."""
     crawl = publication.crawl
-    shown = replace(crawl, wget_args=without_secrets(crawl.wget_args), ca=Path(crawl.ca).name)
+    bind = _HIDDEN if crawl.bind else ""
+    shown = replace(crawl, wget_args=without_secrets(crawl.wget_args), ca=Path(crawl.ca).name, bind=bind)
     return {
         FieldNumber.EXCLUDED_DOMAIN: ", ".join((*publication.exclude_hosts, *map(_left_out, publication.exclude)))
         or "none",

@@ -285,7 +285,7 @@ class _Capture:
                 _log.warning("%s", line)
         self.wgets = Wgets(job.folder, job.settings, job.types, self.jars, self.secrets)
         self.lookups: Lookups | None = None  # None: the crawl may request from any address
-        proxied = scope.is_proxied(job.settings.wget_args, os.environ)
+        proxied = scope.is_proxied(job.settings.wget_args, os.environ, job.settings.proxy)
         if not job.settings.private_addresses:
             self.lookups = Lookups(names=not proxied)
         # A start URL at a private address opens the hosts of the job, not those that only have resources of its pages.
@@ -391,7 +391,7 @@ class _Capture:
             files = wget.BatchFiles(self.job.folder, number)
             with locks.exclusive_until(self.job.archive.server_lock(domain), self.job.stop):  # its wget may be ending
                 rows = self.frontier.fetching(number)
-                if self.secrets.knows(domain):
+                if self.secrets.knows(domain) or wget.sends_proxy_password(self.settings.proxy):
                     blank_requests(files.warc, self.secrets.field_names)
                 # A URL without an answer there was not tried: wget may have been kept from asking.
                 self.reader.give(EndedBatch(number, domain, rows, files.warc, files.log, DRAINED))

@@ -93,14 +93,16 @@ def may_be_private(settings: CrawlSettings, urls: Iterable[str]) -> bool:
     return settings.private_addresses or any(is_private_domain(domain_of(url)) for url in urls)
 
 
-def is_proxied(wget_args: Iterable[str], environment: Mapping[str, str]) -> bool:
-    """Return whether wget uses a proxy. A proxy looks names up itself."""
+def is_proxied(wget_args: Iterable[str], environment: Mapping[str, str], proxy: str = "") -> bool:
+    """Return whether wget uses a proxy, by its arguments, the environment or the setting. It looks names up itself."""
     arguments = [argument.lower() for argument in wget_args]
     if any(
         _PROXY.search(re.sub(r"[-_ ]", "", argument)) for argument in arguments
     ):  # to wget, http-proxy is http_proxy
         return True
-    return "--no-proxy" not in arguments and any(environment.get(name) for name in ("http_proxy", "https_proxy"))
+    return "--no-proxy" not in arguments and bool(
+        proxy or any(environment.get(name) for name in ("http_proxy", "https_proxy"))
+    )
 
 
 # == type rules, pure =================================================================================================

@@ -141,6 +141,8 @@ def command(
         arguments += ["--ignore-length", "--no-http-keep-alive"]
     if conditions:
         arguments += ["--no-http-keep-alive", *(f"--header={name}: {value}" for name, value in conditions.items())]
+    if settings.bind:
+        arguments.append(f"--bind-address={settings.bind}")
     if settings.ca:
         arguments.append(f"--ca-certificate={settings.ca}")
     if not checked:
@@ -163,14 +165,21 @@ def referrer_of(page: str, url: str) -> str:
     return f"{scheme}://{rest.partition('/')[0]}/"
 
 
-def environment() -> dict[str, str]:
+def environment(proxy: str = "") -> dict[str, str]:
     """Return wget's environment: messages in English, times of the log in the archive's time zone.
 
-    TMPDIR is removed: wget would prefer it to the job's folder for the current document, and `bytes_so_far` would not
-    find the file.
+    `proxy` takes the place of the proxies of the environment; `no_proxy` stays. wget writes its arguments into the
+    WARC, so it learns of no proxy there. TMPDIR is removed: wget would prefer it to the job's folder for the current
+    document, and `bytes_so_far` would not find the file.
     """
     kept = {name: value for name, value in os.environ.items() if name != "TMPDIR"}
-    return {**kept, "LC_ALL": "C", "TZ": "UTC-1"}
+    proxies = {"http_proxy": proxy, "https_proxy": proxy} if proxy else {}
+    return {**kept, **proxies, "LC_ALL": "C", "TZ": "UTC-1"}
+
+
+def sends_proxy_password(proxy: str) -> bool:
+    """Return whether wget's requests by http have the password of a proxy, and so its WARC."""
+    return "@" in environment(proxy).get("http_proxy", "")
 
 
 def bytes_so_far(pid: int, folder: Path) -> int:

@@ -416,7 +416,7 @@ class Wgets:
                     checked=checked or self._secrets.knows(domain),
                     config=config,
                 ),
-                env=wget.environment(),
+                env=wget.environment(self._settings.proxy),
                 stdin=subprocess.DEVNULL,
                 stdout=errors,
                 stderr=errors,
@@ -624,7 +624,7 @@ class Wgets:
         if running.killed is not None and running.killed.status and wget.begun(running.files.log) != running.begun:
             # wget had already begun the next document, which is not at fault
             running.killed = DRAINED if running.killed.drained else ENDED_EARLY
-        if self._secrets.knows(running.domain):
+        if self._secrets.knows(running.domain) or wget.sends_proxy_password(self._settings.proxy):
             blank_requests(running.files.warc, self._secrets.field_names)
         # A wget that was kept from opening files wrote no cookies.
         self._jars.ended(running.files.number, whole=running.killed is None and running.process.poll() is not None)

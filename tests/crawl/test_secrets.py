@@ -71,6 +71,20 @@ def test_secrets_go_to_their_hosts_alone(archive: Archive, tmp_path: Path) -> No
     assert outcome.complete and warcs and any(b"Authorization: ***" in content for content in warcs)
 
 
+def test_the_password_of_a_proxy_stays_with_it(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    basic = base64.b64encode(b"me:pa55word").decode()
+    with Site() as site:
+        site.add("/", FINE, host="a.test")
+        monkeypatch.setenv("http_proxy", f"http://me:pa55word@{site.host}/")
+        monkeypatch.delenv("no_proxy", raising=False)
+        assert crawls.crawl(archive, "http://a.test/", keep_warc=True).complete
+        assert all(request.headers["proxy-authorization"] == f"Basic {basic}" for request in site.requests)
+    contents = dict(_contents(archive))
+    for hidden in ("pa55word", basic):
+        assert [name for name, content in contents.items() if hidden.encode() in content] == []
+    assert any(b"Proxy-Authorization: ***" in content for name, content in contents.items() if ".warc" in name)
+
+
 def _contents(archive: Archive) -> Iterator[tuple[str, bytes]]:
     """All files of an archive by name, unpacked, and all objects of each repository as one."""
     for path in archive.root.rglob("*"):

@@ -53,7 +53,7 @@ name = "world"
 urls = {urls}
 hosts = ["*.many.example", "excluded.example"]
 exclude_hosts = ["excluded.*"]
-wget_args = {wget_args}
+proxy = {proxy}
 start = 2026-01-01T00:00:00
 """
 
@@ -82,9 +82,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
     with Site() as site:
         world = World(site)
         archive = directory.create(tmp_path_factory.mktemp("world") / "archive")
-        publication = _PUBLICATION.format(
-            urls=json.dumps(world.starts), wget_args=json.dumps(crawls.through(site.proxy))
-        )
+        publication = _PUBLICATION.format(urls=json.dumps(world.starts), proxy=json.dumps(site.proxy))
         archive.settings.write_text(_SETTINGS + publication, "utf-8")
         done = run_command("start", "--archive", archive.root, "--once", timeout=240)
         assert done.code in (0, 3), done.err

@@ -98,3 +98,8 @@ def test_a_start_url_on_a_private_address_lets_the_crawl_ask_them() -> None:
 )
 def test_a_proxy_looks_names_up(arguments: tuple[str, ...], environment: dict[str, str], proxied: bool) -> None:
     assert is_proxied(arguments, environment) is proxied
+
+
+def test_the_setting_is_a_proxy_unless_wget_is_told_otherwise() -> None:
+    assert is_proxied((), {}, "http://p:1")
+    assert not is_proxied(("--no-proxy",), {}, "http://p:1")

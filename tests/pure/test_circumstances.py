@@ -38,6 +38,12 @@ def test_values_that_may_be_secret_are_not_shown(given_args: list[str], shown: l
     assert list(without_secrets(given_args)) == shown
 
 
+def test_no_address_of_the_own_network_is_shown() -> None:
+    crawl = CrawlSettings(bind="10.1.2.3", proxy="http://proxy.intranet:3128")
+    shown = how(Publication(name="p", urls=("http://e.org/",), crawl=crawl), 1)[19]
+    assert "--bind-address=***" in shown and "10.1.2.3" not in shown and "intranet" not in shown
+
+
 @given(st.sampled_from(["--header=", "--password=", "--http-passwd=", "-e", "-U", "--x=", "--proxy-pass=", ""]))
 def test_no_spelling_shows_the_secret(option: str) -> None:
     publication = Publication(

@@ -318,6 +318,41 @@ def test_what_is_no_size_is_a_fault(said: object) -> None:
         config.override(CrawlSettings(), {"max_file_size": said}, "test")
 
 
+@pytest.mark.parametrize(
+    ("key", "said", "value"),
+    [
+        ("proxy", "", ""),
+        ("proxy", "http://proxy.example.org:3128", "http://proxy.example.org:3128"),
+        ("proxy", "http://[::1]/", "http://[::1]/"),
+        ("bind", "", ""),
+        ("bind", "192.0.2.1", "192.0.2.1"),
+        ("bind", "2001:DB8:0::1", "2001:db8::1"),
+    ],
+)
+def test_the_way_to_the_network(key: str, said: str, value: str) -> None:
+    assert getattr(config.override(CrawlSettings(), {key: said}, "test"), key) == value
+
+
+@pytest.mark.parametrize(
+    ("key", "said", "fault"),
+    [
+        ("proxy", "proxy.example.org:3128", "is no URL of a proxy"),
+        ("proxy", "socks5://proxy.example.org", "is no URL of a proxy"),
+        ("proxy", "http://proxy.example.org:99999", "is no URL of a proxy"),
+        ("proxy", "http://me:hunter2@proxy.example.org", "environment"),
+        ("proxy", 3128, "line of text"),
+        ("bind", "localhost", "is no IP address"),
+        ("bind", "[::1]", "is no IP address"),
+        ("bind", 1, "is no IP address"),
+    ],
+)
+def test_what_leads_to_no_network(key: str, said: object, fault: str) -> None:
+    """A password of a proxy is not repeated, and settings have none: they are kept with each crawl."""
+    with pytest.raises(SettingsError, match=fault) as caught:
+        config.override(CrawlSettings(), {key: said}, "test")
+    assert "hunter2" not in str(caught.value)
+
+
 def test_what_is_unlimited_is_said_by_a_word() -> None:
     settings = parse("[crawl]\ndepth = 'unlimited'\nmax_path_depth = 'unlimited'", "webarc.toml")
     assert (settings.crawl.depth, settings.crawl.max_path_depth) == (config.UNLIMITED, 0)

@@ -199,6 +199,13 @@ class CrawlSettings:
     ca: str = setting(
         validators.file_path, "", "File with certificates of authorities that are trusted beside the system's (PEM)."
     )
+    proxy: str = setting(
+        validators.proxy,
+        "",
+        "URL of a proxy for all requests but those to hosts of `no_proxy`; none: `http_proxy` and `https_proxy` of the "
+        "environment.",
+    )
+    bind: str = setting(validators.address, "", "Local IP address from which requests are sent; none: any.")
     conditional: bool = setting(
         validators.boolean,
         False,

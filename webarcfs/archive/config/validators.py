@@ -107,6 +107,8 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\d)")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,98}[A-Za-z0-9_-])?", re.ASCII)
 _URL_PATTERN = re.compile(r"[^\s/:]+(?::[\d*?]+)?(?:/\S*)?")
 _FUNCTION = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+_PROXY = re.compile(r"http://(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?/?", re.ASCII)
+_HIGHEST_PORT = 65535
 _MIME_PATTERN = re.compile(r"[A-Za-z0-9*][\w.+*-]*/[\w.+*-]+|\*", re.ASCII)
 
 
@@ -190,6 +192,27 @@ def file_path(value: Any) -> str:
     if path and not path.startswith("/"):
         raise ValueError(f"{path!r} is no absolute path")
     return path
+
+
+def proxy(value: Any) -> str:
+    """Check for the URL of a proxy, without a password: settings are in records. Empty for none."""
+    address = "" if value == "" else text(value)
+    if "@" in address:
+        raise ValueError(
+            "the URL of a proxy has a password here; set it as http_proxy and https_proxy of the environment"
+        )
+    match = _PROXY.fullmatch(address)
+    if address and (match is None or int(match[1] or 80) > _HIGHEST_PORT):
+        raise ValueError(f"{address!r} is no URL of a proxy, such as http://proxy.example.org:3128")
+    return address
+
+
+def address(value: Any) -> str:
+    """Check for an IP address, IPv6 without brackets. Empty for none."""
+    try:
+        return "" if value == "" else str(ipaddress.ip_address(text(value)))
+    except ValueError:
+        raise ValueError(f"{value!r} is no IP address, such as 192.0.2.1 or 2001:db8::1") from None
 
 
 def origin(value: Any) -> str:
