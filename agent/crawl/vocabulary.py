@@ -145,14 +145,16 @@ class Reason(_Word):
         "tls:issuer",
         "Nobody who is trusted issued the certificate of its server, or a part of its chain is missing.",
     )
-    TLS_HANDSHAKE = "tls:handshake", "Its server and wget could not agree on how to encrypt."
+    TLS_HANDSHAKE = "tls:handshake", "Its server and the crawler could not agree on how to encrypt."
+    HTTP2_ONLY = "http2-only", "Its server takes HTTP/2 alone, and crawls use HTTP/1.1."
     CONNECT_FAILED = "connect-failed", "The connection could not be made."
     TIMEOUT = "timeout", "The server stopped sending."
     RESET = "reset", "The connection was reset."
     CLOSED = "closed", "The connection ended before the document did."
     NO_ANSWER = "no-answer", "The connection ended without a response."
     BAD_HEAD = "bad-head", "The headers of the response could not be understood."
-    LOST = "lost", "The connection failed in a way that wget has no words for."
+    LOST = "lost", "The connection failed in a way that has no word of its own."
+    BAD_REQUEST = "bad-request", "The request for it is none that HTTP allows, and was not sent."
     FETCHER = "wget", "The fetcher requested other URLs than it was given."
     BAD_LENGTH = (
         BodyFault.BAD_LENGTH,

@@ -71,6 +71,7 @@ ONLY = {
     "bagit": {"webarcfs.export.bagit"},
     "zstandard": {"webarcfs.warc.bytestream", "webarcfs.warc.decoding"},
     "tomlkit": {"webarcfs.archive.config.settings_files"},
+    "h11": {"agent.crawl.http_fetcher"},
     "protego": {"agent.crawl.politeness"},
     "publicsuffixlist": {"webarcfs.archive.model.sites"},
     "magic": {"webarcfs.content.mimetype"},
@@ -140,7 +141,7 @@ _TAKE_STATEMENTS = {"sql", "_found", "_many", "_one", "_query", "_rows", "_run",
 #: Errors of Python that may be raised: of the system, of a value that a caller refuses, of a method without a body.
 _OF_PYTHON = {
     "AssertionError", "EOFError", "FileNotFoundError", "KeyboardInterrupt", "NotImplementedError", "OSError",
-    "ValueError",
+    "TimeoutError", "ValueError",
 }  # fmt: skip
 #: Errors that never leave the modules they are for: name → where it is defined.
 _OF_ONE_MODULE = {

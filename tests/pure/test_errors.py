@@ -16,7 +16,8 @@ def family(kind: type[WebarcError] = WebarcError) -> list[type[WebarcError]]:
 
 
 def make(kind: type[WebarcError]) -> WebarcError:
-    return kind("source", ["fault"]) if kind is errors.SettingsError else kind("message")
+    given = {errors.SettingsError: ("source", ["fault"]), errors.FetchFailed: (-1, "word")}
+    return kind(*given.get(kind, ("message",)))
 
 
 @pytest.mark.parametrize("kind", family())

@@ -26,7 +26,7 @@ _NAMED = {"state", "kind", "note"}
 #: name, or none of their own.
 _HOLD_WORDS = {"note", "result"}
 _VARIABLES = {"note", "notes"}
-_TAKE_WORDS = {"Verdict": {1}, "BadBody": {0}, "Bomb": {0}, "TooBig": {0}}
+_TAKE_WORDS = {"Verdict": {1}, "BadBody": {0}, "Bomb": {0}, "TooBig": {0}, "FetchFailed": {1}}
 #: Modules that write words into a frontier, or make them.
 _WRITERS = [
     name for name in MODULES if re.match(r"agent\.(crawl|importing|jobs|pipeline)\.|webarcfs\.warc\.decoding", name)

@@ -26,6 +26,14 @@ FINE = "HTTP request sent, awaiting response... \n  HTTP/1.1 200 OK\n  Content-L
         ("Read error at byte 0 (Connection timed out)", (Status.TIMEOUT, "timeout")),
         ("Read error (Connection reset by peer)", (Status.CONNECTION_LOST, "reset")),
         ("No data received.", (Status.CONNECTION_LOST, "no-answer")),
+        ("Read error at byte 5 (The TLS connection was non-properly terminated.).", (Status.CONNECTION_LOST, "closed")),
+        ("Read error at byte 0 (Error decoding the received TLS packet.).", (Status.CONNECTION_LOST, "closed")),
+        ("Proxy tunneling failed: Bad\nUnable to establish SSL connection.", (Status.CONNECT_FAILED, "connect-failed")),
+        (
+            "GnuTLS: received alert [120]: No supported application protocol could be negotiated\n"
+            "Unable to establish SSL connection.",
+            (Status.CONNECT_FAILED, "http2-only"),
+        ),
         ("something else", (Status.CONNECTION_LOST, "lost")),
         # What the server says is no word of wget's.
         (

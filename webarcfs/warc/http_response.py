@@ -252,6 +252,20 @@ def parse_head(raw: bytes) -> Head | None:
     return Head(raw, int(status[1] or status[2]), fields)
 
 
+def fields_of(head: bytes) -> list[tuple[str, str]]:
+    """Return the fields of a head in order, as they were sent, with folded lines joined; a line without a colon too."""
+    fields: list[tuple[str, str]] = []
+    for line in head.decode("latin-1").replace("\r\n", "\n").split("\n")[1:]:
+        if not line.strip():
+            continue
+        if line[0] in " \t" and fields:  # obsolete line folding, RFC 9112 section 5.2
+            fields[-1] = (fields[-1][0], f"{fields[-1][1]} {line.strip(_BLANKS)}")
+            continue
+        name, _, value = line.partition(":")
+        fields.append((name.strip(), value.strip(_BLANKS)))
+    return fields
+
+
 def content_type_in(head: bytes) -> str:
     """Return the Content-Type of a page's stored head; empty without one. It needs no status line."""
     for line in head.split(b"\n"):
@@ -342,17 +356,8 @@ def _sent(head: bytes) -> list[str]:
     parsed = parse_head(head)
     if parsed is None:
         return []
-    lines = head.decode("latin-1").replace("\r\n", "\n").split("\n")
-    words = lines[0].split(None, 2)
-    fields: list[tuple[str, str]] = []
-    for line in lines[1:]:
-        if not line.strip():
-            continue
-        if line[0] in " \t" and fields:  # obsolete line folding, RFC 9112 section 5.2
-            fields[-1] = (fields[-1][0], f"{fields[-1][1]} {line.strip(_BLANKS)}")
-            continue
-        name, _, value = line.partition(":")
-        fields.append((name.strip(), value.strip(_BLANKS)))
+    words = head.decode("latin-1").partition("\n")[0].split(None, 2)
+    fields = fields_of(head)
     connection = ",".join(value for name, value in fields if name.lower() == "connection")
     dropped = _DROPPED | {name.strip().lower() for name in connection.split(",")}
     kept = [

@@ -227,6 +227,19 @@ class MountFailed(WebarcError):
     exit_code = Exit.MOUNT_FAILED
 
 
+class FetchFailed(WebarcError):
+    """There is no response of a server. `status` is that of crawl.log, `note` has its words, separated by commas.
+
+    `is_unanswered`: the connection ended before a byte of a response came.
+    """
+
+    def __init__(self, status: int, words: str, *, is_unanswered: bool = False) -> None:
+        super().__init__(words)
+        self.status = status
+        self.note = words
+        self.is_unanswered = is_unanswered
+
+
 class CrawlFailed(WebarcError):
     """A crawl could not run at all (as opposed to an incomplete one)."""
 
