@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import io
 import itertools
 import socket
 import ssl
@@ -26,7 +27,8 @@ from tests.support.scripted import Scripted, keep_saying, read_request, say, sec
 from tests.support.secure import Authority
 from tests.support.waiting import until
 from webarcfs.archive.model.errors import FetchFailed
-from webarcfs.warc.http_response import LONGEST_HEAD, parse_head
+from webarcfs.warc.decoding import decoded
+from webarcfs.warc.http_response import LONGEST_HEAD, parse_head, read_head
 
 pytestmark = pytest.mark.crawl
 
@@ -129,6 +131,38 @@ def test_a_cut_body_is_what_came_of_it(body: tuple[bytes, bytes], data: st.DataO
         received = fetch(f"http://{server.address}/")
     assert (received.head, received.raw, received.cut) == (head, sent, Reason.TRUNCATED)
     assert content.startswith(received.content)
+
+
+_SCRAPS = st.lists(
+    st.sampled_from([
+        b"HTTP/1.1 200 OK", b"HTTP/1.1 100 Continue", b"HTTP/1.0 404 No", b"http/2 204", b"HTTP/1.1 20", b"\r\n",
+        b"\r\n\r\n", b"\n", b"\r\r\n", b"\r", b"Content-Length: 3", b"Content-Length: 3, 4", b"Content-Length: -1",
+        b"Content-Length: 99999999999999999999999", b"Content-Length : 3", b"Transfer-Encoding: chunked",
+        b"Transfer-Encoding: gzip, chunked", b"Transfer-Encoding: identity", b"Connection: close", b" folded", b":",
+        b"X: \x00\xff", b"3\r\nabc\r\n", b"0\r\n\r\n", b"zz\r\n", b"abc", b"\0\0\0\4",
+    ])
+    | st.binary(max_size=12),
+    max_size=14,
+)  # fmt: skip
+
+
+@settings(max_examples=examples(600))
+@given(_SCRAPS, st.integers(0, 40))
+def test_whatever_a_server_sends_is_kept_or_refused(scraps: list[bytes], most: int) -> None:
+    """And read in the same way where it is read again, from a WARC file."""
+    sent = b"HTTP/1.1 200 OK\r\n" + b"".join(scraps)
+    with Scripted(say(sent)) as server:
+        try:
+            response = fetch(f"http://{server.address}/", FetchBounds(30.0, 60.0, most, public=False))
+        except FetchFailed as failure:
+            assert failure.note in (Reason.BAD_HEAD, Reason.CLOSED, Reason.RESET, Reason.HTTP2_ONLY)
+            return
+    assert response.head + response.raw in sent and not 0 < most < len(response.raw)
+    head = parse_head(response.head)
+    assert read_head(io.BytesIO(response.head + response.raw)) == response.head
+    assert head is not None and head.status == response.status
+    if not response.cut and response.status not in (204, 304):
+        assert b"".join(decoded(io.BytesIO(response.raw), head, len(response.raw))) == response.content
 
 
 def test_a_response_says_all_that_is_known() -> None:
