@@ -44,6 +44,8 @@ class Request(NamedTuple):
     #: Whether the target was an absolute URI, as clients of a proxy send it.
     proxied: bool
     keep_alive: bool
+    #: The first 64 KiB of the request's body.
+    body: bytes = b""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -53,17 +55,23 @@ class Request(NamedTuple):
 
 
 class Exchange:
-    """What an Answer holds while it answers one request. `keep` False: the connection ends after it."""
+    """What an Answer holds while it answers one request. `keep` False: the connection ends after it.
 
-    __slots__ = ("_socket", "keep", "request")
+    `watch`, if set, is called with all bytes before they are sent, but for those of `send_file`.
+    """
+
+    __slots__ = ("_socket", "keep", "request", "watch")
 
     def __init__(self, connection: socket.socket, request: Request) -> None:
         self._socket = connection
         self.request = request
         self.keep = request.keep_alive
+        self.watch: Callable[[bytes], None] | None = None
 
     def send(self, data: bytes) -> None:
         """These bytes, as they are."""
+        if self.watch is not None:
+            self.watch(data)
         self._socket.sendall(data)
 
     def begin(self, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
@@ -213,8 +221,8 @@ class Server:
                 connection.socket.close()
 
     def _converse(self, connection: _Connection) -> None:
-        for raw in _heads(connection.socket):
-            request = _parse(raw, connection)
+        for raw, body in _requests(connection.socket):
+            request = _parse(raw, body, connection)
             if request is None:
                 connection.socket.sendall(head(400, {"Content-Length": "0"}))
                 return
@@ -274,8 +282,8 @@ def _shut(connection: socket.socket) -> None:
         connection.shutdown(socket.SHUT_RDWR)
 
 
-def _heads(connection: socket.socket) -> Iterator[bytes]:
-    """The head of each request of a connection, without its blank line; bodies of requests are skipped."""
+def _requests(connection: socket.socket) -> Iterator[tuple[bytes, bytes]]:
+    """Each request of a connection: its head without the blank line, and the beginning of its body."""
     buffer = b""
     while len(buffer) < _LONGEST_HEAD:
         end = buffer.find(_END_OF_HEAD)
@@ -285,24 +293,27 @@ def _heads(connection: socket.socket) -> Iterator[bytes]:
                 return
             buffer += data
             continue
-        raw, buffer = buffer[:end], buffer[end + len(_END_OF_HEAD) :]
+        raw, buffer, body = buffer[:end], buffer[end + len(_END_OF_HEAD) :], b""
         length = _LENGTH.search(raw)
         if length:
-            buffer = _skip(connection, buffer, int(length[1]))
-        yield raw
+            body, buffer = _take_body(connection, buffer, int(length[1]))
+        yield raw, body
 
 
-def _skip(connection: socket.socket, buffer: bytes, length: int) -> bytes:
+def _take_body(connection: socket.socket, buffer: bytes, length: int) -> tuple[bytes, bytes]:
+    """Read a body of that length; return its beginning, and what came after it."""
+    body = buffer[: min(length, _PIECE)]
     while len(buffer) < length:
         data = connection.recv(_PIECE)
         if not data:
-            return b""
+            return body, b""
         length -= len(buffer)
         buffer = data
-    return buffer[length:]
+        body += buffer[: min(length, _PIECE - len(body))]
+    return body, buffer[length:]
 
 
-def _parse(raw: bytes, connection: _Connection) -> Request | None:
+def _parse(raw: bytes, body: bytes, connection: _Connection) -> Request | None:
     """The request of a head; None where its first line is none. An absolute target's host wins (RFC 9112 3.2.2)."""
     try:
         method, target, version = raw.partition(b"\r\n")[0].decode("utf-8", "surrogateescape").split(" ")
@@ -324,6 +335,7 @@ def _parse(raw: bytes, connection: _Connection) -> Request | None:
         connection_id=connection.id,
         proxied=proxied is not None,
         keep_alive=version == "HTTP/1.1" and _CLOSE.search(raw) is None,
+        body=body,
     )
 
 
