@@ -5,13 +5,16 @@ from __future__ import annotations
 import gzip
 import hashlib
 import math
+import socket
 import urllib.request
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Error, Page
 
+from tests.support.bad_pages import GOOD, GOOD_WORDS, BadPage, Sizes, gzip_bomb, serve_bad_pages
 from tests.support.browsers import chromium, needs_chromium
+from tests.support.nasty import big_sha256
 from tests.support.script_site import (
     CLICKED,
     INSIDE,
@@ -31,11 +34,18 @@ from tests.support.waiting import until
 
 pytestmark = pytest.mark.crawl
 
+SIZES = Sizes(large=3 << 20, bomb=8 << 20, dom=1 << 20, frames=20, slow=0.2)
+
 
 @pytest.fixture(scope="module")
 def site() -> Iterator[ScriptSite]:
     with ScriptSite() as site:
         yield site
+
+
+@pytest.fixture(scope="module")
+def bad(site: ScriptSite) -> dict[str, BadPage]:
+    return serve_bad_pages(site, SIZES)
 
 
 @pytest.fixture(scope="module")
@@ -148,3 +158,51 @@ def test_bytes_are_the_same_in_each_run(site: ScriptSite) -> None:
             (here,), (there,) = site.responses, again.responses
             assert (here.head, here.body) == (there.head, there.body)
     assert len({picture(number) for number in range(1_200)}) == 1_200
+
+
+@needs_chromium()
+def test_bad_pages_show_what_they_say(site: ScriptSite, browser: Browser, bad: dict[str, BadPage]) -> None:
+    """Those that show something certain, each in a window of its own; and the good page after them."""
+    wrong = []
+    context = browser.new_context()
+    try:
+        for page in (*bad.values(), BadPage("good", GOOD, "", GOOD_WORDS)):
+            if not page.shows:
+                continue
+            tab = context.new_page()
+            try:
+                tab.goto(site.url(page.path, MAIN), wait_until="commit")
+                tab.get_by_text(page.shows).first.wait_for()
+            except Error as error:
+                wrong.append(f"{page.name}: {error.message}")
+            tab.close()
+    finally:
+        context.close()
+    assert wrong == []
+
+
+def test_each_bad_page_says_what_is_right(bad: dict[str, BadPage]) -> None:
+    assert len(bad) > 50
+    assert all(page.right.endswith(".") and page.path == f"/bad/{page.name}" for page in bad.values())
+
+
+def test_bad_bodies_are_as_large_as_they_say(site: ScriptSite, bad: dict[str, BadPage]) -> None:
+    site.clear_log()
+    assert len(ask(site, bad["large-body"].path + "/large.bin")) == SIZES.large
+    packed = ask(site, bad["bomb"].path + "/bomb.txt")
+    assert packed == gzip_bomb(SIZES.bomb) and len(packed) < SIZES.bomb // 100
+    assert gzip.decompress(packed) == b" " * SIZES.bomb
+    until(lambda: all(response.end for response in site.responses), "the threads of the site have ended their answers")
+    large, _ = site.responses
+    assert (large.size, large.digest) == (SIZES.large, big_sha256(SIZES.large))
+
+
+def test_interim_heads_are_told_from_the_answer(site: ScriptSite, bad: dict[str, BadPage]) -> None:
+    site.clear_log()
+    with socket.create_connection(("127.0.0.1", site.port)) as connection:
+        path = bad["early-hints"].path
+        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {MAIN}\r\nConnection: close\r\n\r\n".encode())
+        received = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+    (response,) = site.responses
+    assert response.interim + response.head + response.body == received
+    assert response.interim.startswith(b"HTTP/1.1 103 ") and response.status == 200
