@@ -76,10 +76,10 @@ coverage: install test-packages ## Which lines the tests of tests/pure and tests
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --cov --cov-report term:skip-covered --cov-report html tests/pure tests/store $(ARGS)
 	echo "line by line: build/coverage/html/index.html"
 
-bench: install test-packages bench-packages compiled pywb ## Measure, and print the ratios
+bench: install test-packages bench-packages compiled pywb warcprox ## Measure, and print the ratios
 	@$(BIN)/python -m tests.bench $(ARGS)
 
-bench-large: install test-packages bench-packages compiled pywb ## The same with the large sites; takes long
+bench-large: install test-packages bench-packages compiled pywb warcprox ## The same with the large sites; takes long
 	@$(BIN)/python -m tests.bench --large $(ARGS)
 
 soak: install test-packages compiled pywb ## The long tests: many seeds, kills at random moments, minutes under load; ARGS=NAME picks one

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from tests.bench import (
     additions,
     asking,
+    browser,
     crawl,
     desk,
     export,
@@ -46,6 +47,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "steps": lambda given: steps.steps(65_000 if given.large else 5_000),
     "export": lambda given: export.export((1_000, 10_000, 100_000) if given.large else (1_000, 10_000)),
     "desk": lambda _: desk.desk(),
+    "browser": lambda given: browser.browser(rounds=_rounds(given)),
     "room": lambda given: room.room(large=bool(given.large)),
 }
 
