@@ -31,7 +31,7 @@ _OWN, _SHARED = 4, 3
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PagesShown:
     """What it took to show some pages: of processes, and as the site saw it. `gap` is in seconds."""
 
     cost: TreeCost
@@ -48,12 +48,12 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MeasuredWay:
     """A way to show pages: with one page, and with all."""
 
     name: str
-    first: Shown
-    all: Shown
+    first: PagesShown
+    all: PagesShown
     pages: int
 
     @property
@@ -83,14 +83,14 @@ def browser(pages: int = 20, rounds: int = 1, options: Sequence[str] = ()) -> No
         ways["crawl --fetcher browser"] = lambda site, numbers, folder: _crawled(site, numbers, folder, options)
     else:
         print("  without our own crawl: `webarc-agent crawl` has no option --fetcher")
-    rows: dict[str, list[Row]] = {name: [] for name in ways}
+    rows: dict[str, list[MeasuredWay]] = {name: [] for name in ways}
     for _ in range(rounds):
         for name, way in ways.items():
-            rows[name].append(Row(name, _show(way, 1), _show(way, pages), pages))
+            rows[name].append(MeasuredWay(name, _show(way, 1), _show(way, pages), pages))
     _print_table(rows, pages)
 
 
-def _show(way: _Way, pages: int) -> Shown:
+def _show(way: _Way, pages: int) -> PagesShown:
     """Show so many pages in a way; all of them must have been asked for, with what they need."""
     with tempfile.TemporaryDirectory(prefix="webarc-bench-") as folder, ScriptSite() as site:
         with WatchedTree() as watched:
@@ -100,7 +100,7 @@ def _show(way: _Way, pages: int) -> Shown:
         if missing:
             raise SystemExit(f"{len(missing)} URLs were not asked for, such as {min(missing)}")
         hosts = {response.host for response in responses}
-        return Shown(
+        return PagesShown(
             cost=watched.cost,
             responses=len(responses),
             sent=sum(response.sent for response in responses),
@@ -150,7 +150,7 @@ def _has_fetcher() -> bool:
     return "--fetcher" in done.stdout
 
 
-def _print_table(rows: dict[str, list[Row]], pages: int) -> None:
+def _print_table(rows: dict[str, list[MeasuredWay]], pages: int) -> None:
     plain = _median(rows["plain Chromium"], lambda row: row.page)
     print(
         f"  {'':24}{'processor seconds a page':^32}{'start':>8}{'memory':>9}{'browser':>9}   {'as the site saw it':^50}"
@@ -171,7 +171,7 @@ def _print_table(rows: dict[str, list[Row]], pages: int) -> None:
     print(f"  {_OWN * pages + _SHARED} URLs; aim of our crawl: at most 0.6 s a page, at most 1.15 of plain Chromium")
 
 
-def _median(rows: Sequence[Row], value: Callable[[Row], float]) -> float:
+def _median(rows: Sequence[MeasuredWay], value: Callable[[MeasuredWay], float]) -> float:
     return statistics.median(value(row) for row in rows)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Error, Page
 
-from tests.support.bad_pages import GOOD, GOOD_WORDS, BadPage, Sizes, gzip_bomb, serve_bad_pages
+from tests.support.bad_pages import GOOD, GOOD_WORDS, BadPage, BadPageSizes, gzip_bomb, serve_bad_pages
 from tests.support.browsers import chromium, needs_chromium
 from tests.support.nasty import big_sha256
 from tests.support.script_site import (
@@ -25,7 +25,7 @@ from tests.support.script_site import (
     POSTED,
     SCROLLED,
     SHOWN,
-    Asked,
+    ScriptRequest,
     ScriptSite,
     picture,
     tone,
@@ -34,7 +34,7 @@ from tests.support.waiting import until
 
 pytestmark = pytest.mark.crawl
 
-SIZES = Sizes(large=3 << 20, bomb=8 << 20, dom=1 << 20, frames=20, slow=0.2)
+SIZES = BadPageSizes(large=3 << 20, bomb=8 << 20, dom=1 << 20, frames=20, slow=0.2)
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_the_page_asks_for_all_that_it_says_and_shows_what_came(site: ScriptSite
         tab.get_by_text(f"more {number + 1}").wait_for()
     assert tab.get_by_role("button", name="Load more").count() == 0
     assert tab.locator("li").count() == 50
-    robots = Asked("GET", MAIN, "/private/forbidden.js")
+    robots = ScriptRequest("GET", MAIN, "/private/forbidden.js")
     rest = site.asked() - {*LOADED, *POSTED, *LEFT_OUT, *SCROLLED, *CLICKED, robots}
     assert {asked.path for asked in rest} == {"/inside/secret"}
     assert [response.path for response in site.against_robots()] == [robots.path]

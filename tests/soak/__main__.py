@@ -263,6 +263,10 @@ SOAKS: dict[str, Soak] = {
         ("-m", "pytest", "tests/kill/test_random.py"),
         {"KILL_ROUNDS": "50"},
     ),
+    "kill-browser": Soak(
+        "kill -9 of the job, the browser and what drives it at 100 moments; nothing is fetched twice, nothing is left",
+        ("-m", "tests.soak.browser_kills", "--kills", "100"),
+    ),
     "kill-journal": Soak(
         "kill -9 of a process that confirms and commits additions, at 100 moments; nothing is lost, nothing doubled",
         ("-m", "pytest", "tests/store/test_journal.py", "-k", "kill_9", "-o", "timeout=3600"),

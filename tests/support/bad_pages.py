@@ -31,7 +31,7 @@ _MEBIBYTE: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class BadPageSizes:
     """How large or slow the bad pages are, in bytes and seconds."""
 
     large: int = 60 << 20
@@ -58,7 +58,7 @@ class BadPage:
 class _Place:
     """Where a bad page is made: `/bad/NAME`, and whatever it needs below that."""
 
-    def __init__(self, site: Site, name: str, sizes: Sizes) -> None:
+    def __init__(self, site: Site, name: str, sizes: BadPageSizes) -> None:
         self.site = site
         self.sizes = sizes
         self.path = f"/bad/{name}"
@@ -96,11 +96,11 @@ def _bad(shows: str = "") -> Callable[[_Maker], _Maker]:
     return register
 
 
-def serve_bad_pages(site: ScriptSite, sizes: Sizes | None = None) -> dict[str, BadPage]:
+def serve_bad_pages(site: ScriptSite, sizes: BadPageSizes | None = None) -> dict[str, BadPage]:
     """Put all of them, and the good page, on a site; returns them by name."""
     made: dict[str, BadPage] = {}
     for name, (make, shows) in _MAKERS.items():
-        place = _Place(site, name, sizes or Sizes())
+        place = _Place(site, name, sizes or BadPageSizes())
         make(place)
         made[name] = BadPage(name, place.path, " ".join((make.__doc__ or "").split()), shows)
     site.add_nasty("/good/words.json", json_page({"words": GOOD_WORDS}))

@@ -77,7 +77,7 @@ SHOWN: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Asked:
+class ScriptRequest:
     """What the start page asks for: a method, a host, a path with its query, and a part of the request's body."""
 
     method: str
@@ -86,8 +86,8 @@ class Asked:
     body: str = ""
 
 
-def _get(*paths: str, host: str = MAIN) -> tuple[Asked, ...]:
-    return tuple(Asked("GET", host, path) for path in paths)
+def _get(*paths: str, host: str = MAIN) -> tuple[ScriptRequest, ...]:
+    return tuple(ScriptRequest("GET", host, path) for path in paths)
 
 
 #: By GET, what the start page and its scripts ask for without being scrolled or clicked, and may be archived.
@@ -105,17 +105,17 @@ SCROLLED: Final = (
 CLICKED: Final = _get(*(f"/api/more?n={number}" for number in range(1, _CLICKS + 1)))
 #: What changes nothing on the server, by POST.
 POSTED: Final = (
-    Asked("POST", MAIN, "/api/search", '{"q":"alpha"}'),
-    Asked("POST", MAIN, "/api/search", '{"q":"beta"}'),
-    Asked("POST", MAIN, "/graphql", '{"query":"{ me { name } }","variables":{"n":1}}'),
-    Asked("POST", MAIN, "/api/form", "first=1&second=two"),
+    ScriptRequest("POST", MAIN, "/api/search", '{"q":"alpha"}'),
+    ScriptRequest("POST", MAIN, "/api/search", '{"q":"beta"}'),
+    ScriptRequest("POST", MAIN, "/graphql", '{"query":"{ me { name } }","variables":{"n":1}}'),
+    ScriptRequest("POST", MAIN, "/api/form", "first=1&second=two"),
 )
 #: What a crawl does not send (a PUT and its like), or cannot keep (a stream, a socket, an answer that CORS closes).
 LEFT_OUT: Final = (
-    Asked("PUT", MAIN, "/api/put", "x"),
+    ScriptRequest("PUT", MAIN, "/api/put", "x"),
     *_get("/socket", "/events"),
     *_get("/api/closed", host=OTHER),
-    Asked("OPTIONS", OTHER, "/api/closed"),
+    ScriptRequest("OPTIONS", OTHER, "/api/closed"),
 )
 ASKED: Final = (*LOADED, *SCROLLED, *CLICKED, *POSTED, *LEFT_OUT)
 
@@ -194,11 +194,11 @@ class ScriptSite(Site):
             if response.path == path and host in (None, response.host) and method in (None, response.method)
         ]
 
-    def asked(self) -> set[Asked]:
+    def asked(self) -> set[ScriptRequest]:
         """What was asked for, hosts without the site's port, but for robots.txt and the icon that browsers look for."""
         port = f":{self.port}"
         return {
-            Asked(
+            ScriptRequest(
                 response.method,
                 response.host.removesuffix(port),
                 response.path,
