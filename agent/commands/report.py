@@ -34,6 +34,7 @@ from agent.reports.report import (
     read_waiting,
     text_of_certificates,
     text_of_scripted_pages,
+    text_of_shown_pages,
 )
 from agent.reports.storage import bar, show
 from agent.reports.storage import storage as storage_of
@@ -638,7 +639,8 @@ def _lines(summary: dict[str, Any], *, is_after_patches: bool) -> Iterator[str]:
             f"{watch['captured']} captured, {watch['waiting']} to be tried again, {watch['given_up']} given up"
         )
     yield from missing_in(summary).lines()
-    yield from filter(None, (text_of_certificates(summary), text_of_scripted_pages(summary)))
+    texts = (text_of_certificates(summary), text_of_shown_pages(summary), text_of_scripted_pages(summary))
+    yield from filter(None, texts)
 
 
 def _table_of_hosts(ends: list[dict[str, Any]], top: int) -> Table:

@@ -166,6 +166,19 @@ class CookieJars:
         elif not whole:
             self._put(site, replace(jar, lost=jar.lost + 1))
 
+    def for_browser(self, domain: str) -> tuple[str, ...]:
+        """Return the cookies of a host's site, as lines."""
+        return tuple(cookie.line for cookie in self._jar(site_of(domain)).cookies.values())
+
+    def learn(self, lines: Iterable[str]) -> None:
+        """Put the cookies that a browser has into the jars of their sites."""
+        by_site: dict[str, dict[Key, Cookie]] = {}
+        for cookie in filter(None, map(Cookie.read, lines)):
+            by_site.setdefault(site_of(cookie.domain.lstrip(".")), {})[cookie.key] = cookie
+        for site, cookies in by_site.items():
+            jar = self._jar(site)
+            self._put(site, merged(jar, jar, Jar({**jar.cookies, **cookies}), whole=False))
+
     def config(self, batch: int, text: str) -> Path:
         """Return the configuration file of a batch's wget, with this text."""
         path = self._folder / f"{_MARK}{batch:06}{_CONFIG}"

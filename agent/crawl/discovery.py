@@ -695,6 +695,10 @@ class Discovery:
             if verdict is None:
                 self._frontier.admit(row.id)
 
+    def accepts_host(self, domain: str) -> bool:
+        """Return whether pages of a host belong to the crawl."""
+        return scope.accepts_host(self._scope, domain)
+
     def is_opened(self, domain: str) -> bool:
         """Return whether a host may be at a private address since a start URL is at one."""
         return scope.opens(self._scope, domain)

@@ -20,16 +20,28 @@ from functools import lru_cache
 from agent.crawl import frontier, watching, wget
 from agent.crawl.cookie_jars import CookieJars
 from agent.crawl.discovery import Discovery
-from agent.crawl.frontier import Frontier, FrontierUrl, UrlOutcome
+from agent.crawl.frontier import FoundUrl, Frontier, FrontierUrl, UrlOutcome
 from agent.crawl.hsts import SecureOnly
 from agent.crawl.job_folder import Job
 from agent.crawl.politeness import BUSY, SERVER_BUSY, TRIES, in_a_row, is_given_up
-from agent.crawl.scope import PRIVATE_ADDRESS
+from agent.crawl.scope import PRIVATE_ADDRESS, fetcher_of, may_show_pages
 from agent.crawl.sitemaps import LONGEST_SITEMAP, MOST_LISTED, Listing, read_feed
-from agent.crawl.vocabulary import CERTIFICATE_FAULTS, GONE, TEMPORARY_REDIRECT, LinkKind, Reason, Status, UrlState
+from agent.crawl.vocabulary import (
+    CERTIFICATE_FAULTS,
+    GONE,
+    NOT_SHOWN,
+    TEMPORARY_REDIRECT,
+    WHOLE,
+    LinkKind,
+    Reason,
+    Status,
+    UrlState,
+    ViewState,
+)
 from agent.crawl.watching import WatchedItems
 from agent.crawl.wget import FetchResult
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import Fetcher
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, arc_path, data_name, places, split
@@ -236,8 +248,9 @@ def host_ends(
     for domain in job_frontier.get(frontier.SERVERS_DOWN) or ():
         hosts.setdefault(domain, "server down")
     for fault in job_frontier.host_faults():
-        text = _HOST_REASONS[fault.word]
-        hosts.setdefault(fault.domain, f"{text}: {fault.url}" if fault.word == Reason.LINKS_UNREAD else text)
+        text = _HOST_REASONS.get(fault.word, "not shown to its end by a browser")
+        is_of_page = fault.word == Reason.LINKS_UNREAD or fault.word in NOT_SHOWN
+        hosts.setdefault(fault.domain, f"{text}: {fault.url}" if is_of_page else text)
     for seed, end in ends:
         if why := _fault_of_start(job_frontier, seed, end, accept_shrink=accept_shrink):
             hosts.setdefault(seed.domain, why)
@@ -278,6 +291,11 @@ def _fault_of_start(job_frontier: Frontier, seed: FrontierUrl, end: FrontierUrl,
     return f"start URL gave {end.status}: {seed.url}"
 
 
+#: Pages that a browser may show, by how they were found and by the type that their server declares.
+_SHOWN_KINDS = frozenset({LinkKind.SEED, LinkKind.LINK, LinkKind.REDIRECT, LinkKind.LISTED})
+_SHOWN_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+
+
 class Disposition:
     """Writes the results of a job into its frontier, and tracks which servers fail."""
 
@@ -290,6 +308,8 @@ class Disposition:
         self._discovery = Discovery(job.frontier, job.publication, job.profile, jars, is_settled)
         self._most_items = job.settings.max_sitemap_urls
         self._archived = archived
+        self._publication = job.publication
+        self._may_show = may_show_pages(job.publication)
         self._secure = SecureOnly(job.frontier)
         self._settled: list[UrlOutcome] = []
         self._unreached: dict[str, int] = {}
@@ -314,10 +334,50 @@ class Disposition:
             settled.append(self._one(answer))
             again += settled[-1].state == UrlState.WAITING and answer.row.kind != LinkKind.ROBOTS
         self._flush()
-        self._judge_server(domain, settled)
+        if domain:
+            self._judge_server(domain, settled)
         self._expand()
         self._discovery.forget_if_large()
         return again
+
+    # -- pages that a browser shows ------------------------------------------------------------------------------
+
+    def accepts_host(self, domain: str) -> bool:
+        """Return whether pages of a host belong to the crawl."""
+        return self._discovery.accepts_host(domain)
+
+    def judge_requisite(self, page: FrontierUrl, url: str) -> FoundUrl:
+        """Return what a URL that a page's scripts ask for is to the crawl."""
+        return self._discovery.judged(url, LinkKind.REQUISITE, page.depth, page)
+
+    def add_requisite(self, page: FrontierUrl, url: str, note: str) -> FrontierUrl | None:
+        """Add a URL that a page's scripts ask for, with annotations if it waits; return its row."""
+        found = self.judge_requisite(page, url)
+        if note and found.state == UrlState.WAITING:
+            found = replace(found, note=note)
+        self._frontier.add([found])
+        self._discovery.flush()
+        return self._frontier.by_url(url)
+
+    def shown(self, row: FrontierUrl, links: Sequence[Link], forward: str) -> None:
+        """Add what a page leads to that a browser has shown. The caller wraps it in one transaction."""
+        self._discovery.links(row, links)
+        if forward and row.is_start:
+            self._go_on(row, forward)
+        elif forward:
+            self._discovery.links(row, [Link(forward, LinkPurpose.LINK, NamedAs.NOTHING)])
+        self._flush()
+        self._expand()
+
+    def _wants_view(self, row: FrontierUrl, settled: UrlOutcome) -> bool:
+        """Return whether a browser is to show a page."""
+        if not self._may_show or row.embedded or row.kind not in _SHOWN_KINDS or settled.mime not in _SHOWN_TYPES:
+            return False
+        if settled.state != UrlState.DONE or not settled.arc or settled.status not in WHOLE or not settled.position:
+            return False
+        fetcher = fetcher_of(self._publication, row.url)
+        is_needed = fetcher is Fetcher.AUTO and Reason.NEEDS_BROWSER in settled.note.split(",")
+        return fetcher is Fetcher.BROWSER or is_needed
 
     def secure(self, rows: list[FrontierUrl]) -> list[FrontierUrl]:
         """Redirect those of these URLs to https whose hosts asked for that; return them."""
@@ -449,6 +509,8 @@ class Disposition:
         else:
             self._discovery.links(answer.row, answer.links)
             self._go_on(answer.row, answer.forward)
+        if self._wants_view(answer.row, settled):
+            self._frontier.want_view(answer.row)
 
     def _lead_on_as_archived(self, row: FrontierUrl) -> bool:
         """Add what the archived version of a page leads to; return whether that version needs a browser."""
@@ -543,4 +605,15 @@ class Disposition:
             for row in nearer:
                 warc = wget.BatchFiles(self._folder, row.batch).warc
                 self._discovery.links(row, wget.links_at(warc, row.position, row) if row.position else ())
+                self._discovery.links(row, self._links_shown(row))
             self._discovery.flush()
+
+    def _links_shown(self, row: FrontierUrl) -> Sequence[Link]:
+        """Return the links of what a browser showed of a page; none without that."""
+        view = self._frontier.view(row.id) if self._may_show else None
+        if view is None or view.state != ViewState.DONE or view.html_at < 0:
+            return ()
+        with wget.BatchFiles(self._folder, view.batch).warc.open("rb") as file:
+            file.seek(view.html_at)
+            html = file.read(min(view.html_size, outlinks.LONGEST_BODY))
+        return outlinks.links_of(html, row.url, "text/html", "utf-8")

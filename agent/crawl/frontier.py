@@ -27,7 +27,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, NotRequired, TypedDict, TypeVar
 
-from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState, cause_among
+from agent.crawl.vocabulary import NOT_SHOWN, LinkKind, Reason, Status, UrlState, cause_among
 from webarcfs.archive.config.directory import sql
 from webarcfs.archive.git.git_command import is_full
 from webarcfs.archive.index.sqlite_file import queries_of, version_of
@@ -119,6 +119,29 @@ class UrlOutcome:
     arc: str = ""
     target: str = ""
     links: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class PageView:
+    """A page that a browser shows; the columns are explained in sql/frontier/schema.sql."""
+
+    id: int
+    domain: str
+    state: str
+    tries: int
+    batch: int
+    words: str
+    title: str
+    shown: str
+    html_at: int
+    html_size: int
+    text_at: int
+    text_size: int
+    picture_at: int
+    picture_size: int
+    requests: int
+    refused: int
+    missed: int
 
 
 class CrawledHost(NamedTuple):
@@ -533,7 +556,7 @@ FILLED: Fact[list[str]] = Fact("filled")
 
 
 #: Version → the statements that add what the next one has: jobs of older versions are finished as they are.
-_UPGRADES = {2: "frontier/upgrade_2", 3: "frontier/upgrade_3"}
+_UPGRADES = {2: "frontier/upgrade_2", 3: "frontier/upgrade_3", 4: "frontier/upgrade_4"}
 #: Keys of `Frontier.counts` that are not states.
 NO_STATES = ("bytes", "documents")
 _AT_ONCE = 1000
@@ -633,6 +656,14 @@ class Frontier:
         """Begin a batch: add it, and mark its URLs as being fetched."""
         self._run("frontier/new_batch", id=batch, domain=domain)
         self._connection.executemany(sql("frontier/take"), [{"id": row.id, "batch": batch} for row in rows])
+
+    def join(self, row: int, batch: int) -> None:
+        """Take a waiting URL into a batch that has begun."""
+        self._run("frontier/take", id=row, batch=batch)
+
+    def begin_batch(self, batch: int, domain: str) -> None:
+        """Begin a batch that has no URLs yet."""
+        self._run("frontier/new_batch", id=batch, domain=domain)
 
     def last_batch(self) -> int:
         """Return the highest number of a batch; 0 without batches."""
@@ -758,7 +789,7 @@ class Frontier:
             "left_out": Reason.LEFT_OUT,
             "full": Reason.HOST_FULL,
             "robots_unavailable": Reason.ROBOTS_UNAVAILABLE,
-            "links_unread": Reason.LINKS_UNREAD,
+            "unread": json.dumps([Reason.LINKS_UNREAD, *NOT_SHOWN]),
         }
         return list(map(HostFault._make, self._connection.execute(sql("frontier/host_faults"), words)))
 
@@ -782,7 +813,7 @@ class Frontier:
 
     def needing_browser(self) -> dict[str, int]:
         """Return host → how many of its pages show little until their scripts run."""
-        words = {"needs_browser": Reason.NEEDS_BROWSER}
+        words = {"needs_browser": Reason.NEEDS_BROWSER, "rendered": Reason.RENDERED}
         return dict(self._connection.execute(sql("frontier/needing_browser"), words).fetchall())
 
     def failed_resources(self) -> Iterator[tuple[str, str]]:
@@ -795,6 +826,53 @@ class Frontier:
         while rows := self._rows("frontier/seeds", after=after, most=_AT_ONCE):
             yield from rows
             after = rows[-1].id
+
+    # -- pages that a browser shows ------------------------------------------------------------------------------
+
+    def want_view(self, row: FrontierUrl) -> None:
+        """Have a page shown by a browser, once."""
+        self._run("frontier/want_view", id=row.id, domain=row.domain)
+
+    def next_views(self, most: int) -> list[FrontierUrl]:
+        """Return the next pages to be shown."""
+        return self._rows("frontier/next_views", most=most)
+
+    def open_views(self) -> int:
+        """Return how many pages are to be shown, or are being shown."""
+        return int(self._scalar("frontier/open_views"))
+
+    def show(self, row: int, batch: int) -> None:
+        """Mark a page as being shown, in a batch of its own."""
+        self._run("frontier/show", id=row, batch=batch)
+
+    def show_again(self, row: int, *, tried: bool, most: int, word: str) -> None:
+        """Have a page shown once more, or let it fail with a word after `most` tries."""
+        self._run("frontier/show_again", id=row, tried=int(tried), most=most, word=word)
+
+    def return_views(self) -> None:
+        """Have the pages shown once more that were being shown when the job was killed."""
+        self._run("frontier/return_views")
+
+    def shown(self, row: int, **values: Any) -> None:
+        """Record what a page showed."""
+        self._run("frontier/shown", id=row, **values)
+
+    def view(self, row: int) -> PageView | None:
+        """Return what is known of a page that a browser shows; None for any other."""
+        return next((PageView(**record) for record in self._query("frontier/view", id=row)), None)
+
+    def shown_pages(self) -> dict[str, int]:
+        """Return how many pages a browser showed and could not show, and their requests; empty without any page."""
+        return next((dict(record) for record in self._query("frontier/shown_pages")), {})
+
+    def annotate_views(self, word: str) -> None:
+        """Add a word for crawl.log to the pages that are to be shown."""
+        self._run("frontier/annotate_views", word=word)
+
+    def end_views(self, word: str) -> None:
+        """Let no browser show the rest; the word says why."""
+        self.annotate_views(word)
+        self._run("frontier/end_views", word=word)
 
     def feed(self) -> FrontierUrl | None:
         """Return the feed that the publication watches; None where it watches none."""

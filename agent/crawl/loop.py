@@ -30,6 +30,7 @@ from contextlib import closing
 from enum import Enum, auto
 
 from agent.crawl import scope, wget, wgetpool
+from agent.crawl.browserpool import BrowserPool, Dependencies
 from agent.crawl.cookie_jars import CookieJars
 from agent.crawl.crawl_log import LiveLog
 from agent.crawl.disposition import OVER_SIZE, OVER_TIME, ArchivedPages, Captured, Disposition
@@ -206,6 +207,10 @@ class Turns:
         left = whole - taken
         return min(part, left) if left >= part // 2 and left > 0 else None
 
+    def is_full(self, domain: str) -> bool:
+        """Return whether nothing more is fetched from a server."""
+        return self._refusal(domain) is not None
+
     def _refusal(self, domain: str) -> tuple[Status, Reason] | None:
         """Return why nothing more is fetched from a server; None if it may be asked."""
         if scope.matches_host(self._book.left_out, domain):
@@ -270,7 +275,9 @@ class _Capture:
         self.intake = Disposition(job, archived, self.jars)
         self.archived = archived
         # A page that is replaced in any case is requested in full.
-        self.is_conditional = job.settings.conditional and job.settings.unchanged == "keep"
+        # A page that a browser may show is, too: it needs the response.
+        is_kept = job.settings.unchanged == "keep" and not scope.may_show_pages(job.publication)
+        self.is_conditional = job.settings.conditional and is_kept
         self.robots = RobotsCache(job.frontier, job.settings.user_agent)
         self.secrets = Secrets.of(job.publication)
         if job.publication.has_secrets:
@@ -318,6 +325,24 @@ class _Capture:
         # The files of a killed run may be newer than the last transaction of the frontier.
         files = (int(path.stem) for path in job.folder.glob("[0-9]*.list") if path.stem.isdecimal())
         self.number = max([self.frontier.last_batch(), *files])
+        self.browser = BrowserPool(
+            Dependencies(
+                job=job,
+                intake=self.intake,
+                robots=self.robots,
+                secrets=self.secrets,
+                jars=self.jars,
+                may_ask=self._may_be_asked,
+                wait=self._wait_before,
+                next_batch=self._next_batch,
+                is_full=self.turns.is_full,
+                took=lambda domain: self.turns.took(domain, 1, 1),
+                give=self._give_page,
+                free=self._free,
+                public=lambda domain: not self._is_free(domain),
+            ),
+            self.most,
+        )
 
     def run(self) -> Captured:
         """Start batches that are due and read batches that have ended, until nothing is left."""
@@ -329,12 +354,16 @@ class _Capture:
             limit = self._limit()
             if limit is not None:
                 return limit
+            self.browser.tend()
+            if self.browser.waits:
+                self.turns.waiting = None  # a robots.txt may be wanted first
             waiting = self.start_batches()
-            if not self.wgets and not waiting and not self.reader.backlog:
+            if not self.wgets and not waiting and not self.reader.backlog and not self.browser.is_open:
                 return self.intake.verdict()
             self._collect()
             self._tell()
-            batch = self.reader.next(self.wgets.descriptors, self._patience())
+            descriptors = [*self.wgets.descriptors, *self.browser.descriptors]
+            batch = self.reader.next(descriptors, self._patience())
             if batch is not None:
                 self.start_batches()  # wget continues while its last results are applied
                 self.read(batch)
@@ -357,9 +386,10 @@ class _Capture:
     def start_batches(self) -> bool:
         """Start wget on each server that is free and due; return whether any URL waits."""
         now = clocks.steady()
-        self.turns.look(self.wgets.domains, self.reader.backlog)
+        busy = self.wgets.domains | self.browser.hosts
+        self.turns.look(busy, self.reader.backlog)
         self.wants_place = False
-        due = self.turns.due(now, self.wgets.domains) if len(self.wgets) < self.most else []
+        due = self.turns.due(now, busy) if len(self.wgets) < self.most else []
         while due and len(self.wgets) < self.most and self.reader.backlog <= _FURTHEST:
             self._start(heapq.heappop(due)[-1], now)
         if not self.wants_place:
@@ -375,6 +405,7 @@ class _Capture:
         self.jars.forget(batch.number)
         self.log.batch(batch.number)
         self.turns.waiting = None
+        self.browser.count()
         if not self.done:
             self.tell_again = self.count_again = 0.0  # show the first results at once
         self.done += self.unread.pop(batch.number, 0)
@@ -425,6 +456,8 @@ class _Capture:
         self.wgets.watch(self.intake.room)
         if self.wgets.may_ask:
             return _LOOK
+        if self.browser.waits:
+            return _POLL
         if self.wgets.pause or self.wgets.under_way:
             return _POLL * 2
         return _WATCH if len(self.wgets) >= self.most or not self.turns.waiting else _POLL
@@ -432,9 +465,45 @@ class _Capture:
     def end(self) -> bool:
         """End all running wgets and apply what they fetched; return whether all of it was applied."""
         self.slots.leave()
+        self.browser.end()
         for running in self.wgets.end():
             self._give(running)
         return self._read_all()
+
+    # -- the browser ---------------------------------------------------------------------------------------------
+
+    def _next_batch(self) -> int:
+        self.number += 1
+        return self.number
+
+    def _wait_before(self, domain: str, url: str) -> float:
+        wait = self.turns.wait(domain)
+        return max(wait, self.robots.delay(url, clocks.steady())) if self.settings.robots else wait
+
+    def _is_free(self, domain: str) -> bool:
+        """Return whether a host may be at any address."""
+        return self.lookups is None or (self.is_inside and self.intake.is_opened(domain))
+
+    def _may_be_asked(self, domain: str) -> bool | None:
+        """Return whether a host is at an address that the crawl may request from; None if it is not known yet."""
+        if self.lookups is None or self._is_free(domain):
+            return True
+        reach = self.lookups.reach(scope.host_of(domain))
+        return None if reach is Reach.PENDING else reach is Reach.PUBLIC
+
+    def _free(self, domain: str) -> None:
+        """Let the wget at a host end after its document: the browser asks that host now."""
+        if domain in self.wgets.domains:
+            self.wgets.end_soon(lambda other: other == domain)
+
+    def _give_page(self, number: int, _page: FrontierUrl) -> None:
+        """Have what a page asked for read. Its hosts are judged by what wgets get."""
+        files = wget.BatchFiles(self.job.folder, number)
+        rows = self.frontier.fetching(number)
+        if self.secrets.shown and files.warc.exists():
+            blank_requests(files.warc, self.secrets.field_names)
+        self.unread[number] = len(rows)
+        self.reader.give(EndedBatch(number, "", rows, files.warc, files.log))
 
     # -- starting ------------------------------------------------------------------------------------------------
 
@@ -465,7 +534,7 @@ class _Capture:
 
     def _may_ask(self, domain: str) -> bool:
         """Return whether the server is known to be at an address that the crawl may request from."""
-        is_free = self.lookups is None or (self.is_inside and self.intake.is_opened(domain))
+        is_free = self._is_free(domain)
         reach = Reach.PUBLIC if is_free or self.lookups is None else self.lookups.reach(scope.host_of(domain))
         if reach is Reach.PENDING:
             self.turns.held[domain] = time.monotonic() + _POLL
@@ -595,6 +664,7 @@ class _Capture:
         self._drain(_LONGEST_DRAIN)
         if not self.end():
             return Captured(False, "stopped")
+        self.browser.end(Reason.BROWSER_CUT)
         self._add()  # so that the report names them
         with self.frontier.changes():
             self.frontier.give_up(Status.CUT, why)
@@ -606,6 +676,7 @@ class _Capture:
         Wait at most so long, or (inf) while the job is held; `_LONGEST_DRAIN` if it stops; not at all if discarded.
         """
         self.wgets.end_soon()
+        self.browser.end()
         self.slots.leave()
         until, is_stopping = time.monotonic() + seconds, False
         while self.wgets and time.monotonic() < until:

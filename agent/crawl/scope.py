@@ -30,7 +30,7 @@ from urllib.parse import unquote
 import idna
 
 from agent.crawl.vocabulary import Figure, LinkKind, Reason, Status
-from webarcfs.archive.config.settings import CrawlSettings, PageResources, Profile, Publication, ServerSettings
+from webarcfs.archive.config.settings import CrawlSettings, Fetcher, PageResources, Profile, Publication, ServerSettings
 from webarcfs.archive.model.urls import domain_of
 from webarcfs.content.outlinks import may_have_links
 
@@ -496,6 +496,21 @@ def _unwanted(  # what it is, and from where
 def server_of(servers: tuple[ServerSettings, ...], domain: str) -> ServerSettings | None:
     """Return the settings of a server, the first whose host matches; None if it has none."""
     return next((server for server in servers if matches_host((server.host,), domain)), None)
+
+
+def fetcher_of(publication: Publication, url: str) -> Fetcher:
+    """Return what shows a page: a rule of its path, else the setting of its server, else that of the publication."""
+    if publication.browser and _on_paths(tuple(rule.match for rule in publication.browser), url):
+        return Fetcher.BROWSER
+    own = server_of(publication.server, domain_in(url))
+    return Fetcher(publication.crawl.fetcher if own is None or own.fetcher is None else own.fetcher)
+
+
+def may_show_pages(publication: Publication) -> bool:
+    """Return whether a browser may show any page of a publication."""
+    servers = (server.fetcher for server in publication.server)
+    is_any = any(fetcher not in (None, Fetcher.WGET) for fetcher in (publication.crawl.fetcher, *servers))
+    return is_any or bool(publication.browser)
 
 
 def wait_of(publication: Publication, ordered: Mapping[str, float], domain: str) -> float:

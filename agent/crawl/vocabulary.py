@@ -43,6 +43,15 @@ class UrlState(_Word):
     REFUSED = "refused", "The URL was not fetched, or not kept, since a rule of the crawl forbids it."
 
 
+class ViewState(_Word):
+    """How far a page is that a browser shows (column `state` of the table `view` of frontier.db)."""
+
+    WAITING = "waiting", "The page is to be shown."
+    SHOWING = "showing", "The browser shows the page now."
+    DONE = "done", "What the page showed is kept."
+    FAILED = "failed", "The page could not be shown, and will not be tried again."
+
+
 class LinkKind(_Word):
     """How a URL was found (column `kind` of frontier.db)."""
 
@@ -210,7 +219,7 @@ class Reason(_Word):
     )
     RENDERED = (
         "rendered",
-        "The import has what a browser showed of it (text, picture, title); what is new of that is kept beside it.",
+        "What a browser showed of it (text, picture, title, DOM) is there; what is new of that is kept beside it.",
     )
     SECRETS = (
         "secrets",
@@ -248,6 +257,37 @@ class Reason(_Word):
         "became-page",
         "Its bytes did not change. Until now only pages of other hosts needed it, and now it is a page.",
     )
+    BROWSER_LOAD = "browser-load", "The page was shown by a browser, and had not loaded when its time was over."
+    BROWSER_TIME = (
+        "browser-time",
+        "The page was shown by a browser, and its scripts had not come to their end when its time was over.",
+    )
+    BROWSER_MEMORY = "browser-memory", "The page took more of the browser's memory than it may; it is not shown."
+    BROWSER_CRASH = "browser-crash", "The browser ended while it showed the page, twice; it is not shown."
+    BROWSER_BUSY = "browser-busy", "The page's scripts never gave way, so nothing of it could be read; it is not shown."
+    BROWSER_NO_PAGE = "browser-no-page", "The browser showed no page of the web there; it is not shown."
+    BROWSER_CUT = "browser-cut", "The crawl was ended or cut short before a browser could show the page."
+    BROWSER_MISSING = "browser-missing", "No browser is installed that could show it: `apt-get install chromium`."
+    BROWSER_NO_NAMESPACE = (
+        "browser-no-namespace",
+        "No browser was started, since the system lets nobody isolate it; `status` says how to allow that.",
+    )
+    BROWSER_REQUESTS = (
+        "browser-requests",
+        "The page's scripts asked for more than `browser_requests`; the rest was refused.",
+    )
+    BROWSER_BYTES = (
+        "browser-bytes",
+        "The page's scripts asked for more bytes than `browser_bytes`; the rest was refused.",
+    )
+    BROWSER_SCROLL = "browser-scroll", "The page was still growing after `browser_scroll` steps."
+    BROWSER_DOM = "browser-dom", "What its scripts made of the page is too large to be kept; its text is kept."
+    BROWSER_POPUP = "popup", "The page opened a window, which is not shown."
+    BROWSER_STREAM = "stream", "A stream of events without an end was cut, and is not kept."
+    BROWSER_WEBSOCKET = "websocket", "The page opened a WebSocket, which a capture cannot have."
+    BROWSER_DOWNLOAD = "download", "The page began a download, which is not followed."
+    BROWSER_SCHEME = "scheme", "The page asked for something by another scheme than http and https."
+    SCRIPTS_FORBIDDEN = "scripts-forbidden", "The server's robots.txt forbids scripts or data that the page asked for."
     OLDER = "older", "The archive has a newer capture of it."
 
 
@@ -260,6 +300,13 @@ DECISIONS = frozenset(
         Reason.QUERIES, Reason.CALENDAR, Reason.PATTERN, Reason.HOSTS, Reason.TOO_BIG, Reason.OVER_SIZE,
         Reason.OVER_TIME, Reason.STOPPED, Reason.DISCARDED, Reason.LEFT_OUT, Reason.SITEMAP_FULL, Reason.SITEMAP_NUMBER,
     }
+)  # fmt: skip
+
+
+#: The reasons for which a browser did not show a page to its end: what it would have led to is not known.
+NOT_SHOWN = (
+    Reason.BROWSER_LOAD, Reason.BROWSER_TIME, Reason.BROWSER_MEMORY, Reason.BROWSER_CRASH, Reason.BROWSER_BUSY,
+    Reason.BROWSER_NO_PAGE, Reason.BROWSER_CUT, Reason.BROWSER_MISSING, Reason.BROWSER_NO_NAMESPACE,
 )  # fmt: skip
 
 

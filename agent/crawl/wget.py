@@ -556,6 +556,27 @@ def answers(
 
     `begin` is called with each response before it is read.
     """
+    return map(_with_request, _answers(batch, limits, now, begin))
+
+
+def _with_request(answer: FetchResult) -> FetchResult:
+    """Return a result that still says what its request was; only a browser makes others than GET, and only once."""
+    words = [word for word in answer.row.note.split(",") if word.startswith(Reason.BY_POST)]
+    if not words:
+        return answer
+    settled = answer.settled
+    note = ",".join(filter(None, (*words, settled.note)))
+    if settled.state == UrlState.WAITING:
+        why = settled.note or (Reason.LOST if settled.status <= 0 else "")
+        status = settled.status or int(Status.CONNECTION_LOST)
+        note = ",".join(filter(None, (*words, why)))
+        return replace(answer, settled=replace(settled, state=UrlState.FAILED, status=status, note=note))
+    return replace(answer, settled=replace(settled, note=note))
+
+
+def _answers(
+    batch: Batch, limits: Limits, now: float, begin: Callable[[http_response.Response], None]
+) -> Iterator[FetchResult]:
     open_rows = {row.asked: row for row in batch.rows}
     unchecked = {_canonical(url): faults for url, faults in unchecked_certificates(batch.log).items()}
     for response in _responses(batch.warc_file):

@@ -218,11 +218,11 @@ def _read_state(lock: int) -> _ServerState:
 
 
 class Slots:
-    """One job's view of the slots. `folder` contains the lock files, `most` is the number of slots."""
+    """One job's view of the slots. `folder` contains the lock files, `most` is the number of slots of a kind."""
 
-    def __init__(self, folder: Path, most: int) -> None:
-        self._turn_path = folder / ".instance-turn"
-        self._paths = [folder / f".instance-{number}" for number in range(most)]
+    def __init__(self, folder: Path, most: int, kind: str = "instance") -> None:
+        self._turn_path = folder / f".{kind}-turn"
+        self._paths = [folder / f".{kind}-{number}" for number in range(most)]
         self._turn: int | None = None
 
     def take(self, have: int) -> int | None:

@@ -22,6 +22,7 @@ from typing import Any
 
 from agent.catalogue import recording, stepfolders
 from agent.crawl import job_folder, url_files, watching
+from agent.crawl.browserpool import CrawledForms
 from agent.crawl.discovery import Discovery
 from agent.crawl.disposition import OVER_TIME, ArchivedPages, Captured, lines_on_hosts
 from agent.crawl.frontier import (
@@ -272,6 +273,7 @@ def _job(archive: Archive, folder: Path, frontier: Frontier, asked: Definition, 
         only_adds=asked.only_adds or bool(asked.publication.watch),
         patch=asked.patch,
         is_closed=is_closed(archive, asked.patch),
+        shown=CrawledForms(frontier, folder).form,
         **how,
     )
 

@@ -35,6 +35,7 @@ from agent.reports.tables import LogLine
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.system import clocks, files
+from webarcfs.warc import request_key
 from webarcfs.warc.decoding import BodyFault
 
 # == choosing, pure ===================================================================================================
@@ -54,8 +55,10 @@ def could_be_asked_for(line: LogLine) -> bool:
     """Return whether a URL is not archived for a reason that may be another one next time.
 
     Settings that left it out also hold in a patch. robots.txt, redirects, sitemaps and second URLs of a document are
-    no pages.
+    no pages. What a script asked for by POST, only that script can ask for.
     """
+    if request_key.parts_of(line.url) is not None:
+        return False
     if line.archived or line.path.endswith("P") or line.path == tables.GUESS or line.status in tables.REDIRECTS:
         return False
     words = {Result.DUPLICATE, Reason.NO_SITEMAP, Reason.FOREIGN_HOST, Reason.NOT_MODIFIED}
@@ -250,6 +253,7 @@ _BY_WORD: dict[str, str] = {
     Reason.RESOURCE_HOSTS: _MANY_HOSTS,
     Reason.ROBOTS: _ROBOTS,
     **dict.fromkeys((Reason.TOO_BIG, Reason.OVER_SIZE, Reason.OVER_TIME, Reason.HOST_FULL, Reason.TOO_DEEP), _BOUND),
+    **dict.fromkeys((Reason.BROWSER_REQUESTS, Reason.BROWSER_BYTES), _BOUND),
     **dict.fromkeys((Reason.STOPPED, Reason.DISCARDED, Reason.LEFT_OUT), _PERSON),
     **dict.fromkeys((Reason.BUSY, Reason.SERVER_BUSY), _PAUSE),
     **dict.fromkeys((Reason.TIME_LIMIT, Reason.TIMEOUT, Reason.CONNECT_TIMEOUT), _SLOW),

@@ -150,7 +150,7 @@ class Account:
     `urls` are counted by status, `documents` by MIME type. `warcs` are the files that `keep_warc` keeps. `revisits` are
     those that found nothing, and wait. `certificates` has, by host and words, the number of documents that came under a
     certificate that was not valid, and that the crawl took all the same. `needs_browser` has, by host, the number of
-    pages that show little until their scripts run.
+    pages that show little until their scripts run. `shown` has the numbers of `Frontier.shown_pages`.
     """
 
     lines: Iterable[str]
@@ -162,6 +162,7 @@ class Account:
     revisits: Iterable[dict[str, Any]] = ()
     certificates: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     needs_browser: Mapping[str, int] = field(default_factory=dict)
+    shown: Mapping[str, int] = field(default_factory=dict)
 
 
 def account_of(job: Job) -> Account:
@@ -175,6 +176,7 @@ def account_of(job: Job) -> Account:
         warcs=sorted(job.folder.glob("*.warc")),
         certificates=_certificates(job.frontier),
         needs_browser=job.frontier.needing_browser(),
+        shown=job.frontier.shown_pages(),
     )
 
 
@@ -207,6 +209,18 @@ def text_of_scripted_pages(summary: Mapping[str, Any]) -> str:
         f"{what} little without scripts ({Reason.NEEDS_BROWSER}): {_most(hosts)}; "
         '`fetcher = "auto"` lets a browser show such pages'
     )
+
+
+def text_of_shown_pages(summary: Mapping[str, Any]) -> str:
+    """Return what a summary says of pages that a browser was to show; empty where there were none."""
+    shown: Mapping[str, int] = summary.get("shown") or {}
+    if not shown:
+        return ""
+    failed = f", {shown['failed']} could not be shown" if shown["failed"] else ""
+    requests = (
+        f"{shown['requests']} requests of scripts, {shown['refused']} refused, {shown['missed']} without a response"
+    )
+    return f"pages shown by a browser: {shown['pages']}{failed}; {requests}"
 
 
 def domains(frontier: Frontier) -> list[PublishedDomain]:
@@ -475,6 +489,7 @@ def summary(  # noqa: PLR0917 # what a report is made of
         "bytes": account.bytes,
         "certificates": account.certificates,
         "needs_browser": account.needs_browser,
+        "shown": account.shown,
         "arcs": {key: sum(part["arcs"][key] for part in parts) for key in ARC_COUNTS},
         "redirects": {key: sum(part.get("redirects", {}).get(key, 0) for part in parts) for key in REDIRECT_COUNTS},
         "orders": job_orders.describe_orders(job.folder),

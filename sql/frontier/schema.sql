@@ -75,6 +75,28 @@ CREATE TABLE query (                        -- the number of accepted URLs that 
     urls INTEGER NOT NULL
 ) WITHOUT ROWID;
 
+CREATE TABLE view (                         -- pages that a browser shows, or showed
+    id           INTEGER PRIMARY KEY REFERENCES url,
+    domain       TEXT NOT NULL,
+    state        TEXT NOT NULL,             -- waiting, showing, done, failed
+    tries        INTEGER NOT NULL DEFAULT 0,   -- how often the browser ended with it
+    batch        INTEGER NOT NULL DEFAULT 0,   -- number of the WARC with what it asked for, and what it showed
+    words        TEXT NOT NULL DEFAULT '',  -- what was cut or not done, separated by commas
+    title        TEXT NOT NULL DEFAULT '',
+    shown        TEXT NOT NULL DEFAULT '',  -- when, in UTC
+    html_at      INTEGER NOT NULL DEFAULT -1,  -- byte of the part in that WARC; -1: there is none
+    html_size    INTEGER NOT NULL DEFAULT 0,
+    text_at      INTEGER NOT NULL DEFAULT -1,
+    text_size    INTEGER NOT NULL DEFAULT 0,
+    picture_at   INTEGER NOT NULL DEFAULT -1,
+    picture_size INTEGER NOT NULL DEFAULT 0,
+    requests     INTEGER NOT NULL DEFAULT 0,   -- what its scripts asked for, of that what was refused, what did not come
+    refused      INTEGER NOT NULL DEFAULT 0,
+    missed       INTEGER NOT NULL DEFAULT 0
+);
+
+CREATE INDEX view_open ON view (state, id) WHERE state IN ('waiting', 'showing');
+
 CREATE TRIGGER query_found AFTER INSERT ON url WHEN new.state <> 'refused' AND instr(new.url, '?') BEGIN
     INSERT INTO query (path, urls) VALUES (substr(new.url, 1, instr(new.url, '?') - 1), 1)
     ON CONFLICT (path) DO UPDATE SET urls = urls + 1;
@@ -86,6 +108,6 @@ WHEN old.state = 'refused' AND new.state <> 'refused' AND instr(new.url, '?') BE
     ON CONFLICT (path) DO UPDATE SET urls = urls + 1;
 END;
 
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;
 
 COMMIT;

@@ -218,7 +218,7 @@ def test_reports(archive: Archive, site: Site) -> None:
     assert set(content) == {
         "job", "publication", "commit_tags", "complete", "started", "finished", "seconds", "urls", "documents", "bytes",
         "arcs", "redirects", "orders", "filter_errors", "hosts", "missing",
-        "certificates", "needs_browser",
+        "certificates", "needs_browser", "shown",
     }  # fmt: skip
     assert content["job"] == outcome.job and content["job"].endswith(f"-{content['publication']}")
     assert content["commit_tags"] == list(outcome.tags) and content["complete"] is True

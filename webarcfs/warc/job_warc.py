@@ -3,13 +3,15 @@
 The reader is own code, since a library's parsing of record heads was a quarter of a whole crawl of 10,000 pages.
 `foreign_files.py` reads foreign WARC files.
 
-The writer makes the WARC of an import's job: the responses of foreign files to be archived, in the one form that
-`unpack` reads. Heads stay as received; bodies are stored without their codings, so that each is decoded only once.
+`record` makes the records of what a crawl fetches without wget. The writer makes the WARC of an import's job: the
+responses of foreign files to be archived, in the one form that `unpack` reads. Heads stay as received; bodies are
+stored without their codings, so that each is decoded only once.
 """
 
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -113,6 +115,25 @@ def _response(file: IO[bytes], fields: dict[str, str], offset: int, length: int)
     url = fields.get("warc-target-uri", "").strip("<>")  # wget 1.21 writes it in brackets, as WARC 0.18 did
     size, address = length - len(raw), fields.get("warc-ip-address", "")
     return Response(offset, url, date.replace(microsecond=0), head, block, size, DECODED in fields, address)
+
+
+def record(kind: str, url: str, date: datetime, block: bytes, *, mime: str = "", address: str = "") -> bytes:
+    """Return a whole record of a kind, such as `response`, as bytes that one write appends.
+
+    `mime` is the type of a resource; `address` is the server's. `response_at` and `responses` read responses.
+    """
+    types = {"response": "application/http; msgtype=response", "request": "application/http; msgtype=request"}
+    fields = [
+        f"WARC-Type: {kind}",
+        f"WARC-Record-ID: <urn:uuid:{uuid.uuid4()}>",
+        *([f"WARC-Target-URI: {url}"] if url else []),
+        f"WARC-Date: {utc(date):%Y-%m-%dT%H:%M:%SZ}",
+        *([f"WARC-IP-Address: {address}"] if address else []),
+        f"Content-Type: {types.get(kind, mime)}",
+        f"Content-Length: {len(block)}",
+    ]
+    head = "\r\n".join(["WARC/1.1", *fields, "", ""]).encode("utf-8")
+    return head + block + b"\r\n\r\n"
 
 
 # == writer ===========================================================================================================

@@ -24,7 +24,7 @@ from agent.desk.visit import DeskVisit
 from agent.operations import ordering
 from agent.reports import missing_urls, tables
 from agent.reports.missing_urls import advice_on
-from agent.reports.report import missing_now, most_rows, text_of_scripted_pages
+from agent.reports.report import missing_now, most_rows, text_of_scripted_pages, text_of_shown_pages
 from agent.reports.tables import LogLine
 from agent.service import agent_status, scheduler
 from agent.service.agent_status import shown_state
@@ -307,7 +307,7 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         warnings=(
             *(known.warnings if known is not None else ()),
             *lacks.lines(),
-            *filter(None, (text_of_scripted_pages(summary),)),
+            *filter(None, (text_of_shown_pages(summary), text_of_scripted_pages(summary))),
         ),
         orders=of_report(summary, visit.language),
         tables=visit.desk.kept(("report", job, changed, patches), counted),

@@ -53,6 +53,30 @@ class PageResources(StrEnum):
     NONE = "none"
 
 
+class Fetcher(StrEnum):
+    """What shows pages (`fetcher`). wget asks for each of them in any case."""
+
+    WGET = "wget"
+    BROWSER = "browser"
+    AUTO = "auto"
+
+
+class RenderedPart(StrEnum):
+    """A part of what a browser shows of a page (`keep_rendered`)."""
+
+    HTML = "html"
+    TEXT = "text"
+    PICTURE = "picture"
+
+
+class PostedRequests(StrEnum):
+    """Whether a browser's POST requests are sent (`post`)."""
+
+    OWN = "own"
+    KEEP = "keep"
+    LEAVE = "leave"
+
+
 class AtDeadline(StrEnum):
     """What becomes of a crawl whose time is over (`at_deadline`)."""
 
@@ -236,6 +260,37 @@ class CrawlSettings:
         validators.one_of("keep", "replace"), "keep", "Whether a page that did not change keeps its ARC and additions."
     )
     wget_args: tuple[str, ...] = setting(validators.list_of(validators.text), (), "Further arguments for wget.")
+    fetcher: str = setting(
+        validators.one_of(*Fetcher),
+        Fetcher.WGET,
+        "Whether a browser shows pages, so that what their scripts ask for and make is archived: none of them, "
+        "each (`browser`), or those that hold little without their scripts (`auto`).",
+    )
+    browser_page_seconds: float = setting(
+        validators.number(1, 3600), 60.0, "Seconds that a browser shows a page at most."
+    )
+    browser_requests: int = setting(validators.whole(1), 300, "Requests that a page's scripts may make.")
+    browser_bytes: int = setting(validators.size, 100_000_000, "Bytes that a page's scripts may ask for.")
+    browser_scroll: int = setting(validators.whole(0), 30, "Steps by which a page is scrolled at most; 0: none.")
+    browser_clicks: int = setting(
+        validators.whole(0), 5, "How often a button that loads more is clicked; 0: it is not."
+    )
+    browser_behaviours: tuple[str, ...] = setting(
+        validators.list_of(validators.one_of("scroll", "lazy", "more", "play")),
+        ("scroll", "lazy", "more", "play"),
+        "What is done on a page, so that it asks for what a reader would come to see.",
+    )
+    keep_rendered: tuple[str, ...] = setting(
+        validators.list_of(validators.one_of(*RenderedPart)),
+        (RenderedPart.HTML, RenderedPart.TEXT),
+        "What is kept of what a browser showed: the DOM (`html`), the `text`, a `picture` of the window.",
+    )
+    post: str = setting(
+        validators.one_of(*PostedRequests),
+        PostedRequests.OWN,
+        "POST requests of scripts: sent to the publication's own hosts (`own`), also where these are shown secrets "
+        "(`keep`), or never (`leave`).",
+    )
 
     @property
     def resources(self) -> PageResources:
@@ -331,6 +386,33 @@ class ServerSettings:
     certificates: str | None = setting(
         validators.one_of(*Certificates), None, "`any`: its certificate is not checked; `check`: it is."
     )
+    fetcher: str | None = setting(validators.one_of(*Fetcher), None, "Whether a browser shows its pages.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrowserRule:
+    """`[[publication.browser]]`: pages that a browser shows, whatever `fetcher` says."""
+
+    match: str = setting(validators.path_pattern, "", "A path such as /app/*; `*` matches any characters.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Click:
+    """`[[publication.click]]`: a button that a browser clicks on each page, such as that of a consent."""
+
+    text: str = setting(validators.text, "", "The whole text of the button or link.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrowserSettings:
+    """`[browser]`: the browser of this machine, for all publications."""
+
+    program: str = setting(validators.file_path, "", "Chromium; else the first `chromium` on the path.")
+    user: str = setting(validators.text, "nobody", "As whom root runs it; others run it as themselves.")
+    memory: int = setting(validators.size, 1_500_000_000, "Bytes of memory that it may have.")
+    pages: int = setting(validators.whole(1), 200, "Pages after which another one is started.")
+    browsers: int = setting(validators.whole(1), 1, "Browsers at a time, over all jobs.")
+    window: str = setting(validators.window, "1280x900", "Width and height of its window.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -416,6 +498,8 @@ class Publication:
     )
     exclude: tuple[Exclusion, ...] = setting(tables(Exclusion), (), "Parts of its sites that are left out.")
     server: tuple[ServerSettings, ...] = setting(tables(ServerSettings), (), "Settings of single servers.")
+    browser: tuple[BrowserRule, ...] = setting(tables(BrowserRule), (), "Pages that a browser shows.")
+    click: tuple[Click, ...] = setting(tables(Click), (), "Buttons that a browser clicks on each page.")
     login: tuple[HostSecret, ...] = setting(
         tables(HostSecret), (), "Files with user:password for hosts that ask for one (Basic)."
     )
@@ -481,6 +565,7 @@ class Settings:
     index: IndexSettings = IndexSettings()
     describe: DescribeSettings = DescribeSettings()
     backup: BackupSettings = BackupSettings()
+    browser: BrowserSettings = BrowserSettings()
     readers: ReadersSettings = ReadersSettings()
     desk: DeskSettings = DeskSettings()
     profiles: Mapping[str, Profile] = field(default_factory=dict)

@@ -21,6 +21,7 @@ from webarcfs.archive.config.directory import PUBLICATIONS, Archive
 from webarcfs.archive.config.settings import (
     SECRETS,
     BackupSettings,
+    BrowserSettings,
     CrawlSettings,
     DescribeSettings,
     DeskSettings,
@@ -166,6 +167,7 @@ def parse(
         index=read_table(IndexSettings, tables.pop("index", {}), "index", faults),
         describe=describe,
         backup=read_table(BackupSettings, tables.pop("backup", {}), "backup", faults),
+        browser=read_table(BrowserSettings, tables.pop("browser", {}), "browser", faults),
         readers=read_table(ReadersSettings, tables.pop("readers", {}), "readers", faults),
         desk=read_table(DeskSettings, tables.pop("desk", {}), "desk", faults),
         profiles=profiles,

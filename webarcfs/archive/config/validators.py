@@ -101,6 +101,7 @@ _UNITS = {
     "gi": 1 << 30,
     "gib": 1 << 30,
 }
+_WINDOW = re.compile(r"[1-9][0-9]{1,3}x[1-9][0-9]{1,3}")
 _EXTENSION = re.compile(r"\.?[A-Za-z0-9]+(?:\.[A-Za-z0-9]+)*", re.ASCII)
 # A colon before a digit precedes a port, as in `localhost:8080`, and does not end a scheme.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\d)")
@@ -163,6 +164,13 @@ def size(value: Any) -> int:
         return int(whole(0)(value))
     except ValueError:
         raise ValueError(f"{value!r} is no number of bytes, such as 500000, '500 kB' or '2 MB'") from None
+
+
+def window(value: Any) -> str:
+    """Check for width and height of a window in pixels, as `1280x900`."""
+    if not isinstance(value, str) or not _WINDOW.fullmatch(value):
+        raise ValueError(f"{value!r} is no width and height in pixels, such as 1280x900")
+    return value
 
 
 def extension(value: Any) -> str:

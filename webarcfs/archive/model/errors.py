@@ -48,6 +48,18 @@ class StepRefused(UsageError):
     """A record does not allow the step that was asked for: its state, a right, or another process is in the way."""
 
 
+class BrowserUnable(WebarcError):
+    """No browser can be started here: it is not installed, or may not be isolated."""
+
+
+class CdpFailed(WebarcError):
+    """The browser rejects a command, or what that was for is no longer there."""
+
+
+class BrowserGone(CdpFailed):
+    """The browser has ended."""
+
+
 class TookTooLong(WebarcError):
     """An answer that was abandoned at its time limit."""
 

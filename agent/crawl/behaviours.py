@@ -1,0 +1,140 @@
+"""What is done on a page that a browser shows, so that it asks for what a reader would come to see. Pure.
+
+Each behaviour is an expression of JavaScript. It runs in a world of its own, which scripts of the page cannot reach,
+and does one step. The next step waits until all that the page asked for has come. Each can be left out by its name.
+
+| name | what a step does |
+|---|---|
+| `scroll` | scrolls by four fifths of the window; the end is where three steps change nothing |
+| `lazy` | loads images and frames that wait until a reader comes near |
+| `more` | clicks visible buttons with words such as "Load more"; no links, no forms |
+| `play` | plays media without their sound, so that they are asked for |
+
+No consent is given by itself: `[[publication.click]]` names texts that a person wants to be clicked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Final
+
+
+class Behaviour(StrEnum):
+    """A behaviour by its name."""
+
+    SCROLL = "scroll"
+    LAZY = "lazy"
+    MORE = "more"
+    PLAY = "play"
+
+
+#: Steps in a row that change nothing, after which a page is at its end.
+STILL: Final = 3
+#: Returns the position and the height of the page.
+SCROLL: Final = """(() => {
+  const page = document.scrollingElement || document.documentElement;
+  if (!page) return "";
+  page.scrollBy({top: innerHeight * 0.8, behavior: "instant"});
+  return page.scrollTop + "/" + page.scrollHeight;
+})()"""
+TO_THE_TOP: Final = """(() => {
+  const page = document.scrollingElement || document.documentElement;
+  if (page) page.scrollTo({top: 0, behavior: "instant"});
+})()"""
+LAZY: Final = """(() => {
+  const lazy = globalThis.webarcLazy || (globalThis.webarcLazy = new Set());
+  for (const element of document.querySelectorAll("img[loading=lazy], iframe[loading=lazy]")) {
+    lazy.add(element);
+    element.loading = "eager";
+  }
+})()"""
+#: Gives the page its own words back, so that its DOM is kept as its scripts made it.
+LAZY_AGAIN: Final = """(() => {
+  for (const element of globalThis.webarcLazy || []) element.loading = "lazy";
+})()"""
+PLAY: Final = """(() => {
+  for (const media of document.querySelectorAll("video, audio")) {
+    media.muted = true;
+    media.play().catch(() => {});
+  }
+})()"""
+#: What buttons say that load more, whole and in lower case.
+_MORE_WORDS: Final = (
+    r"^(?:(?:load|show|view|see) (?:\d+ )?more(?: [a-z]+)?|more(?: results)?|"
+    r"mehr (?:laden|anzeigen)|weitere(?: [a-zäöüß]+)?(?: laden| anzeigen)?|"
+    r"(?:voir|afficher) plus|(?:charger|afficher) la suite|(?:ver|mostrar|carregar|cargar) m[aá][is]s?)\W*$"
+)
+
+
+def more(clicks: int) -> str:
+    """Return the expression that clicks buttons that load more, each up to `clicks` times; it returns how many."""
+    return f"""(() => {{
+  const words = new RegExp({json.dumps(_MORE_WORDS)}, "i");
+  const clicked = globalThis.webarcClicked || (globalThis.webarcClicked = new WeakMap());
+  let count = 0;
+  for (const button of document.querySelectorAll("button, [role=button], input[type=button]")) {{
+    if (button.closest("a, form") || !button.checkVisibility || !button.checkVisibility()) continue;
+    const times = clicked.get(button) || 0;
+    if (times >= {clicks} || !words.test((button.innerText || button.value || "").trim())) continue;
+    clicked.set(button, times + 1);
+    button.click();
+    count += 1;
+  }}
+  return count;
+}})()"""
+
+
+def click(text: str) -> str:
+    """Return the expression that clicks what can be clicked and says exactly `text`; it returns whether it did."""
+    return f"""(() => {{
+  const text = {json.dumps(text)};
+  const wanted = "button, [role=button], input[type=button], input[type=submit], a";
+  for (const element of document.querySelectorAll(wanted)) {{
+    if ((element.innerText || element.value || "").trim() !== text) continue;
+    if (!element.checkVisibility || !element.checkVisibility()) continue;
+    element.click();
+    return true;
+  }}
+  return false;
+}})()"""
+
+
+def first_script(start: int, seed: int) -> str:
+    """Return what runs in each document before its own scripts.
+
+    The clock starts at `start`, in milliseconds since 1970, and runs. Random numbers follow from `seed`. There are no
+    service workers: their requests would belong to no page.
+    """
+    return f"""(() => {{
+  const RealDate = Date, begun = RealDate.now(), now = () => {start} + RealDate.now() - begun;
+  const PageDate = new Proxy(RealDate, {{
+    construct: (type, given, target) => Reflect.construct(type, given.length ? given : [now()], target),
+    apply: () => new RealDate(now()).toString(),
+    get: (type, name, receiver) => name === "now" ? now : Reflect.get(type, name, receiver),
+  }});
+  Object.defineProperty(RealDate.prototype, "constructor", {{value: PageDate, writable: true, configurable: true}});
+  Object.defineProperty(globalThis, "Date", {{value: PageDate, writable: true, configurable: true}});
+  let state = {seed} | 0;
+  Math.random = () => {{
+    state = state + 0x6D2B79F5 | 0;
+    let mixed = Math.imul(state ^ state >>> 15, 1 | state);
+    mixed = mixed + Math.imul(mixed ^ mixed >>> 7, 61 | mixed) ^ mixed;
+    return ((mixed ^ mixed >>> 14) >>> 0) / 4294967296;
+  }};
+  if (globalThis.Navigator) delete Navigator.prototype.serviceWorker;
+}})()"""
+
+
+#: What a page shows, read in a world of its own.
+SHOWN: Final = """(() => ({
+  at: location.href,
+  title: document.title || "",
+  text: document.body ? document.body.innerText.slice(0, 10000000) : "",
+}))()"""
+
+
+def wanted(names: Sequence[str]) -> frozenset[Behaviour]:
+    """Return the behaviours of these names."""
+    return frozenset(Behaviour(name) for name in names)

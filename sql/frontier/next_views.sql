@@ -1,0 +1,1 @@
+SELECT url.* FROM view JOIN url USING (id) WHERE view.state = 'waiting' ORDER BY view.id LIMIT :most;

@@ -1,0 +1,1 @@
+SELECT count(*) FROM view WHERE state IN ('waiting', 'showing');

@@ -1,0 +1,2 @@
+-- After a kill: no page is being shown.
+UPDATE view SET state = 'waiting' WHERE state = 'showing';

@@ -1,0 +1,1 @@
+UPDATE view SET state = 'showing', batch = :batch WHERE id = :id;
