@@ -32,6 +32,7 @@ import zlib
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import urldefrag
@@ -87,7 +88,8 @@ _MOST_WAITING: Final = 10
 #: Seconds that the browser may take for one answer to us, while the page itself is still.
 _ANSWER: Final = 6.0
 _START: Final = 60.0
-#: Seconds that the end of a page waits for connections to end; one with a request under way holds its server's lock.
+#: Seconds that the end of a page waits for its requests under way, and then for connections to end; one with a request
+#: under way holds its server's lock.
 _DISCONNECT: Final = 1.0
 #: A stream of events is cut after these seconds and bytes.
 _STREAM_SECONDS, _STREAM_BYTES = 2.0, 1 << 16
@@ -150,6 +152,10 @@ class _Turn:
     begun: threading.Event = field(default_factory=threading.Event)
 
 
+#: Keeps a response; returns where that is, 0 for one that is not kept.
+_Keep = Callable[[HttpRequest, HttpResponse], int]
+
+
 class _Host:
     """Asks one host from one thread, by one connection."""
 
@@ -160,10 +166,13 @@ class _Host:
         self._thread = ThreadPoolExecutor(1, "host")
 
     def ask(
-        self, turn: _Turn, request: HttpRequest, bounds: Callable[[], FetchBounds], say: Fetch
-    ) -> Future[HttpResponse]:
-        """Send a request when it is the host's turn. The result raises FetchFailed, _Cancelled, _Busy."""
-        return self._thread.submit(self._ask, turn, request, bounds, say)
+        self, turn: _Turn, request: HttpRequest, bounds: Callable[[], FetchBounds], say: Fetch, keep: _Keep
+    ) -> Future[tuple[HttpResponse, int]]:
+        """Send a request when it is the host's turn, and keep its response before the next one is sent.
+
+        The result is the response and what `keep` returned. It raises FetchFailed, _Cancelled, _Busy, OSError.
+        """
+        return self._thread.submit(self._ask, turn, request, bounds, say, keep)
 
     def disconnect(self) -> Future[None]:
         """End the connection, once what is under way has ended."""
@@ -179,7 +188,9 @@ class _Host:
             self._fetcher.close()
             self._fetcher = None
 
-    def _ask(self, turn: _Turn, request: HttpRequest, bounds: Callable[[], FetchBounds], say: Fetch) -> HttpResponse:
+    def _ask(
+        self, turn: _Turn, request: HttpRequest, bounds: Callable[[], FetchBounds], say: Fetch, keep: _Keep
+    ) -> tuple[HttpResponse, int]:
         lock = self._lock(Path(say.lock), turn)
         try:
             while (left := seconds_to_wait(lock, say.wait)) > 0:
@@ -200,9 +211,9 @@ class _Host:
                 seconds, count = _requested_pause(response, before, say.wait)
                 if self._fetcher.is_proxied(request.url):
                     response = replace(response, address="")  # that is the proxy's
+                return response, keep(request, response)
             finally:
                 note_request(lock, seconds, count)
-            return response
         finally:
             os.close(lock)
 
@@ -227,28 +238,25 @@ def _requested_pause(response: HttpResponse, before: int, wait: float) -> tuple[
 
 
 class _Warc:
-    """The WARC of a page: appended to, a record at a time."""
+    """The WARC of a page: appended to, a record at a time, by any thread. Once it is closed, nothing is written."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._lock = threading.Lock()
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         # No response is at byte 0, which stands for none.
         block = f"software: webarcfs/{__version__}\r\nformat: WARC File Format 1.1\r\n".encode("ascii")
         self._write(job_warc.record("warcinfo", "", from_epoch(time.time()), block, mime="application/warc-fields"))
 
-    @property
-    def is_closed(self) -> bool:
-        """Whether nothing more is written."""
-        return self._fd < 0
-
     def close(self) -> None:
         """Write nothing more."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        with self._lock:
+            if self._fd >= 0:
+                os.close(self._fd)
+                self._fd = -1
 
     def response(self, key: str, response: HttpResponse) -> int:
-        """Write a response; return the position of its record."""
+        """Write a response; return the position of its record, 0 if nothing is written any more."""
         block = response.head + response.raw
         data = job_warc.record("response", key, response.began, block, address=response.address)
         return self._write(data)
@@ -270,11 +278,14 @@ class _Warc:
         return begin + len(data) - len(content) - len(b"\r\n\r\n"), len(content)
 
     def _write(self, data: bytes) -> int:
-        begin = os.lseek(self._fd, 0, os.SEEK_END)
-        view = memoryview(data)
-        while view:
-            view = view[os.write(self._fd, view) :]
-        return begin
+        with self._lock:
+            if self._fd < 0:
+                return 0
+            begin = os.lseek(self._fd, 0, os.SEEK_END)
+            view = memoryview(data)
+            while view:
+                view = view[os.write(self._fd, view) :]
+            return begin
 
 
 # == requests of a page ===============================================================================================
@@ -377,16 +388,21 @@ class _Page:
             if end.word in _DEADLY:
                 self._chrome.kill()
         except CdpFailed as error:
-            if isinstance(error, BrowserGone):
-                return self._counted(
-                    PageShown(self._asked.page, fault=self._browser.killed_for or Reason.BROWSER_CRASH)
-                )
-            shown = PageShown(self._asked.page, fault=Reason.BROWSER_CRASH)
+            is_ours = isinstance(error, BrowserGone) and self._browser.killed_for
+            shown = PageShown(self._asked.page, fault=is_ours or Reason.BROWSER_CRASH)
             self._chrome.kill()
         finally:
             self._over.set()
-        await self._close()
+        if not self._chrome.gone.done():
+            await self._close()
+        await self._end_requests()
         return self._counted(shown)
+
+    async def _end_requests(self) -> None:
+        """Wait a little for responses that are under way: what is not kept is fetched once more."""
+        end = time.monotonic() + _DISCONNECT
+        while any(turn.begun.is_set() for turn in self._turns) and time.monotonic() < end:
+            await asyncio.sleep(_POLL)
 
     def _counted(self, shown: PageShown) -> PageShown:
         self._warc.close()
@@ -771,7 +787,8 @@ class _Page:
         self._turns.add(turn)
         try:
             host = self._browser.host(domain_of(asked.url))
-            response = await asyncio.wrap_future(host.ask(turn, request, bounds, say))
+            keep = partial(self._keep_response, say.key)
+            response, position = await asyncio.wrap_future(host.ask(turn, request, bounds, say, keep))
         except FetchFailed as failure:
             await self._miss(asked, say, int(failure.status), failure.note)
             return True
@@ -780,22 +797,25 @@ class _Page:
             return True
         finally:
             self._turns.discard(turn)
-        return await self._take(asked, say, request, response)
+        return await self._take(asked, say, response, position)
 
-    async def _take(self, asked: _Paused, say: Fetch, request: HttpRequest, response: HttpResponse) -> bool:
-        """Keep a whole response; return whether the request has its answer now."""
+    def _keep_response(self, key: str, request: HttpRequest, response: HttpResponse) -> int:
+        """Write a whole response into the WARC; called in the thread of its host."""
+        if response.cut or not key:
+            return 0
+        if request.method != "GET":
+            self._warc.request(key, request, response)
+        return self._warc.response(key, response)
+
+    async def _take(self, asked: _Paused, say: Fetch, response: HttpResponse, position: int) -> bool:
+        """Take a response that may be kept at a position; return whether the request has its answer now."""
         self._bytes += len(response.raw)
-        if self._warc.is_closed:  # its page has ended
-            return True
-        if response.cut or not say.key:
+        if not position:
             if response.cut:
                 await self._take_cut(asked, say, response)
-            else:
+            elif not say.key:
                 await self._give(asked, _as_record(response, asked.url))
-            return True
-        if asked.method != "GET":
-            self._warc.request(say.key, request, response)
-        position = self._warc.response(say.key, response)
+            return True  # else its page has ended
         self._responses[asked.key] = self._warc.path, position
         self._browser.say(Fetched(say.ask, position, len(response.raw), response.faults))
         return False
