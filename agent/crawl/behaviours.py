@@ -127,12 +127,27 @@ def first_script(start: int, seed: int) -> str:
 }})()"""
 
 
-#: What a page shows, read in a world of its own.
-SHOWN: Final = """(() => ({
-  at: location.href,
-  title: document.title || "",
-  text: document.body ? document.body.innerText.slice(0, 10000000) : "",
-}))()"""
+#: What a page shows, read in a world of its own. `innerText` leaves out what is in shadow roots: that follows the rest.
+SHOWN: Final = """(() => {
+  const most = 10000000;
+  const isShown = element => element.checkVisibility() || getComputedStyle(element).display === "contents";
+  const texts = [document.body ? document.body.innerText : ""];
+  let length = texts[0].length;
+  const roots = [document];
+  for (const root of roots) {
+    for (const host of root.querySelectorAll("*")) {
+      if (!host.shadowRoot || !isShown(host) || length > most) continue;
+      roots.push(host.shadowRoot);
+      for (const node of host.shadowRoot.childNodes) {
+        const text = node.nodeType === Node.TEXT_NODE ? node.data : node.innerText;
+        if (!text || !text.trim() || node instanceof Element && !isShown(node)) continue;
+        texts.push(text);
+        length += text.length;
+      }
+    }
+  }
+  return {at: location.href, title: document.title || "", text: texts.join("\\n").slice(0, most)};
+})()"""
 
 
 def wanted(names: Sequence[str]) -> frozenset[Behaviour]:
