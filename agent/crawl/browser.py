@@ -198,7 +198,9 @@ class _Host:
                     raise _Busy
                 if turn.is_over.wait(min(left, 1.0)):
                     raise _Cancelled
-            turn.begun.set()
+            turn.begun.set()  # before the look at its page, which waits for what has begun
+            if turn.is_over.is_set():
+                raise _Cancelled
             scheme = request.url.partition(":")[0]
             if scheme != self._scheme:
                 self._drop()  # a host has one connection
