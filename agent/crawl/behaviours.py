@@ -127,27 +127,45 @@ def first_script(start: int, seed: int) -> str:
 }})()"""
 
 
-#: What a page shows, read in a world of its own. `innerText` leaves out what is in shadow roots: that follows the rest.
-SHOWN: Final = """(() => {
-  const most = 10000000;
+#: A form or a picture named `body` takes the place of that property of the document, in each world.
+_OF_DOCUMENT: Final = "const own = name => Reflect.get(Document.prototype, name, document);"
+#: What a page shows, read in a world of its own; `size` is that of its DOM in letters. `innerText` leaves out what is in
+#: shadow roots: that follows the rest.
+SHOWN: Final = f"""(() => {{
+  {_OF_DOCUMENT}
+  const most = 10000000, body = own("body"), whole = own("documentElement");
   const isShown = element => element.checkVisibility() || getComputedStyle(element).display === "contents";
-  const texts = [document.body ? document.body.innerText : ""];
+  const texts = [body ? String(body.innerText || "") : ""];
   let length = texts[0].length;
   const roots = [document];
-  for (const root of roots) {
-    for (const host of root.querySelectorAll("*")) {
+  for (const root of roots) {{
+    for (const host of root.querySelectorAll("*")) {{
       if (!host.shadowRoot || !isShown(host) || length > most) continue;
       roots.push(host.shadowRoot);
-      for (const node of host.shadowRoot.childNodes) {
+      for (const node of host.shadowRoot.childNodes) {{
         const text = node.nodeType === Node.TEXT_NODE ? node.data : node.innerText;
         if (!text || !text.trim() || node instanceof Element && !isShown(node)) continue;
         texts.push(text);
         length += text.length;
-      }
-    }
-  }
-  return {at: location.href, title: document.title || "", text: texts.join("\\n").slice(0, most)};
-})()"""
+      }}
+    }}
+  }}
+  return {{
+    at: location.href,
+    title: String(own("title") || "").slice(0, 10000),
+    text: texts.join("\\n").slice(0, most),
+    size: whole ? whole.outerHTML.length : 0,
+  }};
+}})()"""
+
+
+def start_of(length: int) -> str:
+    """Return the expression for so many letters of a page's DOM."""
+    return f"""(() => {{
+  {_OF_DOCUMENT}
+  const whole = own("documentElement");
+  return whole ? whole.outerHTML.slice(0, {length}) : "";
+}})()"""
 
 
 def wanted(names: Sequence[str]) -> frozenset[Behaviour]:

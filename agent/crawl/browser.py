@@ -65,7 +65,7 @@ from agent.crawl.wgetpool import asked_in_a_row, note_request, seconds_to_wait
 from webarcfs import __version__
 from webarcfs.archive.model.errors import BrowserGone, BrowserUnable, CdpFailed, Damaged, FetchFailed, WebarcError
 from webarcfs.archive.model.metadata import OK, format_utc, from_epoch
-from webarcfs.archive.model.sites import split_port
+from webarcfs.archive.model.sites import site_of, split_port
 from webarcfs.archive.model.urls import domain_of
 from webarcfs.archive.system import locks
 from webarcfs.content import outlinks
@@ -119,6 +119,11 @@ _STATUSES: Final = range(200, 600)
 #: The words of refusals that the page is annotated with.
 _REMARKS: Final = frozenset(
     {Reason.BROWSER_SCHEME, Reason.BROWSER_POPUP, Reason.BROWSER_REQUESTS, Reason.BROWSER_BYTES}
+)
+#: What pages leave in the browser, but for cookies.
+_LEFT: Final = (
+    "local_storage,indexeddb,cache_storage,websql,shared_storage,storage_buckets,file_systems,service_workers,"
+    "interest_groups"
 )
 _AWAY: Final = ("data:", "blob:", "about:", "chrome:", "chrome-error:", "devtools:")
 
@@ -304,7 +309,7 @@ class _Paused:
     kind: str  # Chromium's type of the resource
     frame: str
     fields: tuple[tuple[str, str], ...]
-    body: bytes
+    body: bytes | None  # None: it has one that the browser does not tell, such as a file or a very long one
 
     @classmethod
     def of(cls, session: str, params: Params) -> _Paused:
@@ -365,6 +370,7 @@ class _Page:
         self._has_document = False
         self._loaded = asyncio.Event()
         self._crashed = asyncio.Event()
+        self._asks_always = False
         self._words: dict[str, None] = {}
         self._responses: dict[str, tuple[Path, int]] = {}  # key → where the crawl has it
         self._under_way: dict[str, asyncio.Future[None]] = {}
@@ -377,6 +383,7 @@ class _Page:
         self._over = threading.Event()
         self._dialogs = 0
         self._forward = ""
+        self._first_script = behaviours.first_script(asked.began // 60 * 60_000, zlib.crc32(asked.url.encode()))
         self.requests = self.refused = self.missed = self._bytes = 0
 
     # -- the page ------------------------------------------------------------------------------------------------
@@ -426,10 +433,7 @@ class _Page:
         tree = await self._within(send("Page.getFrameTree", self._session))
         self._main_frame = tree["frameTree"]["frame"]["id"]
         self._frames.add(self._main_frame)
-        origin = "/".join(self._asked.url.split("/", 3)[:3])
-        # Each page is as for a reader who comes for the first time. Cookies stay, as they do for wget.
-        kinds = "local_storage,indexeddb,cache_storage,websql,shared_storage"
-        await self._within(send("Storage.clearDataForOrigin", self._session, origin=origin, storageTypes=kinds))
+        await self._forget()
         if self._asked.cookies:
             await self._set_cookies()
         navigated = await self._within(send("Page.navigate", self._session, url=self._asked.url))
@@ -450,6 +454,20 @@ class _Page:
         self._over.set()
         return await self._read()
 
+    async def _forget(self) -> None:
+        """Remove what pages and frames left in the browser: each page is as for a reader who comes for the first time.
+
+        Cookies stay, as they do for wget.
+        """
+        keys = self._browser.storage_keys
+        keys.add(f"{_origin(self._asked.url)}/")
+        sent = [
+            self._chrome.send("Storage.clearDataForStorageKey", self._session, storageKey=key, storageTypes=_LEFT)
+            for key in sorted(keys)
+        ]
+        await self._within(asyncio.gather(*sent, return_exceptions=True))
+        keys.clear()
+
     async def prepare(self, session: str, kind: str) -> None:
         """Prepare a page, a frame of another site or a worker before anything of it runs."""
         self._sessions.add(session)
@@ -458,30 +476,25 @@ class _Page:
             send("Target.setAutoAttach", session, autoAttach=True, waitForDebuggerOnStart=True, flatten=True),
         ]
         if kind in ("page", "iframe"):
-            source = behaviours.first_script(self._asked.began // 60 * 60_000, zlib.crc32(self._asked.url.encode()))
             commands += [
                 send("Page.enable", session),
                 send("Inspector.enable", session),
-                send("Page.addScriptToEvaluateOnNewDocument", session, source=source),
+                send("Page.addScriptToEvaluateOnNewDocument", session, source=self._first_script),
                 send("Network.enable", session, maxTotalBufferSize=0, maxResourceBufferSize=0),
             ]
         agent = self._browser.user_agent
         commands.append(send("Emulation.setUserAgentOverride", session, userAgent=agent, acceptLanguage="en"))
+        if kind in ("worker", "shared_worker"):
+            # It answers once the worker runs, before the worker's own script does.
+            send("Runtime.evaluate", session, expression=self._first_script)
         for command in commands:
             with contextlib.suppress(CdpFailed):
                 await command
 
     async def _set_cookies(self) -> None:
-        read = map(Cookie.read, self._asked.cookies)
-        cookies = [_as_param(cookie) for cookie in read if cookie is not None]
-        try:
-            await self._within(self._chrome.send("Storage.setCookies", cookies=cookies))
-        except BrowserGone:
-            raise
-        except CdpFailed:  # Chromium rejects one of them, and with that all
-            for cookie in cookies:
-                with contextlib.suppress(CdpFailed):
-                    await self._within(self._chrome.send("Storage.setCookies", cookies=[cookie]))
+        cookies = [cookie for line in self._asked.cookies if (cookie := Cookie.read(line)) is not None]
+        sent = [self._chrome.send("Storage.setCookies", cookies=[_as_param(cookie)]) for cookie in cookies]
+        await self._within(asyncio.gather(*sent, return_exceptions=True))  # Chromium rejects some
 
     async def cookies(self) -> tuple[str, ...]:
         """Return the cookies that the browser has, as lines of a jar."""
@@ -556,18 +569,17 @@ class _Page:
         try:
             async with asyncio.timeout(_ANSWER):
                 made = await send("Page.createIsolatedWorld", self._session, frameId=self._main_frame, worldName=_WORLD)
-                result = await send(
-                    "Runtime.evaluate",
-                    self._session,
-                    expression=behaviours.SHOWN,
-                    contextId=made["executionContextId"],
-                    returnByValue=True,
-                )
-                values = result["result"]["value"]
+                values = await self._evaluate_now(made["executionContextId"], behaviours.SHOWN)
                 document = await send("DOM.getDocument", self._session, depth=0)
-                html = await send(
-                    "DOM.getOuterHTML", self._session, nodeId=document["root"]["nodeId"], includeShadowDOM=True
-                )
+                is_large = int(values["size"]) > asked.largest_dom
+                if is_large:  # as much as is read for links
+                    html = await self._evaluate_now(
+                        made["executionContextId"], behaviours.start_of(outlinks.LONGEST_BODY)
+                    )
+                else:
+                    node = document["root"]["nodeId"]
+                    outer = await send("DOM.getOuterHTML", self._session, nodeId=node, includeShadowDOM=True)
+                    html = outer["outerHTML"]
                 picture = await self._picture() if "picture" in asked.keep else b""
         except TimeoutError:
             raise _Ended(Reason.BROWSER_BUSY) from None
@@ -576,20 +588,26 @@ class _Page:
         at = str(values["at"])
         if not at.startswith(("http://", "https://")):
             return PageShown(asked.page, fault=Reason.BROWSER_NO_PAGE)
-        return self._keep(at, str(values["title"]), str(values["text"]), html["outerHTML"], picture)
+        return self._keep(at, str(values["title"]), str(values["text"]), html, picture, is_large=is_large)
+
+    async def _evaluate_now(self, context: int, expression: str) -> Any:
+        sent = self._chrome.send(
+            "Runtime.evaluate", self._session, expression=expression, contextId=context, returnByValue=True
+        )
+        return (await sent)["result"]["value"]
 
     async def _picture(self) -> bytes:
         shot = self._chrome.send("Page.captureScreenshot", self._session, format="jpeg", quality=_JPEG_QUALITY)
         return base64.b64decode((await shot)["data"])
 
-    def _keep(self, at: str, title: str, text: str, html: str, picture: bytes) -> PageShown:
+    def _keep(self, at: str, title: str, text: str, html: str, picture: bytes, *, is_large: bool) -> PageShown:
         asked = self._asked
         dom = html.encode("utf-8", "replace")
         shown = PageShown(
             asked.page, title=_plain(title)[:_LONGEST_TITLE], at=_plain(at), began=format_utc(from_epoch(time.time()))
         )
         if "html" in asked.keep and dom:
-            if len(dom) <= asked.largest_dom:
+            if len(dom) <= asked.largest_dom and not is_large:
                 at_byte, size = self._warc.resource(f"urn:dom:{asked.url}", "text/html; charset=utf-8", dom)
                 shown = replace(shown, html_at=at_byte, html_size=size)
             else:
@@ -628,6 +646,8 @@ class _Page:
                     raise BrowserGone(self._chrome.gone.result())
                 if self._crashed.is_set():
                     raise _Ended(Reason.BROWSER_CRASH)
+                if self._asks_always:
+                    raise _Ended(Reason.BROWSER_BUSY)
             return future.result()
         finally:
             future.cancel()
@@ -665,6 +685,11 @@ class _Page:
         if session == self._session:
             self._loaded.set()
 
+    @property
+    def frames(self) -> frozenset[str]:
+        """The ids of its frames."""
+        return frozenset(self._frames)
+
     def has_frame(self, frame: str) -> None:
         """Note a frame of the page."""
         self._frames.add(frame)
@@ -677,13 +702,15 @@ class _Page:
         """Answer a dialog as if nobody was there."""
         self._dialogs += 1
         if self._dialogs > _MOST_DIALOGS:
-            self._crashed.set()
+            self._asks_always = True
         with contextlib.suppress(CdpFailed):
             await self._chrome.send("Page.handleJavaScriptDialog", session, accept=kind == "beforeunload")
 
     async def paused(self, session: str, params: Params) -> None:
         """Decide about a request, and answer it."""
         asked = _Paused.of(session, params)
+        if asked.is_document:
+            self._browser.storage_keys |= _storage_keys(asked.url, self._asked.url)
         if self.requests >= self._asked.requests and not asked.is_document:
             # What is refused from here on does not count as work: a page that never stops asking comes to its end.
             with contextlib.suppress(CdpFailed):
@@ -745,8 +772,9 @@ class _Page:
 
     async def _ask_for(self, asked: _Paused) -> bool:
         """Ask the job, and do what it says; return whether the request has its answer now."""
-        body = base64.b64encode(asked.body).decode("ascii") if len(asked.body) <= _LONGEST_BODY else ""
-        mime, size = asked.field("content-type"), len(asked.body)
+        size = _LONGEST_BODY + 1 if asked.body is None else len(asked.body)
+        body = base64.b64encode(asked.body or b"").decode("ascii") if size <= _LONGEST_BODY else ""
+        mime = asked.field("content-type")
         self._asking += 1
         try:
             say = await self._browser.ask(
@@ -773,7 +801,7 @@ class _Page:
             self._browser.say(Missed(say.ask, 0, Reason.BROWSER_BYTES))
             await self._refuse(asked, Reason.BROWSER_BYTES)
             return True
-        request = HttpRequest(asked.url, asked.method, await self._fields(asked, say), asked.body)
+        request = HttpRequest(asked.url, asked.method, await self._fields(asked, say), asked.body or b"")
         largest = min(left, self._asked.largest or left)
         turn = _Turn(self._over)
 
@@ -850,7 +878,7 @@ class _Page:
         with contextlib.suppress(CdpFailed, asyncio.TimeoutError):
             sent = self._chrome.send("Network.getCookies", self._session, urls=[asked.url])
             cookies = (await asyncio.wait_for(sent, _ANSWER))["cookies"]
-            pairs += [f"{cookie['name']}={cookie['value']}" for cookie in cookies]
+            pairs += [_sent(f"{cookie['name']}={cookie['value']}") for cookie in cookies]
         if pairs:
             kept.append(("Cookie", "; ".join(pairs)))
         shown = [(name, value) for name, value in say.fields if name.lower() != "cookie"]
@@ -896,14 +924,17 @@ class _Page:
 
     async def _fulfil(self, asked: _Paused, status: int, fields: list[tuple[str, str]], content: bytes) -> None:
         body = base64.b64encode(content).decode("ascii")
-        for kept in (fields, [(name, value) for name, value in fields if _is_plain(name, value)]):
+        # A value may have any bytes, which no text of JSON has.
+        sent = [(name, value) for name, value in fields if "\0" not in name + value]
+        for kept in (sent, [(name, value) for name, value in sent if _is_plain(name, value)]):
+            lines = "\0".join(f"{name}: {value}" for name, value in kept).encode("latin-1", "replace")
             try:
                 await self._chrome.send(
                     "Fetch.fulfillRequest",
                     asked.session,
                     requestId=asked.number,
                     responseCode=status,
-                    responseHeaders=[{"name": name, "value": value} for name, value in kept],
+                    binaryResponseHeaders=base64.b64encode(lines).decode("ascii"),
                     body=body,
                 )
             except BrowserGone:
@@ -916,14 +947,36 @@ class _Page:
         await self._fail(asked, "Failed")
 
 
+def _origin(url: str) -> str:
+    return "/".join(url.split("/", 3)[:3])
+
+
+def _storage_keys(url: str, page: str) -> set[str]:
+    """Return the keys by which Chromium may keep what a document stores, as a page or in a frame of a page.
+
+    A frame of another site has a storage for each site that it is in (`^0`), and one of the page's own site has another
+    one below such a frame (`^3`).
+    """
+    if not url.startswith(("http://", "https://")):
+        return set()
+    origin, top = _origin(url), _origin(page)
+    scheme, _, host = top.partition("://")
+    name, _, _ = split_port(site_of(host))
+    return {f"{origin}/", f"{origin}/^0{scheme}://{name}", f"{origin}/^31"}
+
+
 def _plain(text: str) -> str:
     """Return a text of a script without what no encoding has: halves of pairs (surrogates)."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _posted(request: Params) -> bytes:
-    entries = request.get("postDataEntries", ()) if request.get("hasPostData") else ()
-    return b"".join(base64.b64decode(entry.get("bytes", "")) for entry in entries)
+def _posted(request: Params) -> bytes | None:
+    if not request.get("hasPostData"):
+        return b""
+    entries = request.get("postDataEntries", ())
+    if not entries or not all("bytes" in entry for entry in entries):
+        return None
+    return b"".join(base64.b64decode(entry["bytes"]) for entry in entries)
 
 
 def _as_record(response: HttpResponse, url: str) -> http_response.Response:
@@ -965,11 +1018,22 @@ def _range_of(text: str, size: int) -> tuple[int, int] | None:
     return (begin, min(end, size)) if begin < min(end, size) else None
 
 
+def _sent(text: str) -> str:
+    """Return a text of the browser as HTTP sends it: its bytes in UTF-8, each a letter of Latin-1."""
+    return text.encode("utf-8", "replace").decode("latin-1")
+
+
+def _received(text: str) -> str:
+    """Return the inverse of `_sent`."""
+    return text.encode("latin-1", "replace").decode("utf-8", "replace")
+
+
 def _as_param(cookie: Cookie) -> Params:
     host, _, _ = split_port(cookie.domain.lstrip("."))
     scheme = "https" if cookie.secure else "http"
-    param: Params = {"name": cookie.name, "value": cookie.value, "path": cookie.path, "secure": cookie.secure}
-    param["url"] = f"{scheme}://{host}{cookie.path}"
+    name, value, path = map(_received, (cookie.name, cookie.value, cookie.path))
+    param: Params = {"name": name, "value": value, "path": path, "secure": cookie.secure}
+    param["url"] = f"{scheme}://{host}{path}"
     if cookie.subdomains:
         param["domain"] = f".{host}"
     if cookie.expires.isdecimal() and int(cookie.expires):
@@ -981,10 +1045,8 @@ def _as_line(cookie: Params) -> str:
     domain = str(cookie["domain"])
     expires = "0" if cookie.get("session") else str(max(0, int(cookie.get("expires", 0))))
     secure = bool(cookie.get("secure"))
-    kept = Cookie(
-        domain, domain.startswith("."), str(cookie["path"]), secure, expires, str(cookie["name"]), str(cookie["value"])
-    )
-    return kept.line
+    path, name, value = (_sent(str(cookie[part])) for part in ("path", "name", "value"))
+    return Cookie(domain, domain.startswith("."), path, secure, expires, name, value).line
 
 
 #: The faults after which the browser may not be used again.
@@ -1004,6 +1066,8 @@ class Browser:
         self._chrome: Chromium | None = None
         self._shown = 0
         self._page: _Page | None = None
+        self.storage_keys: set[str] = set()  # of documents shown since storage was cleared
+        self._frames_before: frozenset[str] = frozenset()  # of the page before, which may ask for something at its end
         self._hosts: dict[str, _Host] = {}
         self._asks: dict[int, asyncio.Future[Message]] = {}
         self._number = 0
@@ -1061,6 +1125,7 @@ class Browser:
             cookies = () if chrome.gone.done() else await self._page.cookies()
         finally:
             watch.cancel()
+            self._frames_before = self._page.frames
             self._page = None
         self._shown += 1
         if chrome.gone.done() or self._shown >= self._begin.pages or shown.fault in _DEADLY:
@@ -1086,6 +1151,7 @@ class Browser:
         window = self._begin.window
         chrome = Chromium.start(program, window=(window[0], window[1]), user=user, errors=self._errors)
         self._chrome, self._shown = chrome, 0
+        self.storage_keys.clear()
         try:
             async with asyncio.timeout(_START):
                 version = await chrome.send("Browser.getVersion")
@@ -1166,7 +1232,7 @@ class Browser:
 
     def _on_paused(self, params: Params, session: str) -> None:
         page, chrome = self._page, self._chrome
-        if page is not None:
+        if page is not None and params.get("frameId") not in self._frames_before:
             self._do(page.paused(session, params))
         elif chrome is not None:
             chrome.send("Fetch.failRequest", session, requestId=params["requestId"], errorReason="Aborted")

@@ -28,6 +28,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 from agent.crawl import scope, wget
 from agent.crawl.browser_messages import (
@@ -61,7 +62,7 @@ from webarcfs.archive.model.errors import UrlRefused, WebarcError
 from webarcfs.archive.model.metadata import parse_time
 from webarcfs.archive.model.urls import canonical, without_chance_at
 from webarcfs.archive.system import clocks
-from webarcfs.content.outlinks import Link
+from webarcfs.content.outlinks import LONGEST_LINK, Link
 from webarcfs.content.reference_table import LinkPurpose, NamedAs
 from webarcfs.warc import request_key
 from webarcfs.warc.request_key import RequestKey
@@ -76,7 +77,7 @@ MOST_POSTS = 50
 _GRACE = 30.0
 #: A page's own bound times this is the longest that it may wait for its turns, as in `browser.py`.
 _MOST_WAITING = 10
-#: Bytes that the pipe to the process holds: all answers to one page.
+#: Bytes that the pipe to the process holds: mostly all answers to one page.
 _PIPE = 1 << 20
 #: Seconds for which the process stays when no page waits.
 _IDLE = 5.0
@@ -86,34 +87,36 @@ _PURPOSES = {str(purpose.value): purpose for purpose in LinkPurpose}
 _NAMES = {str(named.value): named for named in NamedAs}
 #: Methods that are asked of a server without a document in the archive.
 _SAFE = frozenset({"HEAD", "OPTIONS"})
+#: Methods whose refusals have a line in the log by their URL, or are of no interest.
+_READING = frozenset({"GET", "HEAD", "OPTIONS"})
 #: Types of what a page cannot do its work without.
 _WORKING = frozenset({"Script", "XHR", "Fetch"})
 _BY_SCOPE = frozenset({Status.OUT_OF_SCOPE, Status.TOO_MANY_HOPS, Status.TRAP, Status.TYPE})
-_MUTATION = re.compile(r"(?:^|\})\s*mutation\b")
-_COMMENT = re.compile(r"#[^\n\r]*")
+#: Commas and byte order marks are white space to GraphQL; a description may come before an operation.
+_MUTATION = re.compile(r'(?:^|[}"])[\s,\ufeff]*mutation\b')
+#: Strings and comments of GraphQL.
+_NO_TOKEN = re.compile(r'"""(?:\\"""|[\s\S])*?(?:"""|\Z)|"(?:\\.|[^"\\\n\r])*"?|#[^\n\r]*')
 
 
 # == decisions, pure ==================================================================================================
 
 
 def is_mutation(mime: str, body: bytes) -> bool:
-    """Return whether a request asks a GraphQL server to change something (GraphQL, section 2.3)."""
-    text = body.decode("utf-8", "replace")
+    """Return whether a request asks a GraphQL server to change something (GraphQL, section 2.3), whatever its type."""
+    text = body.decode("utf-8-sig", "replace")
     if mime == "application/graphql":
         return _has_mutation(text)
-    if mime not in ("application/json", "text/plain"):
-        return False
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        return False
+        return any(name == "query" and _has_mutation(query) for name, query in parse_qsl(text, max_num_fields=None))
     operations = value if isinstance(value, list) else [value]
     queries = (operation.get("query") for operation in operations if isinstance(operation, dict))
     return any(isinstance(query, str) and _has_mutation(query) for query in queries)
 
 
 def _has_mutation(query: str) -> bool:
-    return _MUTATION.search(_COMMENT.sub("", query)) is not None
+    return _MUTATION.search(_NO_TOKEN.sub(lambda match: '"' * (match[0][0] == '"') or " ", query)) is not None
 
 
 # == what was shown ===================================================================================================
@@ -165,6 +168,7 @@ class _Showing:
     row: FrontierUrl
     batch: int
     begun: float
+    at: int  # when its own response came, in seconds since 1970: by its clock
     hosts: set[str]
     posts: int = 0
     fetched: dict[int, int] = field(default_factory=dict)  # row → position in the page's WARC
@@ -209,6 +213,7 @@ class BrowserPool:
         self._place: int | None = None
         self._slots: Slots | None = None
         self._received = b""
+        self._to_say = bytearray()
         self._showing: _Showing | None = None
         self._asked: dict[int, Ask] = {}
         self._rows: dict[int, FrontierUrl] = {}
@@ -252,6 +257,7 @@ class BrowserPool:
         """Take what the process says, decide what can be decided, and have the next page shown."""
         if not self._may_show or not (self._open or self._process is not None):
             return
+        self._send()
         self._take_messages()
         for ask in list(self._asked.values()):
             self._try(ask)
@@ -287,7 +293,8 @@ class BrowserPool:
         with self._frontier.changes():
             self._frontier.begin_batch(batch, row.domain)
             self._frontier.show(row.id, batch)
-        self._showing = _Showing(row, batch, time.monotonic(), {row.domain})
+        at = int(parse_time(row.captured).timestamp()) if row.captured else int(time.time())
+        self._showing = _Showing(row, batch, time.monotonic(), at, {row.domain})
         settings = self._settings
         self._say(
             ShowPage(
@@ -295,7 +302,7 @@ class BrowserPool:
                 url=row.url,
                 document=str(wget.BatchFiles(self._job.folder, row.batch).warc),
                 position=row.position,
-                began=int(parse_time(row.captured).timestamp()) if row.captured else int(time.time()),
+                began=at,
                 warc=str(files.warc),
                 seconds=settings.browser_page_seconds,
                 requests=settings.browser_requests,
@@ -346,9 +353,11 @@ class BrowserPool:
             )
         assert self._process.stdin is not None and self._process.stdout is not None
         os.set_blocking(self._process.stdout.fileno(), False)
+        os.set_blocking(self._process.stdin.fileno(), False)
         with contextlib.suppress(OSError):
             fcntl.fcntl(self._process.stdin.fileno(), fcntl.F_SETPIPE_SZ, _PIPE)
         self._received = b""
+        self._to_say.clear()
         width, _, height = machine.window.partition("x")
         settings = self._settings
         self._say(
@@ -367,10 +376,16 @@ class BrowserPool:
         return True
 
     def _say(self, message: Message) -> None:
-        assert self._process is not None and self._process.stdin is not None
-        with contextlib.suppress(OSError):  # it has ended, which `_take_messages` sees
-            self._process.stdin.write(packed(message))
-            self._process.stdin.flush()
+        self._to_say += packed(message)
+        self._send()
+
+    def _send(self) -> None:
+        """Write what the pipe takes now: a process that hangs must not stop the job, which ends it."""
+        if self._process is None or self._process.stdin is None:
+            return
+        with contextlib.suppress(OSError):  # full for now; or it has ended, which `_take_messages` sees
+            while self._to_say:
+                del self._to_say[: os.write(self._process.stdin.fileno(), self._to_say[:_PIPE])]
 
     def _take_messages(self) -> None:
         if self._process is None:
@@ -554,11 +569,22 @@ class BrowserPool:
         """Decide about a request, if that can be decided now."""
         try:
             with self._frontier.changes():
-                say = self._decide(ask)
+                # What is longer leaves no row, as links of pages do not.
+                is_long = len(ask.url) > LONGEST_LINK
+                say = Refuse(ask.ask, Reason.URL_LENGTH) if is_long else self._decide(ask)
         except UrlRefused:
             say = Refuse(ask.ask, Reason.BAD_URL)
         if say is not None and self._asked.pop(ask.ask, None) is not None:
+            if isinstance(say, Refuse) and say.word and ask.method not in _READING:
+                self._note_refused(say.word)
             self._say(say)
+
+    def _note_refused(self, word: str) -> None:
+        """Note at the page that a request was refused which would have no line of its own in the log."""
+        assert self._showing is not None
+        is_of_method = word == Reason.FOREIGN_HOST  # a POST to it; its pages are another matter
+        with self._frontier.changes():
+            self._frontier.annotate(self._showing.row.id, Reason.METHOD if is_of_method else word)
 
     def _decide(self, ask: Ask) -> Message | None:
         """Return what becomes of a request; None if that cannot be known yet. Raises UrlRefused."""
@@ -567,7 +593,7 @@ class BrowserPool:
             return Refuse(ask.ask, "")
         url = canonical(ask.url)
         if ask.method == "GET":
-            return self._decide_row(ask, showing, self._without_chance(url), url, "")
+            return self._decide_row(ask, showing, self._without_chance(showing, url), url, "")
         if ask.method in _SAFE:
             is_own = self._lent.intake.accepts_host(scope.domain_in(url))
             if ask.method == "OPTIONS" and not is_own:
@@ -576,12 +602,15 @@ class BrowserPool:
         key = self._key_of_post(ask, showing, url)
         if isinstance(key, Refuse):
             return key
-        kept_by = self._without_chance(key.url)
+        kept_by = self._without_chance(showing, key.url)
         return self._decide_row(ask, showing, kept_by, url, word_of_request(key.method, key.mime))
 
-    def _without_chance(self, url: str) -> str:
-        """Return the URL by which an answer is kept: without what only time or chance made another."""
-        return without_chance_at(url, self._settings.drop_parameters, int(time.time()))
+    def _without_chance(self, showing: _Showing, url: str) -> str:
+        """Return the URL by which an answer is kept: without what only time or chance made another.
+
+        The time is that of the page's clock, which may be days behind ours where a job was interrupted.
+        """
+        return without_chance_at(url, self._settings.drop_parameters, showing.at)
 
     def _key_of_post(self, ask: Ask, showing: _Showing, url: str) -> RequestKey | Refuse:
         """Return the key of a POST that may be sent; else why it may not."""
@@ -599,7 +628,7 @@ class BrowserPool:
         fault = request_key.fault_of(mime, ask.size)
         key = request_key.key_of(ask.method, url, ask.mime, body) if fault is None else fault
         if not isinstance(key, RequestKey):
-            return Refuse(ask.ask, Reason.NO_KEY)
+            return Refuse(ask.ask, f"{Reason.NO_KEY}{key.name.lower()}")
         return key
 
     def _decide_unkept(self, ask: Ask, showing: _Showing, url: str) -> Message | None:

@@ -16,6 +16,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Self
 
@@ -27,6 +28,8 @@ from webarcfs.archive.model.urls import parse as parse_url
 
 #: Cookies of a site, and bytes of the name and the value of one, as browsers keep them.
 MOST_COOKIES, LONGEST_COOKIE = 180, 4096
+#: Cookies that a browser gets for a page, of all sites.
+MOST_SHOWN = 2_000
 #: Domain, path and name of a cookie.
 Key = tuple[str, str, str]
 _HEAD = "# HTTP Cookie File"
@@ -167,8 +170,14 @@ class CookieJars:
             self._put(site, replace(jar, lost=jar.lost + 1))
 
     def for_browser(self, domain: str) -> tuple[str, ...]:
-        """Return the cookies of a host's site, as lines."""
-        return tuple(cookie.line for cookie in self._jar(site_of(domain)).cookies.values())
+        """Return the cookies for a page of a host, as lines: those of its site, then those of others, up to a number.
+
+        A page may need those of other sites, and a crawl may have thousands of sites.
+        """
+        own = site_of(domain)
+        jars = (self._jar(own), *(jar for site, jar in self._jars.items() if site != own))
+        lines = (cookie.line for jar in jars for cookie in jar.cookies.values())
+        return tuple(islice(lines, MOST_SHOWN))
 
     def learn(self, lines: Iterable[str]) -> None:
         """Put the cookies that a browser has into the jars of their sites."""

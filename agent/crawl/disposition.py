@@ -30,6 +30,7 @@ from agent.crawl.vocabulary import (
     CERTIFICATE_FAULTS,
     GONE,
     NOT_SHOWN,
+    SAME_METHOD,
     TEMPORARY_REDIRECT,
     WHOLE,
     LinkKind,
@@ -51,7 +52,7 @@ from webarcfs.archive.system import clocks
 from webarcfs.content import mimetype, outlinks, text
 from webarcfs.content.outlinks import Link
 from webarcfs.content.reference_table import LinkPurpose, NamedAs
-from webarcfs.warc import http_response
+from webarcfs.warc import http_response, request_key
 
 # == archived pages ===================================================================================================
 
@@ -469,14 +470,20 @@ class Disposition:
             self._flush()  # `listed` annotates the sitemap
             self._discovery.listed(row, answer.links)
         elif answer.target:
-            self._flush()  # `redirect` reads the frontier
-            self._discovery.redirect(row, answer.target, sets_cookie=answer.sets_cookie)
+            self._follow(answer, settled)
         elif row.kind == LinkKind.FEED:
             if answer.lists:
                 self._discovery.items(link.url for link in answer.links)
         else:
             self._take_page(answer, settled)
         return settled
+
+    def _follow(self, answer: FetchResult, settled: UrlOutcome) -> None:
+        """Add the target of a redirect. That of a POST may be a POST again, which its page asks for: no document."""
+        row = answer.row
+        if settled.status not in SAME_METHOD or request_key.parts_of(row.url) is None:
+            self._flush()  # `redirect` reads the frontier
+            self._discovery.redirect(row, answer.target, sets_cookie=answer.sets_cookie)
 
     def _with_session(self, answer: FetchResult, settled: UrlOutcome) -> UrlOutcome:
         """Return the outcome; a page that leads to itself with a session id is asked for with that, once."""

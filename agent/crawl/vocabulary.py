@@ -234,14 +234,19 @@ class Reason(_Word):
     BAD_DIGEST = "bad-digest", "The bytes of an imported WARC record do not agree with its digest."
     BAD_URL = "bad-url", "An imported WARC record has a URL that cannot be archived."
     BAD_DATE = "bad-date", "An imported WARC record has no date, or one that cannot be."
-    METHOD = "method", "An imported record answers a request of a method such as HEAD, whose answer is no document."
+    METHOD = (
+        "method",
+        "An imported record answers a request of a method such as HEAD, whose answer is no document; or the page's "
+        "scripts wanted to send one that a crawl does not send (PUT, a mutation, a POST to another host).",
+    )
     BY_POST = (
         "by-post:",
         "It answers a request of that method and type, and has a URL that is made of both and the request's body.",
     )
     NO_KEY = (
         "no-key:",
-        "It answers a POST, PUT, PATCH or DELETE with a `long`, `multipart` or `binary` body, or with a bad `url`.",
+        "It answers a POST, PUT, PATCH or DELETE with a `long`, `multipart` or `binary` body, or with a bad `url`; or "
+        "scripts of a page wanted to send such a POST, which was not sent.",
     )
     PARTIAL = "partial", "It is a part of a document: a response to a range request (206), which a crawl does not make."
     SEGMENT = "segment", "An imported WARC record is one of several segments, which are not joined."
@@ -350,6 +355,8 @@ PARTIAL_CONTENT = 206
 NOT_MODIFIED = 304
 #: HTTP status of the redirects that a crawl makes itself, as browsers show theirs.
 TEMPORARY_REDIRECT = 307
+#: HTTP statuses of redirects that keep the method of a request (RFC 9110 section 15.4).
+SAME_METHOD = frozenset({307, 308})
 #: HTTP statuses by which a server says that a document is gone.
 GONE = frozenset({404, 410})
 #: HTTP statuses of temporary errors.
