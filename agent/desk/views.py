@@ -90,7 +90,7 @@ class FormField:
     """A field of a form. `kind`: text, area, number, tick, choice, or `told` for a value that is only shown.
 
     `label` and `help` are in the reader's language. `fault` says what is wrong with what was typed; `now` is what the
-    archive has meanwhile, where somebody else was faster.
+    archive has meanwhile, where somebody else was faster. `remark` is what a trial found that matters here.
     """
 
     name: str
@@ -103,6 +103,7 @@ class FormField:
     now: str | None = None
     number: int = 0
     placeholder: str = ""
+    remark: str = ""
 
 
 @dataclass(frozen=True, slots=True)

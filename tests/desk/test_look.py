@@ -37,7 +37,8 @@ def msgids() -> set[str]:
             if "check" in each.metadata:
                 key = each.metadata.get("key", each.name)
                 found |= {words.label_of_setting(key, str), each.metadata["help"]}
-                found |= set(map(str, getattr(each.metadata["check"], "words", ())))
+                values = map(str, getattr(each.metadata["check"], "words", ()))
+                found |= {label for _, label in words.choices_of_setting(key, values, str)}
     found |= set(missing_urls.TEXTS)
     return {str(each) for each in found if each}
 

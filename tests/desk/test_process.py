@@ -23,8 +23,9 @@ from tests.support.waiting import until
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import RecordState
-from webarcfs.archive.config import directory
+from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import Fetcher
 from webarcfs.archive.system import files
 from webarcfs.room.server.options import UNIX_PREFIX
 
@@ -106,6 +107,31 @@ def test_a_trial_says_which_start_pages_need_a_browser(archive: Archive) -> None
         place = trial.path
         trial = until(lambda: found if "being tried" not in (found := carl.get(place)).words else None)
         assert "These start pages hold little without their scripts" in trial.words
+        assert "1 of 1 start pages hold little without their scripts" in trial.words, "beside the choice"
+        (choice,) = trial.page.xpath("//select[@name='fetcher']")
+        assert [option.text for option in choice] == ["as the archive says", "no", "pages that need one", "every page"]
+        carl.submit(trial, "/publications/+new", {"fetcher": "auto"})
+        (publication,) = settings_files.load(archive.settings)[0].publications
+        assert publication.crawl.fetcher == Fetcher.AUTO
+        carl.headers["Accept-Language"] = "de"
+        page = carl.get("/publications/app")
+        assert "Diese Website braucht einen Browser" in page.words and "Seiten, die einen brauchen" in page.words
+        (chosen,) = page.page.xpath("//select[@name='fetcher']/option[@selected]")
+        assert chosen.get("value") == "auto"
+
+
+def test_pages_for_the_browser_and_buttons_are_lines_of_a_form(archive: Archive) -> None:
+    """What is a list of tables in the file is edited as lines, like other such lists."""
+    with desks.served(archive) as served:
+        carl = served.client("carl")
+        typed = {"name": "app", "urls": "http://app.test/", "browser": 'match = "/map/*"', "click": 'text = "Accept"'}
+        carl.submit(carl.get("/publications/+new"), "/publications/+new", typed)
+        (publication,) = settings_files.load(archive.settings)[0].publications
+        assert [rule.match for rule in publication.browser] == ["/map/*"]
+        assert [click.text for click in publication.click] == ["Accept"]
+        page = carl.get("/publications/app")
+        (area,) = page.page.xpath("//textarea[@name='click']")
+        assert area.text.strip() == 'text = "Accept"'
 
 
 def test_a_new_publication_gets_from_its_trial_to_its_first_release(archive: Archive) -> None:

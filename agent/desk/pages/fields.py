@@ -89,11 +89,11 @@ def of_settings(
         form_fields.append(
             FormField(
                 name=name,
-                label=words.label_of_setting(key, text),
+                label=words.label_of_default(key, text),
                 value=visit.typed(name, written),
-                kind=_kind(hints[field.name], is_open=is_open),
+                kind=_kind(hints[field.name], field.metadata["check"], is_open=is_open),
                 help=text(field.metadata["help"]),
-                choices=_choices(field.metadata["check"], value, text, has_default=own is not None),
+                choices=_choices(key, field.metadata["check"], value, text, has_default=own is not None),
                 fault=faults.get(key, ""),
                 placeholder=shown if own is not None else "",
             )
@@ -101,19 +101,19 @@ def of_settings(
     return tuple(form_fields)
 
 
-def _kind(hint: Any, *, is_open: bool) -> str:
+def _kind(hint: Any, check: Any, *, is_open: bool) -> str:
     if not is_open:
         return "told"
-    if hint is bool:
+    if hint is bool or getattr(check, "words", ()):
         return "choice"
     return "area" if str(hint).startswith("tuple") else "text"
 
 
-def _choices(check: Any, value: Any, text: Any, *, has_default: bool) -> tuple[tuple[str, str], ...]:
+def _choices(key: str, check: Any, value: Any, text: Any, *, has_default: bool) -> tuple[tuple[str, str], ...]:
     """Return the values that a setting may have, where these are few."""
     values: tuple[str, ...] = ("yes", "no") if isinstance(value, bool) else getattr(check, "words", ())
     first = (("", text("as the archive says")),) if has_default else ()
-    return (*first, *((word, text(word)) for word in values)) if values else ()
+    return (*first, *words.choices_of_setting(key, values, text)) if values else ()
 
 
 def as_text(value: Any) -> str:

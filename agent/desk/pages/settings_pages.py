@@ -209,11 +209,14 @@ TRIALS = Trials()
 
 
 #: Keys of a publication by the parts of its form; what is not here is in the last part.
-_FIRST = ("urls", "list", "watch", "description", "note", "start", "interval", "release", "closed_for", "retired")
+_FIRST = ("urls", "list", "watch", "description", "note", "fetcher", "start", "interval", "release", "closed_for",
+          "retired")  # fmt: skip
 _EXTENT = ("depth", "hosts", "exclude_hosts", "exclude", "paths", "exclude_extensions", "profile", "types",
            "exclude_types", "max_path_depth", "max_file_size", "max_total_size", "page_resources",
            "page_requisites", "max_resource_hosts", "max_page_resources")  # fmt: skip
 _CHECKS = ("check", "checks", "check_search", "check_bounds", "error_page", "rule", "step_by_step", "two_persons")
+_BROWSER = ("browser", "click", "browser_behaviours", "browser_page_seconds", "browser_requests", "browser_bytes",
+            "browser_scroll", "browser_clicks", "keep_rendered", "post", "drop_parameters")  # fmt: skip
 _OWN = {
     setting.metadata.get("key", setting.name): setting
     for setting in dataclasses.fields(Publication)
@@ -222,7 +225,7 @@ _OWN = {
 _CRAWL = {setting.metadata.get("key", setting.name): setting for setting in dataclasses.fields(CrawlSettings)}
 _DESCRIBE = {f"describe.{setting.name}": setting for setting in dataclasses.fields(DescribeSettings)}
 #: Keys that are lists of tables: a line each, as TOML.
-_TABLES = frozenset({"exclude", "rule", "check", "error_page", "server", *SECRETS})
+_TABLES = frozenset({"exclude", "rule", "check", "error_page", "server", "browser", "click", *SECRETS})
 
 
 def listed(visit: DeskVisit, _: Mapping[str, str]) -> Response:
@@ -317,7 +320,7 @@ def _view(visit: DeskVisit, name: str, own: Mapping[str, Any], trial: TrialPage 
     return DeskPublicationPage(
         name=name,
         description=held.description if name else "",
-        sets=tuple(_sets(visit, name, held, own, is_open=is_open)),
+        sets=tuple(_sets(visit, name, held, own, trial, is_open=is_open)),
         state=state,
         is_open=is_open,
         retired=held.retired if name else False,
@@ -330,7 +333,7 @@ def _view(visit: DeskVisit, name: str, own: Mapping[str, Any], trial: TrialPage 
 
 
 def _sets(
-    visit: DeskVisit, name: str, held: Publication, own: Mapping[str, Any], *, is_open: bool
+    visit: DeskVisit, name: str, held: Publication, own: Mapping[str, Any], trial: TrialPage | None, *, is_open: bool
 ) -> Iterator[FieldSet]:
     text = visit.desk.look_up(visit.language)
     faults = visit.problem.faults if visit.problem is not None else {}
@@ -343,16 +346,19 @@ def _sets(
         typed = visit.typed(key, current)
         kind = "told" if not is_open else "choice" if hint is bool or _words_of(setting) else "area" \
             if str(hint).startswith("tuple") or key == "note" else "text"  # fmt: skip
+        choices = _choices(key, setting, hint, text)
+        in_force = current or _publications_text(key, settings_files.plain(value))
         return FormField(
             name=key,
             label=words.label_of_setting(key.removeprefix("describe."), text),
-            value=typed if is_open else current or _publications_text(key, settings_files.plain(value)),
+            value=typed if is_open else dict(choices).get(in_force, in_force),
             kind=kind,
             help=_help(key, text(setting.metadata["help"]), text),
-            choices=_choices(setting, hint, text),
+            choices=choices,
             fault=faults.get(key.rpartition(".")[2], ""),
             placeholder=_publications_text(key, settings_files.plain(value)) if name or key not in ("urls",) else "",
             now=current if is_conflict and typed != current else None,
+            remark=_of_trial(trial, text) if key == "fetcher" and trial is not None else "",
         )
 
     if not name:
@@ -362,6 +368,7 @@ def _sets(
                       fault=faults.get("name", "")),))  # fmt: skip
     known = [*_OWN, *_CRAWL]
     parts = ((words.msgid("What, and when"), _FIRST), (words.msgid("Extent"), _EXTENT),
+             (words.msgid("Pages that a browser shows"), _BROWSER),
              (words.msgid("Checks and release"), _CHECKS))  # fmt: skip
     for at, (heading, keys) in enumerate(parts):
         yield FieldSet(
@@ -392,9 +399,19 @@ def _words_of(setting: Any) -> tuple[str, ...]:
     return getattr(setting.metadata["check"], "words", ())
 
 
-def _choices(setting: Any, hint: Any, text: Callable[[str], str]) -> tuple[tuple[str, str], ...]:
+def _choices(key: str, setting: Any, hint: Any, text: Callable[[str], str]) -> tuple[tuple[str, str], ...]:
     values = ("yes", "no") if hint is bool else _words_of(setting)
-    return (("", text("as the archive says")), *((value, text(value)) for value in values)) if values else ()
+    return (("", text("as the archive says")), *words.choices_of_setting(key, values, text)) if values else ()
+
+
+def _of_trial(trial: TrialPage, text: Callable[[str], str]) -> str:
+    """Return what a trial says of whether the site needs a browser; empty where it says nothing of that."""
+    if trial.runs or trial.fault or trial.is_feed or not trial.is_good:
+        return ""
+    if trial.needs_browser:
+        sentence = words.msgid("The trial: %(needing)s of %(all)s start pages hold little without their scripts.")
+        return text(sentence) % {"needing": len(trial.needs_browser), "all": len(trial.starts)}
+    return text(words.msgid("The trial: the start pages hold their text without a browser."))
 
 
 def _help(key: str, help_text: str, text: Callable[[str], str]) -> str:
@@ -410,6 +427,8 @@ _EXAMPLES = {
     "rule": 'match = "/search", on = "form", does = "search", term = "q"',
     "error_page": 'contains = "<h1>Error</h1>"',
     "server": 'host = "www.example.org", wait = 2',
+    "browser": 'match = "/map/*"',
+    "click": 'text = "Accept"',
 }
 
 

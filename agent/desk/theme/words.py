@@ -6,7 +6,7 @@ in English and German. The English help of a field names the German term of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from webarcfs.archive.catalogue.record import Field, FieldNumber, RecordState
 from webarcfs.archive.catalogue.workflow import WorkflowStep
@@ -303,9 +303,38 @@ _LABELS = {
     "closed_for": msgid("Embargo"),
     "page_resources": msgid("Embedded resources"),
     "page_requisites": msgid("Embedded resources (older setting)"),
+    "fetcher": msgid("This site needs a browser"),
+    "browser": msgid("Pages that need a browser in any case"),
+    "browser_behaviours": msgid("What is done on a page"),
+    "browser_bytes": msgid("Bytes of a page"),
+    "browser_clicks": msgid("Clicks on a page"),
+    "browser_page_seconds": msgid("Seconds of a page"),
+    "browser_requests": msgid("Requests of a page"),
+    "browser_scroll": msgid("Steps of scrolling"),
+    "click": msgid("Buttons to click"),
+    "keep_rendered": msgid("Kept of what a browser shows"),
+    "post": msgid("POST requests of scripts"),
+}
+#: The same for those of the whole archive, where they differ.
+_LABELS_OF_ARCHIVE = {"fetcher": msgid("Sites need a browser")}
+#: Key of a setting → the words for its values, in the order in which a form has them.
+_CHOICES: dict[str, dict[str, str]] = {
+    "fetcher": {"wget": msgid("no"), "auto": msgid("pages that need one"), "browser": msgid("every page")},
+    "post": {"own": msgid("to the site's own hosts"), "keep": msgid("also with a login"), "leave": msgid("none")},
 }
 
 
 def label_of_setting(key: str, text: Callable[[str], str]) -> str:
     """Return what a setting is called: its key, as people read it, since files and commands name it so."""
     return text(_LABELS.get(key) or key.replace("_", " ").capitalize())
+
+
+def label_of_default(key: str, text: Callable[[str], str]) -> str:
+    """Return what a setting is called that holds for all publications."""
+    return text(_LABELS_OF_ARCHIVE[key]) if key in _LABELS_OF_ARCHIVE else label_of_setting(key, text)
+
+
+def choices_of_setting(key: str, values: Iterable[str], text: Callable[[str], str]) -> tuple[tuple[str, str], ...]:
+    """Return the values that a setting may have, each with its words."""
+    words_by_value = _CHOICES.get(key) or {value: value for value in values}
+    return tuple((value, text(label)) for value, label in words_by_value.items())
