@@ -14,6 +14,7 @@ from agent.crawl import job_folder, job_orders
 from agent.crawl.job_orders import Order, OrderWord
 from agent.jobs import crawljob
 from agent.operations import ordering
+from agent.reports.report import text_of_views
 from agent.service import agent_status
 from agent.service.agent_status import overview
 from webarcfs.archive.catalogue import people
@@ -62,7 +63,7 @@ def job(words: tuple[str, ...], archive: str | None, reason: str, form: Form) ->
                     from now on, the seconds between two requests to a host, or to hosts with *
 
     `job show` also lists the hosts that it asks: how many URLs wait, when the next one may be fetched, and the last
-    word of crawl.log for that host.
+    word of crawl.log for that host. Where a browser shows pages, it says how many wait, were shown or could not be.
     """
     place = opened(archive)
     if reason and (len(words) < 2 or words[0] in ("list", "show")):
@@ -83,7 +84,8 @@ def _lines(jobs: list[dict[str, Any]]) -> Iterator[str]:
     for job in jobs:
         held = f", {job['held']}" if job["held"] else ""
         until = f", ends by {job['latest_end']}" if job["latest_end"] else ""
-        yield f"{job['job']}: {job['state']}{held}, {job['documents']} documents{until}"
+        shown = text_of_views(job["views"])
+        yield f"{job['job']}: {job['state']}{held}, {job['documents']} documents{until}{'; ' if shown else ''}{shown}"
     if not jobs:
         yield "no job is open"
 
@@ -107,6 +109,8 @@ def _lines_of(jobs: Iterable[dict[str, Any]]) -> Iterator[str]:
             yield f"{name.replace('_', ' '):12} {job[name]}"
     for state, count in job["urls"].items():
         yield f"{f'URLs {state}':12} {count}"
+    if shown := text_of_views(job["views"]):
+        yield shown
     for order in job["given"]:
         taken = "" if order["taken"] else " (not taken yet)"
         words = f"{order['order']} {order['value']}".strip()

@@ -23,6 +23,7 @@ import click
 
 from agent.commands.common import archive_option, opened, settings_of
 from agent.crawl.job_folder import is_import
+from agent.reports.report import text_of_views
 from agent.service import agent_status, loop
 from agent.service.agent_status import overview
 from webarcfs.archive.config import settings_files
@@ -164,6 +165,8 @@ def _lines(summary: dict[str, Any]) -> Iterator[str]:
         held = f", {job['held']}" if job["held"] and job["held"] != job["reason"] else ""
         until = f", ends by {job['latest_end']}" if job["latest_end"] and job["stage"] == "capture" else ""
         yield f"  {job['job']}: {job['state']}{why}{held}, {_progress(job)}, {job['bytes']} bytes{until}"
+        if shown := text_of_views(job["views"]):
+            yield f"    {shown}"
     for publication in summary["publications"]:
         yield from _publication(
             publication, "webarc.toml cannot be read" if summary["settings_faults"] else "not in webarc.toml"

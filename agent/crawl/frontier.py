@@ -865,6 +865,10 @@ class Frontier:
         """Return how many pages a browser showed and could not show, and their requests; empty without any page."""
         return next((dict(record) for record in self._query("frontier/shown_pages")), {})
 
+    def views(self) -> dict[str, int]:
+        """Return how many pages are in which state (`ViewState`) that a browser is to show, shows or showed."""
+        return {row["state"]: row["pages"] for row in self._query("frontier/views")}
+
     def annotate_views(self, word: str) -> None:
         """Add a word for crawl.log to the pages that are to be shown."""
         self._run("frontier/annotate_views", word=word)

@@ -96,7 +96,10 @@ AT_WORK = frozenset({Phase.WAITING, Phase.COLLECTING, Phase.CONVERTING})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobState:
-    """The fields of item.json. Times are `yyyy-mm-ddThh:mm:ss` CET; `urls` counts by state of the frontier."""
+    """The fields of item.json. Times are `yyyy-mm-ddThh:mm:ss` CET.
+
+    `urls` counts by state of the frontier, `views` the pages for the browser by theirs.
+    """
 
     job: str
     publication: str
@@ -111,6 +114,7 @@ class JobState:
     a_second: float = 0.0  # recent increase of `done` per second; 0: not known yet
     left: int | None = None  # seconds until `known` is done at this speed; None: not known
     urls: dict[str, int] = field(default_factory=dict)
+    views: dict[str, int] = field(default_factory=dict)
     bytes: int = 0
     documents: int = 0
     complete: bool | None = None
@@ -768,4 +772,4 @@ class StateKeeper:
             return {}
         counts = self._frontier.counts()
         urls = {state: count for state, count in counts.items() if state not in NO_STATES}
-        return {"urls": urls, **{name: counts[name] for name in NO_STATES}}
+        return {"urls": urls, "views": self._frontier.views(), **{name: counts[name] for name in NO_STATES}}

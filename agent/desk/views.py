@@ -369,7 +369,7 @@ class ComparedPage:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCard:
     """An open job. `orders` are the words that it takes now, `given` those that it was given, the last one's number
-    is `last_order`. `typed` is what was typed into a form that was not taken.
+    is `last_order`. `typed` is what was typed into a form that was not taken. `views` counts the pages for the browser.
     """
 
     job: str
@@ -388,6 +388,7 @@ class JobCard:
     latest_end: datetime | None
     held: str
     urls: tuple[tuple[str, int], ...]
+    views: tuple[tuple[str, int], ...]
     orders: frozenset[str]
     last_order: int
     given: tuple[OrderRow, ...] = ()

@@ -202,8 +202,8 @@ def _last(archive: Archive, name: str | None) -> dict[str, Any] | None:
 
 def _job(job: JobState) -> dict[str, Any]:
     kept = (
-        *("job", "publication", "due", "begun", "updated", "stage", "done", "known", "urls", "bytes", "documents"),
-        *("failures", "again", "a_second", "left", "latest_end", "held", "orders"),
+        *("job", "publication", "due", "begun", "updated", "stage", "done", "known", "urls", "views", "bytes"),
+        *("documents", "failures", "again", "a_second", "left", "latest_end", "held", "orders"),
     )
     values = dataclasses.asdict(job if job.runs else dataclasses.replace(job, a_second=0.0, left=None))
     return {name: values[name] for name in kept} | {

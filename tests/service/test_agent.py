@@ -349,8 +349,20 @@ def test_after_kill_9_of_everything_the_next_start_finishes_the_job(archive: Arc
 def tells_how_far_it_is(archive: Archive, job: dict[str, Any]) -> None:
     """What status tells of an open job."""
     assert set(job) == {
-        *("job", "publication", "due", "begun", "updated", "stage", "done", "known", "urls", "bytes", "documents"),
-        *("state", "running", "reason", "failures", "again", "a_second", "left", "latest_end", "held", "orders"),
+        *("job", "publication", "due", "begun", "updated", "stage", "done", "known", "urls", "views", "bytes"),
+        *(
+            "documents",
+            "state",
+            "running",
+            "reason",
+            "failures",
+            "again",
+            "a_second",
+            "left",
+            "latest_end",
+            "held",
+            "orders",
+        ),
     }
     assert job["urls"].get("done", 0) >= 1 and job["bytes"] > 0
     assert job_folder.load(archive.jobs / job["job"]) is not None

@@ -104,7 +104,8 @@ def of_settings(
 def _kind(hint: Any, check: Any, *, is_open: bool) -> str:
     if not is_open:
         return "told"
-    if hint is bool or getattr(check, "words", ()):
+    words_of_check: tuple[str, ...] = getattr(check, "words", ())
+    if hint is bool or words_of_check:
         return "choice"
     return "area" if str(hint).startswith("tuple") else "text"
 

@@ -190,6 +190,7 @@ def card(visit: DeskVisit, job: JobState) -> JobCard:
         latest_end=_time(job.latest_end),
         held=job.held,
         urls=tuple(sorted(job.urls.items())),
+        views=tuple((state, job.views.get(state, 0)) for state in words.VIEWS) if job.views else (),
         orders=frozenset(map(str, ordering.words_for(job))),
         last_order=given[-1]["number"] if given else 0,
         given=of_open(given, job.orders, visit.language),
@@ -249,6 +250,7 @@ def describe_jobs(archive: Archive, jobs: tuple[JobState, ...]) -> dict[str, Any
             job.job: {
                 "state": str(shown_state(job)), "stage": job.stage, "done": job.done, "known": job.known,
                 "documents": job.documents, "bytes": job.bytes, "held": job.held, "urls": job.urls,
+                **{f"view-{state}": job.views.get(state, 0) for state in words.VIEWS},
                 "share": min(100, 100 * job.done // job.known) if job.known else 0,
             }
             for job in jobs

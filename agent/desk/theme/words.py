@@ -85,6 +85,11 @@ URLS: dict[str, str] = {
     "waiting": msgid("waiting"), "fetching": msgid("being requested"), "done": msgid("done"), "failed": msgid("failed"),
     "refused": msgid("left out"),
 }  # fmt: skip
+#: State of a page that a browser shows → what its number is called.
+VIEWS: dict[str, str] = {
+    "waiting": msgid("waiting"), "showing": msgid("being shown"), "done": msgid("shown already"),
+    "failed": msgid("could not be shown"),
+}  # fmt: skip
 
 
 def state(word: str) -> tuple[str, str]:
