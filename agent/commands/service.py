@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import os
 import selectors
@@ -22,6 +23,8 @@ from typing import Any
 import click
 
 from agent.commands.common import archive_option, opened, settings_of
+from agent.crawl import browser_check
+from agent.crawl.browser_check import BrowserCheck
 from agent.crawl.job_folder import is_import
 from agent.reports.report import text_of_views
 from agent.service import agent_status, loop
@@ -29,7 +32,7 @@ from agent.service.agent_status import overview
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.validators import start_url
-from webarcfs.archive.model.errors import Exit, WebarcError
+from webarcfs.archive.model.errors import Exit, SettingsError, WebarcError
 from webarcfs.archive.system.processes import Process
 from webarcfs.commands.listing import OBJECT, Form, format_option, print_object
 from webarcfs.commands.output import described
@@ -139,15 +142,27 @@ def stop(archive: str | None, timeout: float) -> None:
 def status(archive: str | None, form: Form) -> None:
     """Show what runs, what comes next, and how jobs ended.
 
-    It needs no agent.
+    It needs no agent. Where a publication needs a browser, it says whether one can show pages here, as whoever asks.
     """
     place = opened(archive)
-    summary = overview(place) | {"kept_at_old_defaults": settings_files.kept_at_old_defaults(place)}
+    browser = _browser(place)
+    summary = overview(place) | {
+        "kept_at_old_defaults": settings_files.kept_at_old_defaults(place),
+        "browser": None if browser is None else dataclasses.asdict(browser),
+    }
     if form is Form.JSON:
         print_object(summary)
         return
-    for line in _lines(summary):
+    for line in (*_lines(summary), *(f"  {line}" for line in browser_check.lines_of(browser))):
         click.echo(line)
+
+
+def _browser(archive: Archive) -> BrowserCheck | None:
+    """Return whether a browser can show pages here, if any publication needs one; None without settings, too."""
+    try:
+        return browser_check.needed_check(settings_files.load(archive.settings)[0])
+    except SettingsError:
+        return None
 
 
 def _lines(summary: dict[str, Any]) -> Iterator[str]:

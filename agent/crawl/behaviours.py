@@ -129,8 +129,8 @@ def first_script(start: int, seed: int) -> str:
 
 #: A form or a picture named `body` takes the place of that property of the document, in each world.
 _OF_DOCUMENT: Final = "const own = name => Reflect.get(Document.prototype, name, document);"
-#: What a page shows, read in a world of its own; `size` is that of its DOM in letters. `innerText` leaves out what is in
-#: shadow roots: that follows the rest.
+#: What a page shows, read in a world of its own; `size` is that of its DOM in letters. `innerText` leaves out what is
+#: in shadow roots: that follows the rest.
 SHOWN: Final = f"""(() => {{
   {_OF_DOCUMENT}
   const most = 10000000, body = own("body"), whole = own("documentElement");

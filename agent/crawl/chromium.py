@@ -23,7 +23,8 @@ import os
 import pwd
 import shutil
 import signal
-from collections.abc import Callable, Iterable, Mapping
+import subprocess
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ from webarcfs.archive.model.errors import BrowserGone, BrowserUnable, CdpFailed
 #: Names of the program, the first that is there counts.
 PROGRAMS = ("chromium", "chromium-browser")
 PACKAGE = "chromium"
+#: Seconds for which namespaces without a browser are tried.
+_LONGEST_TRY = 20.0
 #: Bytes of the file system in memory with the profile.
 _PROFILE_BYTES = 256 << 20
 _SWITCHES = (
@@ -82,6 +85,15 @@ _SWITCHES = (
 def command(program: str, *, window: tuple[int, int], user: str | None) -> list[str]:
     """Return the command that starts a browser; `user` is whom root becomes, None for anybody else.
 
+    Raises BrowserUnable where there is no such user.
+    """
+    browser = [program, *_SWITCHES, f"--window-size={window[0]},{window[1]}", "about:blank"]
+    return isolated(browser, user=user)
+
+
+def isolated(program: Sequence[str], *, user: str | None) -> list[str]:
+    """Return the command that starts a program in namespaces of its own. Raises BrowserUnable without such a user.
+
     `setpriv` comes first so that the kernel ends `unshare` when its parent dies, however it dies; it ends its child.
     """
     namespaces = ["--net", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--ipc", "--uts"]
@@ -89,12 +101,38 @@ def command(program: str, *, window: tuple[int, int], user: str | None) -> list[
         namespaces = ["--user", "--map-current-user", "--keep-caps", *namespaces]
         privileges = "--bounding-set=-all --inh-caps=-all --ambient-caps=-all"
     else:
-        account = pwd.getpwnam(user)
+        try:
+            account = pwd.getpwnam(user)
+        except KeyError:
+            raise BrowserUnable(f"`user` of [browser]: there is no user {user}") from None
         privileges = f"--reuid={account.pw_uid} --regid={account.pw_gid} --clear-groups --inh-caps=-all"
     mount = f"mount -t tmpfs -o size={_PROFILE_BYTES},mode=1777,nosuid,nodev tmpfs /tmp"
     begin = f'{mount} && cd /tmp && exec setpriv {privileges} --pdeathsig=KILL -- "$@"'
-    browser = [program, *_SWITCHES, f"--window-size={window[0]},{window[1]}", "about:blank"]
-    return ["setpriv", "--pdeathsig=KILL", "unshare", *namespaces, "--", "/bin/sh", "-c", begin, "sh", *browser]
+    return ["setpriv", "--pdeathsig=KILL", "unshare", *namespaces, "--", "/bin/sh", "-c", begin, "sh", *program]
+
+
+def try_isolation(user: str | None) -> str:
+    """Make the namespaces of a browser, and run `true` in them; return why that failed, empty if it did not.
+
+    Raises BrowserUnable where a program for it is missing.
+    """
+    try:
+        attempt = subprocess.run(
+            isolated(["true"], user=user),
+            env=environment(os.environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_LONGEST_TRY,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise BrowserUnable(f"{error.filename} is not installed; it is part of util-linux") from None
+    except (subprocess.TimeoutExpired, OSError) as error:
+        return str(error)
+    if attempt.returncode == 0:
+        return ""
+    lines = attempt.stderr.decode("utf-8", "replace").splitlines()
+    return lines[-1].strip() if lines else f"unshare ended with {attempt.returncode}"
 
 
 def environment(given: Mapping[str, str]) -> dict[str, str]:
