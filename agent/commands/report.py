@@ -18,14 +18,15 @@ from typing import Any
 
 import click
 from rich.table import Table
+from rich.text import Text
 
 from agent.commands.common import archive_option, opened, settings_of
 from agent.crawl import crawl_log, job_folder, job_orders, scope
 from agent.crawl.job_folder import JobState, kind_of
-from agent.crawl.vocabulary import CERTIFICATE_FAULTS, DECISIONS, IN_CRAWL_LOG, NOT_TRIED, Reason
+from agent.crawl.vocabulary import CERTIFICATE_FAULTS, DECISIONS, IN_CRAWL_LOG, NOT_TRIED, Reason, ViewState
 from agent.indexing import fulltext
 from agent.operations.records import catalogue_of
-from agent.reports import missing_urls, tables
+from agent.reports import missing_urls, shown_pages, tables
 from agent.reports.missing_urls import advice_on
 from agent.reports.report import (
     missing_in,
@@ -59,6 +60,7 @@ _TITLES = {
     "states": "States",
     "left_out": "Not archived, and why",
 }
+_SHOWN = ("url", "state", "words", "shown", "requests", "refused", "missed", "pictures")
 _TEXTLESS = ("url", "mime_type", "size", "fault", "meaning")
 #: Where a crawl ends by its settings: that says nothing of a URL to which a page of it has a link.
 _BEYOND = frozenset({Reason.TOO_DEEP, Reason.FOREIGN_HOST, Reason.PATHS})
@@ -66,6 +68,7 @@ _BEYOND = frozenset({Reason.TOO_DEEP, Reason.FOREIGN_HOST, Reason.PATHS})
 _MOST_PASSES, _MOST_PARTS, _MOST_PARTS_NAMED = 6, 5_000, 20
 #: Reports that are looked through for a URL without a job, or for a host.
 _MOST_LOGS = 200
+_NUMBERS = ("requests", "refused", "missed")
 _CSV = ("table", "key", "meaning", "seed3", "urls", "archived", "bytes", "share")
 
 
@@ -92,6 +95,7 @@ def _words(context: click.Context, _parameter: click.Parameter, is_wanted: bool)
 )
 @click.option("--url", metavar="URL", help="Why this URL is not archived, or what became of it.")
 @click.option("--text", is_flag=True, help="List the documents that have no text for `webarc search`, and why.")
+@click.option("--shown", is_flag=True, help="List the pages that a browser showed with their requests, worst first.")
 @click.option("--shares", is_flag=True, help="What part of the site is archived, excluded, not to be had; a chart.")
 @click.option("--on-server", type=click.IntRange(0), help="With --shares: as many documents as the site's server has.")
 @click.option("--unlinked", type=click.IntRange(0), help="With --shares: as many of these as no link leads to.")
@@ -105,6 +109,7 @@ def report(  # each option is a branch
     as_csv: bool,
     url: str | None,
     text: bool,
+    shown: bool,
     shares: bool,
     on_server: int | None,
     unlinked: int | None,
@@ -129,6 +134,10 @@ def report(  # each option is a branch
     it, and of a page what it needs and whether that came. Where the crawl never saw it, it says so. Without a job, or
     with a host, it is the newest crawl that asked for the URL, else one that had a reason not to, else one that saw a
     link to it.
+
+    With --shown it shows of each page that a browser was to show how many requests its scripts made, how many of them
+    the crawl refused, and how many had no whole response. Pages that could not be shown come first, then those that
+    lack most. The words are those of crawl.log. A crawl that still runs has no such list.
 
     With --shares it shows what part of the site is archived, excluded by a decision, or was requested in vain. A crawl
     cannot know what else the server has: give the figures of the site's owner. They are not kept; the table can
@@ -160,11 +169,13 @@ def report(  # each option is a branch
     summary = _summary_now(place, folder)
     if is_patched := "patched_by" in summary:
         summary["missing"] = asdict(missing_now(place, folder.name, summary))
-    if host is not None:
-        _narrow(summary, host)
+    _narrow(summary, host)
     if text:
         tags = [CommitTag.parse(tag) for tag in summary["commit_tags"]]
         _textless(place, [tag for tag in tags if host in (None, tag.domain)], form)
+        return
+    if shown:
+        _show_pages(folder, host, form, top, is_live=live)
         return
     if shares:
         with crawl_log.reading(folder) as log:
@@ -208,8 +219,10 @@ def _tables_after_patches(place: Archive, job: str, host: str | None) -> tuple[T
     return result, failed
 
 
-def _narrow(summary: dict[str, Any], host: str) -> None:
-    """Leave of a summary's tables what is of one host."""
+def _narrow(summary: dict[str, Any], host: str | None) -> None:
+    """Leave of a summary's tables what is of one host, if one is asked for."""
+    if host is None:
+        return
     lacks = missing_in(summary)
     summary["hosts"] = [end for end in summary.get("hosts", ()) if end["host"] == host]
     summary["missing"] = {
@@ -490,6 +503,38 @@ def _textless_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
         yield from (f"  {row['url']}  {row['mime_type']}" for row in rows if row["fault"] == fault)
     if not rows:
         yield "each document that has a text can be searched by it"
+
+
+def _show_pages(folder: Path, host: str | None, form: Form, top: int, *, is_live: bool) -> None:
+    """Print what browsers showed, a page a row. Raises NotFound while the crawl runs, Damaged."""
+    if is_live:
+        raise NotFound(f"{folder.name} still runs: the pages that a browser showed are listed once it has ended")
+    views = (view for view in shown_pages.read(folder) if host in (None, domain_of(view.url)))
+    rows: list[Row] = [
+        {**page._asdict(), "words": page.words.split(",") if page.words else []}
+        for page in shown_pages.worst_first(views)
+    ]
+
+    def show_table(_: object) -> None:
+        if not rows:
+            click.echo("no browser showed a page")
+            return
+        table_console().print(_table_of_pages(rows, top))
+
+    print_rows(form, rows, show_table, as_json=_print_array, columns=_SHOWN, newline="\n")
+
+
+def _table_of_pages(rows: Sequence[Row], top: int) -> Table:
+    table = Table(title="Pages shown by a browser", title_justify="left", box=None, pad_edge=False)
+    for column in ("", "requests", "refused", "missed", "words"):
+        table.add_column(column, no_wrap=True, justify="right" if column in _NUMBERS else "left")
+    for row in rows[:top] if top else rows:
+        words = " ".join(row["words"]) + (" (not shown)" * (row["state"] != ViewState.DONE))
+        table.add_row(Text(row["url"]), *(f"{row[name]:,}" for name in _NUMBERS), words.strip())
+    if top and len(rows) > top:
+        rest = rows[top:]
+        table.add_row(f"{len(rest):,} more", *(f"{sum(row[name] for row in rest):,}" for name in _NUMBERS), "")
+    return table
 
 
 def find(archive: Archive, name: str | None, url: str = "") -> tuple[Path, str | None]:

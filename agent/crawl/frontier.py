@@ -27,7 +27,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, NotRequired, TypedDict, TypeVar
 
-from agent.crawl.vocabulary import NOT_SHOWN, LinkKind, Reason, Status, UrlState, cause_among
+from agent.crawl.vocabulary import NOT_SHOWN, LinkKind, Reason, Status, UrlState, ViewState, cause_among
 from webarcfs.archive.config.directory import sql
 from webarcfs.archive.git.git_command import is_full
 from webarcfs.archive.index.sqlite_file import queries_of, version_of
@@ -142,6 +142,27 @@ class PageView:
     requests: int
     refused: int
     missed: int
+
+
+class ShownView(NamedTuple):
+    """A page that a browser showed or could not show: when, the words for what was cut or failed, and its requests.
+
+    `refused` counts the requests that the crawl did not send, `missed` those without a whole response.
+    """
+
+    url: str
+    state: str
+    words: str
+    shown: str
+    requests: int
+    refused: int
+    missed: int
+    pictures: int
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether nothing is kept of what the page showed."""
+        return self.state != ViewState.DONE
 
 
 class CrawledHost(NamedTuple):
@@ -868,6 +889,10 @@ class Frontier:
     def views(self) -> dict[str, int]:
         """Return how many pages are in which state (`ViewState`) that a browser is to show, shows or showed."""
         return {row["state"]: row["pages"] for row in self._query("frontier/views")}
+
+    def shown_views(self) -> Iterator[ShownView]:
+        """Yield the pages that a browser showed or could not show."""
+        return (ShownView(**record) for record in self._query("frontier/shown_views"))
 
     def annotate_views(self, word: str) -> None:
         """Add a word for crawl.log to the pages that are to be shown."""

@@ -425,6 +425,20 @@ class ReportPage:
     tables: tuple[ReportTable, ...]
     log: str
     missing: tuple[LackRow, ...] = ()
+    shown: tuple[ShownRow, ...] = ()
+    more_shown: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRow:
+    """A page that a browser was to show: its requests, and the words of crawl.log for what was cut or failed."""
+
+    url: str
+    words: tuple[str, ...]
+    requests: int
+    refused: int
+    missed: int
+    has_failed: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,16 @@ from typing import Any
 from agent.crawl import crawl_log, job_orders
 from agent.crawl.crawl_log import line
 from agent.crawl.disposition import Captured
-from agent.crawl.frontier import FILTER_ERRORS, IDLE, PUBLISHED, SECONDS, FilterFailure, Frontier, PublishedDomain
+from agent.crawl.frontier import (
+    FILTER_ERRORS,
+    IDLE,
+    PUBLISHED,
+    SECONDS,
+    FilterFailure,
+    Frontier,
+    PublishedDomain,
+    ShownView,
+)
 from agent.crawl.job_folder import Job, JobState, save_item
 from agent.crawl.vocabulary import (
     CERTIFICATE_FAULTS,
@@ -40,7 +49,7 @@ from agent.crawl.vocabulary import (
 from agent.crawl.watching import account_of as account_of_watch
 from agent.pipeline.domain_run import ARC_COUNTS, REDIRECT_COUNTS, DomainRun, TreeReader
 from agent.pipeline.publish import TOO_FEW, Published
-from agent.reports import missing_urls
+from agent.reports import missing_urls, shown_pages
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.model.arc_paths import DATA_XML, places
@@ -151,7 +160,8 @@ class Account:
     `urls` are counted by status, `documents` by MIME type. `warcs` are the files that `keep_warc` keeps. `revisits` are
     those that found nothing, and wait. `certificates` has, by host and words, the number of documents that came under a
     certificate that was not valid, and that the crawl took all the same. `needs_browser` has, by host, the number of
-    pages that show little until their scripts run. `shown` has the numbers of `Frontier.shown_pages`.
+    pages that show little until their scripts run. `shown` has the numbers of `Frontier.shown_pages`, and `views` those
+    of each page.
     """
 
     lines: Iterable[str]
@@ -164,6 +174,7 @@ class Account:
     certificates: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     needs_browser: Mapping[str, int] = field(default_factory=dict)
     shown: Mapping[str, int] = field(default_factory=dict)
+    views: Iterable[ShownView] = ()
 
 
 def account_of(job: Job) -> Account:
@@ -178,6 +189,7 @@ def account_of(job: Job) -> Account:
         certificates=_certificates(job.frontier),
         needs_browser=job.frontier.needing_browser(),
         shown=job.frontier.shown_pages(),
+        views=job.frontier.shown_views(),
     )
 
 
@@ -536,6 +548,7 @@ def _fill(folder: Path, job: Job, account: Account, content: dict[str, Any], ite
     crawl_log.write(folder, account.lines)
     files.write_json(folder / "summary.json", content)
     write_waiting(folder, account.revisits)
+    shown_pages.write(folder, account.views)
     if item is not None:
         save_item(folder, item)
     if job.settings.keep_warc:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -19,10 +20,10 @@ from agent.crawl import crawl_log, job_folder, job_orders
 from agent.crawl.job_folder import JobState, publication_of, step_of
 from agent.crawl.job_orders import OrderWord
 from agent.desk.theme import words
-from agent.desk.views import JobCard, LackRow, OrderRow, ReportPage, ReportTable, RunningPage
+from agent.desk.views import JobCard, LackRow, OrderRow, ReportPage, ReportTable, RunningPage, ShownRow
 from agent.desk.visit import DeskVisit
 from agent.operations import ordering
-from agent.reports import missing_urls, tables
+from agent.reports import missing_urls, shown_pages, tables
 from agent.reports.missing_urls import advice_on
 from agent.reports.report import missing_now, most_rows, text_of_scripted_pages, text_of_shown_pages
 from agent.reports.tables import LogLine
@@ -296,6 +297,7 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     lacks = visit.desk.kept(("missing", job, changed, patches), lambda: missing_now(archive, job, summary))
     begun = _begun(job)
     when = f", {languages.moment(begun, visit.language)}" if begun is not None else ""
+    pages = visit.desk.kept(("shown", job, changed), lambda: tuple(shown_rows(folder)))
     with opened(archive, Catalogue(archive)) as records:
         has_record = records.row(job) is not None
     known = None
@@ -316,8 +318,18 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         log=f"/snapshot/{quote(job, safe='')}/log/{crawl_log.COMPRESSED}"
         if has_record and (folder / crawl_log.COMPRESSED).exists() else "",
         missing=tuple(lack_rows(most_rows(lacks.rows, _ROWS))),
+        shown=pages[:_ROWS],
+        more_shown=max(len(pages) - _ROWS, 0),
     )  # fmt: skip
     return visit.page(view)
+
+
+def shown_rows(folder: Path) -> Iterator[ShownRow]:
+    """Yield the pages that a browser was to show, worst first; nothing where their file cannot be read."""
+    with suppress(Damaged):
+        for page in shown_pages.worst_first(shown_pages.read(folder)):
+            words_of_page = tuple(filter(None, page.words.split(",")))
+            yield ShownRow(page.url, words_of_page, page.requests, page.refused, page.missed, page.has_failed)
 
 
 def lack_rows(rows: Iterable[tuple[str, str, int]]) -> Iterator[LackRow]:
