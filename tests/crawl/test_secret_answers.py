@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from starlette.requests import Request
 
-from agent.desk.visit import OpenedServices
 from tests.support import crawls
 from tests.support.readercommand import webarc
 from tests.support.rooms import served
@@ -28,6 +27,7 @@ from webarcfs.archive.config.directory import Archive, open_archive
 from webarcfs.archive.git.repository import CRAWLS, MAIN, RefUpdate
 from webarcfs.archive.model.metadata import COMMITTER, MetaData
 from webarcfs.client.client import WebarchiveClient
+from webarcfs.room.opened import OpenedServices
 from webarcfs.room.pages import mementos
 from webarcfs.room.replay.cdx import record_name
 from webarcfs.room.visit import Origins, Services, Shared, Visit
