@@ -88,6 +88,8 @@ _MOST_WAITING: Final = 10
 #: Seconds that the browser may take for one answer to us, while the page itself is still.
 _ANSWER: Final = 6.0
 _START: Final = 60.0
+#: Starts in a row that fail, after which there is no browser here.
+_MOST_STARTS: Final = 3
 #: Seconds that the end of a page waits for its requests under way, and then for connections to end; one with a request
 #: under way holds its server's lock.
 _DISCONNECT: Final = 1.0
@@ -1109,7 +1111,7 @@ class Browser:
     async def show(self, asked: ShowPage) -> None:
         """Show a page, and tell the job what it showed."""
         try:
-            chrome = await self._started()
+            chrome = await self._started_surely()
         except BrowserUnable as error:
             self.say(Unable(str(error), Reason.BROWSER_MISSING))
             return
@@ -1140,6 +1142,13 @@ class Browser:
         while len(self._hosts) > _MOST_HOSTS:
             self._hosts.pop(next(iter(self._hosts))).close()
         self.say(replace(shown, cookies=cookies))
+
+    async def _started_surely(self) -> Chromium:
+        """Return the running browser; one that ends amid its start is started again. Raises as `_started` does."""
+        for _ in range(_MOST_STARTS - 1):
+            with contextlib.suppress(CdpFailed):
+                return await self._started()
+        return await self._started()
 
     async def _started(self) -> Chromium:
         """Return the running browser; start one if there is none. Raises BrowserUnable, CdpFailed."""

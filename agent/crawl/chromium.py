@@ -281,6 +281,8 @@ class Chromium:
         """What the browser or a program before it said last, for people: one line, empty without any."""
         with contextlib.suppress(OSError):
             lines = self._errors.read_text("utf-8", "replace").splitlines()
+            # `unshare` says this where its child was killed.
+            lines = [line for line in lines if "sigprocmask" not in line]
             wanted = [line for line in lines if line.startswith(("unshare:", "mount:", "setpriv:", "sh:"))]
             fatal = [line for line in lines if ":FATAL:" in line]
             return next(iter(wanted or fatal or lines[-1:]), "").strip()
