@@ -267,6 +267,10 @@ SOAKS: dict[str, Soak] = {
         "kill -9 of the job, the browser and what drives it at 100 moments; nothing is fetched twice, nothing is left",
         ("-m", "tests.soak.browser_kills", "--kills", "100"),
     ),
+    "many-shown": Soak(
+        "500 pages by browser: its memory stays, within the life of one browser and over all of them",
+        ("-m", "tests.soak.many_shown"),
+    ),
     "kill-journal": Soak(
         "kill -9 of a process that confirms and commits additions, at 100 moments; nothing is lost, nothing doubled",
         ("-m", "pytest", "tests/store/test_journal.py", "-k", "kill_9", "-o", "timeout=3600"),

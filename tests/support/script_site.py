@@ -24,7 +24,7 @@ import re
 import struct
 import time
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -311,7 +311,7 @@ def _add_pages(site: Site) -> None:
     site.add("/robots.txt", ROBOTS, "text/plain")
     _add_shells(site)
     _add_answers(site)
-    _add_small(site)
+    add_small_pages(site, range(_SMALL_PAGES))
     for number in range(_PICTURES):
         for kind in ("lazy", "seen"):
             site.add(f"/pic/{kind}-{number}.png", picture(number), "image/png")
@@ -370,9 +370,9 @@ def _add_answers(site: Site) -> None:
     site.add_nasty("/api/put", _echo("put"))
 
 
-def _add_small(site: Site) -> None:
+def add_small_pages(site: Site, numbers: Iterable[int]) -> None:
     """Pages of seven requests, three of which all pages share."""
-    for number in range(_SMALL_PAGES):
+    for number in numbers:
         words = " ".join(f"word{(number + 7 * place) % 100}" for place in range(100))
         site.add(
             f"/small/{number}.html",
