@@ -3,6 +3,10 @@
 A failed page contributes the links of its archived version: without them, pages that only this page links to would
 count as no longer linked, and their ARCs would be removed. A server that is never reached is given up.
 
+What a browser showed of the archived version leads on as well (its DOM), where the page fails or no browser shows it
+now. What its scripts asked for stands in no DOM. So a page that fails in a crawl by browser, and was shown before,
+makes its host incomplete. A crawl by wget does not look for it, and warns.
+
 Each host is judged for itself (`host_ends`): a server that is down, refuses or forbids its start URL makes its own host
 incomplete, and nothing of the others. Hosts that only gave resources of pages are not judged.
 
@@ -11,6 +15,7 @@ The archived pages also give the conditions under which a server need not send t
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,6 +50,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Fetcher
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Repository
+from webarcfs.archive.history import rendered_forms
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, arc_path, data_name, places, split
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.model.metadata import OK, format_time, now
@@ -53,6 +59,8 @@ from webarcfs.content import mimetype, outlinks, text
 from webarcfs.content.outlinks import Link
 from webarcfs.content.reference_table import LinkPurpose, NamedAs
 from webarcfs.warc import http_response, request_key
+
+_log = logging.getLogger(__name__)
 
 # == archived pages ===================================================================================================
 
@@ -64,11 +72,16 @@ _VALUE = re.compile(r"[ !#-~\x22]{1,200}", re.ASCII)
 _LARGEST_HEAD = 1 << 16
 #: Repositories that stay open.
 _REPOSITORIES = 16
+#: Domains of which is kept in memory whether they have what browsers showed.
+_MOST_DOMAINS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivedPage:
-    """A page in the newest state of its domain: git's ids of its body and head, its MIME type, status and role."""
+    """A page in the newest state of its domain: git's ids of its body and head, its MIME type, status and role.
+
+    `rendered` is git's id of what a browser showed of it; empty without that.
+    """
 
     url: str
     body: str
@@ -76,6 +89,7 @@ class ArchivedPage:
     mime_type: str
     status: int
     is_resource: bool
+    rendered: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +107,9 @@ class ArchivedPages:
 
     def __init__(self, archive: Archive) -> None:
         self._open = lru_cache(_REPOSITORIES)(lambda domain: Repository(archive.repository(domain)))
+        self._has_forms = lru_cache(_MOST_DOMAINS)(
+            lambda domain: self._open(domain).ref(rendered_forms.REF) is not None
+        )
 
     def links(self, url: str, named: str = "") -> list[outlinks.Link]:
         """Return the links of the page at `url`, which another one named so; none if it is missing or unreadable."""
@@ -105,6 +122,17 @@ class ArchivedPages:
             return outlinks.PageLinks()
         found = outlinks.find(content.body, url, content.mime_type, content.charset)
         return found._replace(links=(*found.links, *outlinks.field_link(url, content.refresh)))
+
+    def shown_links(self, url: str) -> list[Link] | None:
+        """Return the links of the DOM that a browser showed of the page at `url`; None if none showed it."""
+        try:
+            page = self._page(url) if self._has_forms(split(arc_path(url))[0]) else None
+            if page is None or not page.rendered:
+                return None
+            html = rendered_forms.read_html(self._store(url), page.rendered)
+        except WebarcError:
+            return None
+        return outlinks.links_of(html[: outlinks.LONGEST_BODY], url, "text/html", "utf-8")
 
     def forward(self, url: str) -> str:
         """Return where the page at `url` goes on by itself within seconds; empty if it does not, or cannot be read."""
@@ -170,6 +198,9 @@ class ArchivedPages:
         values = {asked: head.get(sent) for sent, asked in _CONDITIONS.items()}
         return {asked: value for asked, value in values.items() if _VALUE.fullmatch(value)}
 
+    def _shows_forms(self, domain: str) -> bool:
+        return self._open(domain).ref(rendered_forms.REF) is not None
+
     def _store(self, url: str) -> Repository:
         store: Repository = self._open(split(arc_path(url))[0])
         return store
@@ -184,7 +215,9 @@ class ArchivedPages:
             body, answer, xml = (store.find(head.tree, f"{arc}/{name}") for name in names)
             if body is not None and answer is not None and xml is not None:
                 meta = data_xml.metadata(store.read(xml.oid))
-                return ArchivedPage(meta.url, body.oid, answer.oid, meta.mime_type, meta.status, meta.is_resource)
+                return ArchivedPage(
+                    meta.url, body.oid, answer.oid, meta.mime_type, meta.status, meta.is_resource, meta.rendered
+                )
         return None
 
 
@@ -297,6 +330,14 @@ _SHOWN_KINDS = frozenset({LinkKind.SEED, LinkKind.LINK, LinkKind.REDIRECT, LinkK
 _SHOWN_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 
+@dataclass(frozen=True, slots=True)
+class _ArchivedLead:
+    """Whether the archived version of a page needs a browser, and whether one showed it."""
+
+    needs_browser: bool
+    was_shown: bool
+
+
 class Disposition:
     """Writes the results of a job into its frontier, and tracks which servers fail."""
 
@@ -311,6 +352,7 @@ class Disposition:
         self._archived = archived
         self._publication = job.publication
         self._may_show = may_show_pages(job.publication)
+        self._is_warned = False
         self._secure = SecureOnly(job.frontier)
         self._settled: list[UrlOutcome] = []
         self._unreached: dict[str, int] = {}
@@ -411,8 +453,13 @@ class Disposition:
     def _fail(self, settled: UrlOutcome, row: FrontierUrl) -> None:
         self._settled.append(settled)
         # Leaving a sitemap removes nothing, and the items of a feed that does not come wait for the next crawl.
-        if row.kind not in (LinkKind.ROBOTS, LinkKind.SITEMAP, LinkKind.FEED):
-            self._lead_on_as_archived(row)
+        if row.kind in (LinkKind.ROBOTS, LinkKind.SITEMAP, LinkKind.FEED):
+            return
+        archived = self._lead_on_as_archived(row)
+        is_unknown = settled.state == UrlState.FAILED and settled.status != Status.ROBOTS_UNREACHABLE
+        if archived.was_shown and is_unknown and self._may_show and not row.embedded:
+            self._flush()
+            self._frontier.annotate(row.id, Reason.BROWSER_BEFORE)
 
     def _flush(self) -> None:
         self._frontier.settle(self._settled)
@@ -510,7 +557,10 @@ class Disposition:
     def _take_page(self, answer: FetchResult, settled: UrlOutcome) -> None:
         """Add the links of a page; those of the archived one if it did not change."""
         if settled.note == Reason.NOT_MODIFIED:
-            if self._lead_on_as_archived(answer.row) and wget.is_page(answer.row):
+            archived = self._lead_on_as_archived(answer.row)
+            if archived.was_shown:
+                self._warn_of_scripts(answer.row)
+            if archived.needs_browser and wget.is_page(answer.row):
                 self._flush()
                 self._frontier.annotate(answer.row.id, Reason.NEEDS_BROWSER)
         else:
@@ -518,13 +568,32 @@ class Disposition:
             self._go_on(answer.row, answer.forward)
         if self._wants_view(answer.row, settled):
             self._frontier.want_view(answer.row)
+        elif settled.status in WHOLE and not answer.row.embedded and settled.mime in _SHOWN_TYPES:
+            self._lead_on_as_shown(answer.row)
 
-    def _lead_on_as_archived(self, row: FrontierUrl) -> bool:
-        """Add what the archived version of a page leads to; return whether that version needs a browser."""
+    def _lead_on_as_archived(self, row: FrontierUrl) -> _ArchivedLead:
+        """Add what the archived version of a page leads to, and what a browser showed of it; return what that is."""
         archived = self._archived.page_links(row.url, row.named)
-        self._discovery.links(row, archived.links)
+        shown = self._archived.shown_links(row.url)
+        self._discovery.links(row, (*archived.links, *(shown or ())))
         self._go_on(row, self._archived.forward(row.url) if row.is_start else "")
-        return archived.needs_browser
+        return _ArchivedLead(archived.needs_browser, shown is not None)
+
+    def _lead_on_as_shown(self, row: FrontierUrl) -> None:
+        """Add what a browser showed of the archived version of a page that no browser shows now."""
+        shown = self._archived.shown_links(row.url)
+        if shown is not None:
+            self._discovery.links(row, shown)
+            self._warn_of_scripts(row)
+
+    def _warn_of_scripts(self, row: FrontierUrl) -> None:
+        if not self._may_show and not self._is_warned:
+            self._is_warned = True
+            _log.warning(
+                "a browser showed %s before, and `fetcher` lets none show it now: the links that it showed then are "
+                "followed; what scripts alone asked for is not, and leaves the newest snapshot",
+                row.url,
+            )
 
     def _go_on(self, row: FrontierUrl, target: str) -> None:
         """Add the target of a page that goes on by itself, as that of a redirect; nothing without a target."""

@@ -272,6 +272,10 @@ class Reason(_Word):
     BROWSER_BUSY = "browser-busy", "The page's scripts never gave way, so nothing of it could be read; it is not shown."
     BROWSER_NO_PAGE = "browser-no-page", "The browser showed no page of the web there; it is not shown."
     BROWSER_CUT = "browser-cut", "The crawl was ended or cut short before a browser could show the page."
+    BROWSER_BEFORE = (
+        "browser-before",
+        "The page did not come. A browser showed it at an earlier crawl, and what its scripts asked for then stays.",
+    )
     BROWSER_MISSING = "browser-missing", "No browser is installed that could show it: `apt-get install chromium`."
     BROWSER_NO_NAMESPACE = (
         "browser-no-namespace",
@@ -311,7 +315,8 @@ DECISIONS = frozenset(
 #: The reasons for which a browser did not show a page to its end: what it would have led to is not known.
 NOT_SHOWN = (
     Reason.BROWSER_LOAD, Reason.BROWSER_TIME, Reason.BROWSER_MEMORY, Reason.BROWSER_CRASH, Reason.BROWSER_BUSY,
-    Reason.BROWSER_NO_PAGE, Reason.BROWSER_CUT, Reason.BROWSER_MISSING, Reason.BROWSER_NO_NAMESPACE,
+    Reason.BROWSER_NO_PAGE, Reason.BROWSER_CUT, Reason.BROWSER_BEFORE, Reason.BROWSER_MISSING,
+    Reason.BROWSER_NO_NAMESPACE,
 )  # fmt: skip
 
 
