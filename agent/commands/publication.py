@@ -12,9 +12,10 @@ from typing import Any
 import click
 
 from agent.commands.common import archive_option, opened, settings_of, stop_on_signals
+from agent.crawl import browser_check
 from agent.crawl.secrets import kept_back
 from agent.operations import trying
-from agent.operations.trying import Answer, MoreByDefaults, Trial
+from agent.operations.trying import Answer, MoreByDefaults, ShownStart, Trial
 from agent.reports import tables
 from agent.service.agent_status import overview
 from webarcfs.archive.catalogue import people
@@ -231,6 +232,8 @@ def try_(name: str, archive: str | None, form: Form) -> None:
 
     Of one that watches a feed it fetches the feed, and names 20 items that it would capture.
 
+    Where a browser shows pages, it shows the start pages, and says what their words are then.
+
     Nothing is archived. `add` and `edit` have --try, to try what is not in force yet.
 
     Of a publication with page_resources = "hosts" or sitemaps = false it also says what the new defaults would bring:
@@ -286,10 +289,24 @@ def _lines(trial: Trial) -> Iterator[str]:
         yield f"  and {trial.number - len(trial.would)} more"
     for word, count in sorted(trial.refused.items(), key=lambda item: -item[1]):
         yield f"{count} would not be, {word}: {tables.sentence_of(word) or ''}"
+    for start in trial.shown:
+        yield from _shown_lines(start)
     for url in trial.needs_browser:
         yield f'{url} holds little without its scripts; `fetcher = "auto"` lets a browser show such pages'
+    yield from browser_check.lines_of(trial.browser)
     if trial.more is not None:
         yield from _more_lines(trial.more)
+
+
+def _shown_lines(start: ShownStart) -> Iterator[str]:
+    """Yield what the browser showed of a start page."""
+    if start.is_shown:
+        yield f"{start.url}: the browser showed {start.words} words, and its scripts made {start.requests} requests"
+        yield f"  {start.text}"
+    else:
+        yield f"{start.url}: the browser did not show it"
+    if start.sentence:
+        yield f"  {start.notes}: {start.sentence}"
 
 
 def _more_lines(more: MoreByDefaults) -> Iterator[str]:

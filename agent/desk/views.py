@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from agent.operations.trying import Answer, MoreByDefaults, Trial
+from agent.crawl.browser_check import BrowserCheck
+from agent.operations.trying import Answer, MoreByDefaults, ShownStart, Trial
 from agent.reports import tables
 from webarcfs.archive.catalogue.record import ResourceCount
 from webarcfs.room.views import ComparePage, FramePage, PageLink, Pages, Slice
@@ -574,7 +575,8 @@ class TrialPage:
     """What came of a trial; `runs`: nothing yet. Each of `starts` is a start URL with its redirects.
 
     `is_feed`: it is the feed that the publication watches, of which `captured` items were captured before.
-    `needs_browser` has the start pages that show little until their scripts run.
+    `needs_browser` has the start pages that show little until their scripts run, `shown` those that a browser was to
+    show. `browser` is what there is to say of the browser itself.
     """
 
     runs: bool
@@ -589,6 +591,8 @@ class TrialPage:
     captured: int = 0
     more: MoreByDefaults | None = None
     needs_browser: tuple[str, ...] = ()
+    shown: tuple[ShownStart, ...] = ()
+    browser: BrowserCheck | None = None
 
     @classmethod
     def of(cls, trial: Trial | None, fault: str) -> TrialPage:
@@ -609,6 +613,8 @@ class TrialPage:
             captured=trial.captured,
             more=trial.more,
             needs_browser=tuple(trial.needs_browser),
+            shown=tuple(trial.shown),
+            browser=trial.browser,
         )
 
 

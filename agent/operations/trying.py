@@ -22,7 +22,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from agent.crawl import job_folder, url_files, wget
+from agent.crawl import browser_check, job_folder, url_files, wget
+from agent.crawl.browser_check import BrowserCheck
+from agent.crawl.browserpool import CrawledForms
 from agent.crawl.discovery import Discovery
 from agent.crawl.disposition import ArchivedPages
 from agent.crawl.frontier import BEGUN, FoundUrl, FrontierUrl
@@ -30,26 +32,36 @@ from agent.crawl.job_folder import Job
 from agent.crawl.job_orders import OrderBook
 from agent.crawl.loop import capture
 from agent.crawl.politeness import Permission, RobotsCache
-from agent.crawl.scope import domain_in
+from agent.crawl.scope import domain_in, may_show_pages
 from agent.crawl.vocabulary import WHOLE, LinkKind, Reason, UrlState
 from agent.crawl.watching import WatchedItems
 from agent.crawl.wget import BatchFiles
 from agent.reports import tables
-from webarcfs.archive.config import directory
+from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.settings import AtDeadline, CrawlSettings, PageResources, Profile, Publication
+from webarcfs.archive.config.settings import (
+    AtDeadline,
+    BrowserSettings,
+    CrawlSettings,
+    PageResources,
+    Profile,
+    Publication,
+)
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.git.repository import PUBLICATIONS, Repository
 from webarcfs.archive.history.versions import ArcTree, arcs, described
 from webarcfs.archive.index.database import domains_of
-from webarcfs.archive.model.errors import WebarcError
+from webarcfs.archive.model.errors import SettingsError, WebarcError
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.system import clocks
+from webarcfs.content import outlinks
 from webarcfs.content.outlinks import may_have_links
 from webarcfs.content.reference_table import LinkPurpose
 
 #: URLs that are named of those that would be fetched.
 NAMED = 20
+#: Words of a shown page that are named, and characters of these.
+_FIRST_WORDS, _MOST_OF_TEXT = 20, 200
 #: URLs of a list that are tried: the first ones.
 _MOST_OF_LIST = 5
 _LONGEST = Interval(2, "minute")
@@ -92,13 +104,36 @@ class MoreByDefaults:
     is_all: bool
 
 
+@dataclass(frozen=True, slots=True)
+class ShownStart:
+    """A start page that the browser was to show: how many words it then had, and the first ones.
+
+    `notes` are the words of crawl.log for what was cut, or for why it could not be shown. `requests` are its scripts'.
+    """
+
+    url: str
+    is_shown: bool
+    title: str = ""
+    words: int = 0
+    text: str = ""
+    notes: str = ""
+    requests: int = 0
+
+    @property
+    def sentence(self) -> str:
+        """What the notes say, in words; empty without any."""
+        return " ".join(tables.sentence_of(word) or word for word in self.notes.split(",") if word)
+
+
 @dataclass(slots=True)
 class Trial:
     """What a trial found. `starts` has each start URL with its redirects; `refused` counts by the word for why.
 
     Of a watched feed, `starts` has the feed, `would` the items that would be captured, and `captured` counts those that
     were captured before, or were given up. `more` is what new defaults would bring; None where the publication has
-    them, or watches a feed. `needs_browser` has the start pages that show little until their scripts run.
+    them, or watches a feed. `needs_browser` has the start pages that show little until their scripts run, and that no
+    browser was to show; `shown` has those that one was to show. `browser` says whether a browser can show pages here;
+    None where no page needs one.
     """
 
     robots: list[Answer] = field(default_factory=list)
@@ -110,6 +145,8 @@ class Trial:
     captured: int = 0
     more: MoreByDefaults | None = None
     needs_browser: list[str] = field(default_factory=list)
+    shown: list[ShownStart] = field(default_factory=list)
+    browser: BrowserCheck | None = None
 
     @property
     def is_good(self) -> bool:
@@ -129,8 +166,12 @@ def attempt(
 
     It takes two minutes at most, and for new defaults two more to fetch, and two to read what is archived.
     """
-    with _crawled_apart(archive, publication, profile, instances, stop, _BARE) as (job, _):
+    shows_pages = may_show_pages(publication) and not publication.watch
+    bare = _SHOWN if shows_pages else _BARE
+    with _crawled_apart(archive, publication, profile, instances, stop, bare) as (job, _):
         trial = _trial(archive, job, publication)
+    if shows_pages or trial.needs_browser:
+        trial.browser = browser_check.check_browser(_machine(archive))
     crawl = publication.crawl
     if not publication.watch and trial.is_good and (_wants_resources(crawl) or _wants_sitemaps(crawl)):
         page_resources = PageResources.ANY if _wants_resources(crawl) else PageResources.NONE
@@ -153,6 +194,8 @@ def _wants_sitemaps(crawl: CrawlSettings) -> bool:
 #: The settings of a trial: the start URLs alone; these with what new defaults bring, and sitemaps without their pages.
 _SHORT: Mapping[str, Any] = {"max_duration": _LONGEST, "at_deadline": AtDeadline.PUBLISH, "conditional": False}
 _BARE: Mapping[str, Any] = {**_SHORT, "depth": 0, "page_resources": PageResources.NONE}
+#: With what their scripts need, where a browser shows them.
+_SHOWN: Mapping[str, Any] = {**_SHORT, "depth": 0, "max_total_size": _MOST_BYTES}
 _WIDE: Mapping[str, Any] = {
     **_SHORT,
     "depth": 1,
@@ -176,6 +219,8 @@ def _crawled_apart(  # noqa: PLR0917 # what a trial is made of
     tried = dataclasses.replace(publication, urls=publication.named_urls, watch="", crawl=how)
     with tempfile.TemporaryDirectory(prefix="webarcfs-try-") as parent:
         scratch = directory.create(Path(parent) / "archive")
+        own_settings = {"browser": settings_files.plain(_machine(archive))}
+        scratch.settings.write_text(settings_files.text_of(own_settings), "utf-8")
         (scratch.root / "lock").rmdir()
         (scratch.root / "lock").symlink_to(archive.root / "lock")
         folder = job_folder.new_folder(scratch, publication.name)
@@ -200,6 +245,14 @@ def _crawled_apart(  # noqa: PLR0917 # what a trial is made of
             yield job, not end.reason
 
 
+def _machine(archive: Archive) -> BrowserSettings:
+    """Return the archive's settings of the browser; the defaults where its settings have faults."""
+    try:
+        return settings_files.load(archive.settings)[0].browser
+    except SettingsError:
+        return BrowserSettings()
+
+
 def _urls_of_list(archive: Archive, publication: Publication) -> Iterator[str]:
     return (listed.url for listed in url_files.read_urls(url_files.list_of(archive, publication)) if listed.url)
 
@@ -214,12 +267,30 @@ def _trial(archive: Archive, job: Job, publication: Publication) -> Trial:
         chain = list(_chain(job, seed))
         trial.starts.append([_answer(row) for row in chain])
         known_urls |= {row.url for row in chain}
-        trial.needs_browser += [row.url for row in chain if Reason.NEEDS_BROWSER in row.note.split(",")]
+        for row in chain:
+            start = _shown_start(job, row)
+            if start is not None:
+                trial.shown.append(start)
+            elif Reason.NEEDS_BROWSER in row.note.split(","):
+                trial.needs_browser.append(row.url)
         if publication.watch:
             _list_items(archive, job, chain[-1], (discovery, robots), trial)
         else:
             _follow(job, chain[-1], (discovery, robots), known_urls, trial)
     return trial
+
+
+def _shown_start(job: Job, row: FrontierUrl) -> ShownStart | None:
+    """Return what the browser showed of a page; None where it was not to show it."""
+    view = job.frontier.view(row.id)
+    if view is None:
+        return None
+    form = CrawledForms(job.frontier, job.folder).form(row.id)
+    if form is None:
+        return ShownStart(row.url, False, notes=view.words or Reason.BROWSER_CUT)
+    words = form.text.decode("utf-8", "replace").split()
+    first = " ".join(words[:_FIRST_WORDS])[:_MOST_OF_TEXT]
+    return ShownStart(row.url, True, view.title, len(words), first, view.words, view.requests)
 
 
 def _list_items(
@@ -259,7 +330,9 @@ def _follow(
         return
     discovery = judges[0]
     settings = discovery.publication.crawl
-    for link in wget.links_at(BatchFiles(job.folder, page.batch).warc, page.position, page):
+    form = CrawledForms(job.frontier, job.folder).form(page.id)
+    shown = () if form is None or not form.html else outlinks.find(form.html, page.url, "text/html", "utf-8").links
+    for link in (*wget.links_at(BatchFiles(job.folder, page.batch).warc, page.position, page), *shown):
         if link.url in known_urls:
             continue
         known_urls.add(link.url)

@@ -16,6 +16,7 @@ from agent.crawl.browser_check import NamespaceRules, advice_for
 from tests.support import crawls
 from tests.support.browsers import needs_chromium
 from tests.support.crawls import COMMAND, run_command
+from tests.support.site import Site
 from tests.support.sources import ROOT
 from webarcfs.archive.config.directory import Archive
 
@@ -67,6 +68,22 @@ def test_status_says_how_to_allow_what_the_system_forbids(archive: Archive) -> N
     limit = 'echo 0 > /proc/sys/user/max_net_namespaces; exec "$@"'
     text = _status(archive, "unshare", "--user", "--map-root-user", "--", "sh", "-c", limit, "sh")
     assert "(browser-no-namespace): unshare:" in text and "sysctl -w user.max_net_namespaces=" in text, text
+
+
+@needs_chromium()
+def test_a_trial_says_what_the_browser_showed(archive: Archive) -> None:
+    """The settings of the archive's browser hold for trials as well, and nothing is archived."""
+    with Site() as site:
+        site.add_html("/", "<script>document.body.append('bright words')</script>")
+        words = ("publication", "add", "app", site.url("/"), "--set", "fetcher=auto", "--set", "wait=0", "--try")
+        text = run_command(*words, "--archive", archive.root).out
+        assert f"{site.url('/')}: the browser showed 2 words" in text and "  bright words" in text
+        assert "a browser can show pages here" in text
+        _use_browser(archive, '[browser]\nprogram = "/none"\n')
+        trial = json.loads(run_command(*words, "--archive", archive.root, "--json").out)
+    (start,) = trial["shown"]
+    assert (start["is_shown"], start["notes"]) == (False, "browser-missing")
+    assert trial["browser"]["word"] == "browser-missing" and not list((archive.root / "content").glob("*.git"))
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,9 @@ from agent.crawl import crawl_log
 from agent.desk import login
 from tests.support import desks
 from tests.support.agents import agent
+from tests.support.browsers import needs_chromium
 from tests.support.crawls import COMMAND, end, run_command, start_command
-from tests.support.desks import PASSWORD, Client
+from tests.support.desks import PASSWORD, Answer, Client
 from tests.support.site import Site
 from tests.support.sources import ROOT
 from tests.support.waiting import until
@@ -118,6 +119,35 @@ def test_a_trial_says_which_start_pages_need_a_browser(archive: Archive) -> None
         assert "Diese Website braucht einen Browser" in page.words and "Seiten, die einen brauchen" in page.words
         (chosen,) = page.page.xpath("//select[@name='fetcher']/option[@selected]")
         assert chosen.get("value") == "auto"
+
+
+@needs_chromium()
+def test_a_trial_shows_start_pages_by_the_browser(archive: Archive) -> None:
+    """What it showed is on the page, and beside the choice; where none can be started, why not."""
+    archive.settings.write_text("[crawl]\nwait = 0.0\n[index]\nsearch = false\n")
+    with Site() as site, desks.served(archive) as served:
+        site.add("/", b"<!DOCTYPE html><div id=root></div><script src=/app.js></script>")
+        link = "const a = document.createElement('a'); a.href = '/next'; a.append('bright words')"
+        site.add("/app.js", f"{link}; document.body.append(a)", "text/javascript")
+        carl = served.client("carl")
+        typed = {"name": "app", "urls": f"http://{site.host}/", "interval": "1 month", "fetcher": "auto"}
+
+        def tried() -> Answer:
+            page = carl.get("/publications/+new")
+            place = carl.submit(page, "/publications/+new", typed, to="/publications/+try").path
+            return until(lambda: found if "being tried" not in (found := carl.get(place)).words else None)
+
+        trial = tried()
+        assert "2 words: bright words" in trial.words and "a browser showed 1 of 1 start pages" in trial.words
+        assert f"http://{site.host}/next" in trial.words, "links that its scripts made would be fetched"
+        assert "No browser can show pages here" not in trial.words
+        archive.settings.write_text(f'{archive.settings.read_text()}[browser]\nprogram = "{archive.root}/none"\n')
+        trial = tried()
+        assert "No browser can show pages here" in trial.words and "apt-get install chromium" in trial.words
+        assert "browser-missing" in trial.words and "a browser showed 0 of 1 start pages" in trial.words
+        carl.submit(trial, "/publications/+new")
+        today = carl.get("/").words
+        assert "Publications need a browser, and none can show pages" in today
 
 
 def test_pages_for_the_browser_and_buttons_are_lines_of_a_form(archive: Archive) -> None:

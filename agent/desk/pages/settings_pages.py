@@ -411,6 +411,9 @@ def _of_trial(trial: TrialPage, text: Callable[[str], str]) -> str:
     if trial.needs_browser:
         sentence = words.msgid("The trial: %(needing)s of %(all)s start pages hold little without their scripts.")
         return text(sentence) % {"needing": len(trial.needs_browser), "all": len(trial.starts)}
+    if trial.shown:
+        sentence = words.msgid("The trial: a browser showed %(shown)s of %(all)s start pages.")
+        return text(sentence) % {"shown": sum(start.is_shown for start in trial.shown), "all": len(trial.shown)}
     return text(words.msgid("The trial: the start pages hold their text without a browser."))
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from starlette.responses import Response
 
+from agent.crawl import browser_check
 from agent.crawl.job_folder import Hold
 from agent.desk import forms, login
 from agent.desk.pages import jobs, snapshots
@@ -45,6 +46,8 @@ _LITTLE, _SHARE = 2 << 30, 0.05
 _WAITING = RecordSelection(waits=True), RecordSelection(waits=True, complete=True, passed=True)
 #: Days after which a backup is overdue.
 _BACKUP_DAYS = 7
+#: Seconds for which it is known whether a browser can show pages here.
+_BROWSER_SECONDS = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,11 @@ def attentions(visit: DeskVisit) -> Iterator[Attention]:
         yield Attention(overdue, settings.backup.to, "/options")
     for host in desk.kept(("disagreeing", desk.settings_state()), lambda: disagreeing(settings)):
         yield Attention(words.msgid("Publications disagree: %(what)s"), host)
+    span = int(now().timestamp()) // _BROWSER_SECONDS
+    browser = desk.kept(("browser", desk.settings_state(), span), lambda: browser_check.needed_check(settings))
+    if browser is not None and browser.word:
+        yield Attention(words.msgid("Publications need a browser, and none can show pages. This command says why:"),
+                        command=f"webarc-agent status --archive {archive.root}")  # fmt: skip
     try:
         soon = now() + timedelta(days=forms.DAYS)
         for rule in access_rules.load(archive).rules:
