@@ -127,7 +127,7 @@ def definition_of(archive: Archive, record: Record, settings: Settings) -> Defin
 
 def way_of(archive: Archive, publication: Publication, settings: Settings, release: str = "") -> Way:
     """Return the way of a publication's snapshots; `release` is what its record says, else the publication's word."""
-    checks = bool(publication.check or publication.checks or publication.check_search)
+    checks = bool(publication.check or publication.checks or publication.check_search or publication.check_pictures)
     needs = {
         WorkflowStep.CONVERT: archive.converter_settings.exists() or bool(publication.error_page),
         WorkflowStep.CHECK: checks or publication.two_persons,

@@ -265,6 +265,21 @@ class CheckRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PicturesRow:
+    """A page with the picture of its crawl and that of replay: paths, or empty; how like they are in percent.
+
+    `lacks` counts its parts that replay does not have. `fault` says why they were not compared.
+    """
+
+    url: str
+    percent: int | None
+    lacks: int
+    crawl: str
+    replay: str
+    fault: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OrderRow:
     """An order that a job was given: its words (a msgid), who gave it and why. `is_taken`: the job knows of it."""
 
@@ -296,6 +311,7 @@ class SnapshotPage:
     blob: str
     may_edit: bool
     checks: tuple[CheckRow, ...]
+    pictures: tuple[PicturesRow, ...]
     extensions: tuple[Slice, ...]
     compare: str
     others: str

@@ -15,8 +15,9 @@ from agent.crawl import scope
 from agent.crawl.scope import EXCLUDED, EXCLUDED_HOST, CrawlScope
 from agent.crawl.vocabulary import LinkKind
 from agent.indexing import fulltext
-from agent.steps import converting, plugin
+from agent.steps import converting, picture_check, plugin
 from agent.steps.context import Snapshot, StepContext, StepResult
+from agent.steps.picture_check import PictureCheck
 from webarcfs.archive.catalogue.record import Event, FieldNumber, Record, RecordState
 from webarcfs.archive.catalogue.workflow import CHECKING, LOOKED, TABLE, WorkflowStep, progress_of, with_status
 from webarcfs.archive.config.settings import Publication, ReferencePage
@@ -34,21 +35,31 @@ REPORT = "checks.json"
 #: Missing images that are counted at most, and how many more than before are a finding.
 _MOST_MISSING, _MORE_MISSING = 10_000, 10
 _LINKS_SECONDS = 60.0
+_PICTURES = "pictures"
+#: What lies between checks in a field of a record.
+_BETWEEN = "; "
+#: Pages that look other than in the crawl, which the record names.
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A check: its name, what it found wrong (empty: nothing), and a remark. `waits`: a person has to look."""
+    """A check: its name, what it found wrong (empty: nothing), and a remark.
+
+    `waits`: a person has to look. `is_skipped`: it could not be done, and the remark says why.
+    """
 
     name: str
     fault: str = ""
     remark: str = ""
     waits: bool = False
+    is_skipped: bool = False
 
     @property
     def told(self) -> str:
         """The outcome in words."""
-        how = "to be looked at" if self.waits else f"failed: {self.fault}" if self.fault else "good"
+        passed = "not done" if self.is_skipped else "good"
+        how = "to be looked at" if self.waits else f"failed: {self.fault}" if self.fault else passed
         return f"{self.name}: {how}" + (f" ({self.remark})" if self.remark else "")
 
 
@@ -60,7 +71,13 @@ def check(step: StepContext) -> StepResult:
     for outcome in _others(step):
         step.must_go_on()
         others.append(outcome)
+    most = step.publication.check_pictures
+    pictures = picture_check.compare(step, snapshot, most) if most else None
+    if pictures is not None:
+        others.append(_pictures(step, pictures))
     with step.report() as folder:
+        if pictures is not None:
+            picture_check.keep(step, pictures, folder)
         rows = [
             {"check": outcome.name, "fault": outcome.fault, "remark": outcome.remark} for outcome in (*pages, *others)
         ]
@@ -189,6 +206,21 @@ def _missing(step: StepContext) -> Iterator[Outcome]:
     yield Outcome("missing images", fault, str(new) if not fault else "")
 
 
+def _pictures(step: StepContext, checked: PictureCheck) -> Outcome:
+    """Return what came of the comparison of pictures."""
+    if checked.why_not:
+        return Outcome(_PICTURES, remark=checked.why_not.replace(_BETWEEN, ", "), is_skipped=True)
+    compared = sum(row.likeness is not None for row in checked.rows)
+    failed = len(checked.rows) - compared
+    left = f", {failed} could not be compared" if failed else ""
+    unlike = checked.unlike(step.publication.check_likeness)
+    if not unlike:
+        return Outcome(_PICTURES, remark=f"{compared} pages compared{left}", is_skipped=not compared)
+    named = ", ".join(f"{row.url} {row.likeness:.0%}" for row in unlike[:_MOST_NAMED])
+    more = f", {len(unlike) - _MOST_NAMED} more" if len(unlike) > _MOST_NAMED else ""
+    return Outcome(_PICTURES, f"{len(unlike)} of {compared} pages look unlike the crawl: {named}{more}{left}")
+
+
 def _missing_images(step: StepContext, record: Record) -> int:
     count = 0
     for part in record.parts:
@@ -206,9 +238,6 @@ def is_known(url: str, page: ReferencePage) -> bool:
 
 
 # == looking ==========================================================================================================
-
-
-_BETWEEN = "; "
 
 
 def waiting(record: Record, publication: Publication) -> list[ReferencePage]:

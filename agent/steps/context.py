@@ -180,6 +180,17 @@ class Snapshot:
         plain = decoder(self._charset(document, body)).decode(body, True)
         return "\n".join(visible_lines.lines(plain.encode("utf-8", "replace")))
 
+    def picture_of(self, document: CaptureRow) -> tuple[bytes, str]:
+        """Return the picture that a browser took of a page, and how names of such files end; both empty without one."""
+        form, store = self._form(document), self._store(document)
+        with suppress(Damaged):
+            for name, blob in rendered_forms.blobs_of(store, form).items() if form else ():
+                if rendered_forms.kind_of(name) == "picture":
+                    picture = store.read_short(blob, rendered_forms.LARGEST_PICTURE)
+                    ending = rendered_forms.picture_ending(picture)
+                    return (picture, ending) if ending else (b"", "")
+        return b"", ""
+
     def links(self, document: CaptureRow) -> list[ArchivedLink]:
         """Return the links of a page, with those of the DOM that a browser showed, where the archive has that."""
         body = self.body(document)

@@ -35,8 +35,9 @@ FREE = {
 }
 #: What every person of the archive may look at; a route that is added with a page needs a right, or its name here.
 LOOKS = {
-    "today", "snapshots as a table", "snapshots", "log", "preview", "attachment", "snapshot as a file", "snapshot",
-    "previewed page", "compare", "compare with any", "running", "publications", "publication", "registers", "report",
+    "today", "snapshots as a table", "snapshots", "log", "picture", "preview", "attachment", "snapshot as a file",
+    "snapshot", "previewed page", "compare", "compare with any", "running", "publications", "publication", "registers",
+    "report",
     "access", "options", "password", "feed", "address of the feed",
 }  # fmt: skip
 #: Forms of a role; a curator has them all but those about people.

@@ -214,7 +214,8 @@ _FIRST = ("urls", "list", "watch", "description", "note", "fetcher", "start", "i
 _EXTENT = ("depth", "hosts", "exclude_hosts", "exclude", "paths", "exclude_extensions", "profile", "types",
            "exclude_types", "max_path_depth", "max_file_size", "max_total_size", "page_resources",
            "page_requisites", "max_resource_hosts", "max_page_resources")  # fmt: skip
-_CHECKS = ("check", "checks", "check_search", "check_bounds", "error_page", "rule", "step_by_step", "two_persons")
+_CHECKS = ("check", "checks", "check_search", "check_bounds", "check_pictures", "check_likeness",
+           "error_page", "rule", "step_by_step", "two_persons")  # fmt: skip
 _BROWSER = ("browser", "click", "browser_behaviours", "browser_page_seconds", "browser_requests", "browser_bytes",
             "browser_scroll", "browser_clicks", "keep_rendered", "post", "drop_parameters")  # fmt: skip
 _OWN = {

@@ -47,6 +47,7 @@ from agent.desk.views import (
     FormField,
     LogPage,
     NewPage,
+    PicturesRow,
     SeveralPage,
     SnapshotLine,
     SnapshotPage,
@@ -58,7 +59,7 @@ from agent.operations import patching, records
 from agent.operations.records import Measure
 from agent.reports.report import missing_in
 from agent.service import agent_status
-from agent.steps import checking
+from agent.steps import checking, picture_check
 from webarcfs.archive.catalogue.catalogue import Catalogue, CatalogueDatabase, RecordRow, RecordSelection, opened
 from webarcfs.archive.catalogue.record import (
     BY_NAME,
@@ -756,6 +757,38 @@ def _piece(path: Path, first: int) -> tuple[list[str], bool]:
     return lines, False
 
 
+# == pictures =========================================================================================================
+
+
+def pictures_of(archive: Archive, record: Record) -> Iterator[PicturesRow]:
+    """Yield the pages whose pictures the last check compared, the least like first."""
+    base = f"{href_of(record.id)}/picture/"
+    for row in picture_check.read(_checks_folder(archive, record)):
+        yield PicturesRow(
+            url=row.url,
+            percent=None if row.likeness is None else round(100 * row.likeness),
+            lacks=row.lacks,
+            crawl=f"{base}{quote(row.crawl, safe='')}" if row.crawl else "",
+            replay=f"{base}{quote(row.replay, safe='')}" if row.replay else "",
+            fault=row.fault,
+        )
+
+
+def show_picture(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
+    """Give out a picture of the last check, as a picture and nothing else. Raises NotFound."""
+    record, _ = Catalogue(visit.desk.archive).read(path_params["record"])
+    picture = picture_check.picture(_checks_folder(visit.desk.archive, record), path_params["name"])
+    if picture is None:
+        raise NotFound(f"{record.id} has no picture {path_params['name']}")
+    content, mime_type = picture
+    headers = {**NO_STORE, "Content-Security-Policy": "sandbox; default-src 'none'"}
+    return Response(content, headers=headers, media_type=mime_type)
+
+
+def _checks_folder(archive: Archive, record: Record) -> Path:
+    return archive.reports / record.job_name / str(WorkflowStep.CHECK)
+
+
 # == snapshot =========================================================================================================
 
 
@@ -795,6 +828,7 @@ def show_snapshot(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         blob=blob if visit.problem is not None and visit.problem.status == 409 else state_of_form,
         may_edit=visit.may(Right.DESCRIBE),
         checks=tuple(_checks(visit, record)),
+        pictures=tuple(pictures_of(archive, record)),
         extensions=_extensions(record),
         compare=line.compare,
         others=f"/compare?{urlencode({'to': record.id})}" if record.parts else "",

@@ -371,6 +371,8 @@ ROUTES: Final[tuple[DeskRoute, ...]] = (
           looks=Right.CAPTURE, acts=Right.CAPTURE,
           again=snapshots.show),
     route("log", rf"{_RECORD}/log/(?P<log>.+)", f"{_EXAMPLE}/log/crawl.log.gz", get=snapshots.show_log),
+    route("picture", rf"{_RECORD}/picture/(?P<name>[^/]+)", f"{_EXAMPLE}/picture/01-replay.jpg",
+          get=snapshots.show_picture),
     route("preview", rf"{_RECORD}/preview", f"{_EXAMPLE}/preview", get=preview.begin),
     _of_snapshot("description", "describe", snapshots.save, Right.DESCRIBE),
     route("attach", f"{_RECORD}/attach", f"{_EXAMPLE}/attach", post=snapshots.attach, acts=Right.DESCRIBE,

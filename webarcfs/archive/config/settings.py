@@ -521,6 +521,14 @@ class Publication:
         0.5,
         "By which share bytes and documents may differ from the crawl before; 0: any.",
     )
+    check_pictures: int = setting(
+        validators.whole(0, 20),
+        0,
+        "Pages of a crawl whose pictures are compared with what replay shows of them; 0: none.",
+    )
+    check_likeness: float = setting(
+        validators.number(0, 1), 0.8, "How like such pictures must be: the part of their content that looks alike."
+    )
     error_page: tuple[ErrorPageMark, ...] = setting(
         tables(ErrorPageMark), (), "How error pages show themselves that were sent as pages."
     )

@@ -120,13 +120,15 @@ def boolean(value: Any) -> bool:
     return value
 
 
-def whole(least: int) -> Check:
-    """Return a check for a whole number, `least` or more."""
+def whole(least: int, most: int | None = None) -> Check:
+    """Return a check for a whole number, `least` or more, and `most` at most."""
 
     def check(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ValueError(f"{value!r} is not a whole number from {least} on")
-        return value
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        if not is_number or value < least or (most is not None and value > most):
+            span = f"{least} on" if most is None else f"{least} to {most}"
+            raise ValueError(f"{value!r} is not a whole number from {span}")
+        return int(value)
 
     return check
 

@@ -1,0 +1,197 @@
+"""Compares pictures that a browser took of pages of a crawl with what replay shows of them: a check of a crawl.
+
+A sample of the pages that have a picture is shown by the built-in engine of replay, in which no scripts run, in a
+browser without a network. Its pictures, and those of the crawl, lie in the report of the check, with what came of each
+(`pictures.json`). Which pages are in the sample depends on the crawl and their URLs alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from agent.crawl.replay_camera import ReplayCamera
+from agent.crawl.wgetpool import Slots
+from agent.reports import shown_pages
+from agent.steps.context import Snapshot, StepContext
+from webarcfs.archive.history import rendered_forms
+from webarcfs.archive.index.database import CaptureRow
+from webarcfs.archive.model.errors import BrowserUnable, CdpFailed, Damaged
+
+NAME: Final = "pictures.json"
+#: Names of pictures in the report of a check.
+_FILE: Final = re.compile(r"[0-9]{2}-(?:crawl|replay)\.(?:png|jpg|webp)")
+#: Documents of a crawl without a list of shown pages that are looked at for pictures.
+_MOST_LOOKED: Final = 1_000
+#: Seconds that the check waits for its turn, while other jobs have the browsers of the machine.
+_LONGEST_WAIT: Final = 600.0
+_POLL: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class PictureRow:
+    """A page of the sample: how like its pictures are (0 to 1), and the names of their files.
+
+    `lacks` counts the parts that the page asks for and replay does not have. `fault` says why there is no comparison;
+    then the likeness is None.
+    """
+
+    url: str
+    likeness: float | None
+    lacks: int = 0
+    crawl: str = ""
+    replay: str = ""
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PictureCheck:
+    """What came of a sample; `why_not` says why nothing was compared, for people."""
+
+    rows: tuple[PictureRow, ...] = ()
+    why_not: str = ""
+
+    def unlike(self, bound: float) -> list[PictureRow]:
+        """Return the pages whose pictures are less like than a bound, the least first."""
+        rows = [row for row in self.rows if row.likeness is not None and row.likeness < bound]
+        return sorted(rows, key=lambda row: (row.likeness, row.url))
+
+
+# == comparing ========================================================================================================
+
+
+def compare(step: StepContext, snapshot: Snapshot, most: int) -> PictureCheck:
+    """Compare up to `most` pages; their pictures are in `folder_of(step)`. Raises Interrupted, OSError."""
+    folder = folder_of(step)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    if find_spec("starlette") is None:
+        return PictureCheck(why_not="replay needs more libraries: pip install 'webarcfs[room]'")
+    sample = list(islice(_with_picture(step, snapshot), most))
+    if not sample:
+        return PictureCheck(why_not='no page has a picture; `keep_rendered` with "picture" keeps them')
+    slots = Slots(step.archive.root / "lock", step.settings.browser.browsers, "browser")
+    try:
+        place = _place(step, slots)
+        if place is None:
+            return PictureCheck(why_not="other crawls had all browsers; ask for the check again")
+        try:
+            return asyncio.run(_compared(step, snapshot, sample))
+        finally:
+            os.close(place)
+    finally:
+        slots.leave()
+
+
+def folder_of(step: StepContext) -> Path:
+    """Return the folder in which the pictures lie until the report of the check takes them."""
+    return step.scratch / "pictures"
+
+
+def _place(step: StepContext, slots: Slots) -> int | None:
+    """Return the descriptor of one of the machine's places for browsers; None if there was none for long."""
+    end = time.monotonic() + _LONGEST_WAIT
+    while (place := slots.take(0)) is None and time.monotonic() < end:
+        step.must_go_on()
+        time.sleep(_POLL)
+    return place
+
+
+def _with_picture(step: StepContext, snapshot: Snapshot) -> Iterator[CaptureRow]:
+    """Yield the pages with a picture, in the order of the sample."""
+    shown: Sequence[str] = ()
+    with suppress(Damaged):
+        folder = step.archive.reports / step.record.job_name
+        shown = [page.url for page in shown_pages.read(folder) if page.pictures]
+    rows: Iterable[CaptureRow | None]
+    if shown:
+        rows = map(snapshot.find, _shuffled(step.record.id, shown))
+    else:
+        by_url = {row.url: row for row in islice(snapshot.pages(), _MOST_LOOKED)}
+        rows = (by_url[url] for url in _shuffled(step.record.id, by_url))
+    for row in rows:
+        step.must_go_on()
+        if row is not None and snapshot.picture_of(row)[0]:
+            yield row
+
+
+def _shuffled(record: str, urls: Iterable[str]) -> list[str]:
+    return sorted(urls, key=lambda url: hashlib.sha256(f"{record} {url}".encode("utf-8", "replace")).digest())
+
+
+async def _compared(step: StepContext, snapshot: Snapshot, sample: Sequence[CaptureRow]) -> PictureCheck:
+    from agent.steps.replay_answers import RecordReplay  # noqa: PLC0415 # of the extra `room`
+    from webarcfs.room.replay.replay_url import Modifier, digits_of, replay_path  # noqa: PLC0415
+
+    replay = RecordReplay(step.archive, step.record.id)
+    camera = ReplayCamera(step.settings.browser, replay.serve, step.scratch / "chromium.log")
+    tags = {part.tag.domain: part.tag for part in step.record.parts}
+    rows: list[PictureRow] = []
+    try:
+        for number, page in enumerate(sample, 1):
+            step.must_go_on()
+            step.progress("pictures", number - 1, len(sample))
+            picture, ending = snapshot.picture_of(page)
+            live = f"{number:02}-crawl.{ending}"
+            (folder_of(step) / live).write_bytes(picture)
+            digits = digits_of(int(tags[page.path[1:].partition("/")[0]].crawl_time.timestamp()))
+            target = replay_path(digits, Modifier.PAGE, page.url)
+            try:
+                result = await camera.compare(target, picture, rendered_forms.mime_type_of(live))
+            except BrowserUnable as error:
+                return PictureCheck(why_not=str(error))
+            except CdpFailed as error:
+                rows.append(PictureRow(page.url, None, crawl=live, fault=str(error)))
+                continue
+            name = f"{number:02}-replay.jpg"
+            (folder_of(step) / name).write_bytes(result.replay)
+            rows.append(PictureRow(page.url, round(result.likeness, 3), result.lacks, live, name))
+    finally:
+        await camera.close()
+        await replay.close()
+    return PictureCheck(tuple(rows))
+
+
+# == the report =======================================================================================================
+
+
+def keep(step: StepContext, checked: PictureCheck, folder: Path) -> None:
+    """Put the pictures, and what came of them, into the report of the check."""
+    for row in checked.rows:
+        for name in filter(None, (row.crawl, row.replay)):
+            shutil.copyfile(folder_of(step) / name, folder / name)
+    text = json.dumps([asdict(row) for row in checked.rows], indent=1, ensure_ascii=False)
+    (folder / NAME).write_text(f"{text}\n", "utf-8")
+
+
+def read(folder: Path) -> tuple[PictureRow, ...]:
+    """Return the pages of the report of a check, the least like first; nothing where it has none, or is damaged."""
+    try:
+        rows = [PictureRow(**row) for row in json.loads((folder / NAME).read_text("utf-8"))]
+        return tuple(sorted(rows, key=lambda row: (row.likeness is not None, row.likeness or 0.0, row.url)))
+    except (OSError, ValueError, TypeError):
+        return ()
+
+
+def picture(folder: Path, name: str) -> tuple[bytes, str] | None:
+    """Return a picture of the report of a check, and its MIME type by its first bytes; None without one."""
+    if _FILE.fullmatch(name) is None:
+        return None
+    try:
+        content = (folder / name).read_bytes()
+    except OSError:
+        return None
+    ending = rendered_forms.picture_ending(content)
+    return (content, rendered_forms.mime_type_of(f"rendered.{ending}")) if ending else None

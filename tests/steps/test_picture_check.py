@@ -1,0 +1,235 @@
+"""The check that compares the pictures of a crawl with what replay shows of its pages, with Debian's Chromium."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from agent.catalogue import stepfolders
+from agent.catalogue.recording import ask_next, catch_up_records
+from agent.crawl import replay_camera
+from agent.crawl.replay_camera import ServedAnswer
+from agent.steps import picture_check
+from agent.steps.running import run_step, run_waiting
+from tests.support.browsers import needs_chromium
+from tests.support.crawls import crawl
+from tests.support.desks import served, with_people
+from tests.support.process_trees import processes_below
+from tests.support.site import Site
+from tests.support.stepped import told
+from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.record import FieldNumber, Record
+from webarcfs.archive.catalogue.workflow import WorkflowStep
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.settings import BrowserSettings
+from webarcfs.archive.model.errors import CdpFailed
+
+_SETTINGS = """
+[[publication]]
+name = "test"
+urls = ["http://www.example.org/"]
+release = "by-hand"
+check_pictures = 10
+{more}
+"""
+_TEXT = "".join(f"<p>{'A line of text that a reader sees on the page. ' * 3}{number}</p>" for number in range(30))
+_STYLED = "<link rel=stylesheet href={sheet}>" + _TEXT
+_SHEET = "body { background: #123; color: #fed; font-size: 22px } p { border: 3px solid #c30; padding: 9px }"
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with Site() as site:
+        yield site
+
+
+def _settings(archive: Archive, more: str = "") -> None:
+    archive.settings.write_text(_SETTINGS.format(more=more))
+
+
+def _checked(archive: Archive, *urls: str, **settings: object) -> Record:
+    """Crawl pages with pictures of them, and return the record after its steps."""
+    keep = settings.pop("keep_rendered", ("html", "text", "picture"))
+    fetcher = settings.pop("fetcher", "browser")
+    crawl(
+        archive, *urls, name="test", release="by-hand", fetcher=fetcher, keep_rendered=keep, depth=0, wait=0, **settings
+    )
+    return _steps(archive)
+
+
+def _steps(archive: Archive) -> Record:
+    catch_up_records(archive)
+    catalogue = Catalogue(archive)
+    record, _ = catalogue.read(next(catalogue.ids("test")))
+    ask_next(archive, record)
+    assert run_waiting(archive, record.id) == []
+    return catalogue.read(record.id)[0]
+
+
+def _outcome(record: Record) -> str:
+    texts = record.text(FieldNumber.OTHER_CHECKS).split("; ")
+    return next(text for text in texts if text.startswith("pictures: "))
+
+
+def _folder(archive: Archive, record: Record) -> Path:
+    return archive.reports / record.job_name / "check"
+
+
+def _cells(*colours: tuple[int, int, int]) -> bytes:
+    return b"".join(bytes((*colour, 255)) for colour in colours)
+
+
+_WHITE, _BLACK, _NEARLY = (255, 255, 255), (0, 0, 0), (245, 250, 240)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ((_WHITE, _WHITE, _WHITE), (_WHITE, _NEARLY, _WHITE), 1.0),
+        ((_WHITE, _WHITE, _BLACK), (_WHITE, _WHITE, _BLACK), 1.0),
+        ((_WHITE, _WHITE, _BLACK), (_WHITE, _WHITE, _WHITE), 0.0),
+        ((_WHITE, _WHITE, _WHITE, _BLACK, _BLACK), (_WHITE, _WHITE, _WHITE, _BLACK, _WHITE), 0.5),
+        ((), (), 1.0),
+    ],
+)
+def test_only_cells_with_content_count(
+    one: tuple[tuple[int, int, int], ...], other: tuple[tuple[int, int, int], ...], alike: float
+) -> None:
+    assert replay_camera.likeness(_cells(*one), _cells(*other)) == alike
+
+
+@needs_chromium()
+def test_a_bad_picture_costs_its_page_alone(tmp_path: Path) -> None:
+    """Nothing but replay is asked, no script of a page runs, and all has ended with the camera."""
+    asked: list[str] = []
+
+    async def serve(target: str, _: str) -> ServedAnswer:
+        asked.append(target)
+        if target.endswith("/page"):
+            body = (
+                "<body style='margin:0;background:#fff'><div style='width:400px;height:300px;background:#c30'></div>"
+                "<img src=part.png><img src=http://www.example.org/elsewhere.png>"
+                "<script>fetch('/web/by-script'); document.body.innerHTML = ''</script>"
+            )
+            return ServedAnswer(200, (("Content-Type", "text/html"),), body.encode())
+        return ServedAnswer(404, (("Content-Type", "text/plain"),), b"none")
+
+    def picture(colour: tuple[int, int, int]) -> bytes:
+        image = Image.new("RGB", (800, 600), (255, 255, 255))
+        image.paste(Image.new("RGB", (400, 300), colour), (0, 0))
+        file = io.BytesIO()
+        image.save(file, "PNG")
+        return file.getvalue()
+
+    async def take() -> tuple[replay_camera.ComparedPictures, ...]:
+        camera = replay_camera.ReplayCamera(BrowserSettings(), serve, tmp_path / "chromium.log")
+        try:
+            with pytest.raises(CdpFailed, match="cannot be read"):
+                await camera.compare("/web/page", b"\xff\xd8\xff no picture", "image/jpeg")
+            same = await camera.compare("/web/page", picture((0xCC, 0x33, 0)), "image/png")
+            other = await camera.compare("/web/page", picture((0, 0x33, 0xCC)), "image/png")
+            with pytest.raises(CdpFailed, match="replay answers 404"):
+                await camera.compare("/web/gone", picture((0, 0, 0)), "image/png")
+            return same, other
+        finally:
+            await camera.close()
+
+    same, other = asyncio.run(take())
+    assert same.likeness > 0.95 and other.likeness < 0.1, (same.likeness, other.likeness)
+    assert same.lacks == 1
+    with Image.open(io.BytesIO(same.replay)) as shown:
+        assert shown.size == (800, 600)
+    assert set(asked) == {"/web/page", "/web/part.png", "/web/gone"}
+    assert not [process for process in processes_below(os.getpid()) if "chrom" in process.name]
+
+
+@needs_chromium()
+def test_pages_that_replay_well_pass_and_others_are_named(site: Site, archive: Archive) -> None:
+    """The pictures of both lie in the report, and the desk shows them side by side."""
+    sheet = site.url("/style.css")
+    site.add("/style.css", _SHEET, "text/css")
+    site.add_html("/good", _STYLED.format(sheet=sheet))
+    # Replay runs no scripts, so it shows nothing of the second page.
+    site.add_html("/script", f"<div id=root></div><script>document.body.innerHTML = '{_TEXT}'</script>")
+    good, script = site.url("/good"), site.url("/script")
+    _settings(archive)
+    record = _checked(archive, good, script)
+    assert not [process for process in processes_below(os.getpid()) if "chrom" in process.name]
+    outcome = _outcome(record)
+    assert outcome.startswith(f"pictures: failed: 1 of 2 pages look unlike the crawl: {script}"), outcome
+    assert good not in outcome
+
+    folder = _folder(archive, record)
+    rows = {row["url"]: row for row in json.loads((folder / picture_check.NAME).read_text())}
+    assert rows[good]["likeness"] >= 0.98 and rows[good]["lacks"] == 0
+    assert rows[script]["likeness"] < 0.2
+    for row in rows.values():
+        for name in (row["crawl"], row["replay"]):
+            assert (folder / name).read_bytes().startswith(b"\xff\xd8\xff")
+
+    with_people(archive)
+    with served(archive) as desk:
+        client = desk.client("anna")
+        page = client.get(f"/snapshot/{record.id}")
+        sources = [image.get("src") for image in page.page.xpath('//section[@class="pictures"]//img')]
+        assert len(sources) == 4 and script in page.words
+        assert " 100 % alike" in page.words or " 99 % alike" in page.words, page.words
+        shown = client.get(sources[0])
+        assert shown.status == 200 and shown.headers["content-type"] == "image/jpeg"
+        assert "sandbox" in shown.headers["content-security-policy"]
+        assert client.get(f"/snapshot/{record.id}/picture/checks.json").status == 404
+        assert desk.client().get(sources[0]).status != 200
+
+
+@needs_chromium()
+def test_a_style_that_the_archive_lacks_is_seen(site: Site, archive: Archive) -> None:
+    """The page looks unlike the crawl once its style is withheld, and the part that is missing is counted."""
+    site.add("/style.css", _SHEET, "text/css")
+    site.add_html("/page", _STYLED.format(sheet="/style.css"))
+    _settings(archive)
+    record = _checked(archive, site.url("/page"))
+    assert _outcome(record) == "pictures: good (1 pages compared)"
+    assert told(archive, "withhold", site.url("/style.css"), "--reason", "a test").code == 0
+    run_step(archive, stepfolders.ask(archive, record, WorkflowStep.CHECK, by="anna", again=True).folder)
+    record, _ = Catalogue(archive).read(record.id)
+    assert _outcome(record).startswith("pictures: failed: 1 of 1 pages look unlike the crawl")
+    row = picture_check.read(_folder(archive, record))[0]
+    assert row.lacks == 1 and row.likeness is not None and row.likeness < 0.5
+
+
+def test_without_pictures_nothing_is_compared(site: Site, archive: Archive) -> None:
+    site.add_html("/page", _TEXT)
+    _settings(archive)
+    record = _checked(archive, site.url("/page"), fetcher="wget")
+    assert _outcome(record).startswith("pictures: not done (no page has a picture")
+    assert "failed" not in _outcome(record)
+    assert not list(_folder(archive, record).glob("*.jpg"))
+
+
+@needs_chromium()
+def test_without_the_browser_the_check_says_so_and_does_not_fail(site: Site, archive: Archive) -> None:
+    site.add_html("/page", _TEXT)
+    _settings(archive)
+    crawl(
+        archive, site.url("/page"), name="test", release="by-hand", fetcher="browser", keep_rendered=("picture",),
+        depth=0, wait=0,
+    )  # fmt: skip
+    _settings(archive, '[browser]\nprogram = "/no/chromium"\n')
+    record = _steps(archive)
+    assert _outcome(record) == "pictures: not done (`program` of [browser]: /no/chromium is no program)"
+
+
+def test_by_default_no_picture_is_compared(site: Site, archive: Archive) -> None:
+    site.add_html("/page", _TEXT)
+    archive.settings.write_text(
+        _SETTINGS.format(more='check_search = ""').replace("check_pictures = 10", "checks = []")
+    )
+    record = _checked(archive, site.url("/page"), fetcher="wget")
+    assert "pictures: " not in record.text(FieldNumber.OTHER_CHECKS)
