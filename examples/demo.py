@@ -1,7 +1,8 @@
 """`make demo`: from a web site to an archive that is read as files, step by step, in a terminal.
 
 Serves Python's own documentation (Debian's python3.11-doc) on loopback, crawls it, mounts the archive, lets the site
-change, crawls again, shows both snapshots, and opens the reading room. With a URL it crawls that site instead, once and
+change, crawls again, shows both snapshots, has a browser show a page that scripts make (where Debian's chromium is
+installed), and opens the reading room. With a URL it crawls that site instead, once and
 politely. The commands that are shown are those that were run, and what they must print is checked; so the demo is a
 test as well. It leaves nothing behind: no mount, no process, no file.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import shlex
 import shutil
@@ -33,6 +35,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, BinaryIO, ClassVar
 
+from agent.crawl.browser_check import check_browser
+from webarcfs.archive.config.settings import BrowserSettings
 from webarcfs.archive.model.errors import Exit, WebarcError
 from webarcfs.mount.process import mountpoint
 
@@ -40,6 +44,10 @@ from webarcfs.mount.process import mountpoint
 SITE, PACKAGE = Path("/usr/share/doc/python3.11/html"), "python3.11-doc"
 #: What changes between the two crawls.
 EDITED, REMOVED, ADDED = "bugs.html", "about.html", "errata.html"
+#: A page that is empty until the documentation's own scripts, which Sphinx built, have searched for a word.
+SCRIPTED, WORD = "find.html", "lumberjack"
+_SCRIPTS = ("jquery", "underscore", "_sphinx_javascript_frameworks_compat", "doctools", "sphinx_highlight",
+            "searchtools", "language_data")  # fmt: skip
 #: Lines of a command's output that are shown, unless more are asked for.
 SHOWN = 12
 
@@ -212,6 +220,8 @@ def own_site(terminal: Terminal, folder: Path) -> None:
 
         procedure(terminal, folder, domain)
 
+        scripted_page(terminal, domain)
+
         room(terminal, folder, domain, ("The edited page", EDITED), snapshots=2)
 
 
@@ -323,6 +333,43 @@ def procedure(terminal: Terminal, folder: Path, domain: str) -> None:
     check(f"{name}: released" in told, "the crawl was not released")
     shown = terminal.run(f"webarc-agent record show --archive archive {name} | tail -30", shown=30)
     check("HTML Tidy" in shown and "Errata: good" in shown, "the record does not say what was done")
+
+
+def scripted_page(terminal: Terminal, domain: str) -> None:
+    """Crawl a page that needs a browser, and find what only its scripts have written."""
+    terminal.heading("A page that needs a browser")
+    browser = check_browser(BrowserSettings())
+    if browser.word:
+        terminal.say(
+            f"Scripts make the text of many pages, and a crawl has a browser show them. None can here: {browser.why}. "
+            "So the demo leaves this out; docs/scripted-pages.md has what a browser needs."
+        )
+        return
+    scripts = "".join(f'<script src="_static/{name}.js"></script>' for name in _SCRIPTS)
+    Pages.own[f"/{SCRIPTED}?q={WORD}"] = (
+        "<!DOCTYPE html><title>Find</title>"
+        '<script data-url_root="./" id="documentation_options" src="_static/documentation_options.js"></script>'
+        f'{scripts}<script src="searchindex.js" defer></script><div id="search-results"></div>'
+    ).encode()
+    url = f"http://{domain}/{SCRIPTED}?q={WORD}"
+    terminal.say(
+        f"{url} is empty as it is sent. The documentation's own scripts look {WORD!r} up and write what they find. "
+        "With `--fetcher auto` a browser shows such pages: Chromium without any network, for which the agent fetches."
+    )
+    crawling = "webarc-agent --quiet crawl --archive archive --wait 0 --depth 0 --fetcher auto"
+    terminal.run(f"{crawling} {shlex.quote(url)}")
+    page = f"web/{domain}/{terminal.run(f'ls web/{domain} | grep {SCRIPTED}').strip()}"
+    told = terminal.run(f"tail -c 60 {shlex.quote(page)}/data.html; echo")
+    check('id="search-results"></div>' in told, "the page is not archived as it was sent")
+    terminal.say("What the browser showed is kept beside it, and found by its words:")
+    rendered = re.search(r'rendered="([0-9a-f]+)"', terminal.run(f"grep -o 'rendered=.*' {shlex.quote(page)}/data.xml"))
+    check(rendered, "data.xml does not name what the browser showed")
+    tree = rendered[1] if rendered else ""
+    told = terminal.run(f"git -C archive/content/{domain}.git show {tree}:rendered.txt", shown=6)
+    check("Search finished" in told, "the browser did not show what the scripts found")
+    terminal.run("webarc-agent --quiet index --archive archive")
+    told = terminal.run("webarc search --archive archive --limit 1 'search finished' matching query")
+    check(SCRIPTED in told, "the search does not find what scripts wrote")
 
 
 def room(terminal: Terminal, folder: Path, domain: str, page: tuple[str, str], snapshots: int) -> None:
