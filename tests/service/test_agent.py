@@ -585,7 +585,7 @@ def test_status_follows_a_job_through_its_states(archive: Archive, site: Site) -
         told = json.loads(run_command("status", "--archive", archive.root, "--json").out)
         assert running.stop() == 0
     assert [each for each in seen if each != "converting"] == ["waiting", "collecting"]
-    expected = {"archive", "agent", "settings_faults", "settings_warnings", "kept_at_old_defaults"}
+    expected = {"archive", "agent", "settings_faults", "settings_warnings", "kept_at_old_defaults", "browser"}
     expected |= {"publications", "jobs", "refused"}
     assert set(told) == expected
     one = told["publications"][0]
