@@ -159,6 +159,23 @@ SHOWN: Final = f"""(() => {{
 }})()"""
 
 
+#: The fragments of links that lead to another view of the same document (`#/one`, `#!/one`), each once.
+ROUTES: Final = """(() => {
+  const here = location.href.split("#")[0], routes = new Set();
+  const links = Reflect.get(Document.prototype, "querySelectorAll").call(document, "a[href*='#']");
+  for (const link of links) {
+    if (!(link instanceof HTMLAnchorElement) || link.href.split("#")[0] !== here) continue;
+    if (/^#[/!]/.test(link.hash) && link.hash.length <= 2000 && routes.size < 1000) routes.add(link.hash);
+  }
+  return [...routes];
+})()"""
+
+
+def go_to(route: str) -> str:
+    """Return the expression that has a page show the view of a fragment."""
+    return f"location.hash = {json.dumps(route)}"
+
+
 def start_of(length: int) -> str:
     """Return the expression for so many letters of a page's DOM."""
     return f"""(() => {{

@@ -60,7 +60,7 @@ from agent.crawl.cookie_jars import Cookie
 from agent.crawl.http_connections import FetchBounds
 from agent.crawl.http_fetcher import HttpFetcher, HttpRequest, HttpResponse
 from agent.crawl.politeness import LONGEST_HOLD, asks_for_pause, in_a_row, pause
-from agent.crawl.vocabulary import PARTIAL_CONTENT, Reason, Status
+from agent.crawl.vocabulary import PARTIAL_CONTENT, Figure, Reason, Status
 from agent.crawl.wgetpool import asked_in_a_row, note_request, seconds_to_wait
 from webarcfs import __version__
 from webarcfs.archive.model.errors import BrowserGone, BrowserUnable, CdpFailed, Damaged, FetchFailed, WebarcError
@@ -97,6 +97,8 @@ _DISCONNECT: Final = 1.0
 _STREAM_SECONDS, _STREAM_BYTES = 2.0, 1 << 16
 _MOST_DIALOGS: Final = 10
 _MOST_LINKS: Final = 20_000
+#: Fragments of a page that are shown.
+_MOST_ROUTES: Final = 100
 _LONGEST_TITLE: Final = 1_000
 _JPEG_QUALITY: Final = 60
 #: Threads for hosts that stay between pages.
@@ -385,6 +387,7 @@ class _Page:
         self._over = threading.Event()
         self._dialogs = 0
         self._forward = ""
+        self._routes: dict[str, None] = {}  # fragments that its links name
         self._first_script = behaviours.first_script(asked.began // 60 * 60_000, zlib.crc32(asked.url.encode()))
         self.requests = self.refused = self.missed = self._bytes = 0
 
@@ -448,13 +451,56 @@ class _Page:
             await self._settle(_STILL)
             await self._behave()
             await self._settle(_STILL_END)
+            self._routes.update(dict.fromkeys(await self._find_routes()))
+            if self._routes:
+                self._words[f"{Figure.HASH_ROUTES}{len(self._routes)}"] = None
         except _Ended as end:
             if end.word != Reason.BROWSER_TIME:
                 raise
             # It may have shown all that a reader wants: what there is counts, and the word says so.
             self._words[Reason.BROWSER_TIME if self._loaded.is_set() else Reason.BROWSER_LOAD] = None
+        if (
+            not self._routes
+            or not self._asked.routes
+            or self._words.keys() & {Reason.BROWSER_TIME, Reason.BROWSER_LOAD}
+        ):
+            self._over.set()
+            return await self._read()
+        shown = await self._read()  # before: a form is that of the page without a fragment
+        shown = replace(shown, links=tuple(dict.fromkeys((*shown.links, *await self._show_routes())))[:_MOST_LINKS])
         self._over.set()
-        return await self._read()
+        return shown
+
+    async def _show_routes(self) -> list[tuple[str, str, str]]:
+        """Show what the page leads to by fragments alone; return the links there. What it asks for is archived."""
+        links: dict[tuple[str, str, str], None] = {}
+        waiting = list(self._routes)
+        try:
+            while waiting and len(self._routes) - len(waiting) < _MOST_ROUTES:
+                await self._evaluate(behaviours.go_to(waiting.pop(0)))
+                await self._settle(_STILL)
+                html = str(await self._evaluate(behaviours.start_of(outlinks.LONGEST_BODY)) or "")
+                links.update(dict.fromkeys(self._links_in(html.encode("utf-8", "replace"))))
+                waiting += [route for route in await self._find_routes() if route not in self._routes]
+                self._routes.update(dict.fromkeys(waiting))
+        except _Ended as end:
+            if end.word != Reason.BROWSER_TIME:
+                raise
+            self._words[Reason.BROWSER_TIME] = None
+        if waiting:
+            self._words[Reason.BROWSER_ROUTES] = None
+        return list(links)
+
+    async def _find_routes(self) -> list[str]:
+        found = await self._evaluate(behaviours.ROUTES)
+        return [str(route) for route in found] if isinstance(found, list) else []
+
+    def _links_in(self, dom: bytes) -> list[tuple[str, str, str]]:
+        """Return the links of a DOM, as messages have them."""
+        links = outlinks.find(dom[: outlinks.LONGEST_BODY], self._asked.url, "text/html", "utf-8")
+        if links.is_cut or len(links.links) > _MOST_LINKS:
+            self._words[Reason.LINKS_CUT] = None
+        return [(link.url, str(link.kind.value), str(link.named.value)) for link in links.links[:_MOST_LINKS]]
 
     async def _forget(self) -> None:
         """Remove what pages and frames left in the browser: each page is as for a reader who comes for the first time.
@@ -621,11 +667,7 @@ class _Page:
         if picture:
             at_byte, size = self._warc.resource(f"urn:view:{asked.url}", "image/jpeg", picture)
             shown = replace(shown, picture_at=at_byte, picture_size=size)
-        links = outlinks.find(dom[: outlinks.LONGEST_BODY], asked.url, "text/html", "utf-8")
-        if links.is_cut or len(links.links) > _MOST_LINKS:
-            self._words[Reason.LINKS_CUT] = None
-        sent = tuple((link.url, str(link.kind.value), str(link.named.value)) for link in links.links[:_MOST_LINKS])
-        return replace(shown, links=sent)
+        return replace(shown, links=tuple(self._links_in(dom)))
 
     async def _close(self) -> None:
         with contextlib.suppress(CdpFailed, asyncio.TimeoutError):

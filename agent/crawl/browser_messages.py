@@ -36,7 +36,7 @@ class ShowPage:
 
     `began` is when that response came, in seconds since 1970. `seconds`, `requests` and `most` (bytes) are the bounds
     of the page. `keep` names the parts that are kept, a DOM of up to `largest_dom` bytes. `clicks` are texts that a
-    person wants to be clicked.
+    person wants to be clicked. With `routes`, what links of the page lead to by `#/` and `#!` alone is shown as well.
     """
 
     page: int
@@ -57,6 +57,7 @@ class ShowPage:
     keep: tuple[str, ...]
     largest_dom: int
     cookies: tuple[str, ...] = ()
+    routes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -316,6 +316,7 @@ class BrowserPool:
                 keep=settings.keep_rendered,
                 largest_dom=LARGEST_HTML,
                 cookies=self._lent.jars.for_browser(row.domain),
+                routes=settings.hash_routes,
             )
         )
 

@@ -290,6 +290,7 @@ class Reason(_Word):
         "The page's scripts asked for more bytes than `browser_bytes`; the rest was refused.",
     )
     BROWSER_SCROLL = "browser-scroll", "The page was still growing after `browser_scroll` steps."
+    BROWSER_ROUTES = "browser-routes", "The page has more links by `#/` and `#!` than a browser shows (100)."
     BROWSER_DOM = "browser-dom", "What its scripts made of the page is too large to be kept; its text is kept."
     BROWSER_POPUP = "popup", "The page opened a window, which is not shown."
     BROWSER_STREAM = "stream", "A stream of events without an end was cut, and is not kept."
@@ -341,6 +342,10 @@ class Figure(_Word):
     DEPTH = "depth:", "So many links lie between a start URL and it."
     LINKS = "links:", "So many links were found in it."
     TRIES = "tries:", "It was requested so often."
+    HASH_ROUTES = (
+        "hash-routes:",
+        "So many links lead from the page to itself by `#/` or `#!` alone; `hash_routes` has the browser show them.",
+    )
     UNLINKED = "unlinked:", "So many items of the watched feed have no page."
     PATTERN = "pattern:", "The pattern of a trap's URLs: `#` stands for digits, `*` for a long value."
 

@@ -285,6 +285,11 @@ class CrawlSettings:
         (RenderedPart.HTML, RenderedPart.TEXT),
         "What is kept of what a browser showed: the DOM (`html`), the `text`, a `picture` of the window.",
     )
+    hash_routes: bool = setting(
+        validators.boolean,
+        False,
+        "Whether the browser shows what links of a page lead to by `#/` and `#!` alone: what it asks for is archived.",
+    )
     post: str = setting(
         validators.one_of(*PostedRequests),
         PostedRequests.OWN,
