@@ -78,7 +78,8 @@ _LONGEST_BODY: Final = 1 << 14
 _STILL: Final = 0.5
 #: The same for a step of a behaviour, and after the last one.
 _STILL_STEP, _STILL_END = 0.1, 0.2
-_POLL: Final = 0.02
+#: Seconds between two looks at the lock of a host, and at the time of a page.
+_POLL, _TICK = 0.02, 0.1
 #: Seconds between two looks at the memory of the browser.
 _LOOK: Final = 0.5
 #: The same when half of what it may have is taken: a page can take gigabytes in seconds.
@@ -379,6 +380,8 @@ class _Page:
         self._responses: dict[str, tuple[Path, int]] = {}  # key → where the crawl has it
         self._under_way: dict[str, asyncio.Future[None]] = {}
         self._open = 0  # requests of the page without an answer
+        self._quiet = asyncio.Event()  # whether there are none
+        self._quiet.set()
         self._turns: set[_Turn] = set()
         self._asking = 0  # requests that the job has not decided
         self._changed = time.monotonic()
@@ -685,7 +688,7 @@ class _Page:
             while not future.done():
                 self._tick()
                 ends: set[asyncio.Future[Any]] = {future, self._chrome.gone}
-                await asyncio.wait(ends, timeout=_POLL, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(ends, timeout=_TICK, return_when=asyncio.FIRST_COMPLETED)
                 if self._chrome.gone.done() and not future.done():
                     raise BrowserGone(self._chrome.gone.result())
                 if self._crashed.is_set():
@@ -699,8 +702,8 @@ class _Page:
     async def _settle(self, seconds: float) -> None:
         """Wait until nothing that the page asked for is open, for so long. Raises _Ended."""
         self._changed = time.monotonic()
-        while self._open or time.monotonic() - self._changed < seconds:
-            await self._within(asyncio.sleep(_POLL))
+        while self._open or (left := self._changed + seconds - time.monotonic()) > 0:
+            await self._within(self._quiet.wait() if self._open else asyncio.sleep(left))
 
     def _tick(self) -> None:
         """Count the time of the page; raise _Ended at its end."""
@@ -761,6 +764,7 @@ class _Page:
                 await self._refuse(asked, Reason.BROWSER_REQUESTS)
             return
         self._open += 1
+        self._quiet.clear()
         try:
             await self._answer(asked)
         except CdpFailed:
@@ -768,6 +772,8 @@ class _Page:
         finally:
             self._open -= 1
             self._changed = time.monotonic()
+            if not self._open:
+                self._quiet.set()
 
     async def _answer(self, asked: _Paused) -> None:
         if asked.url.startswith(_AWAY):
