@@ -2,7 +2,9 @@
 
 Pages of seven requests each, three of which they share, are shown by Chromium that nobody records, by Chromium through
 warcprox, and by a crawl with `--fetcher browser`. Each is done with one page and with all of them. The difference is
-what a page costs; with one page it is what a start costs. Ratios are against plain Chromium of the same run.
+what a page costs; with one page it is what a start costs. A crawl shows each page in a tab of its own, so that no page
+finds what another one left, and so do these. Ratios are against plain Chromium of the same run. What one tab for all
+pages would cost is measured, too.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 
 from tests.bench.measure import agent
 from tests.support.browsers import chromium
@@ -74,7 +76,7 @@ _Way = Callable[[ScriptSite, Sequence[int], Path], None]
 def browser(pages: int = 20, rounds: int = 1, options: Sequence[str] = ()) -> None:
     """Measure each way in turn, and print a table."""
     print(f"\n{pages} pages of {_OWN + _SHARED} requests by browser, {rounds} rounds; medians")
-    ways: dict[str, _Way] = {"plain Chromium": _plain}
+    ways: dict[str, _Way] = {"plain Chromium": _plain, "plain, one tab for all": _plain_in_one_tab}
     if WARCPROX.exists():
         ways["through warcprox"] = _recorded
     else:
@@ -121,6 +123,13 @@ def _plain(site: ScriptSite, numbers: Sequence[int], folder: Path) -> None:
         _visit(shown, numbers)
 
 
+def _plain_in_one_tab(site: ScriptSite, numbers: Sequence[int], folder: Path) -> None:
+    with chromium(folder, names={MAIN: site.host, "*": "~NOTFOUND"}) as shown:
+        tab = shown.new_page()
+        for number in numbers:
+            _show_in(tab, number)
+
+
 def _recorded(site: ScriptSite, numbers: Sequence[int], folder: Path) -> None:
     options = ("-z", "--dedup-db-file=/dev/null", "--stats-db-file=/dev/null")
     with warcprox(folder, *options, hosts={MAIN: site.port}) as proxy, chromium(folder, proxy=proxy) as shown:
@@ -128,11 +137,19 @@ def _recorded(site: ScriptSite, numbers: Sequence[int], folder: Path) -> None:
 
 
 def _visit(shown: Browser, numbers: Sequence[int]) -> None:
-    """Show one page after the other in one window, each until its own words are there."""
-    tab = shown.new_page()
+    """Show one page after the other, each in a tab of its own, beside one that keeps the window."""
+    context = shown.new_context()
+    context.new_page()
     for number in numbers:
-        tab.goto(f"http://{MAIN}/small/{number}.html")
-        tab.wait_for_function(f"document.title === 'page {number}, shown'", timeout=1_000 * PATIENCE)
+        tab = context.new_page()
+        _show_in(tab, number)
+        tab.close()
+
+
+def _show_in(tab: Page, number: int) -> None:
+    """Show a page until its own words are there."""
+    tab.goto(f"http://{MAIN}/small/{number}.html")
+    tab.wait_for_function(f"document.title === 'page {number}, shown'", timeout=1_000 * PATIENCE)
 
 
 def _crawled(site: ScriptSite, numbers: Sequence[int], folder: Path, options: Sequence[str]) -> None:
