@@ -31,7 +31,8 @@ from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Exit
 
-_PAGES = ("/", *(f"/small/{number}.html" for number in range(6)))
+#: Small pages beside the start page.
+_SMALL_PAGES = 6
 #: Answers that no crawl keeps, so that it may ask for them again.
 _NOT_KEPT = ("/events", "/socket")
 #: Seconds after which nothing may be left of a process that was killed, and after which a crawl hangs.
@@ -85,12 +86,15 @@ class KillPlan:
     site: ScriptSite
     fetcher: str
     options: tuple[str, ...]
+    small_pages: int = _SMALL_PAGES
 
     def command(self, archive: Archive) -> list[str]:
         """The command line of a crawl."""
         fetcher = () if self.fetcher == "wget" else ("--fetcher", self.fetcher)
         words = ("--archive", str(archive.root), "--wait", "0", "--depth", "0", "--no-sitemaps", *fetcher)
-        return [*COMMAND, "--quiet", "crawl", *words, *self.options, *(self.site.url(path) for path in _PAGES)]
+        urls = [self.site.url("/"), *(self.site.url(f"/small/{number}.html") for number in range(self.small_pages))]
+        # A crawl ends with this process, however that ends.
+        return ["setpriv", "--pdeathsig=KILL", *COMMAND, "--quiet", "crawl", *words, *self.options, *urls]
 
 
 def find(victim: Victim, job: int) -> RunningProcess | None:
@@ -316,12 +320,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak.browser_kills", description=__doc__)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=39)
+    parser.add_argument("--small-pages", type=int, default=_SMALL_PAGES, help="pages beside the start page")
     parser.add_argument("--fetcher", choices=sorted(_VICTIMS), default="browser")
     parser.add_argument("--option", action="append", default=[], help="a further word for the crawls")
     given = parser.parse_args()
     adopt_orphans()
     with ScriptSite() as site:
-        plan = KillPlan(site, given.fetcher, tuple(given.option))
+        plan = KillPlan(site, given.fetcher, tuple(given.option), given.small_pages)
         faults = run(plan, given.kills, random.Random(given.seed), lambda words: print(words, flush=True))
     print(f"{given.kills} kills, {len(faults)} faults")
     return 1 if faults else 0
