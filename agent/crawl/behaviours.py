@@ -129,18 +129,22 @@ def first_script(start: int, seed: int) -> str:
 
 #: A form or a picture named `body` takes the place of that property of the document, in each world.
 _OF_DOCUMENT: Final = "const own = name => Reflect.get(Document.prototype, name, document);"
+#: Open shadow roots whose text is read.
+_MOST_ROOTS: Final = 10_000
 #: What a page shows, read in a world of its own; `size` is that of its DOM in letters. `innerText` leaves out what is
 #: in shadow roots: that follows the rest.
 SHOWN: Final = f"""(() => {{
   {_OF_DOCUMENT}
   const most = 10000000, body = own("body"), whole = own("documentElement");
-  const isShown = element => element.checkVisibility() || getComputedStyle(element).display === "contents";
+  const isShown = element => Element.prototype.checkVisibility.call(element) || getComputedStyle(element).display === "contents";
   const texts = [body ? String(body.innerText || "") : ""];
   let length = texts[0].length;
   const roots = [document];
-  for (const root of roots) {{
-    for (const host of root.querySelectorAll("*")) {{
-      if (!host.shadowRoot || !isShown(host) || length > most) continue;
+  const all = root => Reflect.get(root === document ? Document.prototype : root, "querySelectorAll").call(root, "*");
+  for (const root of roots) {{  // grows
+    for (const host of all(root)) {{
+      if (!(host.shadowRoot instanceof ShadowRoot) || !isShown(host)) continue;
+      if (length > most || roots.length > {_MOST_ROOTS}) continue;
       roots.push(host.shadowRoot);
       for (const node of host.shadowRoot.childNodes) {{
         const text = node.nodeType === Node.TEXT_NODE ? node.data : node.innerText;
