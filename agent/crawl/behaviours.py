@@ -136,7 +136,8 @@ _MOST_ROOTS: Final = 10_000
 SHOWN: Final = f"""(() => {{
   {_OF_DOCUMENT}
   const most = 10000000, body = own("body"), whole = own("documentElement");
-  const isShown = element => Element.prototype.checkVisibility.call(element) || getComputedStyle(element).display === "contents";
+  const isVisible = element => Element.prototype.checkVisibility.call(element);
+  const isShown = element => isVisible(element) || getComputedStyle(element).display === "contents";
   const texts = [body ? String(body.innerText || "") : ""];
   let length = texts[0].length;
   const roots = [document];
