@@ -649,6 +649,9 @@ class BrowserPool:
         is_other_now = row is not None and row.state == UrlState.REFUSED and row.status in _BY_SCOPE and not row.tries
         if row is None or is_other_now:  # a link that the scope refused may be a resource
             row = self._lent.intake.add_requisite(showing.row, key, note)
+        elif _is_cut_off(row, ask, showing.batch):
+            self._frontier.again(row.id)
+            row = self._frontier.by_url(key)
         if row is None:
             return Refuse(ask.ask, "")
         if row.state == UrlState.DONE:
@@ -744,6 +747,12 @@ class BrowserPool:
             speed=settings.rate_limit,
             fields=tuple(fields),
         )
+
+
+def _is_cut_off(row: FrontierUrl, ask: Ask, batch: int) -> bool:
+    """Return whether a request lost its response in another batch, and only a page can make it again: it is no GET."""
+    is_lost = row.state == UrlState.FAILED and row.status == Status.CONNECTION_LOST
+    return ask.method != "GET" and is_lost and row.batch != batch
 
 
 def _first(note: str) -> str:
