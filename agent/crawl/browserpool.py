@@ -645,6 +645,8 @@ class BrowserPool:
     def _decide_row(  # noqa: PLR0911 # each state is a line
         self, ask: Ask, showing: _Showing, key: str, url: str, note: str
     ) -> Message | None:
+        if note and self._refusal(ask, url, embedded=True) is Permission.ASK:
+            return None  # no row waits meanwhile: a wget would ask for it by GET
         row = self._frontier.by_url(key)
         is_other_now = row is not None and row.state == UrlState.REFUSED and row.status in _BY_SCOPE and not row.tries
         if row is None or is_other_now:  # a link that the scope refused may be a resource
