@@ -647,21 +647,11 @@ class BrowserPool:
     ) -> Message | None:
         if note and self._refusal(ask, url, embedded=True) is Permission.ASK:
             return None  # no row waits meanwhile: a wget would ask for it by GET
-        row = self._frontier.by_url(key)
-        is_other_now = row is not None and row.state == UrlState.REFUSED and row.status in _BY_SCOPE and not row.tries
-        if row is None or is_other_now:  # a link that the scope refused may be a resource
-            row = self._lent.intake.add_requisite(showing.row, key, note)
-        elif _is_cut_off(row, ask, showing.batch):
-            self._frontier.again(row.id)
-            row = self._frontier.by_url(key)
+        row = self._row_of(ask, showing, key, note)
         if row is None:
             return Refuse(ask.ask, "")
         if row.state == UrlState.DONE:
-            if row.position:
-                return Have(ask.ask, str(wget.BatchFiles(self._job.folder, row.batch).warc), row.position)
-            if row.target:  # its host asked for https; the answer to a POST has a URL that no server knows
-                return RedirectTo(ask.ask, row.target if ask.method == "GET" else f"https:{url.partition(':')[2]}")
-            return Refuse(ask.ask, _first(row.note))
+            return self._answer_of(ask, row, url)
         if row.state in (UrlState.FAILED, UrlState.REFUSED):
             self._note_forbidden(ask, showing, row.note)
             return Refuse(ask.ask, _first(row.note))
@@ -687,6 +677,25 @@ class BrowserPool:
         self._rows[ask.ask] = row
         showing.posts += ask.method == "POST"
         return self._fetch(ask, showing, url, key)
+
+    def _row_of(self, ask: Ask, showing: _Showing, key: str, note: str) -> FrontierUrl | None:
+        """Return the row of what a page asks for; add it where there is none."""
+        row = self._frontier.by_url(key)
+        is_other_now = row is not None and row.state == UrlState.REFUSED and row.status in _BY_SCOPE and not row.tries
+        if row is None or is_other_now:  # a link that the scope refused may be a resource
+            return self._lent.intake.add_requisite(showing.row, key, note)
+        if _is_cut_off(row, ask, showing.batch):
+            self._frontier.again(row.id)
+            return self._frontier.by_url(key)
+        return row
+
+    def _answer_of(self, ask: Ask, row: FrontierUrl, url: str) -> Message:
+        """Return what the page gets of a URL that the crawl has asked for before."""
+        if row.position:
+            return Have(ask.ask, str(wget.BatchFiles(self._job.folder, row.batch).warc), row.position)
+        if row.target:  # its host asked for https; the answer to a POST has a URL that no server knows
+            return RedirectTo(ask.ask, row.target if ask.method == "GET" else f"https:{url.partition(':')[2]}")
+        return Refuse(ask.ask, _first(row.note))
 
     def _refusal(  # noqa: PLR0911 # each reason is a line
         self, ask: Ask, url: str, *, embedded: bool
