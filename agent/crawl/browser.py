@@ -618,7 +618,8 @@ class _Page:
         """Read what the page shows now, within a time of its own."""
         asked, send = self._asked, self._chrome.send
         try:
-            async with asyncio.timeout(_ANSWER):
+            # A page that has come to its end has the rest of its time for this: a large DOM takes seconds.
+            async with asyncio.timeout(max(_ANSWER, self._asked.seconds - self._spent)):
                 made = await send("Page.createIsolatedWorld", self._session, frameId=self._main_frame, worldName=_WORLD)
                 values = await self._evaluate_now(made["executionContextId"], behaviours.SHOWN)
                 document = await send("DOM.getDocument", self._session, depth=0)
