@@ -60,8 +60,8 @@ from agent.crawl.cookie_jars import Cookie
 from agent.crawl.http_connections import FetchBounds
 from agent.crawl.http_fetcher import HttpFetcher, HttpRequest, HttpResponse
 from agent.crawl.politeness import LONGEST_HOLD, asks_for_pause, in_a_row, pause
+from agent.crawl.server_locks import asked_in_a_row, note_request, seconds_to_wait
 from agent.crawl.vocabulary import PARTIAL_CONTENT, Figure, Reason, Status
-from agent.crawl.wgetpool import asked_in_a_row, note_request, seconds_to_wait
 from webarcfs import __version__
 from webarcfs.archive.model.errors import BrowserGone, BrowserUnable, CdpFailed, Damaged, FetchFailed, WebarcError
 from webarcfs.archive.model.metadata import OK, format_utc, from_epoch

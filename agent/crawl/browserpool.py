@@ -53,8 +53,8 @@ from agent.crawl.frontier import Frontier, FrontierUrl, UrlOutcome
 from agent.crawl.job_folder import Job
 from agent.crawl.politeness import Permission, RobotsCache, again, failed
 from agent.crawl.secrets import Secrets
+from agent.crawl.server_locks import Slots
 from agent.crawl.vocabulary import Reason, Status, UrlState, ViewState, word_of_request
-from agent.crawl.wgetpool import Slots
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.settings import BrowserSettings, Certificates, PostedRequests, RobotsFor
 from webarcfs.archive.history.rendered_forms import LARGEST_HTML, RenderedForm

@@ -29,7 +29,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from enum import Enum, auto
 
-from agent.crawl import scope, wget, wgetpool
+from agent.crawl import scope, server_locks, wget
 from agent.crawl.browserpool import BrowserPool, Dependencies
 from agent.crawl.cookie_jars import CookieJars
 from agent.crawl.crawl_log import LiveLog
@@ -41,9 +41,10 @@ from agent.crawl.politeness import LONGEST_PAUSE, Permission, RobotsCache
 from agent.crawl.resultreader import EndedBatch, ResultReader
 from agent.crawl.scope import is_private, is_private_host
 from agent.crawl.secrets import Secrets, blank_requests, kept_back
+from agent.crawl.server_locks import Slots
 from agent.crawl.vocabulary import LinkKind, Reason, Status, UrlState
 from agent.crawl.wget import DRAINED, Limits
-from agent.crawl.wgetpool import Running, Slots, Wgets
+from agent.crawl.wgetpool import Running, Wgets
 from webarcfs.archive.config.settings import AtDeadline, Certificates, RobotsFor
 from webarcfs.archive.system import clocks, locks
 
@@ -550,7 +551,7 @@ class _Capture:
 
     def _is_due(self, domain: str, lock: int, wait: float) -> bool:
         """Return whether the wait since any job's last request, and the pause that the server asked for, are over."""
-        left = wgetpool.seconds_to_wait(lock, wait)
+        left = server_locks.seconds_to_wait(lock, wait)
         if left <= 0:
             self.turns.held.pop(domain, None)
         else:

@@ -7,7 +7,7 @@ here; which statuses pass, in `vocabulary.py`. Others apply it:
 2. `crawl/wget.py` reads status and Retry-After from the log while wget runs (`asks_for_pause`, `pause`). It counts
    single responses in a row (`in_a_row`); the count is kept in the server's lock file, for all jobs.
 3. `crawl/wgetpool.py` stops that wget for the pause, or ends it (`is_held`), and writes the pause into the server's
-   lock file, so that no job sends a request before it is over.
+   lock file (`crawl/server_locks.py`), so that no job sends a request before it is over.
 4. `crawl/wget.py` gives the URL the outcome that is decided here: waiting until its next try, or failed (`next_try`).
    sql/frontier/settle.sql counts the tries.
 5. `crawl/disposition.py` counts whole batches in a row (`in_a_row`), for its own run, and gives a server up

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from agent.crawl import job_folder, job_orders, scope, wgetpool
+from agent.crawl import job_folder, job_orders, scope, server_locks
 from agent.crawl.frontier import ADDED, WAITS
 from agent.crawl.job_folder import JobState, is_import, publication_of
 from agent.crawl.job_orders import Order, OrderWord
@@ -167,7 +167,7 @@ def _pause(archive: Archive, domain: str, wait: float) -> float:
     except OSError:
         return 0.0
     try:
-        return wgetpool.seconds_to_wait(lock, wait)
+        return server_locks.seconds_to_wait(lock, wait)
     finally:
         os.close(lock)
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from agent.crawl.replay_camera import ReplayCamera
-from agent.crawl.wgetpool import Slots
+from agent.crawl.server_locks import Slots
 from agent.reports import shown_pages
 from agent.steps.context import Snapshot, StepContext
 from webarcfs.archive.history import rendered_forms

@@ -19,7 +19,7 @@ import pytest
 from agent.crawl import job_folder
 from agent.crawl.frontier import Frontier
 from agent.crawl.job_folder import Definition, Job, JobState, Patch, Phase
-from agent.crawl.wgetpool import Slots
+from agent.crawl.server_locks import Slots
 from agent.jobs import crawljob
 from agent.maintenance import maintenance
 from agent.reports import report

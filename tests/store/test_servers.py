@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.crawl import loop, wgetpool
+from agent.crawl import loop, server_locks
 from agent.crawl.politeness import LONGEST_PAUSE
 from tests.support.waiting import until
 from webarcfs.archive.system import clocks
@@ -26,36 +26,36 @@ def lock(tmp_path: Path) -> Iterator[int]:
 
 
 def test_the_file_of_a_server(lock: int) -> None:
-    assert wgetpool.seconds_to_wait(lock, 500) == 0, "it never was asked"
-    wgetpool.note_request(lock)
-    assert 400 < wgetpool.seconds_to_wait(lock, 500) <= 501
-    wgetpool.note_request(lock, 1000, 3)
-    assert 900 < wgetpool.seconds_to_wait(lock, 500) <= 1001
-    assert wgetpool.asked_in_a_row(lock) == 3
-    wgetpool.note_request(lock)
-    assert wgetpool.asked_in_a_row(lock) == 0
-    assert wgetpool.seconds_to_wait(lock, 0) <= 0
+    assert server_locks.seconds_to_wait(lock, 500) == 0, "it never was asked"
+    server_locks.note_request(lock)
+    assert 400 < server_locks.seconds_to_wait(lock, 500) <= 501
+    server_locks.note_request(lock, 1000, 3)
+    assert 900 < server_locks.seconds_to_wait(lock, 500) <= 1001
+    assert server_locks.asked_in_a_row(lock) == 3
+    server_locks.note_request(lock)
+    assert server_locks.asked_in_a_row(lock) == 0
+    assert server_locks.seconds_to_wait(lock, 0) <= 0
 
 
 @pytest.mark.parametrize("hours", [-100, -5, 5, 100])
 def test_setting_the_clock_changes_no_wait(lock: int, monkeypatch: pytest.MonkeyPatch, hours: int) -> None:
-    wgetpool.note_request(lock, 1000, 1)
+    server_locks.note_request(lock, 1000, 1)
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + hours * 3600)
-    assert 900 < wgetpool.seconds_to_wait(lock, 500) <= 1001
+    assert 900 < server_locks.seconds_to_wait(lock, 500) <= 1001
     os.utime(lock, (0, real() - hours * 3600))
-    assert 900 < wgetpool.seconds_to_wait(lock, 500) <= 1001
+    assert 900 < server_locks.seconds_to_wait(lock, 500) <= 1001
 
 
 @pytest.mark.parametrize("hours", [-1000, -5, 0, 5, 1000])
 def test_after_a_restart_of_the_machine_no_wait_is_longer_than_it_can_have_been(
     lock: int, monkeypatch: pytest.MonkeyPatch, hours: int
 ) -> None:
-    wgetpool.note_request(lock, 1000, 1)
-    monkeypatch.setattr(wgetpool, "boot", lambda: "another")
+    server_locks.note_request(lock, 1000, 1)
+    monkeypatch.setattr(server_locks, "boot", lambda: "another")
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + hours * 3600)
-    left = wgetpool.seconds_to_wait(lock, 5)
+    left = server_locks.seconds_to_wait(lock, 5)
     assert left <= 0 if hours else 900 < left <= 1001
 
 
@@ -65,8 +65,8 @@ def test_after_a_restart_of_the_machine_no_wait_is_longer_than_it_can_have_been(
 def test_files_that_others_wrote(lock: int, content: bytes) -> None:
     """Those of older versions, and garbage: the pause between two requests holds, nothing else."""
     os.pwrite(lock, content, 0)
-    assert wgetpool.seconds_to_wait(lock, 0) <= 0
-    assert wgetpool.seconds_to_wait(lock, 500) <= 501 < LONGEST_PAUSE
+    assert server_locks.seconds_to_wait(lock, 0) <= 0
+    assert server_locks.seconds_to_wait(lock, 500) <= 501 < LONGEST_PAUSE
 
 
 def test_the_steady_clock_neither_leaps_nor_stands(monkeypatch: pytest.MonkeyPatch) -> None:
