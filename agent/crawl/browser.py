@@ -40,6 +40,7 @@ from urllib.parse import urldefrag
 from agent.crawl import behaviours, chromium
 from agent.crawl.behaviours import Behaviour
 from agent.crawl.browser_messages import (
+    MOST_WAITING,
     Ask,
     Begin,
     Fetch,
@@ -80,15 +81,8 @@ _STILL: Final = 0.5
 _STILL_STEP, _STILL_END = 0.1, 0.2
 #: Seconds between two looks at the lock of a host, and at the time of a page.
 _POLL, _TICK = 0.02, 0.1
-#: Seconds between two looks at the memory of the browser.
-_LOOK: Final = 0.5
-#: The same when half of what it may have is taken: a page can take gigabytes in seconds.
-_LOOK_CLOSE: Final = 0.05
-#: A page ends after so many times its own bound, whatever its requests wait for.
-_MOST_WAITING: Final = 10
 #: Seconds that the browser may take for one answer to us, while the page itself is still.
 _ANSWER: Final = 6.0
-_START: Final = 60.0
 #: Starts in a row that fail, after which there is no browser here.
 _MOST_STARTS: Final = 3
 #: Seconds that the end of a page waits for its requests under way, and then for connections to end; one with a request
@@ -125,6 +119,8 @@ _STATUSES: Final = range(200, 600)
 _REMARKS: Final = frozenset(
     {Reason.BROWSER_SCHEME, Reason.BROWSER_POPUP, Reason.BROWSER_REQUESTS, Reason.BROWSER_BYTES}
 )
+#: The faults after which the browser may not be used again.
+_DEADLY: Final = frozenset({Reason.BROWSER_BUSY, Reason.BROWSER_CRASH, Reason.BROWSER_TIME})
 #: What pages leave in the browser, but for cookies.
 _LEFT: Final = (
     "local_storage,indexeddb,cache_storage,websql,shared_storage,storage_buckets,file_systems,service_workers,"
@@ -397,7 +393,7 @@ class _Page:
     # -- the page ------------------------------------------------------------------------------------------------
 
     async def show(self) -> PageShown:
-        """Show it and return what it showed. Raises BrowserGone if the browser must be replaced."""
+        """Show it and return what it showed. The browser is killed where it may not show another page."""
         try:
             shown = await self._show()
         except _Ended as end:
@@ -462,17 +458,14 @@ class _Page:
                 raise
             # It may have shown all that a reader wants: what there is counts, and the word says so.
             self._words[Reason.BROWSER_TIME if self._loaded.is_set() else Reason.BROWSER_LOAD] = None
-        if (
-            not self._routes
-            or not self._asked.routes
-            or self._words.keys() & {Reason.BROWSER_TIME, Reason.BROWSER_LOAD}
-        ):
+        has_time = not self._words.keys() & {Reason.BROWSER_TIME, Reason.BROWSER_LOAD}
+        if not (self._routes and self._asked.routes and has_time):
             self._over.set()
             return await self._read()
-        shown = await self._read()  # before: a form is that of the page without a fragment
-        shown = replace(shown, links=tuple(dict.fromkeys((*shown.links, *await self._show_routes())))[:_MOST_LINKS])
+        shown = await self._read()  # before the routes: a form is that of the page without a fragment
+        links = dict.fromkeys((*shown.links, *await self._show_routes()))
         self._over.set()
-        return shown
+        return replace(shown, links=tuple(links)[:_MOST_LINKS])
 
     async def _show_routes(self) -> list[tuple[str, str, str]]:
         """Show what the page leads to by fragments alone; return the links there. What it asks for is archived."""
@@ -637,10 +630,9 @@ class _Page:
             raise _Ended(Reason.BROWSER_BUSY) from None
         except KeyError:
             raise _Ended(Reason.BROWSER_CRASH) from None
-        at = str(values["at"])
-        if not at.startswith(("http://", "https://")):
+        if not str(values["at"]).startswith(("http://", "https://")):
             return PageShown(asked.page, fault=Reason.BROWSER_NO_PAGE)
-        return self._keep(at, str(values["title"]), str(values["text"]), html, picture, is_large=is_large)
+        return self._keep(str(values["title"]), str(values["text"]), html, picture, is_large=is_large)
 
     async def _evaluate_now(self, context: int, expression: str) -> Any:
         sent = self._chrome.send(
@@ -652,12 +644,10 @@ class _Page:
         shot = self._chrome.send("Page.captureScreenshot", self._session, format="jpeg", quality=_JPEG_QUALITY)
         return base64.b64decode((await shot)["data"])
 
-    def _keep(self, at: str, title: str, text: str, html: str, picture: bytes, *, is_large: bool) -> PageShown:
+    def _keep(self, title: str, text: str, html: str, picture: bytes, *, is_large: bool) -> PageShown:
         asked = self._asked
         dom = html.encode("utf-8", "replace")
-        shown = PageShown(
-            asked.page, title=_plain(title)[:_LONGEST_TITLE], at=_plain(at), began=format_utc(from_epoch(time.time()))
-        )
+        shown = PageShown(asked.page, title=_plain(title)[:_LONGEST_TITLE], began=format_utc(from_epoch(time.time())))
         if "html" in asked.keep and dom:
             if len(dom) <= asked.largest_dom and not is_large:
                 at_byte, size = self._warc.resource(f"urn:dom:{asked.url}", "text/html; charset=utf-8", dom)
@@ -709,12 +699,11 @@ class _Page:
     def _tick(self) -> None:
         """Count the time of the page; raise _Ended at its end."""
         now = time.monotonic()
-        waiting = self._asking + sum(not turn.begun.is_set() for turn in self._turns)
-        serving = sum(turn.begun.is_set() for turn in self._turns)
-        if not waiting or serving:
+        begun = [turn.begun.is_set() for turn in self._turns]
+        if any(begun) or not (begun or self._asking):
             self._spent += now - self._ticked
         self._ticked = now
-        is_over = self._spent > self._asked.seconds or now - self._begun > self._asked.seconds * _MOST_WAITING
+        is_over = self._spent > self._asked.seconds or now - self._begun > self._asked.seconds * MOST_WAITING
         if is_over:
             raise _Ended(Reason.BROWSER_TIME)
 
@@ -963,7 +952,8 @@ class _Page:
                 await self._fail(asked, "ConnectionFailed")
                 return
         status, content = response.head.document_status, b"".join(parts)
-        fields = [(name, value) for name, value in _fields_of(response.head.raw) if name.lower() not in _NOT_GIVEN]
+        sent = http_response.fields_of(response.head.raw)
+        fields = [(name, value) for name, value in sent if name and name.lower() not in _NOT_GIVEN]
         chosen = _range_of(asked.field("range"), len(content)) if status == OK else None
         if chosen is not None:
             begin, end = chosen
@@ -1038,18 +1028,6 @@ def _as_record(response: HttpResponse, url: str) -> http_response.Response:
     return http_response.Response(0, url, response.began, head, io.BytesIO(response.raw), size, False, response.address)
 
 
-def _fields_of(head: bytes) -> list[tuple[str, str]]:
-    """Return all fields of a head, in order: a page may get two of one name (Set-Cookie)."""
-    fields: list[tuple[str, str]] = []
-    for line in head.decode("latin-1").replace("\r\n", "\n").split("\n")[1:]:
-        name, colon, value = line.partition(":")
-        if line[:1] in (" ", "\t") and fields:
-            fields[-1] = (fields[-1][0], f"{fields[-1][1]} {line.strip()}")
-        elif colon and name.strip():
-            fields.append((name.strip(), value.strip()))
-    return fields
-
-
 def _is_plain(name: str, value: str) -> bool:
     return name.replace("-", "").replace("_", "").isalnum() and name.isascii() and value.isprintable()
 
@@ -1098,10 +1076,6 @@ def _as_line(cookie: Params) -> str:
     secure = bool(cookie.get("secure"))
     path, name, value = (_sent(str(cookie[part])) for part in ("path", "name", "value"))
     return Cookie(domain, domain.startswith("."), path, secure, expires, name, value).line
-
-
-#: The faults after which the browser may not be used again.
-_DEADLY: Final = frozenset({Reason.BROWSER_BUSY, Reason.BROWSER_CRASH, Reason.BROWSER_TIME})
 
 
 # == the process ======================================================================================================
@@ -1211,16 +1185,9 @@ class Browser:
         self._chrome, self._shown = chrome, 0
         self.storage_keys.clear()
         try:
-            async with asyncio.timeout(_START):
-                version = await chrome.send("Browser.getVersion")
-                self.user_agent = f"{version['userAgent'].replace('Headless', '')} {self._begin.user_agent}"
-                self._listen(chrome)
-                await chrome.send("Fetch.enable", patterns=[{"urlPattern": "*", "requestStage": "Request"}])
-                await chrome.send("Browser.setDownloadBehavior", behavior="deny")
-                await chrome.send("Target.setDiscoverTargets", discover=True)
-        except TimeoutError:
-            await self._end_browser()
-            raise CdpFailed("the browser did not start") from None
+            self._listen(chrome)
+            agent = await chrome.intercept()
+            self.user_agent = f"{agent.replace('Headless', '')} {self._begin.user_agent}"
         except CdpFailed:
             await self._end_browser()
             raise
@@ -1238,14 +1205,8 @@ class Browser:
             host.close()
 
     async def _watch(self, chrome: Chromium) -> None:
-        """End the browser when it has more memory than it may have."""
-        while not chrome.gone.done():
-            memory = chromium.memory_of(chromium.family(chrome.pid))
-            if memory > self._begin.memory:
-                self.killed_for = Reason.BROWSER_MEMORY
-                chrome.kill()
-                return
-            await asyncio.sleep(_LOOK if memory < self._begin.memory // 2 else _LOOK_CLOSE)
+        if await chrome.hold_memory(self._begin.memory):
+            self.killed_for = Reason.BROWSER_MEMORY
 
     # -- events --------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,9 @@ from typing import Any, Final
 
 from webarcfs.archive.model.errors import WebarcError
 
+#: A page ends after so many times its own bound, whatever its requests wait for.
+MOST_WAITING: Final = 10
+
 
 @dataclass(frozen=True, slots=True)
 class Begin:
@@ -150,7 +153,6 @@ class PageShown:
     fault: str = ""
     words: tuple[str, ...] = ()
     title: str = ""
-    at: str = ""
     began: str = ""
     html_at: int = -1
     html_size: int = 0

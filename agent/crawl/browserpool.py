@@ -32,6 +32,7 @@ from urllib.parse import parse_qsl
 
 from agent.crawl import scope, wget
 from agent.crawl.browser_messages import (
+    MOST_WAITING,
     Ask,
     Begin,
     Fetch,
@@ -75,8 +76,6 @@ MOST_TRIES = 2
 MOST_POSTS = 50
 #: Seconds beyond the bounds of a page after which the process of the browser is killed from here.
 _GRACE = 30.0
-#: A page's own bound times this is the longest that it may wait for its turns, as in `browser.py`.
-_MOST_WAITING = 10
 #: Bytes that the pipe to the process holds: mostly all answers to one page.
 _PIPE = 1 << 20
 #: Seconds for which the process stays when no page waits.
@@ -193,7 +192,7 @@ class Dependencies:
     next_batch: Callable[[], int]
     is_full: Callable[[str], bool]
     took: Callable[[str], None]
-    give: Callable[[int, FrontierUrl], None]
+    give: Callable[[int], None]
     free: Callable[[str], None]
     public: Callable[[str], bool]
 
@@ -220,7 +219,6 @@ class BrowserPool:
         self._idle_since = 0.0
         self._unable = ""
         self._is_warned = False
-        self.shown = 0
         if self._may_show:
             with self._frontier.changes():
                 self._frontier.return_views()
@@ -391,15 +389,17 @@ class BrowserPool:
     def _take_messages(self) -> None:
         if self._process is None:
             return
+        self._take_lines()
+        if self._process is not None and self._process.poll() is not None:
+            self._take_lines()  # what it said last
+            self._died()
+
+    def _take_lines(self) -> None:
         for line in self._lines():
             try:
                 self._take(unpacked(line))
             except WebarcError as error:
                 _log.warning("%s", error)
-        if self._process is not None and self._process.poll() is not None:
-            for line in self._lines():  # what it said last
-                self._take(unpacked(line))
-            self._died()
 
     def _lines(self) -> Iterator[bytes]:
         assert self._process is not None and self._process.stdout is not None
@@ -448,18 +448,21 @@ class BrowserPool:
         assert self._showing is not None
         showing, self._showing = self._showing, None
         with self._frontier.changes():
-            self._frontier.show_again(showing.row.id, tried=tried, most=MOST_TRIES, word=Reason.BROWSER_CRASH)
-            view = self._frontier.view(showing.row.id)
-            if view is not None and view.state == ViewState.FAILED:
-                self._frontier.annotate(showing.row.id, Reason.BROWSER_CRASH)
-        self._lent.give(showing.batch, showing.row)
+            self._show_again(showing.row, tried=tried)
+        self._lent.give(showing.batch)
         self.count()
+
+    def _show_again(self, row: FrontierUrl, *, tried: bool) -> None:
+        self._frontier.show_again(row.id, tried=tried, most=MOST_TRIES, word=Reason.BROWSER_CRASH)
+        view = self._frontier.view(row.id)
+        if view is not None and view.state == ViewState.FAILED:
+            self._frontier.annotate(row.id, Reason.BROWSER_CRASH)
 
     def _watch(self) -> None:
         """Kill the process when a page takes longer than its bounds let it: it does not keep them itself then."""
         if self._showing is None or self._process is None:
             return
-        most = self._settings.browser_page_seconds * _MOST_WAITING + _GRACE
+        most = self._settings.browser_page_seconds * MOST_WAITING + _GRACE
         if time.monotonic() - self._showing.begun > most:
             self._process.kill()
 
@@ -509,9 +512,10 @@ class BrowserPool:
             outcome = replace(outcome, state=UrlState.FAILED, status=message.status or int(Status.CONNECTION_LOST))
         outcome = replace(outcome, note=",".join(filter(None, (*posted, outcome.note))))
         with self._frontier.changes():
-            self._lent.intake.fail(outcome, row) if outcome.state != UrlState.WAITING else self._frontier.settle(
-                [outcome]
-            )
+            if outcome.state == UrlState.WAITING:
+                self._frontier.settle([outcome])
+            else:
+                self._lent.intake.fail(outcome, row)
 
     def _take_shown(self, shown: PageShown) -> None:
         showing, self._showing = self._showing, None
@@ -519,20 +523,15 @@ class BrowserPool:
             return
         self._asked.clear()
         self._rows.clear()
-        is_death = shown.fault == Reason.BROWSER_CRASH
         row = self._frontier.by_url(showing.row.url) or showing.row
         with self._frontier.changes():
-            if is_death:
-                self._frontier.show_again(row.id, tried=True, most=MOST_TRIES, word=Reason.BROWSER_CRASH)
-                view = self._frontier.view(row.id)
-                if view is not None and view.state == ViewState.FAILED:
-                    self._frontier.annotate(row.id, Reason.BROWSER_CRASH)
+            if shown.fault == Reason.BROWSER_CRASH:
+                self._show_again(row, tried=True)
             else:
                 self._keep(row, shown)
         if shown.cookies:
             self._lent.jars.learn(shown.cookies)
-        self._lent.give(showing.batch, row)
-        self.shown += 1
+        self._lent.give(showing.batch)
         self.count()
 
     def _keep(self, row: FrontierUrl, shown: PageShown) -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import json
 import os
 import pwd
@@ -157,7 +158,6 @@ def find_program(named: str = "") -> str:
 
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-_TICK = os.sysconf("SC_CLK_TCK")
 
 
 def family(pid: int) -> list[int]:
@@ -189,16 +189,6 @@ def memory_of(pids: Iterable[int]) -> int:
     return (own + shared) * _PAGE
 
 
-def processor_seconds(pids: Iterable[int]) -> float:
-    """Return the processor's time that processes and their ended children took."""
-    ticks = 0
-    for pid in pids:
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            fields = Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()
-            ticks += sum(map(int, fields[11:15]))
-    return ticks / _TICK
-
-
 # == the running browser ==============================================================================================
 
 
@@ -206,6 +196,9 @@ _READ_AT_ONCE = 1 << 20
 #: Bytes of a message from the browser: the DOM of a page is the largest, in UTF-16 escapes.
 _LONGEST_MESSAGE = 256 << 20
 _PATIENT_END = 5.0
+_START = 60.0
+#: Seconds between two looks at its memory; and when it has half of what it may: a page can take gigabytes in seconds.
+_LOOK, _LOOK_CLOSE = 0.5, 0.05
 _SPAWN_FDS = (3, 4)
 
 Params = dict[str, Any]
@@ -234,26 +227,55 @@ class Chromium:
     @classmethod
     def start(cls, program: str, *, window: tuple[int, int], user: str | None, errors: Path) -> Chromium:
         """Start a browser; what it says goes into the file `errors`. Raises BrowserUnable, OSError."""
+        arguments = command(program, window=window, user=user)
+        path = shutil.which(arguments[0])
+        if path is None:
+            raise BrowserUnable(f"{arguments[0]} is not installed; it is part of util-linux")
         from_us, to_browser = os.pipe()
         from_browser, to_us = os.pipe()
-        actions: list[tuple[Any, ...]] = [
+        # Above 3 and 4, so that no copy is overwritten by the next.
+        spare = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _SPAWN_FDS[-1] + 1) for fd in (from_us, to_us)]
+        actions = [
             (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, str(errors), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
             (os.POSIX_SPAWN_DUP2, 1, 2),
+            *((os.POSIX_SPAWN_DUP2, fd, number) for fd, number in zip(spare, _SPAWN_FDS, strict=True)),
         ]
-        # Above 3 and 4, so that no copy is overwritten by the next.
-        spare = [os.dup(fd) if fd not in _SPAWN_FDS else os.dup(os.dup(os.dup(fd))) for fd in (from_us, to_us)]
-        actions += [(os.POSIX_SPAWN_DUP2, fd, number) for fd, number in zip(spare, _SPAWN_FDS, strict=True)]
-        arguments = command(program, window=window, user=user)
         try:
-            path = shutil.which(arguments[0])
-            if path is None:
-                raise BrowserUnable(f"{arguments[0]} is not installed; it is part of util-linux")
             pid = os.posix_spawn(path, arguments, environment(os.environ), file_actions=actions, setpgroup=0)
+        except OSError:
+            for fd in (to_browser, from_browser):
+                os.close(fd)
+            raise
         finally:
             for fd in (from_us, to_us, *spare):
                 os.close(fd)
         return cls(pid, to_browser, from_browser, errors)
+
+    async def intercept(self) -> str:
+        """Have each of its requests paused (event Fetch.requestPaused), and let it download nothing.
+
+        Return its user agent. Raises CdpFailed.
+        """
+        try:
+            async with asyncio.timeout(_START):
+                version = await self.send("Browser.getVersion")
+                await self.send("Fetch.enable", patterns=[{"urlPattern": "*", "requestStage": "Request"}])
+                await self.send("Browser.setDownloadBehavior", behavior="deny")
+                await self.send("Target.setDiscoverTargets", discover=True)
+                return str(version["userAgent"])
+        except TimeoutError:
+            raise CdpFailed("the browser did not start") from None
+
+    async def hold_memory(self, most: int) -> bool:
+        """Kill it when it has more bytes than it may; return whether that was done, once it has ended."""
+        while not self.gone.done():
+            memory = memory_of(family(self.pid))
+            if memory > most:
+                self.kill()
+                return True
+            await asyncio.sleep(_LOOK if memory < most // 2 else _LOOK_CLOSE)
+        return False
 
     def on(self, event: str, handler: Handler) -> None:
         """Call `handler` for each event of this name."""

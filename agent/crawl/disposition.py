@@ -107,9 +107,7 @@ class ArchivedPages:
 
     def __init__(self, archive: Archive) -> None:
         self._open = lru_cache(_REPOSITORIES)(lambda domain: Repository(archive.repository(domain)))
-        self._has_forms = lru_cache(_MOST_DOMAINS)(
-            lambda domain: self._open(domain).ref(rendered_forms.REF) is not None
-        )
+        self._has_forms = lru_cache(_MOST_DOMAINS)(self._look_for_forms)
 
     def links(self, url: str, named: str = "") -> list[outlinks.Link]:
         """Return the links of the page at `url`, which another one named so; none if it is missing or unreadable."""
@@ -198,8 +196,12 @@ class ArchivedPages:
         values = {asked: head.get(sent) for sent, asked in _CONDITIONS.items()}
         return {asked: value for asked, value in values.items() if _VALUE.fullmatch(value)}
 
-    def _shows_forms(self, domain: str) -> bool:
-        return self._open(domain).ref(rendered_forms.REF) is not None
+    def _look_for_forms(self, domain: str) -> bool:
+        """Return whether a domain has what browsers showed; one without a repository is not looked for again."""
+        try:
+            return self._open(domain).ref(rendered_forms.REF) is not None
+        except WebarcError:
+            return False
 
     def _store(self, url: str) -> Repository:
         store: Repository = self._open(split(arc_path(url))[0])

@@ -497,7 +497,7 @@ class _Capture:
         if domain in self.wgets.domains:
             self.wgets.end_soon(lambda other: other == domain)
 
-    def _give_page(self, number: int, _page: FrontierUrl) -> None:
+    def _give_page(self, number: int) -> None:
         """Have what a page asked for read. Its hosts are judged by what wgets get."""
         files = wget.BatchFiles(self.job.folder, number)
         rows = self.frontier.fetching(number)

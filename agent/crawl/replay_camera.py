@@ -75,12 +75,9 @@ def _differ(one: bytes, other: bytes) -> bool:
 #: Where pages of replay are, for the browser alone: no name of the internet ends so (RFC 6761).
 REPLAY: Final = "http://replay.invalid"
 _TABLE: Final = "http://pictures.invalid"
-_START: Final = 60.0
 #: Seconds that a page may take in all, until it has loaded, and without an open request after which it is still.
 _PAGE, _LOAD, _STILL = 60.0, 20.0, 0.3
 _POLL: Final = 0.02
-#: Seconds between two looks at the memory of the browser.
-_LOOK: Final = 0.5
 #: Pixels of a window; a larger picture is compared by its upper left part.
 _NARROWEST, _WIDEST = 100, 2_560
 #: Pixels of a cell: width and height.
@@ -143,7 +140,7 @@ class ReplayCamera:
         self._serve = serve
         self._errors = errors
         self._chrome: Chromium | None = None
-        self._watch: asyncio.Task[None] | None = None
+        self._watch: asyncio.Task[bool] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._pictures: dict[str, tuple[str, bytes]] = {}
         self._loaded: dict[str, asyncio.Event] = {}
@@ -253,25 +250,12 @@ class ReplayCamera:
         chrome.on("Fetch.requestPaused", self._on_paused)
         chrome.on("Page.loadEventFired", self._on_loaded)
         try:
-            async with asyncio.timeout(_START):
-                await chrome.send("Fetch.enable", patterns=[{"urlPattern": "*", "requestStage": "Request"}])
-                await chrome.send("Browser.setDownloadBehavior", behavior="deny")
-        except TimeoutError:
-            await self.close()
-            raise BrowserUnable("the browser did not start") from None
+            await chrome.intercept()
         except CdpFailed as error:
             await self.close()
             raise BrowserUnable(str(error)) from None
-        self._watch = asyncio.create_task(self._watch_memory(chrome))
+        self._watch = asyncio.create_task(chrome.hold_memory(self._settings.memory))
         return chrome
-
-    async def _watch_memory(self, chrome: Chromium) -> None:
-        """End the browser when it has more memory than it may have."""
-        while not chrome.gone.done():
-            if chromium.memory_of(chromium.family(chrome.pid)) > self._settings.memory:
-                chrome.kill()
-                return
-            await asyncio.sleep(_LOOK)
 
     def _on_loaded(self, _: Params, session: str) -> None:
         if (event := self._loaded.get(session)) is not None:
