@@ -2,6 +2,6 @@
 
 Public: every module. `loop.capture` is the first stage; `frontier` has every URL of a job (SQLite, statements in
 `sql/frontier/`); `job_folder` and `job_orders` have what is on the disk of a job, which the agent and `status` read.
-`scope` and `vocabulary` are pure. `http_fetcher` is for several threads, one for each origin. Each wget is a process. A
-second process parses the results (`resultreader`). Everything else runs in the job's thread.
+`scope` and `vocabulary` are pure. Each wget is a process. A second process parses the results (`resultreader`), another
+one shows pages in a browser (`browser`), with a thread for each host. Everything else runs in the job's thread.
 """

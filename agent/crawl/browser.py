@@ -58,7 +58,7 @@ from agent.crawl.browser_messages import (
 )
 from agent.crawl.chromium import Chromium, Params
 from agent.crawl.cookie_jars import Cookie
-from agent.crawl.http_connections import FetchBounds
+from agent.crawl.http_connections import Connector, FetchBounds, Proxies
 from agent.crawl.http_fetcher import HttpFetcher, HttpRequest, HttpResponse
 from agent.crawl.politeness import LONGEST_HOLD, asks_for_pause, in_a_row, pause
 from agent.crawl.server_locks import asked_in_a_row, note_request, seconds_to_wait
@@ -99,13 +99,10 @@ _JPEG_QUALITY: Final = 60
 #: Threads for hosts that stay between pages.
 _MOST_HOSTS: Final = 32
 _WORLD: Final = "webarc"
-#: Fields of a request that are the fetcher's, or that would make an answer depend on what the browser has.
+#: Fields of a request that are sent otherwise, or that would make an answer depend on what the browser has.
 _NOT_SENT: Final = frozenset(
-    {
-        "host", "connection", "content-length", "accept-encoding", "range", "if-range", "cookie", "if-none-match",
-        "if-modified-since", "user-agent", "proxy-connection", "upgrade-insecure-requests",
-    }
-)  # fmt: skip
+    {"range", "if-range", "cookie", "if-none-match", "if-modified-since", "user-agent", "upgrade-insecure-requests"}
+)
 #: Fields of a response that do not hold for the decoded body that the page gets.
 _NOT_GIVEN: Final = frozenset(
     {"content-encoding", "content-length", "transfer-encoding", "connection", "keep-alive", "trailer"}
@@ -165,10 +162,8 @@ _Keep = Callable[[HttpRequest, HttpResponse], int]
 class _Host:
     """Asks one host from one thread, by one connection."""
 
-    def __init__(self, make_fetcher: Callable[[], HttpFetcher]) -> None:
-        self._make_fetcher = make_fetcher
-        self._fetcher: HttpFetcher | None = None
-        self._scheme = ""
+    def __init__(self, connector: Connector) -> None:
+        self._fetcher = HttpFetcher(connector)
         self._thread = ThreadPoolExecutor(1, "host")
 
     def ask(
@@ -182,17 +177,12 @@ class _Host:
 
     def disconnect(self) -> Future[None]:
         """End the connection, once what is under way has ended."""
-        return self._thread.submit(self._drop)
+        return self._thread.submit(self._fetcher.close)
 
     def close(self) -> None:
         """End the connection and the thread, once what is under way has ended."""
         self.disconnect()
         self._thread.shutdown(wait=False)
-
-    def _drop(self) -> None:
-        if self._fetcher is not None:
-            self._fetcher.close()
-            self._fetcher = None
 
     def _ask(
         self, turn: _Turn, request: HttpRequest, bounds: Callable[[], FetchBounds], say: Fetch, keep: _Keep
@@ -207,18 +197,10 @@ class _Host:
             turn.begun.set()  # before the look at its page, which waits for what has begun
             if turn.is_over.is_set():
                 raise _Cancelled
-            scheme = request.url.partition(":")[0]
-            if scheme != self._scheme:
-                self._drop()  # a host has one connection
-                self._scheme = scheme
-            if self._fetcher is None:
-                self._fetcher = self._make_fetcher()
             before, seconds, count = asked_in_a_row(lock), 0.0, 0
             try:
                 response = self._fetcher.fetch(request, bounds())
                 seconds, count = _requested_pause(response, before, say.wait)
-                if self._fetcher.is_proxied(request.url):
-                    response = replace(response, address="")  # that is the proxy's
                 return response, keep(request, response)
             finally:
                 note_request(lock, seconds, count)
@@ -1093,6 +1075,7 @@ class Browser:
         self._page: _Page | None = None
         self.storage_keys: set[str] = set()  # of documents shown since storage was cleared
         self._frames_before: frozenset[str] = frozenset()  # of the page before, which may ask for something at its end
+        self._connector = Connector(ca=begin.ca, bind=begin.bind, proxies=Proxies(begin.proxy, os.environ))
         self._hosts: dict[str, _Host] = {}
         self._asks: dict[int, asyncio.Future[Message]] = {}
         self._number = 0
@@ -1125,8 +1108,7 @@ class Browser:
     def host(self, domain: str) -> _Host:
         """Return what asks a host."""
         if domain not in self._hosts:
-            begin = self._begin
-            self._hosts[domain] = _Host(lambda: HttpFetcher(ca=begin.ca, bind=begin.bind, proxy=begin.proxy))
+            self._hosts[domain] = _Host(self._connector)
         return self._hosts[domain]
 
     # -- pages ---------------------------------------------------------------------------------------------------

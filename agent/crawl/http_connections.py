@@ -32,6 +32,7 @@ from urllib.parse import unquote
 from agent.crawl.scope import PRIVATE_ADDRESS, host_of, is_private, is_private_host
 from agent.crawl.vocabulary import CERTIFICATE_FAULTS, Reason, Status
 from webarcfs.archive.model.errors import FetchFailed
+from webarcfs.archive.model.sites import split_port
 from webarcfs.archive.model.urls import DEFAULT_PORTS, Url
 from webarcfs.warc.http_response import parse_head
 
@@ -74,7 +75,7 @@ class FetchDeadline:
             raise TimeoutError
         return min(self._timeout, left)
 
-    def expired(self) -> FetchFailed:
+    def expiry_error(self) -> FetchFailed:
         """Return the error for a wait that took too long: for the whole exchange, or since nothing came."""
         if not self.left:
             return FetchFailed(Status.TIME_LIMIT, Reason.TIME_LIMIT)
@@ -95,7 +96,7 @@ class HttpOrigin:
     @classmethod
     def of(cls, url: Url) -> HttpOrigin:
         """Return the origin of a URL."""
-        port = url.domain.rpartition("]")[2].partition(":")[2] or DEFAULT_PORTS[url.scheme]
+        port = split_port(url.domain)[2] or DEFAULT_PORTS[url.scheme]
         return cls(url.scheme, host_of(url.domain), int(port))
 
     @property
@@ -219,9 +220,10 @@ def _sent_certificate(secured: ssl.SSLSocket) -> dict[str, Any]:
 def faults_in(certificate: Mapping[str, Any], host: str, now: float) -> set[Reason]:
     """Return what a certificate (`SSLSocket.getpeercert`) itself shows: its dates and its names."""
     words: set[Reason] = set()
-    begin, end = (ssl.cert_time_to_seconds(str(certificate[key])) for key in ("notBefore", "notAfter"))
-    if not begin <= now <= end:
-        words.add(Reason.TLS_EXPIRED)
+    with contextlib.suppress(KeyError, ValueError):  # a server may send dates that are none
+        begin, end = (ssl.cert_time_to_seconds(str(certificate[key])) for key in ("notBefore", "notAfter"))
+        if not begin <= now <= end:
+            words.add(Reason.TLS_EXPIRED)
     names = certificate.get("subjectAltName", ())
     if not names:
         names = [
@@ -276,22 +278,17 @@ class HttpConnection:
         with contextlib.suppress(OSError):
             self.socket.close()
 
-    def interrupt(self) -> None:
-        """End a wait on it in another thread, which then closes it."""
-        with contextlib.suppress(OSError):  # not SSLSocket's own, which would let that thread read ciphertext
-            socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
-
 
 class Connector:
-    """Opens connections. Several threads may use it."""
+    """Opens connections. Several threads may use it.
+
+    `ca` is a file of authorities beside the system's, `bind` a local address.
+    """
 
     def __init__(self, *, ca: str, bind: str, proxies: Proxies) -> None:
         self._ca = ca
         self._bind = bind
         self._proxies = proxies
-        self._lock = threading.Lock()
-        #: Connections opened so far, to proxies and for handshakes that failed as well.
-        self.opened = 0
 
     def proxy_for(self, origin: HttpOrigin) -> HttpProxy | None:
         """Return the proxy for an origin, or None."""
@@ -301,14 +298,16 @@ class Connector:
         """Connect to an origin, or to its proxy. Raises FetchFailed."""
         try:
             try:
-                return self._open(origin, bounds, deadline, self._checked)
+                return self._open(origin, bounds, deadline, checked=True)
             except FetchFailed as failure:
                 if bounds.checked or not _CERTIFICATE_FAULTS.issuperset(failure.note.split(",")):
                     raise
                 faults = failure.note
-            connection = self._open(origin, bounds, deadline, self._unchecked)
+            connection = self._open(origin, bounds, deadline, checked=False)
         except TimeoutError:
-            raise deadline.expired() from None
+            raise deadline.expiry_error() from None
+        except OSError:  # the file of `ca` cannot be read, or is none
+            raise FetchFailed(Status.CONNECT_FAILED, Reason.TLS_ISSUER) from None
         connection.faults = faults
         return connection
 
@@ -321,7 +320,7 @@ class Connector:
         return make_context(self._ca, checked=False)
 
     def _open(
-        self, origin: HttpOrigin, bounds: FetchBounds, deadline: FetchDeadline, context: ssl.SSLContext
+        self, origin: HttpOrigin, bounds: FetchBounds, deadline: FetchDeadline, *, checked: bool
     ) -> HttpConnection:
         proxy = self.proxy_for(origin)
         if bounds.public and is_private_host(origin.host):
@@ -333,6 +332,7 @@ class Connector:
             if origin.scheme == "https":
                 if proxy is not None:
                     _tunnel(plain, origin, proxy, deadline)
+                context = self._checked if checked else self._unchecked
                 connection.socket = _secure(plain, origin.host, context, deadline)
         except BaseException:
             connection.close()
@@ -358,11 +358,9 @@ class Connector:
             except OSError as error:
                 errors.add(errno.ETIMEDOUT if isinstance(error, TimeoutError) else error.errno or 0)
                 continue
-            with self._lock:
-                self.opened += 1
             return connection, str(address[0]).partition("%")[0]
         if not deadline.left:
-            raise deadline.expired()
+            raise deadline.expiry_error()
         note = next((reason for numbers, reason in _CONNECT_ERRORS if errors & numbers), Reason.CONNECT_FAILED)
         raise FetchFailed(Status.CONNECT_FAILED, note)
 
@@ -391,17 +389,14 @@ def _look_up(host: str, port: int, deadline: FetchDeadline) -> list[tuple[socket
             infos = []
         results.put([(info[0], info[4]) for info in infos])
 
-    if is_private_host(host) is None:
-        threading.Thread(target=ask, name="lookup", daemon=True).start()
-    else:  # an address: nobody is asked
-        ask()
+    threading.Thread(target=ask, name="lookup", daemon=True).start()
     try:
         addresses = results.get(timeout=deadline.patience())
     except queue.Empty:
         addresses = []
     if not addresses:
         if not deadline.left:
-            raise deadline.expired()
+            raise deadline.expiry_error()
         raise FetchFailed(Status.DNS, Reason.DNS)
     return addresses
 
@@ -469,5 +464,5 @@ def _handshake_failure(
         return FetchFailed(Status.CONNECT_FAILED, Reason.HTTP2_ONLY)
     if isinstance(error, OSError | ValueError):
         is_late = isinstance(error, TimeoutError) and not deadline.left
-        return deadline.expired() if is_late else FetchFailed(Status.CONNECT_FAILED, Reason.TLS_HANDSHAKE)
+        return deadline.expiry_error() if is_late else FetchFailed(Status.CONNECT_FAILED, Reason.TLS_HANDSHAKE)
     return None

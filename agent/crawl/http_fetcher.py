@@ -9,20 +9,18 @@ a head of the framing fields alone, as `http_response.parse_head` reads them, wh
 head that is kept stays as it was received, and the connection is closed after it. A chunk whose lines end in bare LF is
 rejected, and its body is `truncated`. Redirects, cookies and Strict-Transport-Security are the caller's business.
 
-One connection of each origin is kept. A request over a kept connection is repeated over a new one if no byte of a
-response came, since servers close idle connections at any time; but only GET and HEAD, which change nothing.
+The connection is kept for the next request to its origin. A request over a kept connection is repeated over a new one
+if no byte of a response came, since servers close idle connections at any time; but only GET and HEAD, which change
+nothing.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import select
 import socket
 import ssl
-import threading
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -36,7 +34,6 @@ from agent.crawl.http_connections import (
     HttpConnection,
     HttpOrigin,
     HttpProxy,
-    Proxies,
 )
 from agent.crawl.scope import is_private
 from agent.crawl.vocabulary import Reason, Status
@@ -44,13 +41,9 @@ from webarcfs.archive.model.errors import FetchFailed, UrlRefused
 from webarcfs.archive.model.urls import Url, parse
 from webarcfs.warc.http_response import LONGEST_HEAD, fields_of, parse_head
 
-__all__ = ["FetchBounds", "FetchFailed", "HttpFetcher", "HttpRequest", "HttpResponse"]
-
 _PIECE = 1 << 16
 #: Responses of status 1xx before the final one.
 _MOST_INTERIM = 20
-#: Connections that are kept, of all origins.
-_MOST_KEPT = 64
 #: As `http_response.read_head` ends a head.
 _END_OF_HEAD = re.compile(rb"\n\r{0,2}\n")
 _START = b"HTTP/"
@@ -92,16 +85,14 @@ class HttpResponse:
     """A response as it was received.
 
     `head` has the status line and the fields, with the empty line. `raw` is the body with its transfer coding: the
-    lines of chunks and trailers are included. `content` is without that, and keeps its content coding. `fields` are in
-    order, in Latin-1. `began` is when the request was sent. `address` is that of the server, or of the proxy. `cut`
-    says why the body is not whole, and is empty if it is. `faults` are the words for a certificate that was not
-    checked.
+    lines of chunks and trailers are included. `fields` are in order, in Latin-1. `began` is when the request was sent.
+    `address` is that of the server, and empty if a proxy was asked. `cut` says why the body is not whole, and is empty
+    if it is. `faults` are the words for a certificate that was not checked.
     """
 
     status: int
     head: bytes
     raw: bytes
-    content: bytes
     fields: tuple[tuple[str, str], ...]
     began: datetime
     address: str
@@ -119,35 +110,18 @@ class _Prepared:
 
 
 class HttpFetcher:
-    """Sends requests and returns responses. One thread for each origin may use it at a time.
+    """Sends requests and returns responses, one at a time, over one connection. For one thread.
 
-    `ca` is a file of authorities beside the system's, `bind` a local address, `proxy` the URL of a proxy in place of
-    those of the environment. Bounds hold for kept connections as well: what was taken without a check is not used again
-    where one is wanted.
+    Another origin gets another connection. Bounds hold for a kept connection as well: what was taken without a check is
+    not used again where one is wanted.
     """
 
-    def __init__(
-        self, *, ca: str = "", bind: str = "", proxy: str = "", environment: Mapping[str, str] = os.environ
-    ) -> None:
-        self._connector = Connector(ca=ca, bind=bind, proxies=Proxies(proxy, environment))
-        self._lock = threading.Lock()
-        self._kept: dict[HttpOrigin, HttpConnection] = {}
-        self._used: set[HttpConnection] = set()
-        self._closed = threading.Event()
-
-    @property
-    def connections(self) -> int:
-        """The number of connections opened so far."""
-        return self._connector.opened
-
-    def is_proxied(self, url: str) -> bool:
-        """Return whether a request for a URL goes to a proxy, which looks the name up itself."""
-        return self._connector.proxy_for(HttpOrigin.of(parse(url))) is not None
+    def __init__(self, connector: Connector) -> None:
+        self._connector = connector
+        self._kept: tuple[HttpOrigin, HttpConnection] | None = None
 
     def fetch(self, request: HttpRequest, bounds: FetchBounds) -> HttpResponse:
         """Send a request; return the response. Raises FetchFailed if there is none."""
-        if self._closed.is_set():
-            raise FetchFailed(Status.CONNECTION_LOST, Reason.LOST)
         deadline = FetchDeadline(bounds)
         prepared = self._prepare(request)
         kept = self._take(prepared.origin, bounds)
@@ -161,15 +135,10 @@ class HttpFetcher:
         return self._exchange(connection, prepared, bounds, deadline)
 
     def close(self) -> None:
-        """Close all connections; fetches that are under way fail."""
-        self._closed.set()
-        with self._lock:
-            kept, used = list(self._kept.values()), list(self._used)
-            self._kept.clear()
-        for connection in kept:
-            connection.close()
-        for connection in used:
-            connection.interrupt()
+        """Close the kept connection."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept[1].close()
 
     def _prepare(self, request: HttpRequest) -> _Prepared:
         try:
@@ -181,57 +150,37 @@ class HttpFetcher:
         return _Prepared(origin, request.method, _message(request, url, proxy if origin.scheme == "http" else None))
 
     def _take(self, origin: HttpOrigin, bounds: FetchBounds) -> HttpConnection | None:
-        """Return the kept connection of an origin if a request may use it; else None."""
-        with self._lock:
-            connection = self._kept.pop(origin, None)
-        if connection is None:
+        """Return the kept connection if a request to an origin may use it; else close it, and return None."""
+        if self._kept is None:
             return None
+        of_origin, connection = self._kept
         is_unfit = (bounds.checked and connection.faults) or (
             bounds.public and not connection.proxied and is_private(connection.address)
         )
-        if is_unfit or _is_readable(connection.socket):  # it ended, or the server speaks unasked
-            connection.close()
+        # One that is readable has ended, or the server speaks unasked.
+        if of_origin != origin or is_unfit or _is_readable(connection.socket):
+            self.close()
             return None
+        self._kept = None
         return connection
-
-    def _keep(self, origin: HttpOrigin, connection: HttpConnection) -> None:
-        with self._lock:
-            dropped = [self._kept.pop(origin, None)]
-            if self._closed.is_set():
-                dropped.append(connection)
-            else:
-                self._kept[origin] = connection
-            if len(self._kept) > _MOST_KEPT:
-                dropped.append(self._kept.pop(next(iter(self._kept))))
-        for old in dropped:
-            if old is not None:
-                old.close()
 
     def _exchange(
         self, connection: HttpConnection, prepared: _Prepared, bounds: FetchBounds, deadline: FetchDeadline
     ) -> HttpResponse:
         """Send a request over a connection, and read the response; then keep the connection, or close it."""
         is_kept = False
-        with self._lock:
-            self._used.add(connection)
         try:
-            if self._closed.is_set():
-                raise FetchFailed(Status.CONNECTION_LOST, Reason.LOST)
-            exchange = _Exchange(connection.socket, prepared.method, bounds, deadline, self._closed)
+            exchange = _Exchange(connection.socket, prepared.method, bounds, deadline)
             began = datetime.now(UTC)
             exchange.send(prepared.message)
             status, head = exchange.read_head()
-            raw, content, cut = exchange.read_body(head, status)
+            raw, cut = exchange.read_body(head, status)
             is_kept = exchange.may_continue
-            fields = tuple(fields_of(head))
-            return HttpResponse(
-                status, head, raw, content, fields, began, connection.address, cut, faults=connection.faults
-            )
+            address = "" if connection.proxied else connection.address
+            return HttpResponse(status, head, raw, tuple(fields_of(head)), began, address, cut, connection.faults)
         finally:
-            with self._lock:
-                self._used.discard(connection)
             if is_kept:
-                self._keep(prepared.origin, connection)
+                self._kept = prepared.origin, connection
             else:
                 connection.close()
 
@@ -248,7 +197,7 @@ def _message(request: HttpRequest, url: Url, proxy: HttpProxy | None) -> bytes:
     Raises FetchFailed, without the fields in its text, for a request that HTTP does not allow.
     """
     fields = [("Host", url.domain)]
-    fields += [(name, value.strip()) for name, value in request.fields if name.strip().lower() not in _OUR_FIELDS]
+    fields += [(name, value.strip(" \t")) for name, value in request.fields if name.strip().lower() not in _OUR_FIELDS]
     fields.append(("Accept-Encoding", _CODINGS))
     if request.body or request.method in _WITH_BODY:
         fields.append(("Content-Length", str(len(request.body))))
@@ -290,13 +239,11 @@ class _Exchange:
         method: str,
         bounds: FetchBounds,
         deadline: FetchDeadline,
-        closed: threading.Event,
     ) -> None:
         self._socket = connection
         self._method = method
         self._bounds = bounds
         self._deadline = deadline
-        self._closed = closed
         self._parser = _make_parser(method)
         self._received = bytearray()  # not yet parsed
         self._began = time.monotonic()
@@ -376,20 +323,18 @@ class _Exchange:
             return None
         return event if isinstance(event, h11.Response | h11.InformationalResponse) else None
 
-    def read_body(self, head: bytes, status: int) -> tuple[bytes, bytes, str]:
-        """Return the body as it was received, the same without its transfer coding, and why it is not whole."""
+    def read_body(self, head: bytes, status: int) -> tuple[bytes, str]:
+        """Return the body as it was received, and why it is not whole."""
         parsed = parse_head(head)
         has_body = self._method != _Method.HEAD and status not in _NO_BODY
         if parsed is not None and has_body and 0 < self._bounds.most < (parsed.length or 0):
-            return b"", b"", Reason.TOO_BIG
-        raw, content = bytearray(), bytearray()
-        cut = self._fill(raw, content)
-        received = bytes(raw)
-        is_chunked = parsed is not None and parsed.is_chunked
-        return received, bytes(content) if is_chunked else received, cut
+            return b"", Reason.TOO_BIG
+        raw = bytearray()
+        cut = self._fill(raw)
+        return bytes(raw), cut
 
-    def _fill(self, raw: bytearray, content: bytearray) -> str:
-        """Read the body into `raw`, and without its transfer coding into `content`; return why it is not whole."""
+    def _fill(self, raw: bytearray) -> str:
+        """Read the body into `raw`; return why it is not whole."""
         most = self._bounds.most
         has_ended = False
         while True:
@@ -398,7 +343,6 @@ class _Exchange:
             except h11.RemoteProtocolError:  # broken chunks, or the end came too early
                 return Reason.TRUNCATED
             if isinstance(event, h11.Data):
-                content += event.data
                 continue
             if isinstance(event, h11.EndOfMessage):
                 break
@@ -438,7 +382,7 @@ class _Exchange:
         if speed:
             ahead = self._count / speed - (time.monotonic() - self._began)
             if ahead > 0:
-                self._closed.wait(min(ahead, self._deadline.left))
+                time.sleep(min(ahead, self._deadline.left))
             most = min(most, max(1024, speed // 4))
         self._socket.settimeout(self._deadline.patience())
         data = self._socket.recv(most)
@@ -448,7 +392,7 @@ class _Exchange:
     def _failure(self, error: OSError | None) -> FetchFailed:
         """Return the error for a connection that ended, with `error` or without, before the head had come."""
         if isinstance(error, TimeoutError):
-            return self._deadline.expired()
+            return self._deadline.expiry_error()
         if isinstance(error, ssl.SSLError) and not _is_end(error):
             if self._count:
                 return FetchFailed(Status.CONNECTION_LOST, Reason.LOST)

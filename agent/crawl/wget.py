@@ -179,7 +179,7 @@ def environment(proxy: str = "") -> dict[str, str]:
 
 def sends_proxy_password(proxy: str) -> bool:
     """Return whether wget's requests by http have the password of a proxy, and so its WARC."""
-    return "@" in environment(proxy).get("http_proxy", "")
+    return "@" in (proxy or os.environ.get("http_proxy", ""))
 
 
 def bytes_so_far(pid: int, folder: Path) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import subprocess
 import time
 from collections.abc import Callable, Mapping
@@ -11,14 +12,16 @@ from pathlib import Path
 
 from agent.crawl import wget
 from agent.crawl.frontier import FrontierUrl
-from agent.crawl.http_fetcher import FetchBounds, HttpFetcher, HttpRequest
+from agent.crawl.http_connections import Connector, FetchBounds, Proxies
+from agent.crawl.http_fetcher import HttpFetcher, HttpRequest
 from agent.crawl.vocabulary import LinkKind, UrlState
 from tests.support.waiting import PATIENCE
 from webarcfs.archive.config.settings import CrawlSettings
 from webarcfs.archive.model.errors import FetchFailed
 from webarcfs.archive.model.urls import domain_of
 from webarcfs.warc import job_warc
-from webarcfs.warc.decoding import body_of
+from webarcfs.warc.decoding import body_of, decoded
+from webarcfs.warc.http_response import parse_head
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,8 @@ def by_http_fetcher(
 ) -> Fetched:
     """Ask by our own fetcher, with the bounds that a crawl of these settings has."""
     bounds = FetchBounds(settings.timeout, 60.0, settings.max_file_size, public=False, checked=checked)
-    fetcher = HttpFetcher(ca=settings.ca, bind=settings.bind, proxy=settings.proxy, environment=environment or {})
+    proxies = Proxies(settings.proxy, environment or {})
+    fetcher = HttpFetcher(Connector(ca=settings.ca, bind=settings.bind, proxies=proxies))
     try:
         response = fetcher.fetch(HttpRequest(url), bounds)
     except FetchFailed as failure:
@@ -80,7 +84,10 @@ def by_http_fetcher(
     finally:
         fetcher.close()
     words = filter(None, (*response.faults.split(","), response.cut))
-    return Fetched(response.status, frozenset(words), response.content)
+    head = parse_head(response.head)
+    assert head is not None
+    body = b"" if response.cut else b"".join(decoded(io.BytesIO(response.raw), head, len(response.raw)))
+    return Fetched(response.status, frozenset(words), body)
 
 
 FETCHERS: dict[str, Fetcher] = {"wget": by_wget, "http_fetcher": by_http_fetcher}
