@@ -16,19 +16,7 @@ No consent is given by itself: `[[publication.click]]` names texts that a person
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from enum import StrEnum
 from typing import Final
-
-
-class Behaviour(StrEnum):
-    """A behaviour by its name."""
-
-    SCROLL = "scroll"
-    LAZY = "lazy"
-    MORE = "more"
-    PLAY = "play"
-
 
 #: Steps in a row that change nothing, after which a page is at its end.
 STILL: Final = 3
@@ -188,8 +176,3 @@ def start_of(length: int) -> str:
   const whole = own("documentElement");
   return whole ? whole.outerHTML.slice(0, {length}) : "";
 }})()"""
-
-
-def wanted(names: Sequence[str]) -> frozenset[Behaviour]:
-    """Return the behaviours of these names."""
-    return frozenset(Behaviour(name) for name in names)

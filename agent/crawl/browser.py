@@ -38,7 +38,6 @@ from typing import Any, Final, TypeVar
 from urllib.parse import urldefrag
 
 from agent.crawl import behaviours, chromium
-from agent.crawl.behaviours import Behaviour
 from agent.crawl.browser_messages import (
     MOST_WAITING,
     Ask,
@@ -64,6 +63,7 @@ from agent.crawl.politeness import LONGEST_HOLD, asks_for_pause, in_a_row, pause
 from agent.crawl.server_locks import asked_in_a_row, note_request, seconds_to_wait
 from agent.crawl.vocabulary import PARTIAL_CONTENT, Figure, Reason, Status
 from webarcfs import __version__
+from webarcfs.archive.config.settings import Behaviour, RenderedPart
 from webarcfs.archive.model.errors import BrowserGone, BrowserUnable, CdpFailed, Damaged, FetchFailed, WebarcError
 from webarcfs.archive.model.metadata import OK, format_utc, from_epoch
 from webarcfs.archive.model.sites import site_of, split_port
@@ -236,7 +236,9 @@ class _Warc:
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         # No response is at byte 0, which stands for none.
         block = f"software: webarcfs/{__version__}\r\nformat: WARC File Format 1.1\r\n".encode("ascii")
-        self._write(job_warc.record("warcinfo", "", from_epoch(time.time()), block, mime="application/warc-fields"))
+        self._write(
+            job_warc.pack_record("warcinfo", "", from_epoch(time.time()), block, mime="application/warc-fields")
+        )
 
     def close(self) -> None:
         """Write nothing more."""
@@ -248,7 +250,7 @@ class _Warc:
     def response(self, key: str, response: HttpResponse) -> int:
         """Write a response; return the position of its record, 0 if nothing is written any more."""
         block = response.head + response.raw
-        data = job_warc.record("response", key, response.began, block, address=response.address)
+        data = job_warc.pack_record("response", key, response.began, block, address=response.address)
         return self._write(data)
 
     def request(self, key: str, request: HttpRequest, sent: HttpResponse) -> None:
@@ -259,11 +261,11 @@ class _Warc:
         host = path.partition("/")[0]
         lines = [f"{request.method} {target} HTTP/1.1", f"Host: {host}", *([f"Content-Type: {mime}"] if mime else [])]
         head = "\r\n".join([*lines, f"Content-Length: {len(request.body)}", "", ""]).encode("latin-1", "replace")
-        self._write(job_warc.record("request", key, sent.began, head + request.body))
+        self._write(job_warc.pack_record("request", key, sent.began, head + request.body))
 
     def resource(self, uri: str, mime: str, content: bytes) -> tuple[int, int]:
         """Write a part of what a page showed; return where its bytes are, and how many there are."""
-        data = job_warc.record("resource", uri, from_epoch(time.time()), content, mime=mime)
+        data = job_warc.pack_record("resource", uri, from_epoch(time.time()), content, mime=mime)
         begin = self._write(data)
         return begin + len(data) - len(content) - len(b"\r\n\r\n"), len(content)
 
@@ -530,7 +532,7 @@ class _Page:
         return ()
 
     async def _behave(self) -> None:
-        wanted = behaviours.wanted(self._asked.behaviours)
+        wanted = frozenset(self._asked.behaviours)
         for text in self._asked.clicks:
             if await self._evaluate(behaviours.click(text)):
                 await self._settle(_STILL)
@@ -558,7 +560,7 @@ class _Page:
         if Behaviour.LAZY in wanted:
             await self._evaluate(behaviours.LAZY_AGAIN)
 
-    async def _click_more(self, wanted: frozenset[Behaviour]) -> bool:
+    async def _click_more(self, wanted: frozenset[str]) -> bool:
         if Behaviour.MORE not in wanted or not self._asked.more:
             return False
         clicked = bool(await self._evaluate(behaviours.more(self._asked.more)))
@@ -607,7 +609,7 @@ class _Page:
                     node = document["root"]["nodeId"]
                     outer = await send("DOM.getOuterHTML", self._session, nodeId=node, includeShadowDOM=True)
                     html = outer["outerHTML"]
-                picture = await self._picture() if "picture" in asked.keep else b""
+                picture = await self._picture() if RenderedPart.PICTURE in asked.keep else b""
         except TimeoutError:
             raise _Ended(Reason.BROWSER_BUSY) from None
         except KeyError:
@@ -630,13 +632,14 @@ class _Page:
         asked = self._asked
         dom = html.encode("utf-8", "replace")
         shown = PageShown(asked.page, title=_plain(title)[:_LONGEST_TITLE], began=format_utc(from_epoch(time.time())))
-        if "html" in asked.keep and dom:
+        if RenderedPart.HTML in asked.keep and dom:
             if len(dom) <= asked.largest_dom and not is_large:
                 at_byte, size = self._warc.resource(f"urn:dom:{asked.url}", "text/html; charset=utf-8", dom)
                 shown = replace(shown, html_at=at_byte, html_size=size)
             else:
                 self._words[Reason.BROWSER_DOM] = None
-        if "text" in asked.keep and text.strip():
+        # The DOM is never kept alone: search, diffs and the look whether a page changed read the text.
+        if {RenderedPart.HTML, RenderedPart.TEXT} & set(asked.keep) and text.strip():
             content = text.encode("utf-8", "replace")
             at_byte, size = self._warc.resource(f"urn:text:{asked.url}", "text/plain; charset=utf-8", content)
             shown = replace(shown, text_at=at_byte, text_size=size)
@@ -799,9 +802,7 @@ class _Page:
         mime = asked.field("content-type")
         self._asking += 1
         try:
-            say = await self._browser.ask(
-                lambda ask: Ask(ask, self._asked.page, asked.method, asked.url, asked.kind, mime, body, size)
-            )
+            say = await self._browser.ask(lambda ask: Ask(ask, asked.method, asked.url, asked.kind, mime, body, size))
         finally:
             self._asking -= 1
         if isinstance(say, Have):
@@ -869,7 +870,7 @@ class _Page:
                 await self._give(asked, _as_record(response, asked.url))
             return True  # else its page has ended
         self._responses[asked.key] = self._warc.path, position
-        self._browser.say(Fetched(say.ask, position, len(response.raw), response.faults))
+        self._browser.say(Fetched(say.ask, position, response.faults))
         return False
 
     async def _take_cut(self, asked: _Paused, say: Fetch, response: HttpResponse) -> None:
@@ -1162,8 +1163,7 @@ class Browser:
         await self._end_browser()
         program = chromium.find_program(self._begin.program)
         user = self._begin.user if os.geteuid() == 0 else None
-        window = self._begin.window
-        chrome = Chromium.start(program, window=(window[0], window[1]), user=user, errors=self._errors)
+        chrome = Chromium.start(program, window=self._begin.window, user=user, errors=self._errors)
         self._chrome, self._shown = chrome, 0
         self.storage_keys.clear()
         try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from webarcfs.archive.model.errors import WebarcError
 
@@ -20,7 +20,7 @@ MOST_WAITING: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """The settings of the process. `locks` is the folder of the servers' lock files; `memory` is in bytes."""
+    """The settings of the process. `window` is in pixels, `memory` in bytes; `pages` is how many one browser shows."""
 
     program: str
     user: str
@@ -68,7 +68,6 @@ class Ask:
     """May the page have this? `kind` is Chromium's type of the resource; `body` is base64, of a POST."""
 
     ask: int
-    page: int
     method: str
     url: str
     kind: str
@@ -121,14 +120,10 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A response is whole in the page's WARC, at `position`; `size` is that of its body.
-
-    `faults` are the words for what is wrong with the server's certificate.
-    """
+    """A response is whole in the page's WARC, at `position`; `faults` are words on the server's certificate."""
 
     ask: int
     position: int
-    size: int
     faults: str = ""
 
 
@@ -178,8 +173,7 @@ class Unable:
 
 Message = Begin | ShowPage | Ask | Fetch | Have | RedirectTo | Refuse | Fetched | Missed | PageShown | Unable
 _TYPES: Final[Mapping[str, Callable[..., Message]]] = {
-    message_type.__name__: message_type
-    for message_type in (Begin, ShowPage, Ask, Fetch, Have, RedirectTo, Refuse, Fetched, Missed, PageShown, Unable)
+    message_type.__name__: message_type for message_type in get_args(Message)
 }
 
 

@@ -26,7 +26,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -61,7 +61,7 @@ from webarcfs.archive.config.settings import BrowserSettings, Certificates, Post
 from webarcfs.archive.history.rendered_forms import LARGEST_HTML, RenderedForm
 from webarcfs.archive.model.errors import UrlRefused, WebarcError
 from webarcfs.archive.model.metadata import parse_time
-from webarcfs.archive.model.urls import canonical, without_chance_at
+from webarcfs.archive.model.urls import canonical, without_chance
 from webarcfs.archive.system import clocks
 from webarcfs.content.outlinks import LONGEST_LINK, Link
 from webarcfs.content.reference_table import LinkPurpose, NamedAs
@@ -86,8 +86,6 @@ _PURPOSES = {str(purpose.value): purpose for purpose in LinkPurpose}
 _NAMES = {str(named.value): named for named in NamedAs}
 #: Methods that are asked of a server without a document in the archive.
 _SAFE = frozenset({"HEAD", "OPTIONS"})
-#: Methods whose refusals have a line in the log by their URL, or are of no interest.
-_READING = frozenset({"GET", "HEAD", "OPTIONS"})
 #: Types of what a page cannot do its work without.
 _WORKING = frozenset({"Script", "XHR", "Fetch"})
 _BY_SCOPE = frozenset({Status.OUT_OF_SCOPE, Status.TOO_MANY_HOPS, Status.TRAP, Status.TYPE})
@@ -357,13 +355,12 @@ class BrowserPool:
             fcntl.fcntl(self._process.stdin.fileno(), fcntl.F_SETPIPE_SZ, _PIPE)
         self._received = b""
         self._to_say.clear()
-        width, _, height = machine.window.partition("x")
         settings = self._settings
         self._say(
             Begin(
                 program=machine.program,
                 user=machine.user,
-                window=(int(width), int(height)),
+                window=machine.window_size,
                 memory=machine.memory,
                 pages=machine.pages,
                 user_agent=settings.user_agent,
@@ -501,16 +498,13 @@ class BrowserPool:
         if row is None:
             return
         row = self._frontier.by_url(row.url) or row
-        posted = [word for word in row.note.split(",") if word.startswith(Reason.BY_POST)]
         if not message.status:
             outcome = again(row)
         elif message.status == Status.QUOTA or message.word == Reason.BROWSER_STREAM:
             outcome = UrlOutcome(id=row.id, state=UrlState.REFUSED, status=message.status, note=message.word)
         else:
             outcome = failed(row, message.status, message.word, clocks.steady())
-        if outcome.state == UrlState.WAITING and request_key.parts_of(row.url) is not None:  # wget cannot ask for it
-            outcome = replace(outcome, state=UrlState.FAILED, status=message.status or int(Status.CONNECTION_LOST))
-        outcome = replace(outcome, note=",".join(filter(None, (*posted, outcome.note))))
+        outcome = wget.with_request(outcome, row.note)
         with self._frontier.changes():
             if outcome.state == UrlState.WAITING:
                 self._frontier.settle([outcome])
@@ -575,16 +569,12 @@ class BrowserPool:
         except UrlRefused:
             say = Refuse(ask.ask, Reason.BAD_URL)
         if say is not None and self._asked.pop(ask.ask, None) is not None:
-            if isinstance(say, Refuse) and say.word and ask.method not in _READING:
-                self._note_refused(say.word)
             self._say(say)
 
-    def _note_refused(self, word: str) -> None:
-        """Note at the page that a request was refused which would have no line of its own in the log."""
-        assert self._showing is not None
+    def _note_unsent(self, showing: _Showing, word: str) -> None:
+        """Note at the page that a request was not sent, which has no line of its own in the log."""
         is_of_method = word == Reason.FOREIGN_HOST  # a POST to it; its pages are another matter
-        with self._frontier.changes():
-            self._frontier.annotate(self._showing.row.id, Reason.METHOD if is_of_method else word)
+        self._frontier.annotate(showing.row.id, Reason.METHOD if is_of_method else word)
 
     def _decide(self, ask: Ask) -> Message | None:
         """Return what becomes of a request; None if that cannot be known yet. Raises UrlRefused."""
@@ -601,6 +591,7 @@ class BrowserPool:
             return self._decide_unkept(ask, showing, url)
         key = self._key_of_post(ask, showing, url)
         if isinstance(key, Refuse):
+            self._note_unsent(showing, key.word)
             return key
         kept_by = self._without_chance(showing, key.url)
         return self._decide_row(ask, showing, kept_by, url, word_of_request(key.method, key.mime))
@@ -610,7 +601,7 @@ class BrowserPool:
 
         The time is that of the page's clock, which may be days behind ours where a job was interrupted.
         """
-        return without_chance_at(url, self._settings.drop_parameters, showing.at)
+        return without_chance(url, self._settings.drop_parameters, showing.at)
 
     def _key_of_post(self, ask: Ask, showing: _Showing, url: str) -> RequestKey | Refuse:
         """Return the key of a POST that may be sent; else why it may not."""

@@ -186,7 +186,7 @@ class CookieJars:
             by_site.setdefault(site_of(cookie.domain.lstrip(".")), {})[cookie.key] = cookie
         for site, cookies in by_site.items():
             jar = self._jar(site)
-            self._put(site, merged(jar, jar, Jar({**jar.cookies, **cookies}), whole=False))
+            self._put(site, merged(jar, jar, Jar(cookies), whole=False))
 
     def config(self, batch: int, text: str) -> Path:
         """Return the configuration file of a batch's wget, with this text."""

@@ -327,8 +327,7 @@ def _fault_of_start(job_frontier: Frontier, seed: FrontierUrl, end: FrontierUrl,
     return f"start URL gave {end.status}: {seed.url}"
 
 
-#: Pages that a browser may show, by how they were found and by the type that their server declares.
-_SHOWN_KINDS = frozenset({LinkKind.SEED, LinkKind.LINK, LinkKind.REDIRECT, LinkKind.LISTED})
+#: Pages that a browser may show, by the type that their server declares.
 _SHOWN_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 
@@ -416,7 +415,7 @@ class Disposition:
 
     def _wants_view(self, row: FrontierUrl, settled: UrlOutcome) -> bool:
         """Return whether a browser is to show a page."""
-        if not self._may_show or row.embedded or row.kind not in _SHOWN_KINDS or settled.mime not in _SHOWN_TYPES:
+        if not self._may_show or not wget.is_page(row) or settled.mime not in _SHOWN_TYPES:
             return False
         if settled.state != UrlState.DONE or not settled.arc or settled.status not in WHOLE or not settled.position:
             return False

@@ -126,7 +126,6 @@ class PageView:
     """A page that a browser shows; the columns are explained in sql/frontier/schema.sql."""
 
     id: int
-    domain: str
     state: str
     tries: int
     batch: int
@@ -852,7 +851,7 @@ class Frontier:
 
     def want_view(self, row: FrontierUrl) -> None:
         """Have a page shown by a browser, once."""
-        self._run("frontier/want_view", id=row.id, domain=row.domain)
+        self._run("frontier/want_view", id=row.id)
 
     def next_views(self, most: int) -> list[FrontierUrl]:
         """Return the next pages to be shown."""

@@ -487,7 +487,7 @@ class _Capture:
 
     def _may_be_asked(self, domain: str) -> bool | None:
         """Return whether a host is at an address that the crawl may request from; None if it is not known yet."""
-        if self.lookups is None or self._is_free(domain):
+        if self._is_free(domain) or self.lookups is None:
             return True
         reach = self.lookups.reach(scope.host_of(domain))
         return None if reach is Reach.PENDING else reach is Reach.PUBLIC
@@ -501,8 +501,6 @@ class _Capture:
         """Have what a page asked for read. Its hosts are judged by what wgets get."""
         files = wget.BatchFiles(self.job.folder, number)
         rows = self.frontier.fetching(number)
-        if self.secrets.shown and files.warc.exists():
-            blank_requests(files.warc, self.secrets.field_names)
         self.unread[number] = len(rows)
         self.reader.give(EndedBatch(number, "", rows, files.warc, files.log))
 
@@ -535,11 +533,10 @@ class _Capture:
 
     def _may_ask(self, domain: str) -> bool:
         """Return whether the server is known to be at an address that the crawl may request from."""
-        is_free = self._is_free(domain)
-        reach = Reach.PUBLIC if is_free or self.lookups is None else self.lookups.reach(scope.host_of(domain))
-        if reach is Reach.PENDING:
+        may_ask = self._may_be_asked(domain)
+        if may_ask is None:
             self.turns.held[domain] = time.monotonic() + _POLL
-        elif reach is Reach.PRIVATE:
+        elif not may_ask:
             _log.warning(
                 "%s is at a private address, and is not asked; private_addresses (--private-addresses) allows it",
                 domain,
@@ -547,7 +544,7 @@ class _Capture:
             with self.frontier.changes():
                 self.intake.keep_out(domain)
             self.turns.waiting = None
-        return reach is Reach.PUBLIC
+        return bool(may_ask)
 
     def _is_due(self, domain: str, lock: int, wait: float) -> bool:
         """Return whether the wait since any job's last request, and the pause that the server asked for, are over."""

@@ -268,28 +268,39 @@ class Reason(_Word):
         "The page was shown by a browser, and its scripts had not come to their end when its time was over.",
     )
     BROWSER_MEMORY = "browser-memory", "The page took more of the browser's memory than it may; it is not shown."
-    BROWSER_CRASH = "browser-crash", "The browser ended while it showed the page, twice; it is not shown."
-    BROWSER_BUSY = "browser-busy", "The page's scripts never gave way, so nothing of it could be read; it is not shown."
+    BROWSER_CRASH = (
+        "browser-crash",
+        "The browser ended while it showed the page, twice, or ended whenever it was started; the page is not shown.",
+    )
+    BROWSER_BUSY = (
+        "browser-busy",
+        "The page's scripts never gave way, or opened dialogs without end, so nothing of it could be read; it is not "
+        "shown.",
+    )
     BROWSER_NO_PAGE = "browser-no-page", "The browser showed no page of the web there; it is not shown."
     BROWSER_CUT = "browser-cut", "The crawl was ended or cut short before a browser could show the page."
     BROWSER_BEFORE = (
         "browser-before",
         "The page did not come. A browser showed it at an earlier crawl, and what its scripts asked for then stays.",
     )
-    BROWSER_MISSING = "browser-missing", "No browser is installed that could show it: `apt-get install chromium`."
+    BROWSER_MISSING = (
+        "browser-missing",
+        "No browser could show it: none is installed (`apt-get install chromium`), or `[browser] program` or `user` "
+        "names none.",
+    )
     BROWSER_NO_NAMESPACE = (
         "browser-no-namespace",
         "No browser was started, since the system lets nobody isolate it; `status` says how to allow that.",
     )
     BROWSER_REQUESTS = (
         "browser-requests",
-        "The page's scripts asked for more than `browser_requests`; the rest was refused.",
+        "The page's scripts asked for more than `browser_requests`, or for more than 50 POSTs; the rest was refused.",
     )
     BROWSER_BYTES = (
         "browser-bytes",
         "The page's scripts asked for more bytes than `browser_bytes`; the rest was refused.",
     )
-    BROWSER_SCROLL = "browser-scroll", "The page was still growing after `browser_scroll` steps."
+    BROWSER_SCROLL = "browser-scroll", "Scrolling had not come to the page's end after `browser_scroll` steps."
     BROWSER_ROUTES = "browser-routes", "The page has more links by `#/` and `#!` than a browser shows (100)."
     BROWSER_DOM = "browser-dom", "What its scripts made of the page is too large to be kept; its text is kept."
     BROWSER_POPUP = "popup", "The page opened a window, which is not shown."
@@ -319,6 +330,12 @@ NOT_SHOWN = (
     Reason.BROWSER_NO_PAGE, Reason.BROWSER_CUT, Reason.BROWSER_BEFORE, Reason.BROWSER_MISSING,
     Reason.BROWSER_NO_NAMESPACE,
 )  # fmt: skip
+#: What is remarked of a page for which a browser is used. A page is not archived for another reason, if there is one.
+REMARKS_ON_SHOWN = (
+    Reason.RENDERED, Reason.NEEDS_BROWSER, Reason.BROWSER_REQUESTS, Reason.BROWSER_BYTES, Reason.BROWSER_SCROLL,
+    Reason.BROWSER_ROUTES, Reason.BROWSER_DOM, Reason.BROWSER_POPUP, Reason.BROWSER_STREAM, Reason.BROWSER_WEBSOCKET,
+    Reason.BROWSER_DOWNLOAD, Reason.BROWSER_SCHEME, Reason.SCRIPTS_FORBIDDEN, *NOT_SHOWN,
+)  # fmt: skip
 
 
 #: The reasons for which a page was not wanted: a crawl does not say that it is missing. What is too big was asked for.
@@ -344,7 +361,7 @@ class Figure(_Word):
     TRIES = "tries:", "It was requested so often."
     HASH_ROUTES = (
         "hash-routes:",
-        "So many links lead from the page to itself by `#/` or `#!` alone; `hash_routes` has the browser show them.",
+        "So many links lead from the page to itself by `#/` or `#!` alone; with `hash_routes`, the browser shows them.",
     )
     UNLINKED = "unlinked:", "So many items of the watched feed have no page."
     PATTERN = "pattern:", "The pattern of a trap's URLs: `#` stands for digits, `*` for a long value."

@@ -556,22 +556,24 @@ def answers(
 
     `begin` is called with each response before it is read.
     """
-    return map(_with_request, _answers(batch, limits, now, begin))
+    for answer in _answers(batch, limits, now, begin):
+        settled = with_request(answer.settled, answer.row.note)
+        yield answer if settled is answer.settled else replace(answer, settled=settled)
 
 
-def _with_request(answer: FetchResult) -> FetchResult:
-    """Return a result that still says what its request was; only a browser makes others than GET, and only once."""
-    words = [word for word in answer.row.note.split(",") if word.startswith(Reason.BY_POST)]
+def with_request(settled: UrlOutcome, note: str) -> UrlOutcome:
+    """Return an outcome that still says what its request was, by the note of its row.
+
+    Only a page in a browser makes others than GET, and only once: what would wait for another try has failed.
+    """
+    words = [word for word in note.split(",") if word.startswith(Reason.BY_POST)]
     if not words:
-        return answer
-    settled = answer.settled
-    note = ",".join(filter(None, (*words, settled.note)))
+        return settled
     if settled.state == UrlState.WAITING:
         why = settled.note or (Reason.LOST if settled.status <= 0 else "")
         status = settled.status or int(Status.CONNECTION_LOST)
-        note = ",".join(filter(None, (*words, why)))
-        return replace(answer, settled=replace(settled, state=UrlState.FAILED, status=status, note=note))
-    return replace(answer, settled=replace(settled, note=note))
+        settled = replace(settled, state=UrlState.FAILED, status=status, note=why)
+    return replace(settled, note=",".join(filter(None, (*words, settled.note))))
 
 
 def _answers(
@@ -581,7 +583,7 @@ def _answers(
     unchecked = {_canonical(url): faults for url, faults in unchecked_certificates(batch.log).items()}
     for response in _responses(batch.warc_file):
         row = open_rows.pop(_canonical(response.url), None)
-        if row is not None and (answer := _unread(row, response, limits)) is not None:
+        if row is not None and (answer := _unread(row, response, limits, by_wget=bool(batch.log))) is not None:
             yield answer
         elif row is not None:
             begin(response)
@@ -628,8 +630,12 @@ def _with_faults(answer: FetchResult, faults: str) -> FetchResult:
     return replace(answer, settled=replace(settled, note=",".join(filter(None, (settled.note, faults)))))
 
 
-def _unread(row: FrontierUrl, response: http_response.Response, limits: Limits) -> FetchResult | None:
-    """Return the outcome of a response that is dropped unread; None if it is to be read."""
+def _unread(row: FrontierUrl, response: http_response.Response, limits: Limits, *, by_wget: bool) -> FetchResult | None:
+    """Return the outcome of a response that is dropped unread; None if it is to be read.
+
+    `by_wget`: wget received it, and what it makes of an odd length is not what browsers make of it. `HttpFetcher` reads
+    such a response as they do.
+    """
     is_kept_out = limits.public and row.domain not in limits.opened
     if is_kept_out and response.address and is_private(response.address):
         # The server's name resolved to another address here than in wget (loop.py).
@@ -637,7 +643,7 @@ def _unread(row: FrontierUrl, response: http_response.Response, limits: Limits) 
         return FetchResult(row, UrlOutcome(id=row.id, state=UrlState.FAILED, status=status, note=note))
     head = response.head
     is_odd = head.has_bad_length or head.has_needless_length
-    if is_odd and row.note != Reason.BAD_LENGTH and _is_wanted(row, head, limits):
+    if by_wget and is_odd and row.note != Reason.BAD_LENGTH and _is_wanted(row, head, limits):
         # wget took the leading digits as the length, or 0; or it left chunks behind that come after Content-Length, the
         # last one at least. The next try reads until the last chunk, or until the connection closes.
         return FetchResult(

@@ -18,6 +18,7 @@ from agent.crawl.vocabulary import (
     DECISIONS,
     GONE,
     IN_CRAWL_LOG,
+    REMARKS_ON_SHOWN,
     WHOLE,
     Figure,
     Reason,
@@ -34,8 +35,8 @@ from webarcfs.archive.model.errors import Damaged, UsageError
 _COLUMNS = 12
 #: Annotations that are no reasons.
 _NO_REASONS = re.compile(
-    rf"({Figure.SEED3}|{Reason.CODING}|{Reason.NOT_CODED}).*|({Figure.TRIES}|{Figure.LINKS}|{Figure.DEPTH})\d+"
-    rf"|{Reason.NEEDS_BROWSER}"
+    rf"({Figure.SEED3}|{Reason.CODING}|{Reason.NOT_CODED}).*"
+    rf"|({Figure.TRIES}|{Figure.LINKS}|{Figure.DEPTH}|{Figure.HASH_ROUTES})\d+"
 )
 #: Tarântula's states of documents (figures 3.8 and 4.3 there), but for those of HTTP.
 _STATES = {
@@ -126,7 +127,8 @@ class LogLine:
         words = [note for note in self.notes if not _NO_REASONS.fullmatch(note) and note not in ARCHIVED]
         if self.status > 0:  # it came, whatever the certificate was
             words = [word for word in words if word.partition(":")[0] != Reason.TLS]
-        return cause_among(words) or f"status {self.status}"
+        causes = [word for word in words if word not in REMARKS_ON_SHOWN]
+        return cause_among(causes or words) or f"status {self.status}"
 
 
 @dataclass(slots=True)

@@ -77,7 +77,6 @@ CREATE TABLE query (                        -- the number of accepted URLs that 
 
 CREATE TABLE view (                         -- pages that a browser shows, or showed
     id           INTEGER PRIMARY KEY REFERENCES url,
-    domain       TEXT NOT NULL,
     state        TEXT NOT NULL,             -- waiting, showing, done, failed
     tries        INTEGER NOT NULL DEFAULT 0,   -- how often the browser ended with it
     batch        INTEGER NOT NULL DEFAULT 0,   -- number of the WARC with what it asked for, and what it showed

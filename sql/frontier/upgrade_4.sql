@@ -2,7 +2,6 @@
 BEGIN IMMEDIATE;
 CREATE TABLE view (                         -- pages that a browser shows, or showed
     id           INTEGER PRIMARY KEY REFERENCES url,
-    domain       TEXT NOT NULL,
     state        TEXT NOT NULL,             -- waiting, showing, done, failed
     tries        INTEGER NOT NULL DEFAULT 0,   -- how often the browser ended with it
     batch        INTEGER NOT NULL DEFAULT 0,   -- number of the WARC with what it asked for, and what it showed

@@ -9,7 +9,7 @@ import asyncio
 import os
 import subprocess
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,7 +22,8 @@ from tests.support.crawls import COMMAND, arcs, crawl, log_lines, meta, read, se
 from tests.support.process_trees import processes_below
 from tests.support.script_site import CLICKED, LOADED, MAIN, POSTED, SCROLLED, ScriptRequest, ScriptSite
 from tests.support.secure import Authority, SecureHosts
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, eventually
+from tests.support.wire import Exchange
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.history import rendered_forms
 from webarcfs.archive.model.arc_paths import arc_path, split
@@ -106,6 +107,58 @@ def test_all_that_scripts_ask_for_is_archived_byte_for_byte_and_politely(site: S
     asked_once = [(response.method, response.host, response.path, response.asked) for response in site.responses]
     assert len(asked_once) == len(set(asked_once)), "nothing is fetched twice"
     assert f"http://{MAIN}/about" in lines, "a link that only the DOM has"
+
+
+def test_what_a_page_may_not_have_is_said_of_that_alone(site: ScriptSite, archive: Archive) -> None:
+    """A page whose scripts are refused something is no answer to a POST, and robots.txt does not forbid it."""
+    send = "fetch('/private/answer', {method: 'POST', body: 'x', headers: {'Content-Type': 'text/plain'}})"
+    site.add_html("/refused", f"<p id=out></p><script>{send}.catch(() => 0).then(() => out.append('went on'))</script>")
+    url = site.url("/refused", MAIN)
+    outcome = crawl(archive, url, fetcher="browser", depth=0, proxy=site.proxy)
+    assert "went on" in _rendered(archive, url)[1]
+    lines = log_lines(archive, outcome)
+    assert {note.partition(":")[0] for note in lines[url].notes} <= {
+        "added", "rendered", "needs-browser", "scripts-forbidden",
+    }  # fmt: skip
+    (answer,) = (line for key, line in lines.items() if "/private/answer" in key)
+    assert answer.notes == ("robots",)
+
+
+@pytest.mark.parametrize("keep", [("html",), ("text",)])
+def test_an_answer_with_a_length_that_is_none_is_kept_and_asked_for_once(
+    site: ScriptSite, archive: Archive, keep: tuple[str, ...]
+) -> None:
+    """Our own client reads it as browsers do; wget would need a second request. Text is kept with the DOM as well."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n"
+
+    def say(length: bytes) -> Callable[[Exchange], None]:
+        body = b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nall of it\r\n0\r\n\r\n"
+        whole = body if length == b"beside" else b"Content-Length: 3x\r\n\r\nall of it"
+
+        def answer(exchange: Exchange) -> None:
+            exchange.keep = False
+            exchange.send(head + whole)
+
+        return answer
+
+    for name in (b"beside", b"letters"):
+        site.add_nasty(f"/{name.decode()}", say(name))
+    ask = "async (path, post) => out.append((await (await fetch(path, post)).text()) + '; ')"
+    post = "{method: 'POST', body: 'x', headers: {'Content-Type': 'text/plain'}}"
+    site.add_html(
+        "/odd",
+        f"<p id=out></p><script>const ask = {ask};"
+        f"ask('/beside').then(() => ask('/beside', {post})).then(() => ask('/letters', {post}))</script>",
+    )
+    url = site.url("/odd", MAIN)
+    outcome = crawl(archive, url, fetcher="browser", depth=0, proxy=site.proxy, keep_rendered=keep)
+    lines = log_lines(archive, outcome)
+    odd = [line for key, line in lines.items() if "/beside" in key or "/letters" in key]
+    assert len(odd) == 3 and all({"bad-length", "added"} <= set(line.notes) for line in odd), odd
+    assert len(site.sent_to("/beside")) == 2 and len(site.sent_to("/letters")) == 1
+    domain, arc = split(arc_path(url))
+    text = rendered_forms.text_of(store(archive, domain), meta(archive, domain, arc).rendered)
+    assert text.count("all of it") == 3
 
 
 def test_a_second_crawl_of_what_did_not_change_changes_nothing(site: ScriptSite, archive: Archive) -> None:
@@ -362,7 +415,8 @@ def test_the_browser_has_no_network(tmp_path: Path) -> None:
         finally:
             pids = family(browser.pid)
             await browser.close()
-        assert [pid for pid in pids if Path(f"/proc/{pid}/exe").exists()] == []
+        # The kernel ends a namespace of processes once its first one has ended.
+        eventually(lambda: not [pid for pid in pids if Path(f"/proc/{pid}/exe").exists()])
 
     asyncio.run(look())
 

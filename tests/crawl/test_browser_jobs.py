@@ -35,7 +35,7 @@ def test_a_process_that_hangs_is_ended_and_the_page_is_shown_by_another(
     site: ScriptSite, archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(browserpool, "_GRACE", 2.0)
-    monkeypatch.setattr(browserpool, "_MOST_WAITING", 1)
+    monkeypatch.setattr(browserpool, "MOST_WAITING", 1)
     url = site.url("/small/0.html")
     stopped: list[int] = []
 

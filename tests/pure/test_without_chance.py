@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -15,8 +15,7 @@ from webarcfs.room.replay.chance_parameters import _taken_apart
 
 pytestmark = pytest.mark.pure
 
-NOW = datetime(2026, 11, 25, 12, 30, tzinfo=UTC)
-SECONDS = int(NOW.timestamp())
+SECONDS = int(datetime(2026, 11, 25, 12, 30, tzinfo=UTC).timestamp())
 MILLISECONDS = SECONDS * 1000 + 123
 BASE = "http://e.org/a.json"
 
@@ -54,19 +53,19 @@ BASE = "http://e.org/a.json"
     ],
 )
 def test_what_leaves_a_url(query: str, kept: str | None) -> None:
-    bare = without_chance(BASE + query, CHANCE_PARAMETERS, NOW)
+    bare = without_chance(BASE + query, CHANCE_PARAMETERS, SECONDS)
     assert bare == BASE + (query if kept is None else kept)
 
 
 def test_no_names_keep_all() -> None:
     url = f"{BASE}?_={MILLISECONDS}&r=0.123456789"
-    assert without_chance(url, (), NOW) == url
-    assert without_chance(url, ("other",), NOW) == url
+    assert without_chance(url, (), SECONDS) == url
+    assert without_chance(url, ("other",), SECONDS) == url
 
 
 def test_a_path_that_looks_like_it_stays() -> None:
     url = f"http://e.org/_={SECONDS}/a"
-    assert without_chance(url, CHANCE_PARAMETERS, NOW) == url
+    assert without_chance(url, CHANCE_PARAMETERS, SECONDS) == url
 
 
 _FIXED = st.sampled_from(
@@ -92,11 +91,11 @@ _MADE = st.builds(
 @given(st.lists(_FIXED | _CHANGING, max_size=8))
 def test_what_two_days_ask_for_has_one_url(parameters: list[str | tuple[str, tuple[int, int], int]]) -> None:
     urls = set()
-    for day, when in enumerate((NOW, NOW + timedelta(days=400))):
+    for day, when in enumerate((SECONDS, SECONDS + 400 * 86_400)):
         query = "&".join(
             parameter
             if isinstance(parameter, str)
-            else f"{parameter[0]}={_value(int(when.timestamp()), parameter[1][day], parameter[2])}"
+            else f"{parameter[0]}={_value(when, parameter[1][day], parameter[2])}"
             for parameter in parameters
         )
         urls.add(without_chance(f"{BASE}?{query}", CHANCE_PARAMETERS, when))
@@ -109,22 +108,22 @@ def test_what_two_days_ask_for_has_one_url(parameters: list[str | tuple[str, tup
 @given(st.lists(_FIXED | _MADE, max_size=8))
 def test_it_is_canonical_and_done_once(parameters: list[str]) -> None:
     url = canonical(f"{BASE}?{'&'.join(parameters)}") if parameters else BASE
-    bare = without_chance(url, CHANCE_PARAMETERS, NOW)
+    bare = without_chance(url, CHANCE_PARAMETERS, SECONDS)
     assert bare == canonical(bare)
-    assert without_chance(bare, CHANCE_PARAMETERS, NOW) == bare
+    assert without_chance(bare, CHANCE_PARAMETERS, SECONDS) == bare
 
 
 @given(st.lists(_FIXED | _MADE, max_size=8))
 def test_replay_takes_for_chance_what_a_crawl_drops(parameters: list[str]) -> None:
     """So a script that asks with another time finds what was captured without it."""
     url = f"{BASE}?{'&'.join(parameters)}" if parameters else BASE
-    bare = without_chance(url, CHANCE_PARAMETERS, NOW)
+    bare = without_chance(url, CHANCE_PARAMETERS, SECONDS)
     assert _taken_apart(bare, SECONDS).without() == _taken_apart(url, SECONDS).without()
 
 
 @given(st.text(max_size=40), st.lists(st.text(max_size=4), max_size=3))
 def test_no_text_raises(text: str, names: list[str]) -> None:
-    assert len(without_chance(text, names, NOW)) <= len(text)
+    assert len(without_chance(text, names, SECONDS)) <= len(text)
 
 
 def test_the_setting_has_names_alone() -> None:

@@ -3,7 +3,7 @@
 The reader is own code, since a library's parsing of record heads was a quarter of a whole crawl of 10,000 pages.
 `foreign_files.py` reads foreign WARC files.
 
-`record` makes the records of what a crawl fetches without wget. The writer makes the WARC of an import's job: the
+`pack_record` makes the records of what a crawl fetches without wget. The writer makes the WARC of an import's job: the
 responses of foreign files to be archived, in the one form that `unpack` reads. Heads stay as received; bodies are
 stored without their codings, so that each is decoded only once.
 """
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from webarcfs.archive.model.errors import Damaged
-from webarcfs.archive.model.metadata import CET, utc
+from webarcfs.archive.model.metadata import CET, format_utc
 from webarcfs.warc import http_response
 from webarcfs.warc.http_response import DECODED, Response
 
@@ -117,7 +117,7 @@ def _response(file: IO[bytes], fields: dict[str, str], offset: int, length: int)
     return Response(offset, url, date.replace(microsecond=0), head, block, size, DECODED in fields, address)
 
 
-def record(kind: str, url: str, date: datetime, block: bytes, *, mime: str = "", address: str = "") -> bytes:
+def pack_record(kind: str, url: str, date: datetime, block: bytes, *, mime: str = "", address: str = "") -> bytes:
     """Return a whole record of a kind, such as `response`, as bytes that one write appends.
 
     `mime` is the type of a resource; `address` is the server's. `response_at` and `responses` read responses.
@@ -127,7 +127,7 @@ def record(kind: str, url: str, date: datetime, block: bytes, *, mime: str = "",
         f"WARC-Type: {kind}",
         f"WARC-Record-ID: <urn:uuid:{uuid.uuid4()}>",
         *([f"WARC-Target-URI: {url}"] if url else []),
-        f"WARC-Date: {utc(date):%Y-%m-%dT%H:%M:%SZ}",
+        f"WARC-Date: {format_utc(date)}",
         *([f"WARC-IP-Address: {address}"] if address else []),
         f"Content-Type: {types.get(kind, mime)}",
         f"Content-Length: {len(block)}",
@@ -180,6 +180,6 @@ class WarcWriter:
     def _fields(url: str, date: datetime, size: int) -> bytes:
         return (
             f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: {url}\r\n"
-            f"WARC-Date: {utc(date):%Y-%m-%dT%H:%M:%SZ}\r\nContent-Type: application/http; msgtype=response\r\n"
+            f"WARC-Date: {format_utc(date)}\r\nContent-Type: application/http; msgtype=response\r\n"
             f"{DECODED}: yes\r\nContent-Length: {size:0{_DIGITS}}\r\n\r\n"
         ).encode("ascii")

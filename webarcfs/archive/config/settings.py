@@ -61,6 +61,15 @@ class Fetcher(StrEnum):
     AUTO = "auto"
 
 
+class Behaviour(StrEnum):
+    """What is done on a page that a browser shows (`browser_behaviours`)."""
+
+    SCROLL = "scroll"
+    LAZY = "lazy"
+    MORE = "more"
+    PLAY = "play"
+
+
 class RenderedPart(StrEnum):
     """A part of what a browser shows of a page (`keep_rendered`)."""
 
@@ -276,14 +285,14 @@ class CrawlSettings:
         validators.whole(0), 5, "How often a button that loads more is clicked; 0: it is not."
     )
     browser_behaviours: tuple[str, ...] = setting(
-        validators.list_of(validators.one_of("scroll", "lazy", "more", "play")),
-        ("scroll", "lazy", "more", "play"),
+        validators.list_of(validators.one_of(*Behaviour)),
+        tuple(Behaviour),
         "What is done on a page, so that it asks for what a reader would come to see.",
     )
     keep_rendered: tuple[str, ...] = setting(
         validators.list_of(validators.one_of(*RenderedPart)),
         (RenderedPart.HTML, RenderedPart.TEXT),
-        "What is kept of what a browser showed: the DOM (`html`), the `text`, a `picture` of the window.",
+        "What is kept of what a browser showed: the `text`, the DOM and the text (`html`), a `picture` of the window.",
     )
     hash_routes: bool = setting(
         validators.boolean,
@@ -418,6 +427,12 @@ class BrowserSettings:
     pages: int = setting(validators.whole(1), 200, "Pages after which another one is started.")
     browsers: int = setting(validators.whole(1), 1, "Browsers at a time, over all jobs.")
     window: str = setting(validators.window, "1280x900", "Width and height of its window.")
+
+    @property
+    def window_size(self) -> tuple[int, int]:
+        """Width and height of its window, in pixels."""
+        width, _, height = self.window.partition("x")
+        return int(width), int(height)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

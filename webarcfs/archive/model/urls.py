@@ -25,7 +25,6 @@ import ipaddress
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import lru_cache
 
 import idna
@@ -357,17 +356,12 @@ def is_time_or_random(value: str, seconds: int) -> bool:
     return _TIME.fullmatch(value) is not None and abs(int(value[:10]) - seconds) <= _DAY
 
 
-def without_chance(url: str, names: Sequence[str], now: datetime) -> str:
+def without_chance(url: str, names: Sequence[str], seconds: int) -> str:
     """Return a canonical URL without the parameters that time or chance made, canonical as well.
 
-    These have one of the `names`, in any case, and a value of `is_time_or_random` at `now`, the time of the request.
-    All others stay, as do their order and their spelling.
+    These have one of the `names`, in any case, and a value of `is_time_or_random` at the time of the request, in
+    seconds since 1970. All others stay, as do their order and their spelling.
     """
-    return without_chance_at(url, names, int(now.timestamp()))
-
-
-def without_chance_at(url: str, names: Sequence[str], seconds: int) -> str:
-    """Return the same, at a time in seconds since 1970."""
     plain, mark, query = url.partition("?")
     if not mark or "=" not in query:
         return url

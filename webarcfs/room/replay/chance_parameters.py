@@ -23,7 +23,7 @@ from typing import Final
 
 from webarcfs.access.access_rules import Absent
 from webarcfs.archive.index.database import Span
-from webarcfs.archive.model.urls import CHANCE_PARAMETERS, is_time_or_random, surt, without_chance_at
+from webarcfs.archive.model.urls import CHANCE_PARAMETERS, is_time_or_random, surt, without_chance
 from webarcfs.archive.system import clocks
 from webarcfs.room import limits
 from webarcfs.room.replay.headers import is_for_window
@@ -130,7 +130,7 @@ def _found(services: Services, asked: _Asked, seq: int, seconds: int) -> Located
 
 def _found_as_captured(services: Services, url: str, seq: int, seconds: int) -> Located | None:
     """Return what a browser captured by a URL without the parameters that such a crawl drops; None if nothing fits."""
-    kept = without_chance_at(url, CHANCE_PARAMETERS, seconds)
+    kept = without_chance(url, CHANCE_PARAMETERS, seconds)
     if kept == url:
         return None
     there = locate(services, kept, seconds)
