@@ -27,7 +27,7 @@ from webarcfs.search.query_language import DocumentPart
 from webarcfs.search.words import SNAPSHOT, IndexedDocument, from_bytes, key, kind_of, marks, natural, terms_of
 
 #: Raised with each change of the fields: an index of another version is rebuilt.
-VERSION = 3
+VERSION = 4
 #: The languages in which other forms of a word are found, with the stemmer of each.
 STEMMERS = {
     "de": "german", "en": "english", "es": "spanish", "fr": "french", "it": "italian", "nl": "dutch",
