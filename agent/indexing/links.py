@@ -83,7 +83,8 @@ def links_of(store: Repository, change: PageChange, head: str) -> Iterator[Archi
     own: Counter[ArchivedLink] = Counter()
     try:
         for link in _read_links(store, url, blob, head):
-            own[link] += bool(change.dom)
+            if change.dom:
+                own[link] += 1
             yield link
     except Damaged as error:
         _log.error("links of %s were not added: %s", change.path, error)
