@@ -344,15 +344,12 @@ class Filter:
     def _state(self, query: Query, moment: Moment, visible: tuple[Standing, ...]) -> Query:
         make, shared = self._make, self._shown.shared
         in_state = self._ever(query, visible) if moment.ever else self._at(query, moment.seq, visible)
+        if shared:
+            keys = make.terms("key", [key for named in shared for key in named.keys])
+            in_state = make.but(in_state, make.terms("domain", [named.domain for named in shared]))
+            in_state = make.any(in_state, make.all(query, keys))
         forms = self._hidden_forms(visible)
-        if forms:
-            in_state = make.but(in_state, make.terms("mark", forms))
-        if not shared:
-            return in_state
-        keys = make.terms("key", [key for named in shared for key in named.keys])
-        in_state = make.but(in_state, make.terms("domain", [named.domain for named in shared]))
-        named = make.all(query, keys)
-        return make.any(in_state, make.but(named, make.terms("mark", forms)) if forms else named)
+        return make.but(in_state, make.terms("mark", forms)) if forms else in_state
 
     def _hidden_forms(self, visible: tuple[Standing, ...]) -> tuple[str, ...]:
         if not self._has_forms:
