@@ -25,6 +25,7 @@ from webarcfs.access.reader_stores import ReaderLinks
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Publication
+from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.index.links import Question, ask
 from webarcfs.export import warc
 from webarcfs.export.selection import Asked, select
@@ -61,17 +62,24 @@ def crawl(archive: Archive, path: Path, *pages: Shown, released: bool = True) ->
     importjob.run(archive, import_sources.sources_of([source]), held, None)
 
 
-def found(archive: Archive, words: str, *, ever: bool = False, reader: bool = True) -> list[str]:
+def crawl_under_embargo(archive: Archive, path: Path, *pages: Shown) -> None:
+    closed = Publication(name="site", urls=(), closed_for=Interval.parse("100 years"), crawl=CrawlSettings())
+    importjob.run(archive, import_sources.sources_of([wacz(path, *pages)]), closed, None)
+
+
+def found(archive: Archive, words: str, *, ever: bool = False, reader: bool = True, name: str = "") -> list[str]:
     bring_in_step(archive)
-    searcher = Searcher(archive, Gate(archive, Reader()) if reader else None)
+    searcher = Searcher(archive, Gate(archive, Reader(name)) if reader else None)
     answer = searcher.ask(SearchQuestion(words=words, all_versions=ever))
     return sorted(hit.url.removeprefix(URL) for hit in answer.hits)
 
 
-def targets(archive: Archive, path: str, *, ever: bool = False, reader: bool = True) -> list[tuple[str, int]]:
+def targets(
+    archive: Archive, path: str, *, ever: bool = False, reader: bool = True, name: str = ""
+) -> list[tuple[str, int]]:
     """The links of a page, with how often they are there."""
     question = Question(path=f"/{HOST}/{path}", ever=ever)
-    gate = Gate(archive, Reader())
+    gate = Gate(archive, Reader(name))
     with ReaderRepositories(gate) as repositories:
         narrowed = ReaderLinks(gate, repositories, question) if reader else None
         return sorted((link.target.removeprefix(URL), link.times) for link in ask(archive, question, 60, narrowed))
@@ -183,3 +191,30 @@ def test_a_later_crawl_that_met_the_version_shows_nothing_of_it(archive: Archive
     assert b"first" not in sent
     assert b"urn:dom:" not in sent
     assert b"id=root" in sent
+
+
+def test_a_reader_who_may_see_a_closed_page_by_name_sees_its_dom(archive: Archive, tmp_path: Path) -> None:
+    """S-rendered-8: in search and links, as in the room; others see none of it."""
+    crawl_under_embargo(archive, tmp_path / "a.wacz", page("app", "first"))
+    assert (found(archive, "first", name="anna"), targets(archive, "app", ever=True, name="anna")) == ([], [])
+    archive.access_rules.write_text('org,example)/app - {"access": "allow", "user": "anna"}\n')
+    assert found(archive, "first", name="anna") == ["app"]
+    assert targets(archive, "app", ever=True, name="anna") == [("to/first", 1)]
+    for name in ("", "bert"):
+        assert (found(archive, "first", name=name), targets(archive, "app", ever=True, name=name)) == ([], [])
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_a_rule_by_name_opens_no_dom_of_a_held_crawl(archive: Archive, tmp_path: Path, *, is_open: bool) -> None:
+    """S-rendered-8: nor that of a closed crawl where the reader sees the page through an open one."""
+    archive.access_rules.write_text('org,example)/app - {"access": "allow", "user": "anna"}\n')
+    if is_open:
+        crawl_under_embargo(archive, tmp_path / "a.wacz", page("app", "first"))
+        crawl(archive, tmp_path / "b.wacz", plain("app", 7))
+    else:
+        crawl(archive, tmp_path / "a.wacz", page("app", "first"), released=False)
+        crawl_under_embargo(archive, tmp_path / "b.wacz", plain("app", 7))
+        assert found(archive, "first", name="anna") == []
+    assert targets(archive, "app", ever=True, name="anna") == []
+    assert targets(archive, "app", ever=True, name="") == []
+    assert targets(archive, "app", ever=True, reader=False) == [("to/first", 1)]

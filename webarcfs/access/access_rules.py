@@ -26,7 +26,7 @@ import json
 import os
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, StrEnum
@@ -151,6 +151,15 @@ def _containing(snapshots: Iterable[VisibleSnapshot], version: VersionSpan, saw:
         is_there = version.first <= snapshot.seq < version.last and snapshot.standing.is_told
         if is_there and (not snapshot.seen or saw(snapshot, version)):
             yield snapshot
+
+
+def hides_form(snapshots: Iterable[VisibleSnapshot], stored: int, seen: Container[Standing] = (Standing.OPEN,)) -> bool:
+    """Return whether what a browser showed of a version belongs to a crawl that a reader does not see.
+
+    `stored` is the snapshot that stored the version, and the form with it. `seen` are the standings that the reader
+    sees: closed ones, too, where a rule allows the version by name.
+    """
+    return any(snapshot.seq == stored and snapshot.standing not in seen for snapshot in snapshots)
 
 
 def newest_open(snapshots: Iterable[VisibleSnapshot], seq: int) -> list[VisibleSnapshot]:

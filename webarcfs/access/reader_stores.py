@@ -209,11 +209,12 @@ class ReaderLinks:
     def _has_hidden_dom(self, path: str, stored: int, since: int) -> bool:
         """Return whether links of a version may be of a DOM that only a crawl showed which the reader does not see.
 
-        `since` is the snapshot through which the reader sees the version.
+        `since` is the first open snapshot that has the version; 0 where a rule allows it by name and closed ones have
+        it alone.
         """
+        seen = (Standing.OPEN,) if since else (Standing.OPEN, Standing.CLOSED)
         snapshots = self._facts(split(path)[0])[0]
-        is_hidden = any(other.seq == stored and other.standing is not Standing.OPEN for other in snapshots)
-        return is_hidden and stored != since and self._dom(path, stored)
+        return access_rules.hides_form(snapshots, stored, seen) and self._dom(path, stored)
 
     def _dom_of(self, path: str, stored: int) -> bool:
         """Return whether a browser showed a DOM of the version that a snapshot stored; also if nobody can tell."""

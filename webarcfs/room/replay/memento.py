@@ -31,6 +31,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import islice
 
+from webarcfs.access import access_rules
 from webarcfs.access.access_rules import Absent, Open
 from webarcfs.access.reader_stores import RecordHead
 from webarcfs.access.visible_captures import UrlHistory, VisibleCapture, VisibleState
@@ -590,9 +591,8 @@ def form_of(services: Services, domain: str, capture: VisibleCapture) -> Mapping
     evidence = evidence_of(services, domain, capture)
     if not evidence.rendered or evidence.captured is None:
         return {}
-    facts = services.gate.facts(domain)
-    is_hidden = any(other.seq == capture.stored for other in facts.snapshots) and capture.stored not in facts.seqs
-    if is_hidden and capture.stored != capture.since:
+    snapshots = services.gate.facts(domain).snapshots
+    if capture.stored != capture.since and access_rules.hides_form(snapshots, capture.stored):
         return {}
     if not isinstance(services.gate.with_rules(Open(capture.stored), capture.url, evidence.captured), Open):
         return {}
