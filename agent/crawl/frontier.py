@@ -832,9 +832,9 @@ class Frontier:
         return iter(self._connection.execute(sql("frontier/unchecked")))
 
     def needing_browser(self) -> dict[str, int]:
-        """Return host → how many of its pages show little until their scripts run."""
-        words = {"needs_browser": Reason.NEEDS_BROWSER, "rendered": Reason.RENDERED}
-        return dict(self._connection.execute(sql("frontier/needing_browser"), words).fetchall())
+        """Return host → how many of its pages show little until their scripts run, and are none for the browser."""
+        word = {"needs_browser": Reason.NEEDS_BROWSER}
+        return dict(self._connection.execute(sql("frontier/needing_browser"), word).fetchall())
 
     def failed_resources(self) -> Iterator[tuple[str, str]]:
         """Yield (domain, URL) of the resources of pages that did not come."""

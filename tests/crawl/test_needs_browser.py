@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from pathlib import Path
+
 import pytest
 
+from agent.crawl.frontier import FoundUrl, Frontier, UrlOutcome
+from agent.crawl.vocabulary import Reason, UrlState
 from tests.crawl.test_conditional import tagged
 from tests.support import crawls, realsites
 from tests.support.app_server import serving
@@ -82,3 +87,19 @@ def test_a_trial_says_it_of_its_start_pages(archive: Archive, site: Site) -> Non
     said = run_command("publication", "try", "p", "--archive", archive.root).out
     assert f"{site.url()} holds little without its scripts" in said
     assert f"{site.url('/text')} holds" not in said
+
+
+def test_a_page_that_a_browser_could_not_show_is_not_one_that_needs_the_setting(tmp_path: Path) -> None:
+    with closing(Frontier(tmp_path / "frontier.db")) as frontier, frontier.changes():
+        frontier.add(
+            FoundUrl(url=f"http://e.org/{name}", domain="e.org", kind="link", depth=0, hops="") for name in "abcd"
+        )
+        rows = [row for row, _ in frontier.all()]
+        frontier.settle(UrlOutcome(id=row.id, state=UrlState.DONE, status=200) for row in rows)
+        for row in rows[:3]:
+            frontier.annotate(row.id, Reason.NEEDS_BROWSER)
+        frontier.want_view(rows[0])
+        assert frontier.needing_browser() == {"e.org": 2}
+        frontier.end_views(Reason.BROWSER_MISSING)
+        assert frontier.shown_pages()["failed"] == 1
+        assert frontier.needing_browser() == {"e.org": 2}
