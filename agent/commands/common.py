@@ -119,10 +119,8 @@ def tell(outcome: JobOutcome, *, judged: bool = True) -> None:
         if judged:
             for line in outcome.lacks.what_to_do(patched or outcome.job, is_published=bool(patched or outcome.tags)):
                 _log.warning("%s", line)
-        texts = (report.text_of_certificates, report.text_of_shown_pages, report.text_of_scripted_pages)
-        for text in (say(outcome.summary) for say in texts):
-            if text:
-                _log.warning("%s", text)
+        for remark in report.remarks_in(outcome.summary):
+            _log.log(logging.WARNING if remark.is_warning else logging.INFO, "%s", remark.text)
         _log.info("%s%s: report in %s", counts, verdict, outcome.report)
 
 

@@ -33,9 +33,7 @@ from agent.reports.report import (
     missing_now,
     most_rows,
     read_waiting,
-    text_of_certificates,
-    text_of_scripted_pages,
-    text_of_shown_pages,
+    remarks_in,
 )
 from agent.reports.storage import bar, show
 from agent.reports.storage import storage as storage_of
@@ -220,7 +218,7 @@ def _tables_after_patches(place: Archive, job: str, host: str | None) -> tuple[T
 
 
 def _narrow(summary: dict[str, Any], host: str | None) -> None:
-    """Leave of a summary's tables what is of one host, if one is asked for."""
+    """Leave of a summary's tables what is of one host, if one is asked for; numbers of all hosts together go."""
     if host is None:
         return
     lacks = missing_in(summary)
@@ -233,6 +231,7 @@ def _narrow(summary: dict[str, Any], host: str | None) -> None:
     }
     scripted = summary.get("needs_browser") or {}
     summary["needs_browser"] = {host: scripted[host]} if host in scripted else {}
+    summary["shown"] = {}
 
 
 def _lack_as_row(host: str, word: str, urls: int) -> Row:
@@ -684,8 +683,7 @@ def _lines(summary: dict[str, Any], *, is_after_patches: bool) -> Iterator[str]:
             f"{watch['captured']} captured, {watch['waiting']} to be tried again, {watch['given_up']} given up"
         )
     yield from missing_in(summary).lines()
-    texts = (text_of_certificates(summary), text_of_shown_pages(summary), text_of_scripted_pages(summary))
-    yield from filter(None, texts)
+    yield from (remark.text for remark in remarks_in(summary))
 
 
 def _table_of_hosts(ends: list[dict[str, Any]], top: int) -> Table:

@@ -201,6 +201,26 @@ def _certificates(frontier: Frontier) -> dict[str, dict[str, int]]:
     return hosts
 
 
+@dataclass(frozen=True, slots=True)
+class SummaryRemark:
+    """What a summary says in words. `is_warning`: it is more than a number, and somebody may want to do something."""
+
+    text: str
+    is_warning: bool = True
+
+
+def remarks_in(summary: Mapping[str, Any]) -> list[SummaryRemark]:
+    """Return what a summary says of certificates, of pages for the browser, and of pages that need one."""
+    shown = summary.get("shown") or {}
+    lacks_some = bool(shown and (shown["failed"] or shown["missed"]))
+    remarks = (
+        SummaryRemark(text_of_certificates(summary)),
+        SummaryRemark(_text_of_shown_pages(shown), is_warning=lacks_some),
+        SummaryRemark(_text_of_scripted_pages(summary)),
+    )
+    return [remark for remark in remarks if remark.text]
+
+
 def text_of_certificates(summary: Mapping[str, Any]) -> str:
     """Return what a summary says of certificates that were not valid: `a.org (expired) 12, …`; empty for nothing."""
     counts = {
@@ -211,7 +231,7 @@ def text_of_certificates(summary: Mapping[str, Any]) -> str:
     return f"documents under certificates that were not valid: {_most(counts)}" if counts else ""
 
 
-def text_of_scripted_pages(summary: Mapping[str, Any]) -> str:
+def _text_of_scripted_pages(summary: Mapping[str, Any]) -> str:
     """Return what a summary says of pages that need a browser, and what to do; empty where no page does."""
     hosts: Mapping[str, int] = summary.get("needs_browser") or {}
     pages = sum(hosts.values())
@@ -224,9 +244,8 @@ def text_of_scripted_pages(summary: Mapping[str, Any]) -> str:
     )
 
 
-def text_of_shown_pages(summary: Mapping[str, Any]) -> str:
-    """Return what a summary says of pages that a browser was to show; empty where there were none."""
-    shown: Mapping[str, int] = summary.get("shown") or {}
+def _text_of_shown_pages(shown: Mapping[str, int]) -> str:
+    """Return what the numbers of pages say that a browser was to show; empty where there were none."""
     if not shown:
         return ""
     failed = f", {shown['failed']} could not be shown" if shown["failed"] else ""

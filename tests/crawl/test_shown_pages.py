@@ -11,6 +11,7 @@ import pytest
 
 from agent.crawl.frontier import ShownView
 from agent.reports import shown_pages
+from agent.reports.report import remarks_in
 from tests.support.bad_pages import BadPageSizes, serve_bad_pages
 from tests.support.browsers import needs_chromium
 from tests.support.crawls import crawl, run_command
@@ -45,6 +46,15 @@ def test_pages_that_lack_most_come_first() -> None:
     assert order == ["failed", "missed", "refused", "also-whole", "whole"]
 
 
+@pytest.mark.parametrize(("failed", "missed"), [(0, 0), (1, 0), (0, 3)])
+def test_only_what_could_not_be_shown_or_did_not_come_is_a_warning(failed: int, missed: int) -> None:
+    shown = {"pages": 2, "failed": failed, "requests": 9, "refused": 4, "missed": missed}
+    (remark,) = remarks_in({"shown": shown})
+    assert remark.text.startswith("pages shown by a browser: 2")
+    assert remark.is_warning is bool(failed or missed)
+    assert not remarks_in({"shown": {}})
+
+
 @needs_chromium()
 def test_each_page_has_its_numbers_once_the_job_is_gone(site: ScriptSite, archive: Archive) -> None:
     """The worst page first; in each form of the command, and on the desk."""
@@ -66,12 +76,20 @@ def test_each_page_has_its_numbers_once_the_job_is_gone(site: ScriptSite, archiv
     table = run_command("report", outcome.report.name, "--archive", archive.root, "--shown", "--top", "1").out
     assert bad in table and whole not in table and "2 more" in table
 
+    totals = "pages shown by a browser: 3;"
+    for subject, is_said in ((outcome.report.name, True), (str(outcome.tags[0]), False)):
+        words = run_command("report", subject, "--archive", archive.root).out.split()
+        assert (totals in " ".join(words)) is is_said, subject
+
     with_people(archive)
     with served(archive) as desk:
         page = desk.client("anna").get(f"/report/{outcome.report.name}")
     assert page.status == 200
     shown = [row.findtext(".//bdi") for row in page.page.xpath('//table[@class="shown-pages"]/tbody/tr')]
     assert shown == [bad, lacks, whole]
+    facts = dict(zip(page.page.xpath("//dl/div/dt/text()"), page.page.xpath("//dl/div/dd/text()"), strict=True))
+    assert facts["Pages shown by a browser"] == "3"
+    assert totals in page.words, "a request without a response is a warning"
 
 
 def test_a_crawl_without_a_browser_says_so(site: ScriptSite, archive: Archive) -> None:

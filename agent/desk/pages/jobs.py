@@ -25,7 +25,7 @@ from agent.desk.visit import DeskVisit
 from agent.operations import ordering
 from agent.reports import missing_urls, shown_pages, tables
 from agent.reports.missing_urls import advice_on
-from agent.reports.report import missing_now, most_rows, text_of_scripted_pages, text_of_shown_pages
+from agent.reports.report import missing_now, most_rows, remarks_in
 from agent.reports.tables import LogLine
 from agent.service import agent_status, scheduler
 from agent.service.agent_status import shown_state
@@ -297,7 +297,7 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     lacks = visit.desk.kept(("missing", job, changed, patches), lambda: missing_now(archive, job, summary))
     begun = _begun(job)
     when = f", {languages.moment(begun, visit.language)}" if begun is not None else ""
-    pages = visit.desk.kept(("shown", job, changed), lambda: tuple(shown_rows(folder)))
+    pages, more_pages = visit.desk.kept(("shown", job, changed), lambda: _first_shown_rows(folder))
     with opened(archive, Catalogue(archive)) as records:
         has_record = records.row(job) is not None
     known = None
@@ -311,15 +311,15 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         warnings=(
             *(known.warnings if known is not None else ()),
             *lacks.lines(),
-            *filter(None, (text_of_shown_pages(summary), text_of_scripted_pages(summary))),
+            *(remark.text for remark in remarks_in(summary) if remark.is_warning),
         ),
         orders=of_report(summary, visit.language),
         tables=visit.desk.kept(("report", job, changed, patches), counted),
         log=f"/snapshot/{quote(job, safe='')}/log/{crawl_log.COMPRESSED}"
         if has_record and (folder / crawl_log.COMPRESSED).exists() else "",
         missing=tuple(lack_rows(most_rows(lacks.rows, _ROWS))),
-        shown=pages[:_ROWS],
-        more_shown=max(len(pages) - _ROWS, 0),
+        shown=pages,
+        more_shown=more_pages,
     )  # fmt: skip
     return visit.page(view)
 
@@ -330,6 +330,12 @@ def shown_rows(folder: Path) -> Iterator[ShownRow]:
         for page in shown_pages.worst_first(shown_pages.read(folder)):
             words_of_page = tuple(filter(None, page.words.split(",")))
             yield ShownRow(page.url, words_of_page, page.requests, page.refused, page.missed, page.has_failed)
+
+
+def _first_shown_rows(folder: Path) -> tuple[tuple[ShownRow, ...], int]:
+    """Return the first rows of these pages, and how many more there are."""
+    rows = tuple(shown_rows(folder))
+    return rows[:_ROWS], len(rows[_ROWS:])
 
 
 def lack_rows(rows: Iterable[tuple[str, str, int]]) -> Iterator[LackRow]:
@@ -345,6 +351,8 @@ def _facts(summary: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield name, ("yes" if value else "no") if isinstance(value, bool) else str(value)
     for name, count in (summary.get("arcs") or {}).items():
         yield name, str(count)
+    if shown := summary.get("shown"):
+        yield "pages_shown_by_a_browser", str(shown["pages"])
 
 
 def _counted(lines: Iterable[LogLine]) -> tuple[tables.Tables, dict[int, list[int]]]:
