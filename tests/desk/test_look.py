@@ -43,6 +43,14 @@ def msgids() -> set[str]:
     return {str(each) for each in found if each}
 
 
+def test_each_value_of_a_setting_has_a_choice() -> None:
+    """In the order of the form; one without words of its own is offered as it is."""
+    values = ("wget", "browser", "auto", "another")
+    choices = dict(words.choices_of_setting("fetcher", values, str))
+    assert list(choices) == ["wget", "auto", "browser", "another"]
+    assert choices["another"] == "another" != choices["wget"]
+
+
 def test_each_text_has_its_german_with_the_same_places() -> None:
     german: dict[str, str] = {}
     for path in (Path(theme.__file__).parent / "locale/de/room.po", HERE / "theme/locale/de/desk.po"):

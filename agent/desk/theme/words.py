@@ -340,6 +340,8 @@ def label_of_default(key: str, text: Callable[[str], str]) -> str:
 
 
 def choices_of_setting(key: str, values: Iterable[str], text: Callable[[str], str]) -> tuple[tuple[str, str], ...]:
-    """Return the values that a setting may have, each with its words."""
-    words_by_value = _CHOICES.get(key) or {value: value for value in values}
-    return tuple((value, text(label)) for value, label in words_by_value.items())
+    """Return the values that a setting may have, each with its words; those without words of their own at the end."""
+    labels = _CHOICES.get(key, {})
+    ranks = {value: rank for rank, value in enumerate(labels)}
+    ordered = sorted(values, key=lambda value: ranks.get(value, len(ranks)))
+    return tuple((value, text(labels.get(value, value))) for value in ordered)
