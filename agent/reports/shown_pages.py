@@ -1,6 +1,6 @@
 """The numbers of each page that a browser showed: what its scripts asked for, and what of that did not come.
 
-They lie in the report, in `shown.jsonl.gz`, a line of JSON for each page, in the order in which the pages were shown.
+They lie in the report, in `shown.jsonl.gz`, a line of JSON for each page, in the order in which the crawl found them.
 The database with them goes with the job. A report of a crawl without a browser has no such file.
 """
 

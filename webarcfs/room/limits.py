@@ -92,7 +92,7 @@ ALIKE_URLS: Final = 32
 
 # -- kept between requests ---------------------------------------------------------------------------------------------
 
-#: Captures of which is kept how far they can be relied on.
+#: Captures of which is kept what data.xml says: how far they can be relied on, and what a browser showed of them.
 EVIDENCE: Final = 4_096
 #: Pages of which is kept whether they have scripts.
 SCRIPTED: Final = 4_096
