@@ -54,9 +54,9 @@ from agent.importing.import_captures import GONE_CONTENT
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import CRAWLS, Repository
-from webarcfs.archive.history import redirect_lists, sequence
+from webarcfs.archive.history import redirect_lists, rendered_forms, sequence
 from webarcfs.archive.index.database import CaptureIndex, CaptureRow
-from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, data_name, places, second_path
+from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, data_name, places, second_path, split
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import COPIES, CommitTag, format_time, from_epoch, parse_compact_time, parse_time
 from webarcfs.archive.model.url_lists import place_of
@@ -352,10 +352,8 @@ def _has_stored(
 
 def _has_form(store: Repository, row: CaptureRow) -> bool:
     """Return whether an archived version has something that a browser showed of it."""
-    domain, _, arc = row.path.lstrip("/").partition("/")
-    tree = store.snapshot_tree(CommitTag(from_epoch(row.first), domain))
-    entry = store.find(tree, f"{arc}/{DATA_XML}")
-    return entry is not None and entry.is_document and bool(data_xml.metadata(store.read(entry.oid)).rendered)
+    domain, arc = split(row.path)
+    return bool(rendered_forms.named_at(store, CommitTag(from_epoch(row.first), domain), arc))
 
 
 def _store(archive: Archive, domain: str) -> Repository | None:

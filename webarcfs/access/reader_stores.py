@@ -51,13 +51,12 @@ from webarcfs.archive.catalogue.record import (
     ResourceCount,
 )
 from webarcfs.archive.config.directory import Archive, sql
-from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Repository, is_arc
 from webarcfs.archive.history import redirect_lists, rendered_forms, versions
 from webarcfs.archive.index import database
 from webarcfs.archive.index.links import NEVER, LinkTarget, Question
 from webarcfs.archive.index.query import COLUMNS, Narrowed
-from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, second_name, split
+from webarcfs.archive.model.arc_paths import arc_path, second_name, split
 from webarcfs.archive.model.errors import Damaged, InvalidDocument, NotFound, UrlRefused
 from webarcfs.archive.model.metadata import CommitTag, from_epoch, now, parse_time
 from webarcfs.archive.model.url_lists import LONGEST_CHAIN, without_fragment
@@ -221,9 +220,8 @@ class ReaderLinks:
         domain, arc = split(path)
         try:
             store = Repository(self._gate.archive.repository(domain))
-            entry = store.find(store.snapshot_tree(CommitTag(from_epoch(stored), domain)), f"{arc}/{DATA_XML}")
-            rendered = "" if entry is None else data_xml.metadata(store.read(entry.oid)).rendered
-            return bool(rendered) and bool(rendered_forms.html_blob(store, rendered))
+            form = rendered_forms.named_at(store, CommitTag(from_epoch(stored), domain), arc)
+            return bool(form) and bool(rendered_forms.html_blob(store, form))
         except (NotFound, Damaged, InvalidDocument):
             return True
 

@@ -22,8 +22,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import FORMS, Repository
+from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Damaged
+from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.system.files import blob_id
 
 REF: Final = f"{FORMS}rendered"
@@ -165,6 +168,15 @@ def read_html(store: Repository, tree: str) -> bytes:
     return store.read_short(blob, LARGEST_HTML) if blob else b""
 
 
+def named_at(store: Repository, tag: CommitTag, arc: str) -> str:
+    """Return the tree of the form that data.xml of an ARC names in a snapshot; empty where it names none.
+
+    Raises NotFound without such a snapshot, Damaged, InvalidDocument.
+    """
+    entry = store.find(store.snapshot_tree(tag), f"{arc}/{DATA_XML}")
+    return data_xml.metadata(store.read(entry.oid)).rendered if entry is not None and entry.is_document else ""
+
+
 def title_in(description: bytes) -> str:
     """Return the title in a description; empty where it has none, or cannot be read."""
     return _said(description, "title")
@@ -173,6 +185,11 @@ def title_in(description: bytes) -> str:
 def title_origin(description: bytes) -> str:
     """Return what the title in a description was taken from; empty where it does not say that."""
     return _said(description, "titleFrom")
+
+
+def picture_origin(description: bytes) -> str:
+    """Return what the picture of a description was taken from; empty where it does not say that."""
+    return _said(description, "picture")
 
 
 def _said(description: bytes, name: str) -> str:
