@@ -71,15 +71,17 @@ def check(step: StepContext) -> StepResult:
     for outcome in _others(step):
         step.must_go_on()
         others.append(outcome)
-    most = step.publication.check_pictures
-    pictures = picture_check.compare(step, snapshot, most) if most else None
-    if pictures is not None:
-        others.append(_pictures(step, pictures))
     with step.report() as folder:
-        if pictures is not None:
-            picture_check.keep(step, pictures, folder)
+        if most := step.publication.check_pictures:
+            others.append(_pictures(step, picture_check.compare(step, snapshot, most, folder)))
         rows = [
-            {"check": outcome.name, "fault": outcome.fault, "remark": outcome.remark} for outcome in (*pages, *others)
+            {
+                "check": outcome.name,
+                "fault": outcome.fault,
+                "remark": outcome.remark,
+                "skipped": outcome.is_skipped,
+            }
+            for outcome in (*pages, *others)
         ]
         (folder / REPORT).write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
     failed = [outcome for outcome in (*pages, *others) if outcome.fault]

@@ -20,12 +20,11 @@ from webarcfs.archive.catalogue.record import OWN, CrawlPart, Record
 from webarcfs.archive.catalogue.workflow import Way
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Publication, Settings
-from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import rendered_forms
 from webarcfs.archive.index.database import CaptureIndex, CaptureRow
 from webarcfs.archive.index.links import ArchivedLink
-from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, split
+from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Damaged, Interrupted, InvalidDocument, NotFound
 from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch, now
 from webarcfs.archive.system.files import sync_tree
@@ -136,6 +135,23 @@ def _links_in(page: bytes, url: str, charset: str) -> list[ArchivedLink]:
 # == snapshot =========================================================================================================
 
 
+@dataclass(frozen=True, slots=True)
+class PagePicture:
+    """A picture that a browser took of a page; `ending` is that of a file's name, `origin` says what it is of.
+
+    `browser` and `urn:view` are pictures of the window; an import may have one of the whole page, or a small one.
+    """
+
+    content: bytes
+    ending: str
+    origin: str
+
+    @property
+    def is_of_window(self) -> bool:
+        """Whether it shows the window, as a picture of replay does."""
+        return self.origin in {"browser", "urn:view"}
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """What a record describes. A plug-in gets one: `def check(snapshot) -> list[str]` returns what is wrong."""
@@ -180,16 +196,21 @@ class Snapshot:
         plain = decoder(self._charset(document, body)).decode(body, True)
         return "\n".join(visible_lines.lines(plain.encode("utf-8", "replace")))
 
-    def picture_of(self, document: CaptureRow) -> tuple[bytes, str]:
-        """Return the picture that a browser took of a page, and how names of such files end; both empty without one."""
+    def picture_of(self, document: CaptureRow) -> PagePicture | None:
+        """Return the picture that a browser took of a page; None without one, and for one of another format."""
         form, store = self._form(document), self._store(document)
+        if not form:
+            return None
         with suppress(Damaged):
-            for name, blob in rendered_forms.blobs_of(store, form).items() if form else ():
-                if rendered_forms.kind_of(name) == "picture":
-                    picture = store.read_short(blob, rendered_forms.LARGEST_PICTURE)
-                    ending = rendered_forms.picture_ending(picture)
-                    return (picture, ending) if ending else (b"", "")
-        return b"", ""
+            blobs = rendered_forms.blobs_of(store, form)
+            described = b""
+            if rendered_forms.DESCRIPTION in blobs:
+                described = store.read_short(blobs[rendered_forms.DESCRIPTION], rendered_forms.LONGEST_DESCRIPTION)
+            for name in (name for name in blobs if rendered_forms.kind_of(name) == "picture"):
+                content = store.read_short(blobs[name], rendered_forms.LARGEST_PICTURE)
+                if ending := rendered_forms.picture_ending(content):
+                    return PagePicture(content, ending, rendered_forms.picture_origin(described))
+        return None
 
     def links(self, document: CaptureRow) -> list[ArchivedLink]:
         """Return the links of a page, with those of the DOM that a browser showed, where the archive has that."""
@@ -209,10 +230,8 @@ class Snapshot:
     def _form(self, document: CaptureRow) -> str:
         """Return the tree of what a browser showed of a document; empty without one."""
         domain, arc = split(document.path)
-        store = self._store(document)
         try:
-            entry = store.find(store.snapshot_tree(CommitTag(from_epoch(document.first), domain)), f"{arc}/{DATA_XML}")
-            return "" if entry is None else data_xml.metadata(store.read(entry.oid)).rendered
+            return rendered_forms.named_at(self._store(document), CommitTag(from_epoch(document.first), domain), arc)
         except (Damaged, InvalidDocument, NotFound):
             return ""  # `verify` says so
 

@@ -7,12 +7,10 @@ browser without a network. Its pictures, and those of the crawl, lie in the repo
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import os
 import re
-import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -22,10 +20,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from agent.crawl.replay_camera import ReplayCamera
 from agent.crawl.server_locks import Slots
 from agent.reports import shown_pages
 from agent.steps.context import Snapshot, StepContext
+from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import rendered_forms
 from webarcfs.archive.index.database import CaptureRow
 from webarcfs.archive.model.errors import BrowserUnable, CdpFailed, Damaged
@@ -33,7 +31,7 @@ from webarcfs.archive.model.errors import BrowserUnable, CdpFailed, Damaged
 NAME: Final = "pictures.json"
 #: Names of pictures in the report of a check.
 _FILE: Final = re.compile(r"[0-9]{2}-(?:crawl|replay)\.(?:png|jpg|webp)")
-#: Documents of a crawl without a list of shown pages that are looked at for pictures.
+#: Pages of a crawl that are looked at for pictures.
 _MOST_LOOKED: Final = 1_000
 #: Seconds that the check waits for its turn, while other jobs have the browsers of the machine.
 _LONGEST_WAIT: Final = 600.0
@@ -72,69 +70,82 @@ class PictureCheck:
 # == comparing ========================================================================================================
 
 
-def compare(step: StepContext, snapshot: Snapshot, most: int) -> PictureCheck:
-    """Compare up to `most` pages; their pictures are in `folder_of(step)`. Raises Interrupted, OSError."""
-    folder = folder_of(step)
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+def compare(step: StepContext, snapshot: Snapshot, most: int, folder: Path) -> PictureCheck:
+    """Compare up to `most` pages; their pictures, and what came of them, go into `folder`.
+
+    Raises Interrupted, OSError.
+    """
+    checked = _compare_if_possible(step, snapshot, most, folder)
+    text = json.dumps([asdict(row) for row in checked.rows], indent=1, ensure_ascii=False)
+    (folder / NAME).write_text(f"{text}\n", "utf-8")
+    return checked
+
+
+def _compare_if_possible(step: StepContext, snapshot: Snapshot, most: int, folder: Path) -> PictureCheck:
+    import asyncio  # noqa: PLC0415 # only this needs it, and few crawls want it
+
     if find_spec("starlette") is None:
         return PictureCheck(why_not="replay needs more libraries: pip install 'webarcfs[room]'")
     sample = list(islice(_with_picture(step, snapshot), most))
     if not sample:
-        return PictureCheck(why_not='no page has a picture; `keep_rendered` with "picture" keeps them')
+        return PictureCheck(why_not='no page has a picture of its window; `keep_rendered` with "picture" keeps them')
     slots = Slots(step.archive.root / "lock", step.settings.browser.browsers, "browser")
     try:
-        place = _place(step, slots)
-        if place is None:
+        slot = _take_slot(step, slots)
+        if slot is None:
             return PictureCheck(why_not="other crawls had all browsers; ask for the check again")
         try:
-            return asyncio.run(_compared(step, snapshot, sample))
+            return asyncio.run(_compare_sample(step, snapshot, sample, folder))
         finally:
-            os.close(place)
+            os.close(slot)
     finally:
         slots.leave()
 
 
-def folder_of(step: StepContext) -> Path:
-    """Return the folder in which the pictures lie until the report of the check takes them."""
-    return step.scratch / "pictures"
-
-
-def _place(step: StepContext, slots: Slots) -> int | None:
-    """Return the descriptor of one of the machine's places for browsers; None if there was none for long."""
+def _take_slot(step: StepContext, slots: Slots) -> int | None:
+    """Return the descriptor of one of the machine's slots for browsers; None if there was none for long."""
     end = time.monotonic() + _LONGEST_WAIT
-    while (place := slots.take(0)) is None and time.monotonic() < end:
+    while (slot := slots.take(0)) is None and time.monotonic() < end:
         step.must_go_on()
         time.sleep(_POLL)
-    return place
+    return slot
 
 
 def _with_picture(step: StepContext, snapshot: Snapshot) -> Iterator[CaptureRow]:
-    """Yield the pages with a picture, in the order of the sample."""
+    """Yield the pages with a picture of their window, in the order of the sample."""
+    stores = (Repository(step.archive.repository(part.tag.domain)) for part in step.record.parts)
+    if all(store.ref(rendered_forms.REF) is None for store in stores):
+        return
     shown: Sequence[str] = ()
     with suppress(Damaged):
-        folder = step.archive.reports / step.record.job_name
-        shown = [page.url for page in shown_pages.read(folder) if page.pictures]
+        report = step.archive.reports / step.record.job_name
+        shown = [page.url for page in shown_pages.read(report) if page.pictures]
     rows: Iterable[CaptureRow | None]
     if shown:
-        rows = map(snapshot.find, _shuffled(step.record.id, shown))
+        rows = map(snapshot.find, _shuffle(step.record.id, shown))
     else:
         by_url = {row.url: row for row in islice(snapshot.pages(), _MOST_LOOKED)}
-        rows = (by_url[url] for url in _shuffled(step.record.id, by_url))
-    for row in rows:
+        rows = (by_url[url] for url in _shuffle(step.record.id, by_url))
+    for row in islice(rows, _MOST_LOOKED):
         step.must_go_on()
-        if row is not None and snapshot.picture_of(row)[0]:
+        picture = None if row is None else snapshot.picture_of(row)
+        if row is not None and picture is not None and picture.is_of_window:
             yield row
 
 
-def _shuffled(record: str, urls: Iterable[str]) -> list[str]:
+def _shuffle(record: str, urls: Iterable[str]) -> list[str]:
+    """Return URLs in an order that looks like chance, and is the same for a record each time."""
     return sorted(urls, key=lambda url: hashlib.sha256(f"{record} {url}".encode("utf-8", "replace")).digest())
 
 
-async def _compared(step: StepContext, snapshot: Snapshot, sample: Sequence[CaptureRow]) -> PictureCheck:
+async def _compare_sample(
+    step: StepContext, snapshot: Snapshot, sample: Sequence[CaptureRow], folder: Path
+) -> PictureCheck:
     from agent.steps.replay_answers import RecordReplay  # noqa: PLC0415 # of the extra `room`
+    from agent.steps.replay_camera import ReplayCamera  # noqa: PLC0415 # only this needs it
     from webarcfs.room.replay.replay_url import Modifier, digits_of, replay_path  # noqa: PLC0415
 
+    step.scratch.mkdir(parents=True, exist_ok=True)
     replay = RecordReplay(step.archive, step.record.id)
     camera = ReplayCamera(step.settings.browser, replay.serve, step.scratch / "chromium.log")
     tags = {part.tag.domain: part.tag for part in step.record.parts}
@@ -143,21 +154,25 @@ async def _compared(step: StepContext, snapshot: Snapshot, sample: Sequence[Capt
         for number, page in enumerate(sample, 1):
             step.must_go_on()
             step.progress("pictures", number - 1, len(sample))
-            picture, ending = snapshot.picture_of(page)
-            live = f"{number:02}-crawl.{ending}"
-            (folder_of(step) / live).write_bytes(picture)
+            picture = snapshot.picture_of(page)
+            if picture is None:
+                continue
+            live, name = f"{number:02}-crawl.{picture.ending}", f"{number:02}-replay.jpg"
             digits = digits_of(int(tags[page.path[1:].partition("/")[0]].crawl_time.timestamp()))
             target = replay_path(digits, Modifier.PAGE, page.url)
             try:
-                result = await camera.compare(target, picture, rendered_forms.mime_type_of(live))
+                result = await camera.compare(target, picture.content, rendered_forms.mime_type_of(live))
             except BrowserUnable as error:
-                return PictureCheck(why_not=str(error))
+                if not rows:
+                    return PictureCheck(why_not=str(error))
+                rows.append(PictureRow(page.url, None, fault=str(error)))
+                break
             except CdpFailed as error:
                 rows.append(PictureRow(page.url, None, crawl=live, fault=str(error)))
-                continue
-            name = f"{number:02}-replay.jpg"
-            (folder_of(step) / name).write_bytes(result.replay)
-            rows.append(PictureRow(page.url, round(result.likeness, 3), result.lacks, live, name))
+            else:
+                (folder / name).write_bytes(result.replay)
+                rows.append(PictureRow(page.url, round(result.likeness, 3), result.lacks, live, name))
+            (folder / live).write_bytes(picture.content)
     finally:
         await camera.close()
         await replay.close()
@@ -165,15 +180,6 @@ async def _compared(step: StepContext, snapshot: Snapshot, sample: Sequence[Capt
 
 
 # == the report =======================================================================================================
-
-
-def keep(step: StepContext, checked: PictureCheck, folder: Path) -> None:
-    """Put the pictures, and what came of them, into the report of the check."""
-    for row in checked.rows:
-        for name in filter(None, (row.crawl, row.replay)):
-            shutil.copyfile(folder_of(step) / name, folder / name)
-    text = json.dumps([asdict(row) for row in checked.rows], indent=1, ensure_ascii=False)
-    (folder / NAME).write_text(f"{text}\n", "utf-8")
 
 
 def read(folder: Path) -> tuple[PictureRow, ...]:

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Message
 
-from agent.crawl.replay_camera import REPLAY, ServedAnswer
+from agent.steps.replay_camera import LARGEST_BODY, REPLAY, ServedAnswer
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.room.answering import Answering
@@ -23,9 +23,6 @@ from webarcfs.room.opened import OpenedServices
 from webarcfs.room.pages import archived
 from webarcfs.room.replay.replay_url import FRAMES, Replay, parse
 from webarcfs.room.visit import Origins, Shared, Visit
-
-#: Bytes of an answer that are taken; a longer one is cut.
-_MOST = 64 << 20
 
 
 class RecordReplay:
@@ -37,11 +34,16 @@ class RecordReplay:
         self._answering = Answering()
         self._endpoint = self._answering.endpoint(self._answer)
 
-    async def serve(self, target: str, wanted: str) -> ServedAnswer:
-        """Return the answer to a path with its query; `wanted` is the field Range, empty for all."""
+    async def serve(self, target: str, byte_range: str) -> ServedAnswer:
+        """Return the answer to a path with its query; `byte_range` is the field Range, empty for all.
+
+        A body that is longer than the browser gets is not read to its end.
+        """
         path, _, query = target.partition("?")
         host = REPLAY.partition("://")[2]
-        headers = [(b"host", host.encode()), *([(b"range", wanted.encode("latin-1", "replace"))] if wanted else [])]
+        headers = [(b"host", host.encode())]
+        if byte_range:
+            headers.append((b"range", byte_range.encode("latin-1", "replace")))
         scope: dict[str, Any] = {
             "type": "http",
             "http_version": "1.1",
@@ -56,16 +58,19 @@ class RecordReplay:
         }
         heads: list[Message] = []
         body = bytearray()
+        has_enough = asyncio.Event()
 
         async def receive() -> Message:
-            await asyncio.Event().wait()  # the client does not go
-            raise AssertionError
+            await has_enough.wait()
+            return {"type": "http.disconnect"}
 
         async def send(message: Message) -> None:
             if message["type"] == "http.response.start":
                 heads.append(message)
-            elif len(body) < _MOST:
+            elif not has_enough.is_set():
                 body.extend(message.get("body", b""))
+                if len(body) > LARGEST_BODY:
+                    has_enough.set()
 
         await self._endpoint(scope, receive, send)
         if not heads:

@@ -6,6 +6,8 @@ import asyncio
 import io
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,13 +16,16 @@ from PIL import Image
 
 from agent.catalogue import stepfolders
 from agent.catalogue.recording import ask_next, catch_up_records
-from agent.crawl import replay_camera
-from agent.crawl.replay_camera import ServedAnswer
-from agent.steps import picture_check
+from agent.crawl.chromium import find_program
+from agent.steps import picture_check, replay_camera
+from agent.steps.context import Snapshot
+from agent.steps.replay_camera import ServedAnswer
 from agent.steps.running import run_step, run_waiting
 from tests.support.browsers import needs_chromium
+from tests.support.browsertrix import Shown, png, wacz
 from tests.support.crawls import crawl
 from tests.support.desks import served, with_people
+from tests.support.imports import imported
 from tests.support.process_trees import processes_below
 from tests.support.site import Site
 from tests.support.stepped import told
@@ -106,16 +111,18 @@ def test_only_cells_with_content_count(
 
 
 @needs_chromium()
-def test_a_bad_picture_costs_its_page_alone(tmp_path: Path) -> None:
+def test_a_bad_picture_costs_its_page_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Nothing but replay is asked, no script of a page runs, and all has ended with the camera."""
     asked: list[str] = []
 
     async def serve(target: str, _: str) -> ServedAnswer:
         asked.append(target)
+        if target.endswith("/fault.png"):
+            raise ValueError("a fault of replay")
         if target.endswith("/page"):
             body = (
                 "<body style='margin:0;background:#fff'><div style='width:400px;height:300px;background:#c30'></div>"
-                "<img src=part.png><img src=http://www.example.org/elsewhere.png>"
+                "<img src=part.png><img src=fault.png><img src=http://www.example.org/elsewhere.png>"
                 "<script>fetch('/web/by-script'); document.body.innerHTML = ''</script>"
             )
             return ServedAnswer(200, (("Content-Type", "text/html"),), body.encode())
@@ -146,8 +153,9 @@ def test_a_bad_picture_costs_its_page_alone(tmp_path: Path) -> None:
     assert same.lacks == 1
     with Image.open(io.BytesIO(same.replay)) as shown:
         assert shown.size == (800, 600)
-    assert set(asked) == {"/web/page", "/web/part.png", "/web/gone"}
-    assert not [process for process in processes_below(os.getpid()) if "chrom" in process.name]
+    assert set(asked) == {"/web/page", "/web/part.png", "/web/fault.png", "/web/gone"}
+    assert "replay failed at http://replay.invalid/web/fault.png" in caplog.text
+    assert not any(process.is_chromium for process in processes_below(os.getpid()))
 
 
 @needs_chromium()
@@ -161,7 +169,7 @@ def test_pages_that_replay_well_pass_and_others_are_named(site: Site, archive: A
     good, script = site.url("/good"), site.url("/script")
     _settings(archive)
     record = _checked(archive, good, script)
-    assert not [process for process in processes_below(os.getpid()) if "chrom" in process.name]
+    assert not any(process.is_chromium for process in processes_below(os.getpid()))
     outcome = _outcome(record)
     assert outcome.startswith(f"pictures: failed: 1 of 2 pages look unlike the crawl: {script}"), outcome
     assert good not in outcome
@@ -202,6 +210,49 @@ def test_a_style_that_the_archive_lacks_is_seen(site: Site, archive: Archive) ->
     assert _outcome(record).startswith("pictures: failed: 1 of 1 pages look unlike the crawl")
     row = picture_check.read(_folder(archive, record))[0]
     assert row.lacks == 1 and row.likeness is not None and row.likeness < 0.5
+
+
+@needs_chromium()
+def test_pages_before_the_end_of_the_browser_keep_their_rows(site: Site, archive: Archive) -> None:
+    """Replay has neither page, so the second one needs another browser; that is gone by then."""
+    folder = Path(tempfile.mkdtemp(dir="/var/tmp"))  # the browser has a /tmp of its own
+    try:
+        folder.chmod(0o777)
+        program = folder / "chromium"
+        program.write_text(f'#!/bin/sh\nrm -- "$0"\nexec {find_program()} "$@"\n')
+        program.chmod(0o755)
+        pages = [site.url("/first"), site.url("/second")]
+        for page in pages:
+            site.add_html(page.removeprefix(site.url("/")[:-1]), _TEXT)
+        _settings(archive)
+        crawl(
+            archive, *pages, name="test", release="by-hand", fetcher="browser", keep_rendered=("picture",), depth=0,
+            wait=0,
+        )  # fmt: skip
+        for page in pages:
+            assert told(archive, "withhold", page, "--reason", "a test").code == 0
+        _settings(archive, f'[browser]\nprogram = "{program}"\n')
+        record = _steps(archive)
+    finally:
+        shutil.rmtree(folder)
+    assert _outcome(record) == "pictures: not done (0 pages compared, 2 could not be compared)"
+    rows = picture_check.read(_folder(archive, record))
+    assert {row.url for row in rows} == set(pages)
+    assert sorted(bool(row.crawl) for row in rows) == [False, True]
+    assert {row.fault for row in rows} >= {f"`program` of [browser]: {program} is no program"}
+    checks = json.loads((_folder(archive, record) / "checks.json").read_text())
+    assert {check["check"]: check["skipped"] for check in checks}["pictures"] is True
+
+
+def test_only_pictures_of_the_window_are_like_those_of_replay(archive: Archive, tmp_path: Path) -> None:
+    url = "http://www.example.org/"
+    pages = (Shown(f"{url}view", view=png()), Shown(f"{url}full", full=png()), Shown(f"{url}small", thumbnail=png()))
+    imported(archive, wacz(tmp_path / "a.wacz", *pages), name="test")
+    snapshot = Snapshot(archive, next(iter(Catalogue(archive).records())))
+    pictures = {page.url.removeprefix(url): snapshot.picture_of(page) for page in snapshot.pages()}
+    assert {name: picture is not None and picture.is_of_window for name, picture in pictures.items()} == {
+        "view": True, "full": False, "small": False,
+    }  # fmt: skip
 
 
 def test_without_pictures_nothing_is_compared(site: Site, archive: Archive) -> None:

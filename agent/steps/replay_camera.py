@@ -12,11 +12,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import logging
 import os
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,16 +37,16 @@ _CELL: Final = 4
 _COARSE: Final = 0xF0
 
 
-def likeness(one: bytes, other: bytes) -> float:
+def likeness(picture: bytes, other_picture: bytes) -> float:
     """Return how like two pictures are, from 0 to 1, by their cells: four bytes each, as many in both.
 
     It is the share of the cells with content that look alike. A cell without content has the background of its picture
     in both, so an empty page is not like a page with text because both have margins. Without any content it is 1.
     """
-    cells, others = _cells(one), _cells(other)
-    background, other_background = _background(cells), _background(others)
+    cells, other_cells = _cells(picture), _cells(other_picture)
+    background, other_background = _background(cells), _background(other_cells)
     content = alike = 0
-    for cell, other_cell in zip(cells, others, strict=True):
+    for cell, other_cell in zip(cells, other_cells, strict=True):
         if _differ(cell, background) or _differ(other_cell, other_background) or _differ(cell, other_cell):
             content += 1
             alike += not _differ(cell, other_cell)
@@ -65,13 +66,14 @@ def _background(cells: list[bytes]) -> bytes:
     return next(cell for cell in cells if bytes(value & _COARSE for value in cell) == most)
 
 
-def _differ(one: bytes, other: bytes) -> bool:
-    return any(abs(value - other_value) > _VISIBLE for value, other_value in zip(one, other, strict=True))
+def _differ(cell: bytes, other_cell: bytes) -> bool:
+    return any(abs(value - other_value) > _VISIBLE for value, other_value in zip(cell, other_cell, strict=True))
 
 
 # == the camera =======================================================================================================
 
 
+_log = logging.getLogger("webarc")
 #: Where pages of replay are, for the browser alone: no name of the internet ends so (RFC 6761).
 REPLAY: Final = "http://replay.invalid"
 _TABLE: Final = "http://pictures.invalid"
@@ -83,10 +85,12 @@ _NARROWEST, _WIDEST = 100, 2_560
 #: Pixels of a cell: width and height.
 _PIXELS: Final = 8
 _JPEG_QUALITY: Final = 60
-#: Bytes of a body that the browser gets.
-_LARGEST_BODY: Final = 32 << 20
+#: Bytes of a body that the browser gets. Nobody needs to read more of one.
+LARGEST_BODY: Final = 32 << 20
 _STATUSES: Final = range(200, 600)
 _ERROR: Final = 400
+#: The empty page on which the pictures are compared.
+_EMPTY: Final = ("text/html; charset=utf-8", b"<!DOCTYPE html>")
 #: Fields of an answer that belong to its connection.
 _NOT_GIVEN: Final = frozenset({"content-length", "transfer-encoding", "connection", "keep-alive", "content-encoding"})
 _AWAY: Final = ("data:", "blob:", "about:")
@@ -132,6 +136,29 @@ class ComparedPictures:
     lacks: int
 
 
+@dataclass(slots=True)
+class _PageRequests:
+    """The requests of one comparison: how many are open, and what came of the others.
+
+    `frame` is the main frame of the page of replay, `status` that of its document; `lacks` counts its parts that are
+    not there. `changed` is when a request was answered last.
+    """
+
+    frame: str = ""
+    status: int = 0
+    lacks: int = 0
+    open: int = 0
+    changed: float = 0.0
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    async def end(self) -> None:
+        """Answer no further request."""
+        tasks = [*self.tasks]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
 class ReplayCamera:
     """A browser for pages of replay. `compare` starts it where none runs; `close` ends it."""
 
@@ -141,12 +168,10 @@ class ReplayCamera:
         self._errors = errors
         self._chrome: Chromium | None = None
         self._watch: asyncio.Task[bool] | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._pictures: dict[str, tuple[str, bytes]] = {}
+        #: Path on the page of the comparison → MIME type and content.
+        self._table_files: dict[str, tuple[str, bytes]] = {}
         self._loaded: dict[str, asyncio.Event] = {}
-        self._open = self._lacks = self._status = 0
-        self._main = ""
-        self._changed = 0.0
+        self._requests = _PageRequests()
 
     async def compare(self, target: str, live: bytes, mime: str) -> ComparedPictures:
         """Show a path of replay, and compare it with a picture.
@@ -154,9 +179,9 @@ class ReplayCamera:
         Raises BrowserUnable if no browser can be started, CdpFailed if this page or this picture cannot be compared.
         After that the next page gets another browser.
         """
-        chrome = await self._started()
-        self._pictures = {"/live": (mime, live)}
-        self._lacks = self._status = 0
+        chrome = await self._start()
+        self._table_files = {"/": _EMPTY, "/live": (mime, live)}
+        self._requests = _PageRequests()
         try:
             async with asyncio.timeout(_PAGE):
                 return await self._compare(chrome, target)
@@ -166,6 +191,8 @@ class ReplayCamera:
         except CdpFailed:
             await self.close()
             raise
+        finally:
+            await self._requests.end()
 
     async def close(self) -> None:
         """End the browser."""
@@ -175,37 +202,36 @@ class ReplayCamera:
         if self._chrome is not None:
             await self._chrome.close()
             self._chrome = None
-        for task in self._tasks:
-            task.cancel()
+        await self._requests.end()
 
     # -- a page --------------------------------------------------------------------------------------------------
 
     async def _compare(self, chrome: Chromium, target: str) -> ComparedPictures:
-        table, on_table = await self._opened(chrome)
-        await self._go(chrome, on_table, f"{_TABLE}/")
-        size = await self._evaluate(chrome, on_table, _SIZE, "the picture of the crawl cannot be read")
+        table, table_session = await self._open_page(chrome)
+        await self._go(chrome, table_session, f"{_TABLE}/")
+        size = await self._evaluate(chrome, table_session, _SIZE, "the picture of the crawl cannot be read")
         width, height = (min(max(int(pixels), _NARROWEST), _WIDEST) for pixels in size)
-        page, session = await self._opened(chrome)
+        page, session = await self._open_page(chrome)
         await chrome.send("Emulation.setScriptExecutionDisabled", session, value=True)
         await chrome.send(
             "Emulation.setDeviceMetricsOverride", session, width=width, height=height, deviceScaleFactor=1, mobile=False
         )
-        self._main = page
+        self._requests.frame = page
         await self._go(chrome, session, f"{REPLAY}{target}")
-        if self._status >= _ERROR:
-            raise CdpFailed(f"replay answers {self._status}")
+        if self._requests.status >= _ERROR:
+            raise CdpFailed(f"replay answers {self._requests.status}")
         shot = await chrome.send("Page.captureScreenshot", session, format="jpeg", quality=_JPEG_QUALITY)
         picture = base64.b64decode(shot["data"])
         await chrome.send("Target.closeTarget", targetId=page)
-        self._pictures["/replay"] = ("image/jpeg", picture)
+        self._table_files["/replay"] = ("image/jpeg", picture)
         columns, rows = max(width // _PIXELS, 1), max(height // _PIXELS, 1)
         expression = f"{_SCALED}({width}, {height}, {columns}, {rows})"
-        scaled = await self._evaluate(chrome, on_table, expression, "the pictures cannot be compared")
+        scaled = await self._evaluate(chrome, table_session, expression, "the pictures cannot be compared")
         live, replay = (base64.b64decode(cells) for cells in scaled)
         await chrome.send("Target.closeTarget", targetId=table)
-        return ComparedPictures(picture, likeness(live, replay), self._lacks)
+        return ComparedPictures(picture, likeness(live, replay), self._requests.lacks)
 
-    async def _opened(self, chrome: Chromium) -> tuple[str, str]:
+    async def _open_page(self, chrome: Chromium) -> tuple[str, str]:
         """Open an empty page; return its id and that of the session with it."""
         target = (await chrome.send("Target.createTarget", url="about:blank"))["targetId"]
         session = (await chrome.send("Target.attachToTarget", targetId=target, flatten=True))["sessionId"]
@@ -221,8 +247,9 @@ class ReplayCamera:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LOAD):
                 await loaded.wait()
-                self._changed = time.monotonic()
-                while self._open or time.monotonic() - self._changed < _STILL:
+                requests = self._requests
+                requests.changed = time.monotonic()
+                while requests.open or time.monotonic() - requests.changed < _STILL:
                     await asyncio.sleep(_POLL)
         del self._loaded[session]
 
@@ -237,7 +264,7 @@ class ReplayCamera:
 
     # -- the browser ---------------------------------------------------------------------------------------------
 
-    async def _started(self) -> Chromium:
+    async def _start(self) -> Chromium:
         """Return the running browser; start one if there is none. Raises BrowserUnable."""
         if self._chrome is not None and not self._chrome.gone.done():
             return self._chrome
@@ -262,19 +289,19 @@ class ReplayCamera:
             event.set()
 
     def _on_paused(self, params: Params, session: str) -> None:
-        task = asyncio.ensure_future(self._answer(params, session))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        requests = self._requests
+        task = asyncio.ensure_future(self._answer(params, session, requests))
+        requests.tasks.add(task)
+        task.add_done_callback(requests.tasks.discard)
 
-    async def _answer(self, params: Params, session: str) -> None:
+    async def _answer(self, params: Params, session: str, requests: _PageRequests) -> None:
         """Answer a request of the browser."""
         chrome, number = self._chrome, params["requestId"]
         if chrome is None:
             return
-        self._open += 1
+        requests.open += 1
         try:
-            is_page = params.get("resourceType") == "Document" and params.get("frameId") == self._main
-            answer = await self._answer_to(params["request"], is_page=is_page)
+            answer = await self._answer_to(params, requests)
             if answer is not None:
                 await chrome.send(
                     "Fetch.fulfillRequest",
@@ -291,34 +318,37 @@ class ReplayCamera:
         except BrowserGone:
             pass
         except CdpFailed:  # the page does not want it any more, or a field of the answer is none
-            with contextlib.suppress(CdpFailed):
-                await chrome.send("Fetch.failRequest", session, requestId=number, errorReason="Failed")
+            await self._fail(chrome, session, number)
+        except Exception:
+            _log.exception("replay failed at %s", params["request"]["url"])
+            await self._fail(chrome, session, number)
         finally:
-            self._open -= 1
-            self._changed = time.monotonic()
+            requests.open -= 1
+            requests.changed = time.monotonic()
 
-    def _on_table(self, path: str) -> ServedAnswer | None:
-        """Return one of the two pictures, or the empty page on which they are compared."""
-        mime, content = self._pictures.get(path, ("text/html; charset=utf-8", b"<!DOCTYPE html>"))
-        is_known = path == "/" or path in self._pictures
-        return ServedAnswer(200, (("Content-Type", mime),), content) if is_known else None
+    async def _fail(self, chrome: Chromium, session: str, number: str) -> None:
+        """Let a request of the browser fail: one that stays paused would keep its page from loading."""
+        with contextlib.suppress(CdpFailed):
+            await chrome.send("Fetch.failRequest", session, requestId=number, errorReason="Failed")
 
-    async def _answer_to(self, request: Params, *, is_page: bool) -> ServedAnswer | None:
+    async def _answer_to(self, params: Params, requests: _PageRequests) -> ServedAnswer | None:
         """Return the answer to a request; None for what is neither a page of replay nor one of the two pictures."""
-        url, method = str(request["url"]).partition("#")[0], request["method"]
-        if method != "GET":
+        request = params["request"]
+        url = str(request["url"]).partition("#")[0]
+        if request["method"] != "GET":
             return None
         if url.startswith(f"{_TABLE}/"):
-            return self._on_table(url.removeprefix(_TABLE))
+            mime, content = self._table_files.get(url.removeprefix(_TABLE), ("", b""))
+            return ServedAnswer(200, (("Content-Type", mime),), content) if mime else None
         if not url.startswith(f"{REPLAY}/web/"):
             return None
-        wanted = next((value for name, value in request["headers"].items() if name.lower() == "range"), "")
-        answer = await self._serve(url.removeprefix(REPLAY), wanted)
-        if is_page:  # a redirect within replay comes before the page
-            self._status = answer.status
+        byte_range = next((value for name, value in request["headers"].items() if name.lower() == "range"), "")
+        answer = await self._serve(url.removeprefix(REPLAY), byte_range)
+        if params.get("resourceType") == "Document" and params.get("frameId") == requests.frame:
+            requests.status = answer.status  # a redirect within replay comes before the page
         elif answer.status >= _ERROR:
-            self._lacks += 1
-        if len(answer.body) > _LARGEST_BODY or answer.status not in _STATUSES:
+            requests.lacks += 1
+        if len(answer.body) > LARGEST_BODY or answer.status not in _STATUSES:
             return None
         fields = tuple(pair for pair in answer.fields if pair[0].lower() not in _NOT_GIVEN)
         return ServedAnswer(answer.status, fields, answer.body)
