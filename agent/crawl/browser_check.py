@@ -7,12 +7,13 @@ started. Where that fails, the settings of the kernel and of the process say why
 from __future__ import annotations
 
 import os
+import pwd
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from agent.crawl import chromium, scope
+from agent.crawl import scope
 from agent.crawl.vocabulary import Reason
 from webarcfs.archive.config.settings import BrowserSettings, Fetcher, Settings
 from webarcfs.archive.model.errors import BrowserUnable
@@ -121,20 +122,45 @@ def uses_browser(settings: Settings) -> bool:
     return settings.crawl.fetcher != Fetcher.WGET or any(map(scope.may_show_pages, crawled))
 
 
+def check_program(machine: BrowserSettings) -> BrowserCheck:
+    """Return whether the program of a browser is there, with these settings of the machine. Nothing is started."""
+    from agent.crawl import chromium  # noqa: PLC0415 # most commands need none of this
+
+    try:
+        return BrowserCheck(chromium.find_program(machine.program))
+    except BrowserUnable as error:  # it says which package is missing where no program is named
+        advice = ("correct `program`, or remove it: then the installed Chromium is taken",) if machine.program else ()
+        return BrowserCheck(machine.program, Reason.BROWSER_MISSING, str(error), advice)
+
+
 def check_browser(machine: BrowserSettings) -> BrowserCheck:
     """Return whether a browser can show pages here, with these settings of the machine."""
+    from agent.crawl import chromium  # noqa: PLC0415 # most commands need none of this
+
+    check = check_program(machine)
+    if check.word:
+        return check
+    user = machine.user if os.geteuid() == 0 else None
     try:
-        program = chromium.find_program(machine.program)
+        why = chromium.try_isolation(user)
     except BrowserUnable as error:
-        helps = f"install it: `apt-get install {chromium.PACKAGE}`"
-        return BrowserCheck(machine.program, Reason.BROWSER_MISSING, str(error), (helps,))
-    try:
-        why = chromium.try_isolation(machine.user if os.geteuid() == 0 else None)
-    except BrowserUnable as error:
-        return BrowserCheck(program, Reason.BROWSER_MISSING, str(error))
+        advice = "`apt-get install util-linux`" if user is None or _is_user(user) else _advice_on_user(user)
+        return BrowserCheck(check.program, Reason.BROWSER_MISSING, str(error), (advice,))
     if not why:
-        return BrowserCheck(program)
-    return BrowserCheck(program, Reason.BROWSER_NO_NAMESPACE, why, advice_for(NamespaceRules.here()))
+        return check
+    return BrowserCheck(check.program, Reason.BROWSER_NO_NAMESPACE, why, advice_for(NamespaceRules.here()))
+
+
+def _is_user(name: str) -> bool:
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        return False
+    return True
+
+
+def _advice_on_user(name: str) -> str:
+    return f"make it by `useradd --system {name}`, or name a user of this machine that owns nothing"
 
 
 def needed_check(settings: Settings) -> BrowserCheck | None:

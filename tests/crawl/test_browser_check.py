@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,13 +50,30 @@ def test_status_says_that_a_browser_can_show_pages(archive: Archive) -> None:
     assert "a browser can show pages here" in run_command("status", "--archive", archive.root).out
 
 
-def test_status_names_the_package_of_a_browser_that_is_missing(archive: Archive, tmp_path: Path) -> None:
+def test_status_says_what_is_wrong_with_the_settings_of_the_browser(archive: Archive, tmp_path: Path) -> None:
     _use_browser(archive, f'[browser]\nprogram = "{tmp_path}/none"\n')
     text = run_command("status", "--archive", archive.root).out
-    assert "no browser can show pages here (browser-missing)" in text and "apt-get install chromium" in text
+    assert "no browser can show pages here (browser-missing)" in text and "correct `program`" in text
+    assert "apt-get" not in text, "Chromium may well be installed"
     _use_browser(archive, '[browser]\nuser = "nobody-of-that-name"\n')
     if os.geteuid() == 0:
-        assert "there is no user nobody-of-that-name" in run_command("status", "--archive", archive.root).out
+        text = run_command("status", "--archive", archive.root).out
+        assert "there is no user nobody-of-that-name" in text and "useradd --system nobody-of-that-name" in text
+
+
+def test_status_names_the_package_once_where_no_browser_is_installed(archive: Archive, tmp_path: Path) -> None:
+    _use_browser(archive)
+    text = _status(archive, shutil.which("env") or "env", f"PATH={tmp_path}")
+    assert "no browser can show pages here (browser-missing): no browser is installed" in text
+    assert text.count("apt-get install chromium") == 1
+
+
+def test_commands_do_not_import_what_drives_the_browser() -> None:
+    """Each of them would start later for it."""
+    names = ("agent.commands.record", "agent.commands.service", "agent.commands.publication")
+    code = f"import sys, {', '.join(names)}; print(sorted({{'asyncio', 'agent.crawl.chromium'}} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 @needs_root
@@ -75,7 +93,8 @@ def test_a_trial_says_what_the_browser_showed(archive: Archive) -> None:
     """The settings of the archive's browser hold for trials as well, and nothing is archived."""
     with Site() as site:
         site.add_html("/", "<script>document.body.append('bright words')</script>")
-        words = ("publication", "add", "app", site.url("/"), "--set", "fetcher=auto", "--set", "wait=0", "--try")
+        words = ("publication", "add", "app", site.url("/"), "--set", "fetcher=auto", "--set", "wait=0")
+        words = (*words, "--set", 'keep_rendered=["picture"]', "--try")  # the trial reads the text all the same
         text = run_command(*words, "--archive", archive.root).out
         assert f"{site.url('/')}: the browser showed 2 words" in text and "  bright words" in text
         assert "a browser can show pages here" in text

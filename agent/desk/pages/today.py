@@ -46,8 +46,6 @@ _LITTLE, _SHARE = 2 << 30, 0.05
 _WAITING = RecordSelection(waits=True), RecordSelection(waits=True, complete=True, passed=True)
 #: Days after which a backup is overdue.
 _BACKUP_DAYS = 7
-#: Seconds for which it is known whether a browser can show pages here.
-_BROWSER_SECONDS = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +112,9 @@ def attentions(visit: DeskVisit) -> Iterator[Attention]:
         yield Attention(overdue, settings.backup.to, "/options")
     for host in desk.kept(("disagreeing", desk.settings_state()), lambda: disagreeing(settings)):
         yield Attention(words.msgid("Publications disagree: %(what)s"), host)
-    span = int(now().timestamp()) // _BROWSER_SECONDS
-    browser = desk.kept(("browser", desk.settings_state(), span), lambda: browser_check.needed_check(settings))
-    if browser is not None and browser.word:
+    uses_browser = desk.kept(("browser", desk.settings_state()), lambda: browser_check.uses_browser(settings))
+    # Whether it may be isolated is not tried here: the desk may be forbidden what the agent is allowed.
+    if uses_browser and browser_check.check_program(settings.browser).word:
         yield Attention(words.msgid("Publications need a browser, and none can show pages. This command says why:"),
                         command=f"webarc-agent status --archive {archive.root}")  # fmt: skip
     try:
