@@ -46,6 +46,7 @@ from webarcfs.archive.config.settings import (
     PageResources,
     Profile,
     Publication,
+    RenderedPart,
 )
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.git.repository import PUBLICATIONS, Repository
@@ -195,7 +196,13 @@ def _wants_sitemaps(crawl: CrawlSettings) -> bool:
 _SHORT: Mapping[str, Any] = {"max_duration": _LONGEST, "at_deadline": AtDeadline.PUBLISH, "conditional": False}
 _BARE: Mapping[str, Any] = {**_SHORT, "depth": 0, "page_resources": PageResources.NONE}
 #: With what their scripts need, where a browser shows them.
-_SHOWN: Mapping[str, Any] = {**_SHORT, "depth": 0, "max_total_size": _MOST_BYTES}
+_SHOWN: Mapping[str, Any] = {
+    **_SHORT,
+    "depth": 0,
+    "max_total_size": _MOST_BYTES,
+    # The trial says how many words a page then has, whatever the publication keeps.
+    "keep_rendered": (RenderedPart.HTML, RenderedPart.TEXT),
+}
 _WIDE: Mapping[str, Any] = {
     **_SHORT,
     "depth": 1,
