@@ -53,6 +53,7 @@ from webarcfs.room.replay.replay_url import (
     replay_path,
 )
 from webarcfs.room.replay.rewriting import (
+    RewrittenBody,
     head_of,
     reason_against,
     rewritten,
@@ -336,8 +337,7 @@ def _body(visit: Visit, located: Located, capture: VisibleCapture, modifier: Mod
             return services.shared.body_in_pieces(located.domain, capture.blob, capture.size, start, end)
 
         return headers.partly(visit.request, capture.status, capture.size, pieces, [*fields, ("ETag", etag)])
-    known = f"{capture.blob} {located.seq} {modifier} {VERSION} {visit.token} {visit.origins.pages}"
-    etag = f'"{hashlib.sha256(known.encode() + anew.digest).hexdigest()[:32]}"'
+    etag = _etag(visit, located, capture.blob, modifier, anew)
     return headers.whole(visit.request, capture.status, anew.body, [*fields, ("ETag", etag)])
 
 
@@ -348,16 +348,21 @@ def _rendered(visit: Visit, located: Located, capture: VisibleCapture) -> Respon
         digits = digits_of(capture.since if located.named is None else located.named)
         return redirect(visit, visit.token + replay_path(digits, Modifier.PAGE, located.url), located.url)
     blob, body = page
-    known = f"{blob} {located.seq} {Modifier.RENDERED} {VERSION} {visit.token} {visit.origins.pages}"
     fields: headers.Headers = [
         *headers.COMMON,
         *of_capture(visit, located, capture),
         ("Cache-Control", caching(visit)),
         ("Content-Security-Policy", headers.policy(visit.origins.room or "'self'", is_framed=True, has_links=True)),
         ("Content-Type", "text/html; charset=utf-8"),
-        ("ETag", f'"{hashlib.sha256(known.encode() + body.digest).hexdigest()[:32]}"'),
+        ("ETag", _etag(visit, located, blob, Modifier.RENDERED, body)),
     ]
     return headers.whole(visit.request, capture.status, body.body, fields)
+
+
+def _etag(visit: Visit, located: Located, blob: str, modifier: Modifier, body: RewrittenBody) -> str:
+    """Return the ETag of a rewritten body: another one for each thing that it is made of."""
+    made_of = f"{blob} {located.seq} {modifier} {VERSION} {visit.token} {visit.origins.pages}"
+    return f'"{hashlib.sha256(made_of.encode() + body.digest).hexdigest()[:32]}"'
 
 
 def _is_download(capture: VisibleCapture, modifier: Modifier) -> bool:

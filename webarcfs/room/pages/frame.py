@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from urllib.parse import urlencode
 
 from starlette.responses import Response
@@ -27,13 +26,12 @@ from webarcfs.room.replay.replay_url import (
     calendar_path,
     diff_path,
     digits_of,
-    parse,
     record_path,
     replay_path,
 )
 from webarcfs.room.replay.rewriting import has_scripts, head_of, reading_of, reason_against, references_of
 from webarcfs.room.views import FramePage, FrameRecord, PageLink
-from webarcfs.room.visit import Services, Visit
+from webarcfs.room.visit import Evidence, Services, Visit
 
 #: Uses of references that make up what a page shows.
 _SHOWN = frozenset({Use.IMAGE, Use.STYLE, Use.FRAME, Use.OBJECT, Use.OTHER})
@@ -54,29 +52,47 @@ def frame(visit: Visit, asked: Replay) -> Response:
         return missing(visit, located)
     if capture.is_redirect:
         return led_on(visit, located, capture, asked.modifier)
-    has_dom = bool(memento.dom_of(visit.services, located.domain, capture))
-    if asked.modifier is Modifier.RENDERED_FRAME and not has_dom:
+    evidence = memento.evidence_of(visit.services, located.domain, capture)
+    has_dom = bool(memento.dom_of(visit.services, located.domain, capture, evidence))
+    is_rendered = asked.modifier is Modifier.RENDERED_FRAME
+    if is_rendered and not has_dom:
         return redirect(visit, visit.origins.prefix + replay_path(asked.digits, Modifier.FRAME, asked.url), asked.url)
     history = visit.services.captures.history(located.url)
-    view = _view(visit, located, located.seq, capture, history)
-    if has_dom:
-        view = _with_dom(visit, view, located, located.seq, is_rendered=asked.modifier is Modifier.RENDERED_FRAME)
+    view = _view(
+        visit, located, located.seq, capture, history, evidence=evidence, has_dom=has_dom, is_rendered=is_rendered
+    )
     fields = headers_for_all(visit.origins.base, located.url, history, capture)
     return visit.page(view, capture.status, dict(fields))
 
 
-def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, history: UrlHistory) -> FramePage:
+def _view(
+    visit: Visit,
+    located: Located,
+    seq: int,
+    capture: VisibleCapture,
+    history: UrlHistory,
+    *,
+    evidence: Evidence,
+    has_dom: bool,
+    is_rendered: bool,
+) -> FramePage:
+    """Return the frame around a page, or around what a browser showed of it, with the way to the other one."""
     services, url = visit.services, located.url
     before, after = history.beside(seq)
     shown = [state for state in history.states if state.capture is not None]
     head = memento.record_of(services, located.domain, seq)
-    # What is no page reports nothing to the frame, so the engine of scripts need not see it.
-    is_of_pywb = visit.origins.runs_scripts and capture.mime_type in _PAGES
-    is_page = is_of_pywb or not visit.origins.runs_scripts
     digits = digits_of(seq if located.named is None else located.named)
-    source = visit.token + replay_path(digits, Modifier.PAGE if is_page else Modifier.OBJECT, url)
-    evidence = memento.evidence_of(services, located.domain, capture)
-    furthest, goes_on = _contents(visit, located, seq, capture)
+    runs_scripts = visit.origins.runs_scripts and not is_rendered
+    # What is no page reports nothing to the frame, so the engine of scripts need not see it.
+    is_of_pywb = runs_scripts and capture.mime_type in _PAGES
+    if is_rendered:
+        frame_modifier, modifier = Modifier.RENDERED_FRAME, Modifier.RENDERED
+        furthest, goes_on = None, ""
+    else:
+        frame_modifier = Modifier.FRAME
+        modifier = Modifier.PAGE if is_of_pywb or not runs_scripts else Modifier.OBJECT
+        furthest, goes_on = _contents(visit, located, seq, capture)
+    source = f"{visit.origins.replay}{visit.token}{replay_path(digits, modifier, url)}"
     is_older = seq > max(capture.since, capture.captured)
     is_met = capture.is_revisit or (is_older and any(met.is_revisit and met.since == seq for met in history.captures))
     changed = next(
@@ -85,64 +101,34 @@ def _view(visit: Visit, located: Located, seq: int, capture: VisibleCapture, his
     return FramePage(
         url=url,
         title=capture.title,
-        source=f"{visit.origins.replay}{source}",
-        sandbox=headers.SANDBOX_WITH_SCRIPTS if visit.origins.runs_scripts else headers.SANDBOX,
+        source=source,
+        sandbox=headers.SANDBOX_WITH_SCRIPTS if runs_scripts else headers.SANDBOX,
         date=from_epoch(seq),
         captured=from_epoch(_first_captured(capture, history)),
         is_unchanged=is_met,
         is_carried_over=is_older and not is_met,
         furthest=furthest,
         goes_on=None if not goes_on or is_of_pywb else PageLink(replay_path(digits, Modifier.FRAME, goes_on), goes_on),
-        previous=_version(url, before.seq if before else None),
-        following=_version(url, after.seq if after else None),
-        first=_version(url, shown[0].seq if shown and shown[0].seq < seq else None),
-        last=_version(url, shown[-1].seq if shown and shown[-1].seq > seq else None),
+        previous=_version(url, before.seq if before else None, frame_modifier),
+        following=_version(url, after.seq if after else None, frame_modifier),
+        first=_version(url, shown[0].seq if shown and shown[0].seq < seq else None, frame_modifier),
+        last=_version(url, shown[-1].seq if shown and shown[-1].seq > seq else None, frame_modifier),
         calendar=calendar_path(url),
         differences="" if changed is None else diff_path(changed.seq, seq, url),
         raw=f"{visit.origins.replay}{visit.token}{replay_path(digits, Modifier.AS_SENT, url)}",
-        alone="" if visit.origins.runs_scripts else f"{visit.origins.replay}{source}",
+        alone="" if runs_scripts else source,
         search=f"/search?{urlencode({'from': head.id})}" if head is not None and services.has_search else "",
         record=None if head is None else _record(head),
-        has_scripts=has_scripts(services, located.domain, capture),
+        has_scripts=not is_rendered and has_scripts(services, located.domain, capture),
         runs_scripts=visit.origins.runs_scripts,
-        reason_against="" if is_of_pywb else reason_against(capture.mime_type, capture.size) or "",
+        reason_against="" if is_of_pywb or is_rendered else reason_against(capture.mime_type, capture.size) or "",
         size=capture.size,
-        message_script=visit.origins.runs_scripts,
+        message_script=runs_scripts,
+        rendered=replay_path(digits, Modifier.RENDERED_FRAME, url) if has_dom and not is_rendered else "",
+        as_sent=replay_path(digits, Modifier.FRAME, url) if is_rendered else "",
         copy=evidence.copy,
         certificate=evidence.certificate,
     )
-
-
-def _with_dom(visit: Visit, view: FramePage, located: Located, seq: int, *, is_rendered: bool) -> FramePage:
-    """Return the frame of a page that has a DOM: with the way there, or, around the DOM, with the way back."""
-    digits, url = digits_of(seq if located.named is None else located.named), located.url
-    if not is_rendered:
-        return replace(view, rendered=replay_path(digits, Modifier.RENDERED_FRAME, url))
-    source = f"{visit.origins.replay}{visit.token}{replay_path(digits, Modifier.RENDERED, url)}"
-    return replace(
-        view,
-        source=source,
-        alone=source,
-        sandbox=headers.SANDBOX,
-        as_sent=replay_path(digits, Modifier.FRAME, url),
-        previous=_rendered(view.previous),
-        following=_rendered(view.following),
-        first=_rendered(view.first),
-        last=_rendered(view.last),
-        furthest=None,
-        goes_on=None,
-        has_scripts=False,
-        reason_against="",
-        message_script=False,
-    )
-
-
-def _rendered(way: PageLink | None) -> PageLink | None:
-    """Return the way to the same page of another time, as a browser showed it then."""
-    asked = None if way is None else parse(way.href.encode("ascii"))
-    if way is None or not isinstance(asked, Replay):
-        return None
-    return replace(way, href=replay_path(asked.digits, Modifier.RENDERED_FRAME, asked.url))
 
 
 def _record(head: RecordHead) -> FrameRecord:
@@ -166,16 +152,16 @@ def _first_captured(capture: VisibleCapture, history: UrlHistory) -> int:
     return next(times, capture.captured) if capture.is_revisit else capture.captured
 
 
-def _differs(services: Services, one: VisibleCapture | None, other: VisibleCapture) -> bool:
-    if one is None or one.is_redirect:
+def _differs(services: Services, earlier: VisibleCapture | None, capture: VisibleCapture) -> bool:
+    if earlier is None or earlier.is_redirect:
         return False
-    return one.blob != other.blob or not memento.has_same_text(services, one, other)
+    return earlier.blob != capture.blob or not memento.has_same_text(services, earlier, capture)
 
 
-def _version(url: str, seq: int | None) -> PageLink | None:
+def _version(url: str, seq: int | None, modifier: Modifier) -> PageLink | None:
     if seq is None:
         return None
-    return PageLink(replay_path(digits_of(seq), Modifier.FRAME, url), from_epoch(seq).isoformat())
+    return PageLink(replay_path(digits_of(seq), modifier, url), from_epoch(seq).isoformat())
 
 
 def _contents(visit: Visit, located: Located, seq: int, capture: VisibleCapture) -> tuple[int | None, str]:

@@ -582,13 +582,16 @@ def _evidence(store: Repository, blob: str) -> Evidence:
     return Evidence(copy, tuple(meta.certificate.split()), meta.rendered, meta.capture_time)
 
 
-def form_of(services: Services, domain: str, capture: VisibleCapture) -> Mapping[str, str]:
+def form_of(
+    services: Services, domain: str, capture: VisibleCapture, evidence: Evidence | None = None
+) -> Mapping[str, str]:
     """Return the files of what a browser showed of a capture, by their names, as far as the reader may see it.
 
     It belongs to the crawl that stored the version. A later crawl may have met the same bytes, and shown something else
     or nothing: through that one the reader sees the document alone.
     """
-    evidence = evidence_of(services, domain, capture)
+    if evidence is None:
+        evidence = evidence_of(services, domain, capture)
     if not evidence.rendered or evidence.captured is None:
         return {}
     snapshots = services.gate.facts(domain).snapshots
@@ -613,9 +616,9 @@ def has_same_text(services: Services, one: VisibleCapture, other: VisibleCapture
     return one.stored == other.stored or shown_text_of(services, one) == shown_text_of(services, other)
 
 
-def dom_of(services: Services, domain: str, capture: VisibleCapture) -> str:
+def dom_of(services: Services, domain: str, capture: VisibleCapture, evidence: Evidence | None = None) -> str:
     """Return the blob of the DOM that a browser showed of a capture; empty where there is none to be shown."""
-    blob = form_of(services, domain, capture).get(rendered_forms.HTML, "")
+    blob = form_of(services, domain, capture, evidence).get(rendered_forms.HTML, "")
     return blob if blob and services.shared.repository(domain).size(blob) <= limits.REWRITTEN_BYTES else ""
 
 
