@@ -86,8 +86,8 @@ class RenderedForm:
             "title": self.title,
             "titleFrom": self.title_of * bool(self.title),
         }
-        said = {name: value for name, value in described.items() if value}
-        files = {DESCRIPTION: json.dumps(said, ensure_ascii=False, sort_keys=True).encode("utf-8", "replace") + b"\n"}
+        fields = {name: value for name, value in described.items() if value}
+        files = {DESCRIPTION: json.dumps(fields, ensure_ascii=False, sort_keys=True).encode("utf-8", "replace") + b"\n"}
         if self.text:
             files[TEXT] = self.text
         if self.html:
@@ -107,7 +107,7 @@ def mime_type_of(name: str) -> str:
     if name in (TEXT, HTML):
         return "text/plain" if name == TEXT else "text/html"
     ending = name.rpartition(".")[2]
-    return next((mime for _, known, mime in _PICTURES if known == ending), "application/json")
+    return next((mime for _, picture_end, mime in _PICTURES if picture_end == ending), "application/json")
 
 
 def kind_of(name: str) -> str:
@@ -179,20 +179,20 @@ def named_at(store: Repository, tag: CommitTag, arc: str) -> str:
 
 def title_in(description: bytes) -> str:
     """Return the title in a description; empty where it has none, or cannot be read."""
-    return _said(description, "title")
+    return _field_of(description, "title")
 
 
 def title_origin(description: bytes) -> str:
     """Return what the title in a description was taken from; empty where it does not say that."""
-    return _said(description, "titleFrom")
+    return _field_of(description, "titleFrom")
 
 
 def picture_origin(description: bytes) -> str:
     """Return what the picture of a description was taken from; empty where it does not say that."""
-    return _said(description, "picture")
+    return _field_of(description, "picture")
 
 
-def _said(description: bytes, name: str) -> str:
+def _field_of(description: bytes, name: str) -> str:
     if len(description) > LONGEST_DESCRIPTION:
         return ""
     try:
