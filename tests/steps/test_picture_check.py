@@ -19,7 +19,8 @@ from agent.catalogue.recording import ask_next, catch_up_records
 from agent.crawl.chromium import find_program
 from agent.steps import picture_check, replay_camera
 from agent.steps.context import Snapshot
-from agent.steps.replay_camera import ServedAnswer
+from agent.steps.replay_answers import RecordReplay
+from agent.steps.replay_camera import LARGEST_BODY, ServedAnswer
 from agent.steps.running import run_step, run_waiting
 from tests.support.browsers import needs_chromium
 from tests.support.browsertrix import Shown, png, wacz
@@ -35,6 +36,7 @@ from webarcfs.archive.catalogue.workflow import WorkflowStep
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import BrowserSettings
 from webarcfs.archive.model.errors import CdpFailed
+from webarcfs.room.replay.replay_url import Modifier, digits_of, replay_path
 
 _SETTINGS = """
 [[publication]]
@@ -242,6 +244,26 @@ def test_pages_before_the_end_of_the_browser_keep_their_rows(site: Site, archive
     assert {row.fault for row in rows} >= {f"`program` of [browser]: {program} is no program"}
     checks = json.loads((_folder(archive, record) / "checks.json").read_text())
     assert {check["check"]: check["skipped"] for check in checks}["pictures"] is True
+
+
+def test_a_body_that_no_browser_gets_is_not_read_to_its_end(site: Site, archive: Archive) -> None:
+    size = LARGEST_BODY + (16 << 20)
+    site.add("/large", b"x" * size, "application/octet-stream")
+    crawl(archive, site.url("/large"), name="test", depth=0, wait=0)
+    record = next(iter(Catalogue(archive).records()))
+    assert record.date is not None
+    target = replay_path(digits_of(int(record.date.timestamp())), Modifier.AS_SENT, site.url("/large"))
+
+    async def serve() -> ServedAnswer:
+        replay = RecordReplay(archive, record.id)
+        try:
+            return await replay.serve(target, "")
+        finally:
+            await replay.close()
+
+    answer = asyncio.run(serve())
+    assert answer.status == 200
+    assert LARGEST_BODY < len(answer.body) < size
 
 
 def test_only_pictures_of_the_window_are_like_those_of_replay(archive: Archive, tmp_path: Path) -> None:
