@@ -81,7 +81,8 @@ def make(options: RoomOptions) -> RoomApps:
 
 
 def slow(request: Request) -> Response:
-    """An answer that takes a while."""
+    """An answer that takes a while. The file `slow` beside the notes says that it has begun."""
+    Path(os.environ[NOTES]).with_name("slow").touch()
     time.sleep(float(request.path_params["seconds"]))
     return PlainTextResponse("slow")
 

@@ -269,7 +269,5 @@ def test_nothing_leaves_the_archive_and_hostile_pages_reach_nothing(world: World
         assert opened == []
         assert context.cookies() == []
         # The sink counts: what is live is noticed.
-        tab.goto("data:text/html,<img src=http://live.test/a.png>")
-        tab.wait_for_timeout(500)
-        assert sink.asked
+        sink.check_counting(tab)
         context.close()

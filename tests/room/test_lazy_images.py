@@ -9,7 +9,7 @@ import pytest
 
 from agent.indexing.recovery import recover
 from tests.support import archives
-from tests.support.browsers import chromium, needs_chromium
+from tests.support.browsers import chromium, needs_chromium, poll
 from tests.support.messy_sites import PIXEL
 from tests.support.rooms import Page, digits, published, served
 from webarcfs.archive.model.metadata import CET
@@ -48,6 +48,8 @@ def test_lazy_images_are_shown_and_kept_as_they_came(tmp_path: Path) -> None:
         loaded: set[str] = set()
         tab.on("request", lambda request: loaded.add(request.url.rpartition(HOST)[2]))
         tab.goto(f"{room.origin}/web/{digits(WHEN)}mp_/http://{HOST}/", wait_until="networkidle")
+        # A busy machine pauses longer than what Playwright takes for the end.
+        poll(tab, lambda: loaded >= {*SHOWN, "/i.html"})
         images = tab.locator("img:visible").evaluate_all("all => all.map(each => each.currentSrc)")
         context.close()
         raw = room.get(f"/web/{digits(WHEN)}id_/http://{HOST}/", replay=True)

@@ -183,7 +183,8 @@ def browser(world: PywbRoom, sink: Sink | None, tmp_path_factory: pytest.TempPat
 def _shown(tab: Tab, world: PywbRoom, page: str) -> str:
     tab.goto(f"{world.origin}/web/{_AT}/http://{_SITE}/{page}")
     shown = tab.frame_locator("iframe").locator("#p")
-    shown.filter(has_not_text=re.compile(r"^no$")).wait_for(timeout=1_000 * PATIENCE)
+    # A paragraph is empty before its text is parsed, and has "no" until a script has written.
+    shown.filter(has_text=re.compile(r"^\s*(?!no\s*$)\S")).wait_for(timeout=1_000 * PATIENCE)
     return shown.inner_text()
 
 

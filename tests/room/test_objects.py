@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 
 from agent.indexing.recovery import recover
 from tests.support import archives
-from tests.support.browsers import chromium, needs_chromium
+from tests.support.browsers import chromium, needs_chromium, poll
 from tests.support.messy_sites import PIXEL
 from tests.support.rooms import Page, Served, digits, published, served
 from webarcfs.archive.model.metadata import CET
@@ -79,12 +79,13 @@ def test_objects_show_what_is_archived_and_pages_what_they_have_for_plug_ins(
     tab.on("download", lambda download: saved.append(download.url))
     page = f"{HOME}{name}.html"
     tab.goto(f"http://127.0.0.1:{room.replay_port}/web/{digits(WHEN)}mp_/{page}", wait_until="networkidle")
-    for _ in range(300):  # a busy machine pauses longer than what Playwright takes for the end
-        shown = [url.partition(HOME)[2] for url in loaded if HOME in url and page not in url]
-        if len(shown) >= len(loads):
-            break
-        tab.wait_for_timeout(100)
-    assert shown == loads
+
+    def shown() -> list[str]:
+        return [url.partition(HOME)[2] for url in loaded if HOME in url and page not in url]
+
+    # A busy machine pauses longer than what Playwright takes for the end.
+    poll(tab, lambda: len(shown()) >= len(loads) and tab.locator("b").is_visible() is is_instead)
+    assert shown() == loads
     assert tab.locator("b").is_visible() is is_instead
     assert saved == []
     context.close()

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from datetime import timedelta
 from itertools import product
@@ -24,7 +23,7 @@ from tests.support.livesites import CAPTURED, archived, live
 from tests.support.messy_sites import PIXEL
 from tests.support.pywb_rooms import PROGRAM, PywbRoom, pywb_room
 from tests.support.rooms import Page, digits, published
-from tests.support.waiting import PATIENCE
+from tests.support.waiting import PATIENCE, until
 from webarcfs.room.replay.headers import is_for_window
 from webarcfs.room.replay.pywb_proxy import handed_in, handed_out
 
@@ -104,7 +103,9 @@ def test_scripts_run_and_two_clicks_keep_head_and_foot_true(world: PywbRoom, tmp
     with live() as hosts, chromium(tmp_path, names=world.names | hosts) as browser:
         tab = browser.new_page()
         tab.goto(world.origin + place_of(f"http://{_HOSTILE}/runs.html", _AT_HOSTILE))
-        assert tab.frame_locator("iframe").locator("#p").inner_text() == "it runs"
+        shown = tab.frame_locator("iframe").locator("#p")
+        shown.filter(has_text="it runs").wait_for(timeout=1_000 * PATIENCE)
+        assert shown.inner_text() == "it runs"
         tab.goto(world.origin + place_of("http://python.test/index.html", _PYTHON))
         for words, target in (
             ("Tutorial", "tutorial/index.html"),
@@ -133,7 +134,9 @@ def test_each_way_on_ends_at_a_head_that_tells_it(browser: Browser, world: PywbR
     tab.frame_locator("iframe").locator(f"#{way}").click()
     tab.wait_for_url(world.origin + end.format(at=_AT_HOSTILE, host=_HOSTILE), timeout=1_000 * PATIENCE)
     if way == "text":
-        assert tab.frame_locator("iframe").locator("body").inner_text() == "plain"
+        shown = tab.frame_locator("iframe").locator("body")
+        shown.filter(has_text="plain").wait_for(timeout=1_000 * PATIENCE)
+        assert shown.inner_text() == "plain"
     if way == "place":
         tab.frame_locator("iframe").locator("#end").wait_for()
         tab.frames[1].wait_for_function("scrollY > 1000", timeout=1_000 * PATIENCE)
@@ -292,13 +295,13 @@ def test_pywb_that_dies_is_started_again(world: PywbRoom) -> None:
     assert found.stdout.split()
     for each in found.stdout.split():
         os.kill(int(each), signal.SIGKILL)
-    end = time.monotonic() + 60
-    status = 0
-    while status != 200 and time.monotonic() < end:
-        time.sleep(0.2)
+
+    def is_answered() -> bool:
         status = world.room.get(f"/web/{_PYTHON}mp_/http://python.test/index.html", replay=True).status
         assert status in (200, 503)
-    assert status == 200
+        return status == 200
+
+    until(is_answered, "pywb answers again")
 
 
 @pytest.mark.parametrize(

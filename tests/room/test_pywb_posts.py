@@ -25,6 +25,7 @@ from tests.support.browsers import chromium, needs_chromium
 from tests.support.livesites import CAPTURED
 from tests.support.rooms import Page, Served, digits, published, served
 from tests.support.sources import ROOT
+from tests.support.waiting import PATIENCE
 from webarcfs.room import limits
 from webarcfs.warc.request_key import METHODS, RequestKey, key_of
 
@@ -189,7 +190,7 @@ def shown(browser: Browser, world: World) -> Mapping[str, Any]:
     tab = browser.new_page()
     tab.goto(f"{world.origin}/web/{digits(CAPTURED)}/{_HOST}/page.html")
     place = tab.frame_locator("iframe").locator("#shown")
-    place.filter(has_text="{").wait_for(timeout=60_000)
+    place.filter(has_text="{").wait_for(timeout=1_000 * PATIENCE)
     found: Mapping[str, Any] = json.loads(place.inner_text())
     tab.close()
     return found
@@ -381,7 +382,9 @@ def test_a_page_that_sends_in_a_loop_does_not_tie_up_the_room(browser: Browser, 
     """S-post-5. Other readers are answered meanwhile."""
     tab = browser.new_page()
     tab.goto(f"{world.origin}/web/{digits(CAPTURED)}/{_HOST}/loop.html")
-    tab.frame_locator("iframe").locator("#shown").filter(has_text=re.compile("[1-9]")).wait_for(timeout=60_000)
+    tab.frame_locator("iframe").locator("#shown").filter(has_text=re.compile("[1-9]")).wait_for(
+        timeout=1_000 * PATIENCE
+    )
     times = []
     for _ in range(20):
         begun = time.monotonic()

@@ -409,7 +409,7 @@ def test_a_request_that_runs_is_finished_before_the_end(tmp_path: Path) -> None:
     answers = list[bytes]()
     asking = threading.Thread(target=lambda: answers.append(room.ask("/slow/5")[2]))
     asking.start()
-    time.sleep(0.3)
+    until(room.notes.with_name("slow").exists, every=0.02)
     room.process.terminate()
 
     def is_refused() -> bool:
@@ -430,7 +430,7 @@ def test_the_end_does_not_wait_for_who_takes_too_long(tmp_path: Path) -> None:
     room = started(tmp_path, **{stub_room.LIMITS: '{"GRACE_SECONDS": 1}'})
     with room.connect() as client:
         client.sendall(b"GET /slow/100 HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        time.sleep(0.3)
+        until(room.notes.with_name("slow").exists, every=0.02)
         room.process.terminate()
         assert room.process.wait(60) == 0
 

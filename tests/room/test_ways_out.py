@@ -58,9 +58,7 @@ def _clicked(room: Served, folder: Path, documents: Iterable[str]) -> list[str]:
             sink.asked.clear()
         # The sink counts: what is live is noticed.
         tab = context.new_page()
-        tab.goto("data:text/html,<img src=http://live.test/a.png>")
-        tab.wait_for_timeout(500)
-        assert sink.asked
+        sink.check_counting(tab)
         context.close()
     return led
 

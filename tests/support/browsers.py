@@ -12,7 +12,7 @@ import shutil
 import socket
 import struct
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -32,8 +32,18 @@ _OWN = ("google.com", "googleapis.com", "gstatic.com", "gvt1.com", "google", "lo
 
 #: The spare process that it begins for each site that may come next costs as much as that of a page.
 _LEFT_OUT = "DnsOverHttps,OptimizationHints,SpareRendererForSitePerProcess"
+#: How often a test asks for a state that a page brings about, and the milliseconds between.
+_POLLS, _BETWEEN = 1_200, 100
 #: Part of a screenshot's pixels that may differ: the text is the same, anti-aliasing is not always.
 TOLERANCE = 0.002
+
+
+def poll(tab: Page, is_reached: Callable[[], object]) -> None:
+    """Let a page run until a state is reached. If it never is, return as well: the caller asserts the state."""
+    for _ in range(_POLLS):
+        if is_reached():
+            return
+        tab.wait_for_timeout(_BETWEEN)
 
 
 def shot(tab: Page) -> Image.Image:
@@ -79,6 +89,12 @@ class Sink:
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)
             each.close()
+
+    def check_counting(self, tab: Page) -> None:
+        """Show a live page, and check that its request is counted."""
+        tab.goto("data:text/html,<img src=http://live.test/a.png>")
+        poll(tab, lambda: self.asked)
+        assert self.asked
 
     def _names(self, own: socket.socket) -> None:
         with suppress(OSError):
