@@ -6,11 +6,11 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 
 from agent.crawl import browserpool
+from tests.support import script_site
 from tests.support.browsers import needs_chromium
 from tests.support.crawls import StopAfter, crawl, log_lines
 from tests.support.process_trees import processes_below
@@ -19,12 +19,7 @@ from tests.support.waiting import PATIENCE
 from webarcfs.archive.config.directory import Archive
 
 pytestmark = [pytest.mark.crawl, needs_chromium()]
-
-
-@pytest.fixture
-def site() -> Iterator[ScriptSite]:
-    with ScriptSite() as site:
-        yield site
+site = script_site.site
 
 
 def _controllers() -> list[int]:
@@ -76,11 +71,15 @@ def test_two_jobs_take_turns_with_the_browser(site: ScriptSite, archive: Archive
 
 
 def test_a_job_that_is_stopped_amid_a_page_resumes_with_it(site: ScriptSite, archive: Archive) -> None:
-    """Nothing is fetched twice, and no process stays."""
+    """S-browser-7: nothing is fetched twice, and no process stays."""
     url = site.url("/small/0.html")
     stop = StopAfter(site, 3)  # robots.txt, the page, and the first that its script wants
     crawl(archive, url, fetcher="browser", depth=0, wait=0.5, stop=stop.event)
     stop.join()
     assert _controllers() == []
+    begun = len(site.responses)
     outcome = crawl(archive, url, fetcher="browser", depth=0)
     assert "rendered" in log_lines(archive, outcome)[url].notes
+    asked = [(response.method, response.host, response.path) for response in site.responses]
+    assert len(asked) == len(set(asked)), asked
+    assert 3 <= begun < len(asked), "both runs asked for something"

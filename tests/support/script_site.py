@@ -24,10 +24,12 @@ import re
 import struct
 import time
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import pytest
 
 from tests.support.site import Site, content_type_of
 from tests.support.wire import HTML, Answer, Exchange, Page, Request, page
@@ -239,6 +241,13 @@ class ScriptSite(Site):
     def against_addresses(self) -> list[SentResponse]:
         """What was sent for URLs of this machine and its network that pages of the internet name."""
         return [response for response in self.responses if response.path.startswith("/inside/")]
+
+
+@pytest.fixture
+def site() -> Iterator[ScriptSite]:
+    """A site of scripts, served while the test runs."""
+    with ScriptSite() as running:
+        yield running
 
 
 class _Sending:
