@@ -81,10 +81,7 @@ def browser(pages: int = 20, rounds: int = 1, options: Sequence[str] = ()) -> No
         ways["through warcprox"] = _recorded
     else:
         print("  without warcprox, which needs `make warcprox`")
-    if _has_fetcher():
-        ways["crawl --fetcher browser"] = lambda site, numbers, folder: _crawled(site, numbers, folder, options)
-    else:
-        print("  without our own crawl: `webarc-agent crawl` has no option --fetcher")
+    ways["crawl --fetcher browser"] = lambda site, numbers, folder: _crawled(site, numbers, folder, options)
     rows: dict[str, list[MeasuredWay]] = {name: [] for name in ways}
     for _ in range(rounds):
         for name, way in ways.items():
@@ -160,11 +157,6 @@ def _crawled(site: ScriptSite, numbers: Sequence[int], folder: Path, options: Se
     done = subprocess.run(agent("crawl", *words, *urls), check=False, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"the crawl ended with {done.returncode}: {done.stderr}")
-
-
-def _has_fetcher() -> bool:
-    done = subprocess.run(agent("crawl", "--help"), check=False, capture_output=True, text=True)
-    return "--fetcher" in done.stdout
 
 
 def _print_table(rows: dict[str, list[MeasuredWay]], pages: int) -> None:
