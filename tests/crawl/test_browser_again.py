@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
+from tests.support import script_site
 from tests.support.browsers import needs_chromium
 from tests.support.crawls import arcs, crawl, log_lines
 from tests.support.script_site import ScriptSite
 from webarcfs.archive.config.directory import Archive
 
 pytestmark = [pytest.mark.crawl, needs_chromium()]
-
-
-@pytest.fixture
-def site() -> Iterator[ScriptSite]:
-    with ScriptSite() as site:
-        yield site
+site = script_site.site
 
 
 def _application(site: ScriptSite) -> str:

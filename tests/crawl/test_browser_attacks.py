@@ -6,34 +6,20 @@ Whatever a page does costs that page alone, and sends nothing that a crawl does 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from urllib.parse import urlencode
 
 import pytest
 
 from agent.crawl.browserpool import MOST_POSTS, is_mutation
+from tests.support import script_site
 from tests.support.browsers import needs_chromium
-from tests.support.crawls import crawl, log_lines, meta, secret_file, store
+from tests.support.crawls import crawl, log_lines, secret_file, shown_text
 from tests.support.script_site import MAIN, OTHER, ScriptSite
 from tests.support.site import redirect
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.history import rendered_forms
-from webarcfs.archive.model.arc_paths import arc_path, split
 
 pytestmark = [pytest.mark.crawl, needs_chromium()]
-
-
-@pytest.fixture
-def site() -> Iterator[ScriptSite]:
-    with ScriptSite() as site:
-        yield site
-
-
-def _text(archive: Archive, url: str) -> str:
-    domain, arc = split(arc_path(url))
-    tree = meta(archive, domain, arc).rendered
-    assert tree, url
-    return rendered_forms.text_of(store(archive, domain), tree)
+site = script_site.site
 
 
 def _script(site: ScriptSite, path: str, script: str, body: str = "", host: str | None = None) -> str:
@@ -81,7 +67,7 @@ _NOT_SENT = {
 
 
 def test_what_may_change_something_is_never_sent(site: ScriptSite, archive: Archive) -> None:
-    """RULES 24: PUT, PATCH, DELETE, mutations, and POST to other hosts, over 16 KB or beyond 50 a page."""
+    """S-browser-4: PUT, PATCH, DELETE, mutations, and POST to other hosts, over 16 KB or beyond 50 a page."""
     for status in (307, 308):
         site.add_nasty(f"/moved-{status}", redirect(f"http://{OTHER}/never/moved", status))
     post = (
@@ -99,7 +85,7 @@ def test_what_may_change_something_is_never_sent(site: ScriptSite, archive: Arch
     lines = log_lines(archive, outcome)
     for name, (_, word) in _NOT_SENT.items():
         assert any(note.startswith(word) for note in lines[urls[name]].notes), (name, lines[urls[name]].notes)
-        assert "tried" in _text(archive, urls[name]), name
+        assert "tried" in shown_text(archive, urls[name]), name
     assert not [response.path for response in site.responses if response.path.startswith("/never/")]
     assert {request.method for request in site.requests} == {"GET", "POST"}
     assert len(site.sent_to("/many")) == MOST_POSTS
@@ -163,7 +149,7 @@ def test_secrets_go_to_their_host_alone(
     assert [request.method for request in own] == ["GET"]
     assert all(value in str(own[0].headers) for value in (base64_login, "hidden-field", "hidden-cookie"))
     lines = log_lines(archive, outcome)
-    assert "method" in lines[url].notes and "refused" in _text(archive, url)
+    assert "method" in lines[url].notes and "refused" in shown_text(archive, url)
     for path in archive.root.rglob("*"):
         if path.is_file():
             content = path.read_bytes()
@@ -188,7 +174,7 @@ def test_a_flood_costs_its_page_alone(site: ScriptSite, archive: Archive) -> Non
         archive, *urls.values(), good, fetcher="browser", depth=0, browser_page_seconds=6.0, browser_requests=50
     )
     lines = log_lines(archive, outcome)
-    assert "good words" in _text(archive, good)
+    assert "good words" in shown_text(archive, good)
     words = {name: {word for word in lines[url].notes if word.startswith("browser-")} for name, url in urls.items()}
     assert "browser-requests" in words["requests"]
     assert words["frames"] & {"browser-time", "browser-requests", "browser-memory"}
@@ -204,7 +190,7 @@ def test_names_of_elements_hide_nothing(site: ScriptSite, archive: Archive) -> N
     url = _script(site, "/names", "say('seen by readers');", forms)
     outcome = crawl(archive, url, fetcher="browser", depth=0)
     assert "rendered" in log_lines(archive, outcome)[url].notes
-    assert "seen by readers" in _text(archive, url)
+    assert "seen by readers" in shown_text(archive, url)
 
 
 def test_a_dom_beyond_the_bound_leaves_text_and_links(site: ScriptSite, archive: Archive) -> None:
@@ -214,12 +200,12 @@ def test_a_dom_beyond_the_bound_leaves_text_and_links(site: ScriptSite, archive:
     site.add_html("/linked", "linked")
     outcome = crawl(archive, url, fetcher="browser", depth=1)
     lines = log_lines(archive, outcome)
-    assert "browser-dom" in lines[url].notes and "large page" in _text(archive, url)
+    assert "browser-dom" in lines[url].notes and "large page" in shown_text(archive, url)
     assert site.url("/linked") in lines
 
 
 def test_workers_have_the_clock_and_the_chance_of_their_page(site: ScriptSite, archive: Archive) -> None:
-    """RULES 25: two crawls get the same numbers; the clock is that of the page, to the minute."""
+    """S-browser-5: two crawls get the same numbers; the clock is that of the page, to the minute."""
     worker = "postMessage([Math.random(), Date.now()])"
     site.add("/numbers.js", worker, "text/javascript")
     url = _script(
@@ -232,7 +218,7 @@ def test_workers_have_the_clock_and_the_chance_of_their_page(site: ScriptSite, a
     texts = []
     for _ in range(2):
         crawl(archive, url, fetcher="browser", depth=0)
-        texts.append(_text(archive, url))
+        texts.append(shown_text(archive, url))
     assert texts[0] == texts[1]
     assert "apart true minute true" in texts[0]
 
@@ -257,4 +243,4 @@ def test_what_another_page_left_in_the_browser_is_gone(site: ScriptSite, archive
     urls = [_script(site, f"/left/{number}", script, frame, host=MAIN) for number in range(2)]
     crawl(archive, *urls, fetcher="browser", depth=0, proxy=site.proxy)
     for url in urls:
-        assert "frame undefined name [] kept undefined session undefined files 0" in _text(archive, url)
+        assert "frame undefined name [] kept undefined session undefined files 0" in shown_text(archive, url)

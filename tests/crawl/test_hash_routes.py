@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
+from tests.support import script_site
 from tests.support.browsers import needs_chromium
-from tests.support.crawls import crawl, log_lines, meta, store
+from tests.support.crawls import crawl, log_lines, shown_text
 from tests.support.script_site import ScriptSite
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.history import rendered_forms
-from webarcfs.archive.model.arc_paths import arc_path, split
 
 pytestmark = [pytest.mark.crawl, needs_chromium()]
-
-
-@pytest.fixture
-def site() -> Iterator[ScriptSite]:
-    with ScriptSite() as site:
-        yield site
-
-
-def _text(archive: Archive, url: str) -> str:
-    domain, arc = split(arc_path(url))
-    tree = meta(archive, domain, arc).rendered
-    assert tree, url
-    return rendered_forms.text_of(store(archive, domain), tree)
+site = script_site.site
 
 
 _ROUTER = """<ul id=menu><li><a href="#/one">one</a><li><a href="#!/two">two</a><li><a href="#part">part</a></ul>
@@ -55,4 +40,4 @@ def test_views_by_fragment_are_shown_where_a_publication_wants_them(
     for route in ("one", "two", "three"):
         assert (site.url(f"/route/{route}") in lines) == is_on
         assert (site.url(f"/of/{route}") in lines) == is_on
-    assert "begin" in _text(archive, url) and "view" not in _text(archive, url)
+    assert "begin" in shown_text(archive, url) and "view" not in shown_text(archive, url)

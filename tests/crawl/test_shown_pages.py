@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
 
 import pytest
 
 from agent.crawl.frontier import ShownView
 from agent.reports import shown_pages
 from agent.reports.report import remarks_in
+from tests.support import script_site
 from tests.support.bad_pages import BadPageSizes, serve_bad_pages
 from tests.support.browsers import needs_chromium
 from tests.support.crawls import crawl, run_command
@@ -20,14 +20,9 @@ from tests.support.script_site import ScriptSite
 from webarcfs.archive.config.directory import Archive
 
 pytestmark = [pytest.mark.crawl]
+site = script_site.site
 
 SIZES = BadPageSizes(large=3 << 20, bomb=8 << 20, dom=1 << 20, frames=20, slow=1.0)
-
-
-@pytest.fixture
-def site() -> Iterator[ScriptSite]:
-    with ScriptSite() as site:
-        yield site
 
 
 def _page(url: str, state: str = "done", missed: int = 0, refused: int = 0) -> ShownView:

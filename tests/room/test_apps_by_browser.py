@@ -22,13 +22,12 @@ from tests.support import archives
 from tests.support.app_server import RequestSeen, serving
 from tests.support.browsers import Sink, can_bind, chromium, needs_chromium
 from tests.support.built_apps import APPS, BuiltApp
-from tests.support.crawls import changed, check_sound, crawl, head_of, log_lines, meta, read, store
+from tests.support.crawls import changed, check_sound, crawl, head_of, log_lines, read, shown_text
 from tests.support.pywb_rooms import PywbRoom, pywb_room
 from tests.support.recorder import visit_archived
 from tests.support.waiting import PATIENCE
 from webarcfs.access.gate import Gate, Reader
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.history import rendered_forms
 from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.search.searching import Searcher, SearchQuestion
 
@@ -90,7 +89,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> CrawledApps:
             )
             when = when or datetime.now(UTC).strftime("%Y%m%d%H%M%S")
             commits.append({domain: head_of(archive, domain) for domain in archive.domains()})
-            texts.append({app.name: _text(archive, app) for app in APPS})
+            texts.append({app.name: shown_text(archive, app.url) for app in APPS})
             asked.append(server.seen[begin:])
     check_sound(archive)
     return CrawledApps(
@@ -110,13 +109,6 @@ def shown(crawled: CrawledApps, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield ShownApps(room, browser, sink)
 
 
-def _text(archive: Archive, app: BuiltApp) -> str:
-    domain, arc = split(arc_path(app.url))
-    form = meta(archive, domain, arc).rendered
-    assert form
-    return rendered_forms.text_of(store(archive, domain), form)
-
-
 def _app(name: str) -> BuiltApp:
     return next(app for app in APPS if app.name == name)
 
@@ -128,7 +120,7 @@ def test_what_only_scripts_show_is_kept(crawled: CrawledApps, name: str) -> None
     words = log_lines(crawled.archive, crawled.crawls[0])[app.url].notes
     assert "rendered" in words
     assert not [word for word in words if word.startswith("browser-")]
-    text = " ".join(_text(crawled.archive, app).split())
+    text = " ".join(shown_text(crawled.archive, app.url).split())
     sent = LexborHTMLParser(read(crawled.archive, *split(arc_path(app.url))))
     sent.strip_tags(["script"])
     for sentence in app.sentences:

@@ -32,6 +32,7 @@ from webarcfs.archive.config.settings import CrawlSettings, HostSecret, Profile,
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git.repository import CRAWLS, Repository, TreeEntry
+from webarcfs.archive.history import rendered_forms
 from webarcfs.archive.model import arc_paths
 from webarcfs.archive.model.metadata import MetaData
 
@@ -249,6 +250,14 @@ def meta(archive: Archive, domain: str, arc: str) -> MetaData:
     document = read_file(archive, domain, f"{arc}/{arc_paths.DATA_XML}")
     assert document is not None, f"there is no ARC {arc} on {domain}"
     return data_xml.metadata(document)
+
+
+def shown_text(archive: Archive, url: str) -> str:
+    """The text that a browser showed of a page."""
+    domain, arc = arc_paths.split(arc_paths.arc_path(url))
+    form = meta(archive, domain, arc).rendered
+    assert form, url
+    return rendered_forms.text_of(store(archive, domain), form)
 
 
 def changed(archive: Archive, domain: str, old: str, new: str) -> set[str]:
