@@ -1163,7 +1163,9 @@ class Browser:
         await self._end_browser()
         program = chromium.find_program(self._begin.program)
         user = self._begin.user if os.geteuid() == 0 else None
-        chrome = Chromium.start(program, window=self._begin.window, user=user, errors=self._errors)
+        chrome = Chromium.start(
+            program, window=self._begin.window, user=user, archive=Path(self._begin.archive), errors=self._errors
+        )
         self._chrome, self._shown = chrome, 0
         self.storage_keys.clear()
         try:

@@ -20,8 +20,12 @@ MOST_WAITING: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """The settings of the process. `window` is in pixels, `memory` in bytes; `pages` is how many one browser shows."""
+    """The settings of the process.
 
+    `archive` is its folder, `window` is in pixels, `memory` in bytes, and `pages` is how many one browser shows.
+    """
+
+    archive: str
     program: str
     user: str
     window: tuple[int, int]

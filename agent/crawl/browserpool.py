@@ -358,6 +358,7 @@ class BrowserPool:
         settings = self._settings
         self._say(
             Begin(
+                archive=str(self._job.archive.root),
                 program=machine.program,
                 user=machine.user,
                 window=machine.window_size,

@@ -22,6 +22,7 @@ import fcntl
 import json
 import os
 import pwd
+import shlex
 import shutil
 import signal
 import subprocess
@@ -85,18 +86,23 @@ _SWITCHES = (
 )
 
 
-def command(program: str, *, window: tuple[int, int], user: str | None) -> list[str]:
+def command(program: str, *, window: tuple[int, int], user: str | None, archive: Path) -> list[str]:
     """Return the command that starts a browser; `user` is whom root becomes, None for anybody else.
 
-    Raises BrowserUnable where there is no such user.
+    It sees neither the archive nor its owner's home: without root it has the owner's rights, and a page that breaks out
+    of Chromium's sandbox would have them, too. Raises BrowserUnable where there is no such user.
     """
     browser = [program, *_SWITCHES, f"--window-size={window[0]},{window[1]}", "about:blank"]
-    return isolated(browser, user=user)
+    needed = Path(os.path.realpath(program)), Path("/tmp")  # noqa: S108 # the file system with the profile
+    folders = {Path(os.path.realpath(folder)) for folder in (pwd.getpwuid(os.geteuid()).pw_dir, archive)}
+    hidden = sorted(folder for folder in folders if not any(path.is_relative_to(folder) for path in needed))
+    return isolated(browser, user=user, hidden=hidden)
 
 
-def isolated(program: Sequence[str], *, user: str | None) -> list[str]:
+def isolated(program: Sequence[str], *, user: str | None, hidden: Sequence[Path] = ()) -> list[str]:
     """Return the command that starts a program in namespaces of its own. Raises BrowserUnable without such a user.
 
+    The folders `hidden` are empty and read-only there.
     `setpriv` comes first so that the kernel ends `unshare` when its parent dies, however it dies; it ends its child.
     """
     namespaces = ["--net", "--mount", "--pid", "--fork", "--kill-child=KILL", "--mount-proc", "--ipc", "--uts"]
@@ -110,6 +116,9 @@ def isolated(program: Sequence[str], *, user: str | None) -> list[str]:
             raise BrowserUnable(f"`user` of [browser]: there is no user {user}") from None
         privileges = f"--reuid={account.pw_uid} --regid={account.pw_gid} --clear-groups --inh-caps=-all"
     mount = f"mount -t tmpfs -o size={_PROFILE_BYTES},mode=1777,nosuid,nodev tmpfs /tmp"
+    for folder in map(shlex.quote, map(str, hidden)):  # one that is not there lies in another one, or in /tmp
+        empty = f"mount -t tmpfs -o ro,size=4k,mode=755,nosuid,nodev,noexec tmpfs {folder}"
+        mount = f"{mount} && if [ -d {folder} ]; then {empty}; fi"
     begin = f'{mount} && cd /tmp && exec setpriv {privileges} --pdeathsig=KILL -- "$@"'
     return ["setpriv", "--pdeathsig=KILL", "unshare", *namespaces, "--", "/bin/sh", "-c", begin, "sh", *program]
 
@@ -235,9 +244,12 @@ class Chromium:
         self._loop.add_reader(from_browser, self._receive)
 
     @classmethod
-    def start(cls, program: str, *, window: tuple[int, int], user: str | None, errors: Path) -> Chromium:
-        """Start a browser; what it says goes into the file `errors`. Raises BrowserUnable, OSError."""
-        arguments = command(program, window=window, user=user)
+    def start(cls, program: str, *, window: tuple[int, int], user: str | None, archive: Path, errors: Path) -> Chromium:
+        """Start a browser, which does not see the archive; what it says goes into the file `errors`.
+
+        Raises BrowserUnable, OSError.
+        """
+        arguments = command(program, window=window, user=user, archive=archive)
         path = shutil.which(arguments[0])
         if path is None:
             raise BrowserUnable(f"{arguments[0]} is not installed; it is part of util-linux")

@@ -147,7 +147,7 @@ async def _compare_sample(
 
     step.scratch.mkdir(parents=True, exist_ok=True)
     replay = RecordReplay(step.archive, step.record.id)
-    camera = ReplayCamera(step.settings.browser, replay.serve, step.scratch / "chromium.log")
+    camera = ReplayCamera(step.settings.browser, replay.serve, step.archive.root, step.scratch / "chromium.log")
     tags = {part.tag.domain: part.tag for part in step.record.parts}
     rows: list[PictureRow] = []
     try:

@@ -162,8 +162,9 @@ class _PageRequests:
 class ReplayCamera:
     """A browser for pages of replay. `compare` starts it where none runs; `close` ends it."""
 
-    def __init__(self, settings: BrowserSettings, serve: Serve, errors: Path) -> None:
+    def __init__(self, settings: BrowserSettings, serve: Serve, archive: Path, errors: Path) -> None:
         self._settings = settings
+        self._archive = archive
         self._serve = serve
         self._errors = errors
         self._chrome: Chromium | None = None
@@ -271,8 +272,8 @@ class ReplayCamera:
         await self.close()
         program = chromium.find_program(self._settings.program)
         user = self._settings.user if os.geteuid() == 0 else None
-        width, _, height = self._settings.window.partition("x")
-        chrome = Chromium.start(program, window=(int(width), int(height)), user=user, errors=self._errors)
+        window, archive = self._settings.window_size, self._archive
+        chrome = Chromium.start(program, window=window, user=user, archive=archive, errors=self._errors)
         self._chrome = chrome
         chrome.on("Fetch.requestPaused", self._on_paused)
         chrome.on("Page.loadEventFired", self._on_loaded)

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pwd
 import subprocess
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
+from agent.crawl import chromium
 from agent.crawl.chromium import Chromium, family, find_program, memory_of
 from tests.support.bad_pages import GOOD, GOOD_WORDS, BadPageSizes, serve_bad_pages
 from tests.support.browsers import needs_chromium
@@ -403,7 +406,9 @@ def test_the_browser_has_no_network(tmp_path: Path) -> None:
 
     async def look() -> None:
         user = "nobody" if os.geteuid() == 0 else None
-        browser = Chromium.start(find_program(), window=(800, 600), user=user, errors=tmp_path / "errors")
+        browser = Chromium.start(
+            find_program(), window=(800, 600), user=user, archive=tmp_path, errors=tmp_path / "errors"
+        )
         try:
             await browser.send("Browser.getVersion")
             inside = [pid for pid in family(browser.pid) if "chromium" in Path(f"/proc/{pid}/cmdline").read_text()]
@@ -419,6 +424,25 @@ def test_the_browser_has_no_network(tmp_path: Path) -> None:
         eventually(lambda: not [pid for pid in pids if Path(f"/proc/{pid}/exe").exists()])
 
     asyncio.run(look())
+
+
+@pytest.mark.parametrize("user", ["nobody", None] if os.geteuid() == 0 else [None])
+def test_what_runs_beside_the_browser_sees_neither_the_archive_nor_a_home(user: str | None) -> None:
+    """S-browser-7: what broke out of Chromium's sandbox could not change what is archived."""
+    with TemporaryDirectory(dir="/var/tmp") as folder:  # /tmp is another one there in any case
+        archive = Path(folder)
+        archive.chmod(0o777)
+        (archive / "page").write_text("archived")
+        command = chromium.command("/bin/sh", window=(800, 600), user=user, archive=archive)
+        end = command.index("/bin/sh", command.index("sh"))
+        look = 'ls -A "$1" "$2"; touch "$1/x" "$2/x"; ls /bin/sh'
+        home = pwd.getpwuid(os.geteuid()).pw_dir
+        done = subprocess.run(
+            [*command[: end + 1], "-c", look, "sh", folder, home], capture_output=True, text=True, check=True
+        )
+        assert sorted(done.stdout.split()) == sorted([f"{folder}:", f"{home}:", "/bin/sh"])
+        assert done.stderr.count("Read-only file system") + done.stderr.count("Permission denied") == 2
+        assert [path.name for path in archive.iterdir()] == ["page"]
 
 
 def test_no_process_and_no_profile_is_left(site: ScriptSite, archive: Archive) -> None:

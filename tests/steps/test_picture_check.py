@@ -138,7 +138,7 @@ def test_a_bad_picture_costs_its_page_alone(tmp_path: Path, caplog: pytest.LogCa
         return file.getvalue()
 
     async def take() -> tuple[replay_camera.ComparedPictures, ...]:
-        camera = replay_camera.ReplayCamera(BrowserSettings(), serve, tmp_path / "chromium.log")
+        camera = replay_camera.ReplayCamera(BrowserSettings(), serve, tmp_path, tmp_path / "chromium.log")
         try:
             with pytest.raises(CdpFailed, match="cannot be read"):
                 await camera.compare("/web/page", b"\xff\xd8\xff no picture", "image/jpeg")
