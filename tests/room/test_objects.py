@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Page as Tab
 
 from agent.indexing.recovery import recover
 from tests.support import archives
@@ -59,33 +60,43 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield found
 
 
+@dataclass
+class Window:
+    """A window for all pages, since a new one costs more than what is shown in it; `loaded` and `saved` are URLs."""
+
+    tab: Tab
+    loaded: list[str] = field(default_factory=list)
+    saved: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.tab.on("response", lambda response: self.loaded.append(response.url) if response.ok else None)
+        self.tab.on("download", lambda download: self.saved.append(download.url))
+
+
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with chromium(tmp_path_factory.mktemp("chromium")) as found:
-        yield found
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Window]:
+    with chromium(tmp_path_factory.mktemp("chromium")) as browser:
+        yield Window(browser.new_page())
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_objects_show_what_is_archived_and_pages_what_they_have_for_plug_ins(
-    room: Served, browser: Browser, name: str
+    room: Served, window: Window, name: str
 ) -> None:
     """S-page-4."""
     _, loads, is_instead = CASES[name]
-    context = browser.new_context()
-    tab = context.new_page()
-    loaded: list[str] = []
-    saved: list[str] = []
-    tab.on("response", lambda response: loaded.append(response.url) if response.ok else None)
-    tab.on("download", lambda download: saved.append(download.url))
     page = f"{HOME}{name}.html"
+    tab = window.tab
+    tab.goto("about:blank")
+    window.loaded.clear()
+    window.saved.clear()
     tab.goto(f"http://127.0.0.1:{room.replay_port}/web/{digits(WHEN)}mp_/{page}", wait_until="networkidle")
 
     def shown() -> list[str]:
-        return [url.partition(HOME)[2] for url in loaded if HOME in url and page not in url]
+        return [url.partition(HOME)[2] for url in window.loaded if HOME in url and page not in url]
 
     # A busy machine pauses longer than what Playwright takes for the end.
     poll(tab, lambda: len(shown()) >= len(loads) and tab.locator("b").is_visible() is is_instead)
     assert shown() == loads
     assert tab.locator("b").is_visible() is is_instead
-    assert saved == []
-    context.close()
+    assert window.saved == []
