@@ -209,6 +209,11 @@ SOAKS: dict[str, Soak] = {
         ("-m", "pytest", "--timeout=7200", "-n", "2", "tests/room/test_look.py", "tests/desk/test_desk_browser.py"),
         {"ROOM_LOOK": "1", "DESK_LOOK": "1"},
     ),
+    "apps": Soak(
+        "eleven front ends, crawled by our browser and recorded by another program; all of them run from the archive",
+        ("-m", "pytest", "--timeout=7200", "tests/room/test_apps_by_browser.py", "tests/room/test_built_apps.py"),
+        {"APPS_BY_BROWSER": "all"},
+    ),
     "split-sites": Soak(
         "50 pages of four real sites, split over three hosts each and crawled, beside the live ones; none lacks a part",
         ("-m", "pytest", "--timeout=7200", "-s", "tests/room/test_split_sites.py"),
