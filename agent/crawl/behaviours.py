@@ -7,10 +7,11 @@ and does one step. The next step waits until all that the page asked for has com
 |---|---|
 | `scroll` | scrolls by four fifths of the window; the end is where three steps change nothing |
 | `lazy` | loads images and frames that wait until a reader comes near |
-| `more` | clicks visible buttons with words such as "Load more"; no links, no forms |
+| `more` | clicks visible buttons with words such as "Load more"; none in links or forms |
 | `play` | plays media without their sound, so that they are asked for |
 
-No consent is given by itself: `[[publication.click]]` names texts that a person wants to be clicked.
+Parts of web components are found as well, in open shadow roots. No consent is given by itself:
+`[[publication.click]]` names texts that a person wants to be clicked.
 """
 
 from __future__ import annotations
@@ -18,6 +19,28 @@ from __future__ import annotations
 import json
 from typing import Final
 
+#: Open shadow roots that are looked into.
+_MOST_ROOTS: Final = 10_000
+#: Web components hide what they consist of from `querySelectorAll`: their open shadow roots are looked into as well. A
+#: form or a picture of that name takes the place of the function at the document itself.
+_EVERYWHERE: Final = f"""const query = (root, selector) =>
+    Reflect.get(root === document ? Document.prototype : root, "querySelectorAll").call(root, selector);
+  const rootsOf = function* () {{
+    const roots = [document];
+    for (const root of roots) {{  // grows
+      yield root;
+      for (const host of query(root, "*")) {{
+        if (host.shadowRoot instanceof ShadowRoot && roots.length <= {_MOST_ROOTS}) roots.push(host.shadowRoot);
+      }}
+    }}
+  }};
+  const everywhere = function* (selector) {{
+    for (const root of rootsOf()) yield* query(root, selector);
+  }};
+  const isWithin = (element, selector) => {{
+    for (let at = element; at; at = at.getRootNode().host) if (at.closest(selector)) return true;
+    return false;
+  }};"""
 #: Steps in a row that change nothing, after which a page is at its end.
 STILL: Final = 3
 #: Returns the position and the height of the page.
@@ -31,23 +54,25 @@ TO_THE_TOP: Final = """(() => {
   const page = document.scrollingElement || document.documentElement;
   if (page) page.scrollTo({top: 0, behavior: "instant"});
 })()"""
-LAZY: Final = """(() => {
+LAZY: Final = f"""(() => {{
+  {_EVERYWHERE}
   const lazy = globalThis.webarcLazy || (globalThis.webarcLazy = new Set());
-  for (const element of document.querySelectorAll("img[loading=lazy], iframe[loading=lazy]")) {
+  for (const element of everywhere("img[loading=lazy], iframe[loading=lazy]")) {{
     lazy.add(element);
     element.loading = "eager";
-  }
-})()"""
+  }}
+}})()"""
 #: Gives the page its own words back, so that its DOM is kept as its scripts made it.
 LAZY_AGAIN: Final = """(() => {
   for (const element of globalThis.webarcLazy || []) element.loading = "lazy";
 })()"""
-PLAY: Final = """(() => {
-  for (const media of document.querySelectorAll("video, audio")) {
+PLAY: Final = f"""(() => {{
+  {_EVERYWHERE}
+  for (const media of everywhere("video, audio")) {{
     media.muted = true;
-    media.play().catch(() => {});
-  }
-})()"""
+    media.play().catch(() => {{}});
+  }}
+}})()"""
 #: What buttons say that load more, whole and in lower case.
 _MORE_WORDS: Final = (
     r"^(?:(?:load|show|view|see) (?:\d+ )?more(?: [a-z]+)?|more(?: results)?|"
@@ -59,11 +84,12 @@ _MORE_WORDS: Final = (
 def more(clicks: int) -> str:
     """Return the expression that clicks buttons that load more, each up to `clicks` times; it returns how many."""
     return f"""(() => {{
+  {_EVERYWHERE}
   const words = new RegExp({json.dumps(_MORE_WORDS)}, "i");
   const clicked = globalThis.webarcClicked || (globalThis.webarcClicked = new WeakMap());
   let count = 0;
-  for (const button of document.querySelectorAll("button, [role=button], input[type=button]")) {{
-    if (button.closest("a, form") || !button.checkVisibility || !button.checkVisibility()) continue;
+  for (const button of everywhere("button, [role=button], input[type=button]")) {{
+    if (isWithin(button, "a, form") || !button.checkVisibility || !button.checkVisibility()) continue;
     const times = clicked.get(button) || 0;
     if (times >= {clicks} || !words.test((button.innerText || button.value || "").trim())) continue;
     clicked.set(button, times + 1);
@@ -77,9 +103,10 @@ def more(clicks: int) -> str:
 def click(text: str) -> str:
     """Return the expression that clicks what can be clicked and says exactly `text`; it returns whether it did."""
     return f"""(() => {{
+  {_EVERYWHERE}
   const text = {json.dumps(text)};
   const wanted = "button, [role=button], input[type=button], input[type=submit], a";
-  for (const element of document.querySelectorAll(wanted)) {{
+  for (const element of everywhere(wanted)) {{
     if ((element.innerText || element.value || "").trim() !== text) continue;
     if (!element.checkVisibility || !element.checkVisibility()) continue;
     element.click();
@@ -117,8 +144,6 @@ def first_script(start: int, seed: int) -> str:
 
 #: A form or a picture named `body` takes the place of that property of the document, in each world.
 _OF_DOCUMENT: Final = "const own = name => Reflect.get(Document.prototype, name, document);"
-#: Open shadow roots whose text is read.
-_MOST_ROOTS: Final = 10_000
 #: What a page shows, read in a world of its own; `size` is that of its DOM in letters. `innerText` leaves out what is
 #: in shadow roots: that follows the rest.
 SHOWN: Final = f"""(() => {{

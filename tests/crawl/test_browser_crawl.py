@@ -23,7 +23,7 @@ from tests.support.bad_pages import GOOD, GOOD_WORDS, BadPageSizes, serve_bad_pa
 from tests.support.browsers import needs_chromium
 from tests.support.crawls import COMMAND, arcs, crawl, log_lines, meta, read, secret_file, store, tree
 from tests.support.process_trees import processes_below
-from tests.support.script_site import CLICKED, LOADED, MAIN, POSTED, SCROLLED, ScriptRequest, ScriptSite
+from tests.support.script_site import CLICKED, LOADED, MAIN, POSTED, SCROLLED, ScriptRequest, ScriptSite, picture
 from tests.support.secure import Authority, SecureHosts
 from tests.support.waiting import PATIENCE, eventually
 from tests.support.wire import Exchange
@@ -125,6 +125,41 @@ def test_what_a_page_may_not_have_is_said_of_that_alone(site: ScriptSite, archiv
     }  # fmt: skip
     (answer,) = (line for key, line in lines.items() if "/private/answer" in key)
     assert answer.notes == ("robots",)
+
+
+def test_parts_of_web_components_are_scrolled_to_clicked_and_read(site: ScriptSite, archive: Archive) -> None:
+    """Lazy pictures, buttons that load more and texts that a person wants clicked, in open shadow roots; no links."""
+    for name in ("more", "consent", "linked"):
+        site.add(f"/part/{name}", name, "text/plain")
+    site.add("/part/lazy.png", picture(1), "image/png")
+    script = """
+      const root = document.querySelector("x-list").attachShadow({mode: "open"});
+      const inner = document.createElement("x-part");
+      root.append(inner);
+      const part = inner.attachShadow({mode: "open"});
+      const add = (to, words, path) => {
+        const button = document.createElement("button");
+        button.textContent = words;
+        button.onclick = () => fetch(path).then(answer => answer.text()).then(text => to.append(text + " came; "));
+        to.append(button);
+      };
+      add(part, "Load more", "/part/more");
+      add(root, "I agree", "/part/consent");
+      add(document.querySelector("x-link").attachShadow({mode: "open"}), "Load more", "/part/linked");
+      part.append(Object.assign(new Image(), {loading: "lazy", style: "margin-top: 9000px", src: "/part/lazy.png"}));
+    """
+    # A form of that name hides the function of the document, for scripts of all worlds.
+    body = "<form name=querySelectorAll></form><x-list></x-list><a href=/away><x-link></x-link></a>"
+    site.add_html(
+        "/parts",
+        f"{body}<script>const find = Document.prototype.querySelector;document.querySelector = find;{script}</script>",
+    )
+    url = site.url("/parts", MAIN)
+    crawl(archive, url, fetcher="browser", depth=0, proxy=site.proxy, click=("I agree",))
+    asked = {request.path for request in site.asked() if request.path.startswith("/part/")}
+    assert asked == {"/part/more", "/part/consent", "/part/lazy.png"}
+    text = _rendered(archive, url)[1]
+    assert "more came" in text and "consent came" in text
 
 
 @pytest.mark.parametrize("keep", [("html",), ("text",)])

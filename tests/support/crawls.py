@@ -80,6 +80,7 @@ def publish_as(*urls: str, **settings: Any) -> Publication:
     hosts, exclude = tuple(settings.pop("hosts", ())), tuple(settings.pop("exclude_hosts", ()))
     name = settings.pop("name", None) or command_line_name(urls)
     left_out, servers = tuple(settings.pop("exclude", ())), tuple(settings.pop("server", ()))
+    clicks = tuple(config.Click(text=text) for text in settings.pop("click", ()))
     secrets = {kind: tuple(settings.pop(kind, ())) for kind in config.SECRETS}
     release, closed_for = settings.pop("release", "automatic"), settings.pop("closed_for", None)
     required = tuple(settings.pop("required_hosts", ()))
@@ -92,6 +93,7 @@ def publish_as(*urls: str, **settings: Any) -> Publication:
         required_hosts=required,
         exclude=left_out,
         server=servers,
+        click=clicks,
         release=release,
         closed_for=None if closed_for is None else Interval.parse(closed_for),
         crawl=how,
