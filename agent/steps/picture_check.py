@@ -16,12 +16,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
 from agent.crawl.server_locks import Slots
-from agent.reports import shown_pages
+from agent.reports import missing_urls, shown_pages
 from agent.steps.context import Snapshot, StepContext
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import rendered_forms
@@ -118,8 +118,10 @@ def _with_picture(step: StepContext, snapshot: Snapshot) -> Iterator[CaptureRow]
         return
     shown: Sequence[str] = ()
     with suppress(Damaged):
-        report = step.archive.reports / step.record.job_name
-        shown = [page.url for page in shown_pages.read(report) if page.pictures]
+        job = step.record.job_name
+        reports = [step.archive.reports / job, *missing_urls.patches_of(step.archive, job)]
+        pages = chain.from_iterable(map(shown_pages.read, reports))
+        shown = list(dict.fromkeys(page.url for page in pages if page.pictures))
     rows: Iterable[CaptureRow | None]
     if shown:
         rows = map(snapshot.find, _shuffle(step.record.id, shown))

@@ -199,6 +199,24 @@ def test_pages_that_replay_well_pass_and_others_are_named(site: Site, archive: A
 
 
 @needs_chromium()
+def test_pages_that_a_patch_brought_are_compared_as_well(site: Site, archive: Archive) -> None:
+    urls = [site.url("/first"), site.url("/second")]
+    site.add_html("/first", _TEXT)
+    site.gone("/second", 500)
+    how = 'fetcher = "browser"\nkeep_rendered = ["picture"]\nprivate_addresses = true\nwait = 0\ndepth = 0\n'
+    _settings(archive, how)
+    assert _outcome(_checked(archive, *urls)) == "pictures: good (1 pages compared)"
+    site.add_html("/second", _TEXT)
+    patched = told(archive, "crawl", "--missing", "test")
+    assert patched.code == 0, patched.err
+    record, _ = Catalogue(archive).read(next(Catalogue(archive).ids("test")))
+    run_step(archive, stepfolders.ask(archive, record, WorkflowStep.CHECK, by="anna", again=True).folder)
+    record, _ = Catalogue(archive).read(record.id)
+    assert _outcome(record) == "pictures: good (2 pages compared)"
+    assert {row.url for row in picture_check.read(_folder(archive, record))} == set(urls)
+
+
+@needs_chromium()
 def test_a_style_that_the_archive_lacks_is_seen(site: Site, archive: Archive) -> None:
     """The page looks unlike the crawl once its style is withheld, and the part that is missing is counted."""
     site.add("/style.css", _SHEET, "text/css")
