@@ -20,6 +20,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import errno
 import hashlib
 import io
 import os
@@ -42,6 +43,7 @@ from agent.crawl.browser_messages import (
     MOST_WAITING,
     Ask,
     Begin,
+    DiskFailed,
     Fetch,
     Fetched,
     Have,
@@ -123,6 +125,8 @@ _LEFT: Final = (
     "local_storage,indexeddb,cache_storage,websql,shared_storage,storage_buckets,file_systems,service_workers,"
     "interest_groups"
 )
+#: Errors by which the job fails, as it does where another file of it cannot be written; no page is at fault.
+_OF_DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS})
 _AWAY: Final = ("data:", "blob:", "about:", "chrome:", "chrome-error:", "devtools:")
 
 _Result = TypeVar("_Result")
@@ -228,7 +232,10 @@ def _requested_pause(response: HttpResponse, before: int, wait: float) -> tuple[
 
 
 class _Warc:
-    """The WARC of a page: appended to, a record at a time, by any thread. Once it is closed, nothing is written."""
+    """The WARC of a page: appended to, a record at a time, by any thread. Once it is closed, nothing is written.
+
+    It is closed by the first record that the disk does not take. That raises OSError.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -275,8 +282,14 @@ class _Warc:
                 return 0
             begin = os.lseek(self._fd, 0, os.SEEK_END)
             view = memoryview(data)
-            while view:
-                view = view[os.write(self._fd, view) :]
+            try:
+                while view:
+                    view = view[os.write(self._fd, view) :]
+            except OSError as error:
+                # A part of the record may stay. Readers leave it out at the end, and would find nothing behind it.
+                os.close(self._fd)
+                self._fd = -1
+                raise OSError(error.errno, error.strerror, str(self.path)) from None
             return begin
 
 
@@ -1211,7 +1224,22 @@ class Browser:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(_raise_here)
+        task.add_done_callback(self.end_at_fault)
+
+    def end_at_fault(self, task: asyncio.Task[None]) -> None:
+        """End the process where a page could not be shown for a reason that is ours: the job starts another.
+
+        Where the reason is the disk, the job is told, and fails.
+        """
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        try:
+            if isinstance(error, OSError) and error.errno in _OF_DISK:
+                self.say(DiskFailed(error.errno, str(error.filename or "")))
+            traceback.print_exception(error)
+            sys.stderr.flush()
+        finally:
+            os._exit(1)  # also where the disk does not take what is printed
 
     def _with_page(self, session: str, frame: str) -> None:
         if self._page is not None and self._page.has_session(session):
@@ -1282,17 +1310,9 @@ async def _serve(out: io.FileIO, errors: Path) -> None:
                 if showing is not None:
                     await showing
                 showing = asyncio.create_task(browser.show(message))
-                showing.add_done_callback(_raise_here)
+                showing.add_done_callback(browser.end_at_fault)
     finally:
         await browser.close()
-
-
-def _raise_here(task: asyncio.Task[None]) -> None:
-    """End the process where a page could not be shown for a reason that is ours: the job starts another."""
-    if not task.cancelled() and (error := task.exception()) is not None:
-        traceback.print_exception(error)
-        sys.stderr.flush()
-        os._exit(1)
 
 
 def main() -> None:

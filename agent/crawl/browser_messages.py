@@ -3,6 +3,7 @@
 The job begins (`Begin`) and has a page shown (`ShowPage`). The process asks for each request of the page (`Ask`), and
 the job decides (`Fetch`, `Have`, `RedirectTo`, `Refuse`). The process tells what came of a request that it made
 (`Fetched`, `Missed`), and in the end what the page showed (`PageShown`), or that it can show nothing at all (`Unable`).
+A disk that takes no more (`DiskFailed`) is the last that it tells.
 """
 
 from __future__ import annotations
@@ -175,7 +176,17 @@ class Unable:
     word: str
 
 
-Message = Begin | ShowPage | Ask | Fetch | Have | RedirectTo | Refuse | Fetched | Missed | PageShown | Unable
+@dataclass(frozen=True, slots=True)
+class DiskFailed:
+    """The disk did not take what was to be kept. `number` is the errno; `path` is the file, empty if it is unknown."""
+
+    number: int
+    path: str = ""
+
+
+Message = (
+    Begin | ShowPage | Ask | Fetch | Have | RedirectTo | Refuse | Fetched | Missed | PageShown | Unable | DiskFailed
+)
 _TYPES: Final[Mapping[str, Callable[..., Message]]] = {
     message_type.__name__: message_type for message_type in get_args(Message)
 }

@@ -35,6 +35,7 @@ from agent.crawl.browser_messages import (
     MOST_WAITING,
     Ask,
     Begin,
+    DiskFailed,
     Fetch,
     Fetched,
     Have,
@@ -250,7 +251,10 @@ class BrowserPool:
             self._open = self._frontier.open_views()
 
     def tend(self) -> None:
-        """Take what the process says, decide what can be decided, and have the next page shown."""
+        """Take what the process says, decide what can be decided, and have the next page shown.
+
+        Raises OSError where the disk takes no more.
+        """
         if not self._may_show or not (self._open or self._process is not None):
             return
         self._send()
@@ -493,6 +497,8 @@ class BrowserPool:
             _log.warning("no browser shows pages: %s", message.why)
             self._unable = message.word
             self.end(message.word)
+        elif isinstance(message, DiskFailed):
+            raise OSError(message.number, os.strerror(message.number), message.path or None)
 
     def _take_missed(self, message: Missed) -> None:
         row = self._rows.pop(message.ask, None)

@@ -466,9 +466,11 @@ class _Capture:
     def end(self) -> bool:
         """End all running wgets and apply what they fetched; return whether all of it was applied."""
         self.slots.leave()
-        self.browser.end()
-        for running in self.wgets.end():
-            self._give(running)
+        try:
+            self.browser.end()
+        finally:  # a full disk lets no page wait again, and no wget may stay
+            for running in self.wgets.end():
+                self._give(running)
         return self._read_all()
 
     # -- the browser ---------------------------------------------------------------------------------------------
