@@ -202,6 +202,7 @@ class _Host:
             if turn.is_over.is_set():
                 raise _Cancelled
             before, seconds, count = asked_in_a_row(lock), 0.0, 0
+            note_request(lock, in_a_row=before)  # the process may be ended amid it
             try:
                 response = self._fetcher.fetch(request, bounds())
                 seconds, count = _requested_pause(response, before, say.wait)

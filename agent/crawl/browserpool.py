@@ -266,6 +266,14 @@ class BrowserPool:
             self._begin_next()
         self._rest()
 
+    def show_again(self, which: Callable[[str], bool]) -> None:
+        """Have the page shown once more if it asks one of `which` hosts.
+
+        Its requests that wait for their turn were permitted before a person changed what holds for these hosts.
+        """
+        if any(map(which, self.hosts)):
+            self.end()
+
     def end(self, word: str = "") -> None:
         """End the process. What it fetched is read; with a word, the rest of the pages fails with that."""
         self._end_process()

@@ -348,9 +348,9 @@ class _Capture:
     def run(self) -> Captured:
         """Start batches that are due and read batches that have ended, until nothing is left."""
         while True:
-            waits = self.book.waits
+            waits, left_out = self.book.waits, self.book.left_out
             if self.book.take() or self.book.added:
-                self._obey(waits)
+                self._obey(waits, left_out)
             self.wgets.tend()
             limit = self._limit()
             if limit is not None:
@@ -369,10 +369,12 @@ class _Capture:
                 self.start_batches()  # wget continues while its last results are applied
                 self.read(batch)
 
-    def _obey(self, waits: Mapping[str, float]) -> None:
-        """Apply the orders that were taken; `waits` are those that held before."""
+    def _obey(self, waits: Mapping[str, float], left_out: tuple[str, ...]) -> None:
+        """Apply the orders that were taken; `waits` and `left_out` are those that held before."""
         changed = tuple(host for host, wait in self.book.waits.items() if waits.get(host) != wait)
-        self.wgets.end_soon(lambda domain: scope.matches_host((*self.book.left_out, *changed), domain))
+        changed += tuple(host for host in self.book.left_out if host not in left_out)
+        self.wgets.end_soon(lambda domain: scope.matches_host(changed, domain))
+        self.browser.show_again(lambda domain: scope.matches_host(changed, domain))
         self._add()
         self.turns.waiting = None
 

@@ -1,20 +1,27 @@
-"""Trouble amid a page that a browser shows: a full disk."""
+"""Trouble amid a page that a browser shows: a full disk, orders of a person, a clock that is set, a second process."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from agent.crawl import job_folder, job_orders
+from agent.crawl.job_orders import OrderWord
+from agent.jobs.publishing import JobOutcome
 from tests.support import disks, script_site
 from tests.support.browsers import needs_chromium
 from tests.support.crawls import (
     Done,
     check_sound,
+    crawl,
+    crawls_of,
     end,
     files,
     log_lines,
@@ -22,10 +29,12 @@ from tests.support.crawls import (
     shown_text,
     start_command,
 )
+from tests.support.process_trees import RunningProcess, processes_below
 from tests.support.script_site import ScriptSite
 from tests.support.waiting import PATIENCE, until
 from tests.support.wire import Answer, Exchange, page
-from webarcfs.archive.config.directory import create
+from webarcfs.archive.config.directory import Archive, create
+from webarcfs.archive.model.errors import Interrupted, WebarcError
 
 pytestmark = [pytest.mark.crawl, needs_chromium()]
 site = script_site.site
@@ -60,6 +69,15 @@ def _repeated(site: ScriptSite) -> set[str]:
     asked = _asked(site)
     assert max(asked.values()) <= 2, asked
     return {path for (_, path), times in asked.items() if times > 1}
+
+
+def _browsers() -> list[RunningProcess]:
+    """The browsers below this process, and what drives them."""
+    return [
+        process
+        for process in processes_below(os.getpid())
+        if process.state != "Z" and (process.is_chromium or "agent.crawl.browser" in process.command)
+    ]
 
 
 # -- a full disk -------------------------------------------------------------------------------------------------------
@@ -139,3 +157,194 @@ def test_a_disk_that_gets_full_amid_a_page(disk: Path, tmp_path: Path, site: Scr
     assert list(archive.jobs.iterdir()) == []
     check_sound(archive)
     check_sound(reference)
+
+
+# -- orders of a person ------------------------------------------------------------------------------------------------
+
+
+class _Crawl:
+    """A crawl in a thread of this process, to which orders are given. A context manager: it does not outlive it."""
+
+    def __init__(self, archive: Archive, url: str, **settings: object) -> None:
+        self._archive = archive
+        self._stop = threading.Event()
+        self.outcome: JobOutcome | None = None
+        self.error: WebarcError | None = None
+        more = {"fetcher": "browser", "depth": 0, "stop": self._stop, **settings}
+        self._thread = threading.Thread(target=self._run, args=(url, more))
+
+    def _run(self, url: str, settings: dict[str, object]) -> None:
+        try:
+            self.outcome = crawl(self._archive, url, **settings)
+        except WebarcError as error:
+            self.error = error
+
+    def __enter__(self) -> _Crawl:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def give(self, word: OrderWord, value: str = "") -> None:
+        """Give an order."""
+        (folder,) = self._archive.jobs.iterdir()
+        job_orders.give(folder, word, value)
+
+    def end(self) -> JobOutcome:
+        """Wait for its end; return what became of it."""
+        self._thread.join(2 * PATIENCE)
+        assert not self._thread.is_alive()
+        assert self.error is None and self.outcome is not None, self.error
+        return self.outcome
+
+
+def _orders_taken(archive: Archive) -> int:
+    """The number of the last order that the only job took."""
+    (folder,) = archive.jobs.iterdir()
+    state = job_folder.load_item(folder)
+    return 0 if state is None else state.orders
+
+
+def _is_quiet(site: ScriptSite) -> bool:
+    """Whether nothing is asked for, for a while, and no browser runs."""
+    until(lambda: not _browsers(), "no browser runs")
+    before = len(site.requests)
+    time.sleep(1.5)
+    return len(site.requests) == before and not _browsers()
+
+
+def _hanging(times: int = 1) -> Answer:
+    """The answer that does not come for the first requests, however long the client waits."""
+    left = [None] * times
+
+    def answer(exchange: Exchange) -> None:
+        if left:
+            left.pop()
+            exchange.wait(PATIENCE)
+        page("at last", "text/plain")(exchange)
+
+    return answer
+
+
+def test_a_page_that_is_held_asks_for_nothing_and_is_shown_again(site: ScriptSite, archive: Archive) -> None:
+    """What was cut is asked for again, and nothing else."""
+    url = _add_steps(site, at={2: _hanging()})
+    with _Crawl(archive, url) as running:
+        until(lambda: site.count("/step?n=2"), "a request is under way", every=0.02)
+        running.give(OrderWord.PAUSE)
+        assert _is_quiet(site)
+        running.give(OrderWord.RESUME)
+        outcome = running.end()
+    assert outcome.complete
+    assert "rendered" in log_lines(archive, outcome)[url].notes and "done" in shown_text(archive, url)
+    assert _repeated(site) == {"/step?n=2"}
+    assert _browsers() == []
+
+
+def test_the_pause_is_kept_after_a_request_that_was_cut(site: ScriptSite, archive: Archive) -> None:
+    wait = 8.0
+    url = _add_steps(site, at={0: _hanging()}, steps=1)
+    with _Crawl(archive, url, wait=wait, robots=False) as running:
+        until(lambda: site.count("/step?n=0"), "a request is under way", every=0.02)
+        running.give(OrderWord.PAUSE)
+        until(lambda: not _browsers(), "no browser runs", every=0.02)
+        running.give(OrderWord.RESUME)
+        assert running.end().complete
+    assert _repeated(site) == {"/step?n=0"}
+    assert site.smallest_gap(site.host) >= wait - 0.1
+
+
+def test_a_page_that_is_stopped_has_its_word(site: ScriptSite, archive: Archive) -> None:
+    """What was fetched by then is archived; the page itself is, as its server sent it."""
+    url = _add_steps(site, at={2: _hanging()})
+    with _Crawl(archive, url) as running:
+        until(lambda: site.count("/step?n=2"), "a request is under way", every=0.02)
+        running.give(OrderWord.STOP)
+        outcome = running.end()
+    assert not outcome.complete
+    assert _is_quiet(site)
+    lines = log_lines(archive, outcome)
+    assert "browser-cut" in lines[url].notes and "rendered" not in lines[url].notes
+    assert [lines[site.url(f"/step?n={number}")].status for number in (0, 1)] == [200, 200]
+    assert site.url("/step?n=3") not in lines
+    assert {name for name, _ in files(archive, site.host).values()}
+
+
+def test_a_page_that_is_discarded_leaves_nothing(site: ScriptSite, archive: Archive) -> None:
+    url = _add_steps(site, at={2: _hanging()})
+    with _Crawl(archive, url) as running:
+        until(lambda: site.count("/step?n=2"), "a request is under way", every=0.02)
+        running.give(OrderWord.DISCARD)
+        until(lambda: not list(archive.jobs.iterdir()), "the job is gone")
+    assert running.error is None or isinstance(running.error, Interrupted)
+    assert _is_quiet(site)
+    assert not archive.repository(site.host).exists() or crawls_of(archive, site.host) == []
+
+
+def test_a_host_that_is_left_out_amid_a_page_is_asked_no_more(site: ScriptSite, archive: Archive) -> None:
+    """Requests that wait for their turn are not sent, and the page is shown without that host."""
+    other = f"localhost:{site.port}"
+    pictures = "".join(f"<img src='http://{other}/pic/seen-{number}.png' alt=''>" for number in range(12))
+    site.add_html("/gallery", f"<p>words</p>{pictures}<script src=/assets/words.js type=module></script>")
+    url = site.url("/gallery")
+    with _Crawl(archive, url, wait=1.0, private_addresses=True) as running:
+        until(lambda: len([path for host, path in _asked(site) if host == other]) >= 4, "pictures come", every=0.02)
+        running.give(OrderWord.EXCLUDE, other)
+        until(lambda: _orders_taken(archive), "it is taken", every=0.02)
+        taken = time.monotonic()
+        outcome = running.end()
+    late = [response.path for response in site.responses if response.host == other and response.begin > taken + 0.5]
+    assert late == []
+    lines = log_lines(archive, outcome)
+    assert "rendered" in lines[url].notes
+    left_out = [line.url for line in lines.values() if "left-out" in line.notes]
+    assert len(left_out) >= 6 and all(other in left for left in left_out), lines
+
+
+def test_a_longer_pause_holds_for_the_page_that_is_shown(site: ScriptSite, archive: Archive) -> None:
+    wait = 4.0
+    pictures = "".join(f"<img src=/pic/seen-{number}.png alt=''>" for number in range(6))
+    url = site.add_html("/gallery", f"<p>words</p>{pictures}")
+    with _Crawl(archive, url, wait=0.5, robots=False) as running:
+        until(lambda: len(site.requests) >= 3, "pictures come", every=0.02)
+        running.give(OrderWord.WAIT, f"{site.host} {wait:g}")
+        until(lambda: _orders_taken(archive), "it is taken", every=0.02)
+        taken = time.monotonic()
+        outcome = running.end()
+    begins = [response.begin for response in site.responses if response.begin > taken + 0.5]
+    gaps = [after - before for before, after in itertools.pairwise(begins)]
+    assert len(gaps) >= 2 and min(gaps) >= wait - 0.1, gaps
+    assert "rendered" in log_lines(archive, outcome)[url].notes
+
+
+# -- two at once -------------------------------------------------------------------------------------------------------
+
+
+def test_one_publication_twice_at_once(site: ScriptSite, archive: Archive) -> None:
+    """The second one is denied, as it is with wget, and the page of the first is shown on."""
+    may_go_on = threading.Event()
+
+    def waiting(exchange: Exchange) -> None:
+        end = time.monotonic() + PATIENCE
+        while not may_go_on.is_set() and time.monotonic() < end:
+            exchange.wait(0.1)
+        page("at last", "text/plain")(exchange)
+
+    url = _add_steps(site, at={1: waiting})
+    arguments = (*_COMMAND, "--archive", archive.root, url)
+    first = start_command(*arguments)
+    try:
+        until(lambda: site.count("/step?n=1"), "the first one shows the page", every=0.02)
+        second = run_command(*arguments)
+        assert second.code == 2 and "is being crawled or imported already" in second.err, second.err
+        may_go_on.set()
+        _, err = first.communicate(timeout=2 * PATIENCE)
+        assert first.returncode == 0, err
+    finally:
+        may_go_on.set()
+        end(first)
+    (report,) = archive.reports.iterdir()
+    assert "rendered" in log_lines(archive, report.name)[url].notes
+    assert _repeated(site) == set()
