@@ -215,6 +215,7 @@ class BrowserPool:
         self._showing: _Showing | None = None
         self._asked: dict[int, Ask] = {}
         self._rows: dict[int, FrontierUrl] = {}
+        self._without_robots: set[str] = set()  # hosts whose robots.txt is to be fetched first
         self._idle_since = 0.0
         self._unable = ""
         self._is_warned = False
@@ -237,8 +238,8 @@ class BrowserPool:
 
     @property
     def hosts(self) -> set[str]:
-        """The hosts that belong to the browser while it shows a page."""
-        return set() if self._showing is None else self._showing.hosts
+        """The hosts that belong to the browser while it shows a page, but for those whose robots.txt a wget fetches."""
+        return set() if self._showing is None else self._showing.hosts - self._without_robots
 
     @property
     def waits(self) -> bool:
@@ -259,6 +260,7 @@ class BrowserPool:
             return
         self._send()
         self._take_messages()
+        self._without_robots.clear()
         for ask in list(self._asked.values()):
             self._try(ask)
         self._watch()
@@ -271,7 +273,7 @@ class BrowserPool:
 
         Its requests that wait for their turn were permitted before a person changed what holds for these hosts.
         """
-        if any(map(which, self.hosts)):
+        if self._showing is not None and any(map(which, self._showing.hosts)):
             self.end()
 
     def end(self, word: str = "") -> None:
@@ -719,6 +721,7 @@ class BrowserPool:
         if self._settings.robots and not (embedded and self._settings.robots_for == RobotsFor.PAGES):
             permission = self._lent.robots.say(url, now)
             if permission is Permission.ASK:
+                self._without_robots.add(domain)
                 return permission
             if permission is Permission.NO:
                 return Refuse(ask.ask, Reason.ROBOTS)

@@ -31,6 +31,7 @@ from tests.support.crawls import (
 )
 from tests.support.process_trees import RunningProcess, processes_below
 from tests.support.script_site import ScriptSite
+from tests.support.secure import SecureHosts
 from tests.support.waiting import PATIENCE, until
 from tests.support.wire import Answer, Exchange, page
 from webarcfs.archive.config.directory import Archive, create
@@ -317,6 +318,35 @@ def test_a_longer_pause_holds_for_the_page_that_is_shown(site: ScriptSite, archi
     gaps = [after - before for before, after in itertools.pairwise(begins)]
     assert len(gaps) >= 2 and min(gaps) >= wait - 0.1, gaps
     assert "rendered" in log_lines(archive, outcome)[url].notes
+
+
+# -- robots.txt --------------------------------------------------------------------------------------------------------
+
+
+def test_a_page_asks_its_own_host_under_the_other_scheme(
+    site: ScriptSite, archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wget fetches that robots.txt while the page is shown, although its host belongs to the browser then."""
+    host = "mixed.example"
+
+    def told(_: str, path: str) -> bytes:
+        body = b"document.body.append('from the script')" if path == "/late.js" else b""
+        status = b"200 OK" if body else b"404 Not Found"
+        return b"HTTP/1.1 %s\r\nContent-Type: text/javascript\r\nContent-Length: %d\r\n\r\n%s" % (
+            status,
+            len(body),
+            body,
+        )
+
+    with SecureHosts(tmp_path, told) as secure:
+        monkeypatch.setenv("http_proxy", site.proxy)
+        monkeypatch.setenv("https_proxy", secure.proxy)
+        url = site.add_html("/", f"<p>words</p><script src=https://{host}/late.js></script>", host=host)
+        outcome = crawl(archive, url, fetcher="browser", depth=0, certificates="any", browser_page_seconds=5.0)
+    lines = log_lines(archive, outcome)
+    assert "rendered" in lines[url].notes and not any(note.startswith("browser-") for note in lines[url].notes)
+    assert lines[f"https://{host}/late.js"].status == 200
+    assert "from the script" in shown_text(archive, url)
 
 
 # -- two at once -------------------------------------------------------------------------------------------------------
