@@ -119,11 +119,12 @@ def click(text: str) -> str:
 def first_script(start: int, seed: int) -> str:
     """Return what runs in each document before its own scripts.
 
-    The clock starts at `start`, in milliseconds since 1970, and runs. Random numbers follow from `seed`. There are no
-    service workers: their requests would belong to no page.
+    The clock starts at `start`, in milliseconds since 1970, and runs as time passes: setting the machine's clock does
+    not set it. Random numbers follow from `seed`. There are no service workers: their requests would belong to no page.
     """
     return f"""(() => {{
-  const RealDate = Date, begun = RealDate.now(), now = () => {start} + RealDate.now() - begun;
+  const RealDate = Date, passed = performance.now.bind(performance), begun = passed();
+  const now = () => {start} + Math.floor(passed() - begun);
   const PageDate = new Proxy(RealDate, {{
     construct: (type, given, target) => Reflect.construct(type, given.length ? given : [now()], target),
     apply: () => new RealDate(now()).toString(),

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from agent.crawl import job_folder, job_orders
 from agent.crawl.job_orders import OrderWord
 from agent.jobs.publishing import JobOutcome
-from tests.support import disks, script_site
+from tests.support import disks, script_site, set_clocks
 from tests.support.browsers import needs_chromium
 from tests.support.crawls import (
     Done,
@@ -44,6 +45,8 @@ site = script_site.site
 _STEPS = 6
 _COMMAND = ("crawl", "--fetcher", "browser", "--depth", "0", "--wait", "0", "--no-sitemaps")
 _LARGE = 300_000
+#: Seconds between a request and when a loaded machine notes its time; a clock is set by more.
+_CLOCK_TOLERANCE = 60.0
 
 
 def _add_steps(site: ScriptSite, *, at: dict[int, Answer], after: str = "", steps: int = _STEPS) -> str:
@@ -318,6 +321,87 @@ def test_a_longer_pause_holds_for_the_page_that_is_shown(site: ScriptSite, archi
     gaps = [after - before for before, after in itertools.pairwise(begins)]
     assert len(gaps) >= 2 and min(gaps) >= wait - 0.1, gaps
     assert "rendered" in log_lines(archive, outcome)[url].notes
+
+
+# -- the clock is set --------------------------------------------------------------------------------------------------
+
+
+class _AnyQuery:
+    """Answers a path whatever its query is."""
+
+    def find(self, path: str) -> Answer | None:
+        """The answer to a path below the place of this tree."""
+        return page("now", "text/plain") if path.startswith("/now") else None
+
+
+@pytest.mark.parametrize("hours", [-1, -25, 25])
+@pytest.mark.parametrize("is_interrupted", [False, True])
+def test_a_clock_that_is_set_amid_a_page(
+    site: ScriptSite, archive: Archive, hours: int, *, is_interrupted: bool
+) -> None:
+    """Of three pages one is shown when it is set, one was fetched before and is shown behind, one is fetched then.
+
+    What was asked for has the time that the clock had then. Times in URLs fall by the clock of each page.
+    """
+    set_at: list[float] = []
+    wait = 0.3
+    with set_clocks.clock() as clock:
+
+        def set_clock(exchange: Exchange) -> None:
+            if not set_at:
+                clock.set(hours * 3600)
+                set_at.append(time.monotonic())
+                if is_interrupted:
+                    exchange.wait(PATIENCE)
+            page("first", "text/plain")(exchange)
+
+        site.mount(_AnyQuery(), at="/dated")
+        plain = page("first", "text/plain")
+        paths = ("amid", "behind", "then")
+        for name in paths:
+            site.add_nasty(f"/{name}-first", set_clock if name == "amid" else plain)
+            script = f"await fetch('/{name}-first'); await fetch('/dated/now-{name}?_=' + Date.now());"
+            link = "document.body.insertAdjacentHTML('beforeend', '<a href=/then>then</a>');" if name == "amid" else ""
+            site.add_html(f"/{name}", f"<p>words</p><script type=module>{script}{link}</script>")
+        (archive.root / "webarc.toml").write_text(f'[browser]\nprogram = "{clock.chromium}"\n')
+        urls = [site.url(f"/{name}") for name in paths]
+        words = ("crawl", "--fetcher", "browser", "--depth", "1", f"--wait={wait}", "--no-sitemaps")
+        arguments = (*words, "--archive", str(archive.root), *urls[:2])
+        begun, began = time.time(), time.monotonic()
+        process = start_command(*arguments, **clock.environment)
+        try:
+            if is_interrupted:
+                until(lambda: set_at, "the clock is set", every=0.02)
+                process.terminate()
+                process.communicate(timeout=2 * PATIENCE)
+                assert process.returncode == 3
+                done = run_command(*arguments, **clock.environment)  # type: ignore[arg-type]
+                code, err = done.code, done.err
+            else:
+                _, err = process.communicate(timeout=2 * PATIENCE)
+                code = process.returncode
+        finally:
+            end(process)
+        assert code == 0, err
+    (report,) = archive.reports.iterdir()
+    lines = log_lines(archive, report.name)
+    for url in urls:
+        assert "rendered" in lines[url].notes, lines[url]
+    named = {site.url(f"/dated/now-{name}") for name in paths}
+    assert {url for url in lines if "/dated/" in url} == named, "no URL has a time"
+    cut = {"/amid-first"} if is_interrupted else set()
+    old = {"/robots.txt"} if is_interrupted and hours > 24 else set()  # it holds for a day
+    assert _repeated(site) <= cut | old
+    assert site.smallest_gap(site.host) >= wait - 0.05
+    for path, response in {response.path.partition("?")[0]: response for response in site.responses}.items():
+        line = lines[site.url(path)]
+        shift = hours * 3600 if response.begin > set_at[0] else 0
+        expected = begun + response.begin - began + shift
+        logged = datetime.strptime(line.timestamp, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC).timestamp()
+        is_amid = path == "/amid-first"  # asked for just before
+        assert abs(logged - expected) < _CLOCK_TOLERANCE or is_amid, (path, logged - expected)
+    assert run_command("verify", "--archive", archive.root).out == "sound\n"
+    assert list(archive.jobs.iterdir()) == []
 
 
 # -- robots.txt --------------------------------------------------------------------------------------------------------
