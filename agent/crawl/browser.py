@@ -59,7 +59,7 @@ from agent.crawl.browser_messages import (
 )
 from agent.crawl.chromium import Chromium, Params
 from agent.crawl.cookie_jars import Cookie
-from agent.crawl.http_connections import Connector, FetchBounds, Proxies
+from agent.crawl.http_connections import Connector, FetchBounds, Pace, Proxies
 from agent.crawl.http_fetcher import HttpFetcher, HttpRequest, HttpResponse
 from agent.crawl.politeness import LONGEST_HOLD, asks_for_pause, in_a_row, pause
 from agent.crawl.server_locks import asked_in_a_row, note_request, seconds_to_wait
@@ -849,7 +849,7 @@ class _Page:
             else:
                 most = largest
             timeout = min(self._asked.timeout, seconds)
-            return FetchBounds(timeout, seconds, most, say.public, say.checked, say.speed)
+            return FetchBounds(timeout, seconds, most, say.public, say.checked, say.speed, self._browser.pace)
 
         self._turns.add(turn)
         try:
@@ -1092,6 +1092,7 @@ class Browser:
         self._frames_before: frozenset[str] = frozenset()  # of the page before, which may ask for something at its end
         self._connector = Connector(ca=begin.ca, bind=begin.bind, proxies=Proxies(begin.proxy, os.environ))
         self._hosts: dict[str, _Host] = {}
+        self.pace = Pace()
         self._asks: dict[int, asyncio.Future[Message]] = {}
         self._number = 0
         self._tasks: set[asyncio.Task[None]] = set()

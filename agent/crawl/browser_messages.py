@@ -85,7 +85,8 @@ class Ask:
 class Fetch:
     """Fetch it, and keep it by the URL `key`; empty: give it to the page, and keep nothing.
 
-    `wait` is the pause of its server in seconds, `lock` the server's lock file. `fields` are secrets for that host.
+    `wait` is the pause of its server in seconds, `lock` the server's lock file. `speed` is in bytes a second, of all
+    requests of the page together; 0 is no bound. `fields` are secrets for that host.
     """
 
     ask: int

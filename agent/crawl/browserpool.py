@@ -168,6 +168,7 @@ class _Showing:
     begun: float
     at: int  # when its own response came, in seconds since 1970: by its clock
     hosts: set[str]
+    speed: int  # bytes a second; 0: as fast as the servers
     posts: int = 0
     fetched: dict[int, int] = field(default_factory=dict)  # row → position in the page's WARC
 
@@ -177,8 +178,9 @@ class Dependencies:
     """What the crawl's loop lends: its parts, and what it does for the browser.
 
     `may_ask` tells whether a host may be asked, None if that is not known yet; `wait` is the pause of a host before a
-    URL; `next_batch` the number of a new batch; `is_full` whether a host had all its documents. `took` counts one of
-    them. `give` has a batch read. `free` ends the wget at a host. `public`: the host must be at a public address.
+    URL; `speed` is that of the next page in bytes a second, 0 without a limit and None while wgets have all of it;
+    `next_batch` the number of a new batch; `is_full` whether a host had all its documents. `took` counts one of them.
+    `give` has a batch read. `free` ends the wget at a host. `public`: the host must be at a public address.
     """
 
     job: Job
@@ -188,6 +190,7 @@ class Dependencies:
     jars: CookieJars
     may_ask: Callable[[str], bool | None]
     wait: Callable[[str, str], float]
+    speed: Callable[[], int | None]
     next_batch: Callable[[], int]
     is_full: Callable[[str], bool]
     took: Callable[[str], None]
@@ -240,6 +243,11 @@ class BrowserPool:
     def hosts(self) -> set[str]:
         """The hosts that belong to the browser while it shows a page, but for those whose robots.txt a wget fetches."""
         return set() if self._showing is None else self._showing.hosts - self._without_robots
+
+    @property
+    def speed(self) -> int:
+        """Bytes a second that the page which is shown may fetch, as far as it has a limit."""
+        return 0 if self._showing is None else self._showing.speed
 
     @property
     def waits(self) -> bool:
@@ -295,7 +303,8 @@ class BrowserPool:
         if self._unable:
             self.end(self._unable)
             return
-        if not self._start():
+        speed = self._lent.speed()
+        if speed is None or not self._start():
             return
         row = rows[0]
         batch = self._lent.next_batch()
@@ -304,7 +313,7 @@ class BrowserPool:
             self._frontier.begin_batch(batch, row.domain)
             self._frontier.show(row.id, batch)
         at = int(parse_time(row.captured).timestamp()) if row.captured else int(time.time())
-        self._showing = _Showing(row, batch, time.monotonic(), at, {row.domain})
+        self._showing = _Showing(row, batch, time.monotonic(), at, {row.domain}, speed)
         settings = self._settings
         self._say(
             ShowPage(
@@ -763,7 +772,7 @@ class BrowserPool:
             wait=self._lent.wait(domain, url),
             public=self._lent.public(domain),
             checked=certificates == Certificates.CHECK or self._lent.secrets.knows(domain),
-            speed=settings.rate_limit,
+            speed=showing.speed,
             fields=tuple(fields),
         )
 

@@ -39,13 +39,32 @@ from webarcfs.warc.http_response import parse_head
 # == bounds ===========================================================================================================
 
 
+class Pace:
+    """When the next bytes may come, so that all exchanges that share it keep to a speed. Several threads may use it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._next = 0.0
+
+    @property
+    def ahead(self) -> float:
+        """The seconds until more may be received; 0 or less is now."""
+        return self._next - time.monotonic()
+
+    def note(self, received: int, speed: int) -> None:
+        """Note so many bytes, of which `speed` may come in a second."""
+        with self._lock:
+            self._next = max(self._next, time.monotonic()) + received / speed
+
+
 @dataclass(frozen=True, slots=True)
 class FetchBounds:
     """The bounds of one exchange.
 
     `timeout` is in seconds in which nothing comes, `seconds` for the whole exchange. `most` is in bytes of the body as
     it is sent, `speed` in bytes a second; 0 is no bound. With `public` only public addresses are connected to. If
-    certificates are not `checked`, any is taken, and the response says what is wrong with it.
+    certificates are not `checked`, any is taken, and the response says what is wrong with it. Exchanges with one `pace`
+    have the speed together; None: this one has it alone.
     """
 
     timeout: float
@@ -54,6 +73,7 @@ class FetchBounds:
     public: bool
     checked: bool = True
     speed: int = 0
+    pace: Pace | None = None
 
 
 class FetchDeadline:

@@ -34,6 +34,7 @@ from agent.crawl.http_connections import (
     HttpConnection,
     HttpOrigin,
     HttpProxy,
+    Pace,
 )
 from agent.crawl.scope import is_private
 from agent.crawl.vocabulary import Reason, Status
@@ -246,7 +247,7 @@ class _Exchange:
         self._deadline = deadline
         self._parser = _make_parser(method)
         self._received = bytearray()  # not yet parsed
-        self._began = time.monotonic()
+        self._pace = bounds.pace or Pace()
         self._count = 0  # bytes received
         #: Whether another request may be sent over the connection.
         self.may_continue = False
@@ -380,13 +381,14 @@ class _Exchange:
         """Receive some bytes, not faster than the bound of speed; empty at the end of the connection."""
         speed = self._bounds.speed
         if speed:
-            ahead = self._count / speed - (time.monotonic() - self._began)
-            if ahead > 0:
-                time.sleep(min(ahead, self._deadline.left))
+            while (ahead := min(self._pace.ahead, self._deadline.left)) > 0:  # others may be first
+                time.sleep(ahead)
             most = min(most, max(1024, speed // 4))
         self._socket.settimeout(self._deadline.patience())
         data = self._socket.recv(most)
         self._count += len(data)
+        if speed:
+            self._pace.note(len(data), speed)
         return data
 
     def _failure(self, error: OSError | None) -> FetchFailed:

@@ -199,12 +199,15 @@ class Turns:
         room = self._room(domain)
         return max(1, most if room is None else min(most, room))
 
-    def speed(self, taken: int) -> int | None:
-        """Return the bytes a second of the next wget, 0 without a limit; None if the others have all (`taken`)."""
+    def speed(self, taken: int, *, beside: int = 0) -> int | None:
+        """Return the bytes a second of the next wget, 0 without a limit; None if the others have all (`taken`).
+
+        So many more than the wgets may be `beside` them: a page of the browser, which may wait for one of them.
+        """
         whole = self._settings.rate_limit
         if not whole:
             return 0
-        part = max(1, whole // min(self._places, self._sharing))
+        part = max(1, whole // (min(self._places, self._sharing) + beside))
         left = whole - taken
         return min(part, left) if left >= part // 2 and left > 0 else None
 
@@ -335,6 +338,7 @@ class _Capture:
                 jars=self.jars,
                 may_ask=self._may_be_asked,
                 wait=self._wait_before,
+                speed=lambda: self.turns.speed(self.wgets.speed, beside=1),
                 next_batch=self._next_batch,
                 is_full=self.turns.is_full,
                 took=lambda domain: self.turns.took(domain, 1, 1),
@@ -518,7 +522,7 @@ class _Capture:
             return  # another job fetches from this server
         place, started = None, False
         try:
-            wait, speed = self.turns.wait(domain), self.turns.speed(self.wgets.speed)
+            wait, speed = self.turns.wait(domain), self.turns.speed(self.wgets.speed + self.browser.speed)
             if speed is None or not self._is_due(domain, lock, wait):
                 return
             place = self.slots.take(len(self.wgets))

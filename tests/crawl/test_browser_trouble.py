@@ -433,6 +433,30 @@ def test_a_page_asks_its_own_host_under_the_other_scheme(
     assert "from the script" in shown_text(archive, url)
 
 
+# -- speed -------------------------------------------------------------------------------------------------------------
+
+
+def test_all_requests_of_a_page_together_keep_to_the_speed(
+    site: ScriptSite, archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts, size, speed = [f"h{number}.example" for number in range(4)], 150_000, 200_000
+    fields = {"Access-Control-Allow-Origin": "*"}
+    for host in hosts:
+        site.add("/large", bytes(size), "application/octet-stream", host=host, headers=fields)
+    site.add("/after", "all are there", "text/plain")
+    fetches = ",".join(f"fetch('http://{host}/large')" for host in hosts)
+    script = f"await Promise.all([{fetches}]); await fetch('/after');"
+    url = site.add_html("/", f"<p>words</p><script type=module>{script}</script>", host=hosts[0])
+    monkeypatch.setenv("http_proxy", site.proxy)
+    outcome = crawl(archive, url, fetcher="browser", depth=0, rate_limit=speed, robots=False)
+    lines = log_lines(archive, outcome)
+    assert "rendered" in lines[url].notes
+    assert [lines[f"http://{host}/large"].status for host in hosts] == [200] * len(hosts)
+    (after,) = site.sent_to("/after")
+    seconds = after.begin - min(response.begin for response in site.sent_to("/large"))
+    assert seconds >= len(hosts) * size / speed * 0.8, f"{len(hosts) * size / seconds:.0f} bytes a second"
+
+
 # -- two at once -------------------------------------------------------------------------------------------------------
 
 

@@ -137,7 +137,10 @@ class CrawlSettings:
     )
     wait: float = setting(validators.number(0, 86400), 1.0, "Seconds between two requests to one server.")
     rate_limit: int = setting(
-        validators.size, 0, "Bytes a second of all wgets of a crawl together, such as 500 kB; 0 is no limit.", words=0
+        validators.size,
+        0,
+        "Bytes a second of all requests of a crawl together, such as 500 kB; 0 is no limit.",
+        words=0,
     )
     timeout: float = setting(
         validators.number(1, 86400), 300.0, "Seconds for which a document may come no further: no answer, no bytes."
