@@ -11,19 +11,19 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 import click
-from rich.console import Console
 
 from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import CrawlSettings, Settings
 from webarcfs.archive.model.errors import NotFound
+from webarcfs.commands.listing import error_console
 
 if TYPE_CHECKING:
     from agent.jobs.publishing import JobOutcome  # its imports are slow, and few commands need them
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 #: Where progress and logs go; results go to stdout.
-console = Console(stderr=True)
+console = error_console()
 _log = logging.getLogger("webarc")
 
 #: The option that names the archive.

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.markup import escape
 from rich.table import Table
 
 from agent.catalogue import stepfolders
@@ -122,14 +121,12 @@ def list_(archive: str | None, publication: str | None, state: str | None, limit
     console = table_console()
     console.print(table)
     if any(stored_record.state in HELD for stored_record in shown):
-        console.print(
-            "not released: readers do not see it; `webarc-agent record release RECORD` releases it", markup=False
-        )
+        console.print("not released: readers do not see it; `webarc-agent record release RECORD` releases it")
     older = (
         sum(record_id not in discarded for record_id in catalogue.ids(publication)) - len(shown) if state is None else 0
     )
     if older:
-        console.print(f"and {older} older ones", markup=False)
+        console.print(f"and {older} older ones")
 
 
 def _sites(stored_record: Record) -> str:
@@ -184,7 +181,7 @@ def show(record_id: str, archive: str | None, form: Form, with_empty: bool) -> N
         if stored_record.release == "automatic" and stored_record.state is RecordState.RELEASED
         else f" ({stored_record.state})"
     )
-    console.print(f"{stored_record.title.text}{state}", markup=False)
+    console.print(f"{stored_record.title.text}{state}")
     table = Table(box=None, pad_edge=False, show_header=False)
     for _ in range(3):
         table.add_column()
@@ -203,12 +200,12 @@ def show(record_id: str, archive: str | None, form: Form, with_empty: bool) -> N
             table.add_row(str(number), BY_NUMBER[number].en, value.text)
     for lack in stored_record.missing:
         text = f"{lack.urls:,} resources" + f": {lack.word}. {advice_on(lack.word)}" * bool(lack.word)
-        table.add_row("", "missing from pages", escape(f"{lack.host or 'further hosts'}, {text}"))
+        table.add_row("", "missing from pages", f"{lack.host or 'further hosts'}, {text}")
     for attachment in stored_record.attachments:
         table.add_row(
             "",
             "attached",
-            escape(f"{attachment.name}, {attachment.bytes:,} bytes" + f": {attachment.note}" * bool(attachment.note)),
+            f"{attachment.name}, {attachment.bytes:,} bytes" + f": {attachment.note}" * bool(attachment.note),
         )
     console.print(table)
 
@@ -713,7 +710,7 @@ def _show_attachments(rows: Iterable[dict[str, Any]]) -> None:
     for column in ("name", "bytes", "since", "by", "note"):
         table.add_column(column, no_wrap=True, justify="right" if column == "bytes" else "left")
     for row in rows:
-        table.add_row(*map(escape, (row["name"], f"{row['bytes']:,}", row["at"], row["by"], row["note"])))
+        table.add_row(row["name"], f"{row['bytes']:,}", row["at"], row["by"], row["note"])
     table_console().print(table)
 
 

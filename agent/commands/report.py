@@ -18,7 +18,6 @@ from typing import Any
 
 import click
 from rich.table import Table
-from rich.text import Text
 
 from agent.commands.common import archive_option, opened, settings_of
 from agent.crawl import crawl_log, job_folder, job_orders, scope
@@ -529,7 +528,7 @@ def _table_of_pages(rows: Sequence[Row], top: int) -> Table:
         table.add_column(column, no_wrap=True, justify="right" if column in _NUMBERS else "left")
     for row in rows[:top] if top else rows:
         words = " ".join(row["words"]) + (" (not shown)" * (row["state"] != ViewState.DONE))
-        table.add_row(Text(row["url"]), *(f"{row[name]:,}" for name in _NUMBERS), words.strip())
+        table.add_row(row["url"], *(f"{row[name]:,}" for name in _NUMBERS), words.strip())
     if top and len(rows) > top:
         rest = rows[top:]
         table.add_row(f"{len(rest):,} more", *(f"{sum(row[name] for row in rest):,}" for name in _NUMBERS), "")
@@ -643,9 +642,9 @@ def _show(summary: dict[str, Any], job_tables: Tables, top: int, *, is_after_pat
     if summary["complete"] is None:
         state, span = summary["held"] or summary["state"], f"since {summary['started']}"
         span += f", ends by {summary['latest_end']}" if summary["latest_end"] else ""
-    console.print(f"{summary['job']}: {state}, {span}", markup=False)
+    console.print(f"{summary['job']}: {state}, {span}")
     for line in _lines(summary, is_after_patches=is_after_patches):
-        console.print(f"  {line}", markup=False)
+        console.print(f"  {line}")
     if lacks := missing_in(summary).rows:
         console.print()
         console.print(_table_of_missing(lacks, top))

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
-from rich.markup import escape
 from rich.table import Table
 
 from webarcfs.archive.catalogue.catalogue import Catalogue, YearOfCaptures, opened
@@ -218,7 +217,7 @@ def _captured(console: Console, storage: Storage) -> None:
     table = _table("Captured, each snapshot counted whole", "publication", "year", "snapshots", "documents", "bytes")
     for year in storage.years:
         row = (year.publication, str(year.year), f"{year.snapshots:,}", f"{year.documents:,}", f"{year.bytes:,}")
-        table.add_row(*map(escape, row))
+        table.add_row(*row)
     snapshots, documents = sum(year.snapshots for year in storage.years), sum(year.documents for year in storage.years)
     table.add_row("all", "", f"{snapshots:,}", f"{documents:,}", f"{storage.captured:,}", style="bold")
     console.print(table)
@@ -238,7 +237,7 @@ def _bars(console: Console, title: str, figures: Mapping[str, int]) -> None:
     table = _table(title, "", "bytes", "")
     table.columns[2].justify = "left"
     for name, size in figures.items():
-        table.add_row(escape(name), f"{size:,}", bar(size, most))
+        table.add_row(name, f"{size:,}", bar(size, most))
     console.print(table)
 
 
@@ -263,7 +262,7 @@ def _on_disk(console: Console, storage: Storage, top: int) -> None:
         console.print()
         table = _table("Largest repositories", "domain", "bytes")
         for domain, size in shown:
-            table.add_row(escape(domain), f"{size:,}")
+            table.add_row(domain, f"{size:,}")
         if len(largest) > len(shown):
             rest = largest[len(shown) :]
             table.add_row(f"{len(rest):,} more", f"{sum(size for _, size in rest):,}")
@@ -284,7 +283,7 @@ def _coming(console: Console, storage: Storage) -> None:
             f"{forecast.mean:,}",
             f"{forecast.bytes:,}",
         )
-        table.add_row(*map(escape, row))
+        table.add_row(*row)
     console.print(table)
     console.print(
         f"A year brings {storage.coming_captured:,} bytes, each snapshot counted whole: for each publication the mean "

@@ -384,6 +384,22 @@ def test_no_shell_no_pickle_no_eval() -> None:
     ] == []
 
 
+def test_no_text_is_read_as_markup() -> None:
+    """What people, sites and files say goes to one kind of console, which prints it as it is."""
+    calls = [(module, node) for module in MODULES for node in ast.walk(tree(module)) if isinstance(node, ast.Call)]
+    makers, readers = set(), []
+    for module, node in calls:
+        name = ast.unparse(node.func).rpartition(".")[2]
+        if name == "Console":
+            makers.add(module)
+        is_plain = any(ast.unparse(keyword) == "markup=False" for keyword in node.keywords)
+        if name == "from_markup" or (name in {"Console", "RichHandler", "TextColumn"} and not is_plain):
+            readers.append(f"{module}:{node.lineno}")
+    assert makers == {"webarcfs.commands.listing"} and not readers
+    used = {name for module in MODULES for name in imports(module) if inside(name, "rich")}
+    assert used <= {"rich.console", "rich.logging", "rich.progress", "rich.table", "rich.text"}
+
+
 def test_every_module_says_what_it_is_for() -> None:
     texts = {module: path.read_text("utf-8") for module, path in MODULES.items()}
     assert [module for module, text in texts.items() if text.strip() and not ast.get_docstring(tree(module))] == []

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from contextlib import redirect_stderr
 from typing import Any
 
 import click
@@ -21,7 +22,8 @@ from webarcfs.archive.catalogue.workflow import Role
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.commands.cli import cli as reader_cli
-from webarcfs.commands.listing import LIST, OBJECT
+from webarcfs.commands.listing import LIST, OBJECT, error_console
+from webarcfs.commands.output import Display
 
 pytestmark = pytest.mark.store
 
@@ -51,6 +53,9 @@ _LISTS: dict[str, tuple[tuple[str, ...], int]] = {
 }
 #: Commands with --json whose --format is another question: the format of what they export.
 _OTHER = {"webarc export"}
+#: A text of people and a host that look like markup and emoji.
+_LIKE_MARKUP = "see [/Cl-6/] [bold]x[/bold] :on: [no answer] \\[y]"
+_HOST = "[fe80::1]:8080"
 _ROOTS = {"webarc": reader_cli, "webarc-agent": agent_cli}
 
 
@@ -87,11 +92,14 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
     made = archive_of(folder)
     bring_in_step(made)
     (folder / "a.txt").write_text("a", "utf-8")
+    (folder / "b.txt").write_text("b", "utf-8")
     (made.root / "webarc.toml").write_text(
         f'[[publication]]\nname = "p"\nurls = ["{_HOME}"]\n[profile.x]\ndescription = "ä, \\"b\\""\n', "utf-8"
     )
     for words in (
         ("record", "attach", "1", str(folder / "a.txt"), "--note", 'a, "b"\nc'),
+        ("record", "attach", "1", str(folder / "b.txt"), "--note", _LIKE_MARKUP),
+        ("record", "edit", "1", f"remarks={_LIKE_MARKUP}"),
         ("withhold", f"{_HOME}b", "--reason", 'a; "b", ä'),
         ("register", "set", "application/pdf", "--description", 'a, "b"'),
         ("register", "set", "pdf", "--read-by", "x"),
@@ -181,3 +189,35 @@ def test_a_table_is_not_cut_where_there_is_no_terminal(archive: Archive, monkeyp
     assert len(lines) == 5 and all(_JOB.partition("-")[0][:2] in line for line in lines[1:4])
     assert lines[4].startswith("not released: ")
     assert f"/{_TAGS[0].partition('@')[2]}/index.html" in _run("webarc query", archive, "1")
+
+
+def test_a_record_shows_what_people_wrote_as_they_wrote_it(archive: Archive) -> None:
+    assert _run("webarc-agent record show", archive, "1").count(_LIKE_MARKUP) == 2
+    assert _LIKE_MARKUP in _run("webarc-agent record attachments", archive, "1")
+
+
+def test_a_report_shows_what_sites_are_called_and_why_they_failed(archive: Archive) -> None:
+    end = {"host": _HOST, "role": "page", "complete": False, "failed": 1, "reason": _LIKE_MARKUP}
+    summary = {
+        "job": _LIKE_MARKUP, "complete": False, "started": ":on:", "finished": "", "commit_tags": [_LIKE_MARKUP],
+        "arcs": {}, "hosts": [end], "missing": {"resources": {_HOST: 1}, "rows": [[_HOST, "[lost]", 1]]},
+    }  # fmt: skip
+    report = archive.reports / "20200502T120000-q"
+    report.mkdir()
+    (report / "summary.json").write_text(json.dumps(summary), "utf-8")
+    (report / "crawl.log").write_text(
+        f"2020-05-01T11:00:00.000Z 200 5 http://{_HOST}/ - - text/html #001 - - - -\n", "utf-8"
+    )
+    lines = _run("webarc-agent report", archive, report.name).splitlines()
+    assert lines[0] == f"{_LIKE_MARKUP}: incomplete, :on: to" and lines[1].strip() == _LIKE_MARKUP
+    assert [line for line in lines if line.startswith(f"{_HOST} ") and line.endswith(_LIKE_MARKUP)]
+    assert [line for line in lines if line.startswith(f"{_HOST} ") and "[lost]" in line]
+    assert sum(line.startswith(f"{_HOST} ") for line in lines) == 3  # the hosts of the log, too
+
+
+def test_what_is_done_is_shown_on_a_terminal_as_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    with redirect_stderr(io.StringIO()) as shown, Display(error_console()) as progress:
+        progress(f"{_HOST} :on:", 1, 2)
+    assert f"{_HOST} :on:" in shown.getvalue()

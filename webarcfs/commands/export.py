@@ -17,7 +17,6 @@ from types import FrameType
 from typing import Any
 
 import click
-from rich.console import Console
 
 from webarcfs.archive.additions.commit_additions import commit_additions
 from webarcfs.archive.additions.waiting_additions import settle_first
@@ -26,6 +25,7 @@ from webarcfs.archive.model.errors import Damaged, Exists, Exit, UsageError, Web
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.commands.arguments import ArchiveArgument, moment, place_options
 from webarcfs.commands.lazy_commands import AbsolutePath
+from webarcfs.commands.listing import error_console
 from webarcfs.commands.output import Display
 from webarcfs.export.export_result import DAMAGED, Progress, Stop, Summary, Unfinished
 from webarcfs.export.selection import Asked, Selection, opener, select
@@ -96,7 +96,7 @@ def export(
         out = out / "index.cdxj"
     logging.basicConfig(level=logging.INFO, format="webarc: %(message)s", stream=sys.stderr)
     _settle(place.archive)
-    with _stopping() as stop, Display(Console(stderr=True)) as progress:
+    with _stopping() as stop, Display(error_console()) as progress:
 
         def make(selection: Selection, scratch: Path) -> Summary:
             return write(selection, scratch, progress, stop)

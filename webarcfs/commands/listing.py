@@ -142,21 +142,33 @@ class _Trimmed(io.TextIOBase):
 
 def table_console() -> Console:
     """Return the console of tables: as wide as the terminal, or without an end and without blanks at ends of lines."""
+    if sys.stdout.isatty():
+        return _plain_console(soft_wrap=True)
+    return _plain_console(file=cast(IO[str], _Trimmed()), width=_ENDLESS, soft_wrap=True)
+
+
+def error_console() -> Console:
+    """Return the console of standard error, for progress and logs."""
+    return _plain_console(stderr=True)
+
+
+def _plain_console(**options: Any) -> Console:
+    """Return a console that prints each text as it is: what people, sites and files say is no markup and no emoji.
+
+    Styles of our own are a `Text`, or the `style` of a row.
+    """
     from rich.console import Console  # noqa: PLC0415 # slow to load
 
-    if sys.stdout.isatty():
-        return Console(highlight=False, soft_wrap=True)
-    return Console(file=cast(IO[str], _Trimmed()), width=_ENDLESS, highlight=False, soft_wrap=True)
+    return Console(markup=False, emoji=False, highlight=False, **options)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Row]) -> None:
     """Print these columns of rows as a table."""
     from rich.table import Table  # noqa: PLC0415 # slow to load
-    from rich.text import Text  # noqa: PLC0415
 
     table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        table.add_row(*(Text(str(row[name])) for name in columns))
+        table.add_row(*(str(row[name]) for name in columns))
     if table.row_count:
         table_console().print(table)
     else:

@@ -73,8 +73,9 @@ class Display:
         self._speeds: defaultdict[str, Speed] = defaultdict(Speed)
         self._told = time.monotonic()
         if console.is_terminal:
-            columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-            speed = TextColumn("{task.fields[speed]}")
+            description = TextColumn("{task.description}", markup=False)
+            columns = (SpinnerColumn(), description, BarColumn(), MofNCompleteColumn())
+            speed = TextColumn("{task.fields[speed]}", markup=False)
             self._bars = Progress(*columns, TimeElapsedColumn(), speed, console=console, transient=True)
 
     def __enter__(self) -> Display:

@@ -153,13 +153,13 @@ def _table(hits: Iterable[Hit], total: int, offset: int) -> None:
     for number, hit in enumerate(hits, offset + 1):
         dates = hit.first if hit.first == hit.last else f"{hit.first} … {hit.last}"
         console.print(Text.assemble((f"{number}. {hit.title or hit.url}", "bold")))
-        console.print(Text(f"   {hit.url}   {hit.mimeType}   {dates}"))
+        console.print(f"   {hit.url}   {hit.mimeType}   {dates}")
         snippet = Text(hit.snippet.text)
         for begin, end in hit.snippet.marks:
             snippet.stylize("bold", begin, end)
         if hit.snippet.text:
             console.print(Text.assemble("   ", snippet))
-    console.print(Text(_counted(total, offset, number)))
+    console.print(_counted(total, offset, number))
 
 
 def _counted(total: int, offset: int, last: int) -> str:
