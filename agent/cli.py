@@ -13,12 +13,17 @@ import webarcfs
 from agent.commands import COMMANDS
 from agent.commands.common import console
 from webarcfs.archive.model.errors import Exit, WebarcError, exit_code_of
-from webarcfs.commands.lazy_commands import with_archive
+from webarcfs.archive.system.standard_streams import prepare_streams
+from webarcfs.commands.lazy_commands import ProgramGroup, with_archive
 
 _log = logging.getLogger("webarc")
 
 
-@click.group(commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=ProgramGroup,
+    commands=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.version_option(webarcfs.__version__, prog_name="webarc-agent")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error, and every step.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but warnings and errors.")
@@ -61,6 +66,7 @@ class _Formatter(logging.Formatter):
 
 def main() -> None:
     """The entry point: errors become one line and an exit code, here and nowhere else."""
+    prepare_streams()
     debug = "--debug" in sys.argv
     try:
         cli(standalone_mode=False)

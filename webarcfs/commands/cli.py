@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 import click
 
 import webarcfs
 from webarcfs.archive.model.errors import Exit, WebarcError, exit_code_of
-from webarcfs.commands.lazy_commands import Commands, with_archive
+from webarcfs.archive.system.standard_streams import prepare_streams
+from webarcfs.commands.lazy_commands import Commands, ProgramGroup, with_archive
 
 #: Name → object; imported on demand, since the libraries for reading an archive are slow to load.
 COMMANDS = Commands(
@@ -28,7 +28,11 @@ COMMANDS = Commands(
 )
 
 
-@click.group(commands=COMMANDS, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    cls=ProgramGroup,
+    commands=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.version_option(webarcfs.__version__, prog_name="webarc")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 def cli(debug: bool) -> None:  # `main` checks it in sys.argv, also for an invalid command line
@@ -84,12 +88,9 @@ def cli(debug: bool) -> None:  # `main` checks it in sys.argv, also for an inval
 
 def main() -> None:
     """The entry point."""
+    prepare_streams()
     try:
         cli(standalone_mode=False)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader of the output has closed it. Buffered output must not be written again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except click.exceptions.Abort:
         sys.exit(Exit.FAILED)
     except click.ClickException as error:

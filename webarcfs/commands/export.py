@@ -21,8 +21,9 @@ import click
 from webarcfs.archive.additions.commit_additions import commit_additions
 from webarcfs.archive.additions.waiting_additions import settle_first
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import Damaged, Exists, Exit, UsageError, WebarcError
+from webarcfs.archive.model.errors import Damaged, Exists, Exit, Interrupted, UsageError, WebarcError
 from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.system.standard_streams import check_output, is_output_closed
 from webarcfs.commands.arguments import ArchiveArgument, moment, place_options
 from webarcfs.commands.lazy_commands import AbsolutePath
 from webarcfs.commands.listing import error_console
@@ -102,7 +103,12 @@ def export(
             return write(selection, scratch, progress, stop)
 
         if is_stream:
-            summary = make(select(place.archive, asked, place.reader), out).as_fields()
+            selection = select(place.archive, asked, place.reader)
+            try:
+                summary = write(selection, out, progress, lambda: stop() or is_output_closed()).as_fields()
+            except Interrupted:
+                check_output()
+                raise
         else:
             summary = _made(place, asked, form, out, make)
     report = {"format": form, "out": str(out), **summary}

@@ -1,8 +1,8 @@
 """Commands that are imported when they are called for: whoever runs one does not wait for what the others need.
 
-Here are also the kind of their arguments that are paths, and `webarc completion`, for which click generates the script
-and answers the Tab key. Commands that messages tell people to type name the archive where the command that tells them
-was told it.
+Here are also the group of a program, the kind of their arguments that are paths, and `webarc completion`, for which
+click generates the script and answers the Tab key. Commands that messages tell people to type name the archive where
+the command that tells them was told it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from typing import Any
 
 import click
 from click.shell_completion import get_completion_class
+
+from webarcfs.archive.model.errors import WebarcError
+from webarcfs.archive.system.standard_streams import is_output_closed
 
 # == lazy commands ====================================================================================================
 
@@ -59,6 +62,22 @@ class Commands(MutableMapping[str, click.Command]):
 
     def __len__(self) -> int:
         return len(self._places)
+
+
+class ProgramGroup(click.Group):
+    """The commands of a program. That nobody reads its output any more is no failure (exit code 0)."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. Raises WebarcError for another broken pipe: click would end with 1 and no word."""
+        try:
+            outcome = super().invoke(ctx)
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except BrokenPipeError as error:  # of what writes past `sys.stdout`
+            if is_output_closed():
+                return None
+            raise WebarcError(f"what this command wrote to has ended: {error}") from error
+        return outcome
 
 
 # == completion =======================================================================================================

@@ -13,16 +13,19 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
+from itertools import takewhile
 from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from webarcfs.archive.model.errors import UsageError
+from webarcfs.archive.system.standard_streams import is_output_closed
 
 if TYPE_CHECKING:
     from rich.console import Console  # slow to load, and programs do not need it
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_R = TypeVar("_R")
 Row = Mapping[str, Any]
 # Wider than any table: the output of a pipe has no width.
 _ENDLESS = 1_000_000
@@ -80,7 +83,7 @@ def print_rows(
     those of CSV, by default all keys of the rows. Nothing is printed as CSV where there are neither columns nor rows.
     """
     if form is Form.TABLE:
-        for line in show(rows) or ():
+        for line in while_read(show(rows) or ()):
             click.echo(line)
     elif form is Form.CSV:
         _print_csv(rows, columns, newline)
@@ -90,9 +93,14 @@ def print_rows(
         print_lines(rows)
 
 
+def while_read(rows: Iterable[_R]) -> Iterable[_R]:
+    """Return rows, or lines, as long as somebody reads standard output: a list ends with its reader."""
+    return takewhile(lambda _: not is_output_closed(), rows)
+
+
 def print_lines(rows: Iterable[Row], *, ensure_ascii: bool = False) -> None:
     """Print an object a line."""
-    for row in rows:
+    for row in while_read(rows):
         click.echo(json.dumps(row, ensure_ascii=ensure_ascii, default=str))
 
 
@@ -108,7 +116,7 @@ def print_object(content: object, *, indent: int = 2) -> None:
 def print_array(rows: Iterable[Row]) -> None:
     """Print an array with an object a line, for readers of JSON as a whole and of lines as they come."""
     click.echo("[", nl=False)
-    for number, row in enumerate(rows):
+    for number, row in enumerate(while_read(rows)):
         click.echo((",\n" if number else "\n") + json.dumps(row, ensure_ascii=False), nl=False)
     click.echo("\n]")
 
@@ -121,7 +129,7 @@ def _print_csv(rows: Iterable[Row], columns: Sequence[str], newline: str) -> Non
     if columns:
         writer = csv.DictWriter(sys.stdout, columns, extrasaction="ignore", lineterminator=newline)
         writer.writeheader()
-        writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
+        writer.writerows({key: _cell(value) for key, value in row.items()} for row in while_read(rows))
 
 
 def _cell(value: Any) -> Any:

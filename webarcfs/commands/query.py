@@ -10,7 +10,7 @@ import click
 from webarcfs.archive.index.query import SECONDS, ask
 from webarcfs.archive.model.metadata import CAPTURE_FIELDS, FIELDS, MetaData
 from webarcfs.commands.arguments import ArchiveArgument, place_options
-from webarcfs.commands.listing import LIST, Form, format_option, print_array, print_rows, print_table
+from webarcfs.commands.listing import LIST, Form, format_option, print_array, print_rows, print_table, while_read
 
 #: Columns of a table; the other formats have all.
 _SHOWN = ("commitTag", "path", "mimeType", "createTime", "title")
@@ -61,6 +61,6 @@ def query(
 
 def _print_paths(documents: Iterable[MetaData], place: ArchiveArgument) -> None:
     """Write the path of each version in a mount: `/.snapshots/<commitTag>/…`, below the mount if that is known."""
-    for meta in documents:
+    for meta in while_read(documents):
         inner = meta.path.removeprefix(f"/{meta.domain}/")
         click.echo(f"{place.mount or ''}/.snapshots/{meta.commit_tag}/{inner}")

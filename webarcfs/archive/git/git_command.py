@@ -22,6 +22,7 @@ import fcntl
 import logging
 import os
 import re
+import signal
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -82,7 +83,7 @@ def run(
 def copy_blob(blob: str, path: Path, fd: int) -> None:
     """Write a blob of the repository `path` to the descriptor `fd`. Ends with the deadline of the thread.
 
-    Raises Damaged for a blob that cannot be read.
+    Raises Damaged for a blob that cannot be read, BrokenPipeError where nobody reads `fd`.
     """
     command = [*GIT, "cat-file", "blob", blob]
     with subprocess.Popen(
@@ -98,6 +99,8 @@ def copy_blob(blob: str, path: Path, fd: int) -> None:
         except BaseException:
             process.kill()
             raise
+    if process.returncode == -signal.SIGPIPE:
+        raise OSError(errno.EPIPE, os.strerror(errno.EPIPE))  # a BrokenPipeError
     if process.returncode:
         raise Damaged(f"{path}: blob {blob} cannot be read: {reason(complaint)}")
 

@@ -19,6 +19,7 @@ from webarcfs import __version__
 from webarcfs.archive.config import directory
 from webarcfs.archive.model.errors import Busy, Exit, MountFailed, NotAnArchive, UsageError, WebarcError, exit_code_of
 from webarcfs.archive.system import processes
+from webarcfs.archive.system.standard_streams import prepare_streams
 from webarcfs.compiled.loader import form
 from webarcfs.mount import options
 from webarcfs.mount.adapters import binding
@@ -141,6 +142,7 @@ def umount_main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(command: click.Command, arguments: Sequence[str] | None) -> int:
+    prepare_streams()
     name = command.name
     try:
         # click before 8.2 would put a dot into the variable by which shells request completions.

@@ -1,0 +1,93 @@
+"""What becomes of a command whose output nobody reads any more, in both programs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import click
+import pytest
+
+from tests.support import archives
+from tests.support.surfaces import archive_of
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import WebarcError
+from webarcfs.commands.lazy_commands import ProgramGroup
+
+pytestmark = pytest.mark.store
+
+_HOME = "http://www.example.org/"
+_TAG = "2020-05-01T12:00:00@www.example.org"
+_MODULES = {"webarc": "webarcfs.commands.cli", "webarc-agent": "agent.cli"}
+_COMMANDS = [
+    ("webarc", "--help"),
+    ("webarc", "query", "1"),
+    *(("webarc", "query", "1", "--format", form) for form in ("json", "jsonl", "csv", "paths")),
+    ("webarc", "log", _HOME),
+    ("webarc", "cat", _TAG, _HOME),
+    ("webarc", "export", "-"),
+    ("webarc-agent", "--help"),
+    ("webarc-agent", "record", "--help"),
+    ("webarc-agent", "record", "list"),
+    ("webarc-agent", "record", "fields", "--format", "csv"),
+    ("webarc-agent", "record", "show", "1", "--json"),
+    *(("webarc-agent", "record", "export", "1", "--format", form) for form in ("xml", "json", "csv")),
+    ("webarc-agent", "report", "--words"),
+]
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
+    return archive_of(tmp_path_factory.mktemp("streams"))
+
+
+def _run_unread(archive: Archive, *words: str, stderr: bool = True, **environment: str) -> tuple[int, str]:
+    """Run a command whose output nobody reads; return its exit code and what it said on stderr, if that is read."""
+    program, *arguments = words
+    code = f"import sys; sys.argv[0] = {program!r}; from {_MODULES[program]} import main; main()"
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments],
+            env={**os.environ, "WEBARC_ARCHIVE": str(archive.root), **environment},
+            stdin=subprocess.DEVNULL, stdout=write_end, stderr=subprocess.PIPE if stderr else write_end,
+            text=True, check=False, timeout=240,
+        )  # fmt: skip
+    finally:
+        os.close(write_end)
+    return done.returncode, done.stderr or ""
+
+
+@pytest.mark.parametrize("words", _COMMANDS, ids=" ".join)
+def test_a_reader_that_has_gone_is_no_error(archive: Archive, words: tuple[str, ...]) -> None:
+    assert _run_unread(archive, *words) == (0, "")
+
+
+@pytest.mark.parametrize("words", [("webarc", "query", "1"), ("webarc-agent", "record", "list")])
+def test_nor_without_buffers(archive: Archive, words: tuple[str, ...]) -> None:
+    assert _run_unread(archive, *words, PYTHONUNBUFFERED="1") == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(("webarc", "query", "no column"), 1), (("webarc-agent", "record", "show", "99"), 2), (("webarc", "--none"), 1)],
+)
+def test_an_error_that_nobody_reads_keeps_its_code(archive: Archive, words: tuple[str, ...], code: int) -> None:
+    assert _run_unread(archive, *words, stderr=False)[0] == code
+
+
+def test_a_finding_that_nobody_reads_is_one(archive: Archive) -> None:
+    (archives.store_of(archive).path / "HEAD").write_text("ref: refs/heads/none\n", "utf-8")
+    code, complaint = _run_unread(archive, "webarc-agent", "verify")
+    assert code == 2 and complaint.endswith("findings\n")
+
+
+def test_another_pipe_that_breaks_is_an_error() -> None:
+    @click.command()
+    def command() -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    with pytest.raises(WebarcError, match="what this command wrote to has ended"):
+        ProgramGroup(commands={"command": command})(["command"], standalone_mode=False)
