@@ -7,7 +7,6 @@ its way, and `attach`, `detach` and `attachments` are about the files that docum
 from __future__ import annotations
 
 import csv
-import json
 import os
 import sys
 import time
@@ -50,7 +49,16 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged, Exit, UsageError
 from webarcfs.archive.model.metadata import format_time, parse_time
 from webarcfs.commands.lazy_commands import AbsolutePath
-from webarcfs.commands.listing import LIST, OBJECT, Form, format_option, print_object, print_rows, table_console
+from webarcfs.commands.listing import (
+    LIST,
+    OBJECT,
+    Form,
+    format_option,
+    print_object,
+    print_rows,
+    table_console,
+    to_json,
+)
 
 # == record ===========================================================================================================
 
@@ -281,7 +289,7 @@ def export(
         )
     elif form == "json":
         for stored_record in chosen:
-            click.echo(json.dumps(stored_record.as_fields(), ensure_ascii=False))
+            click.echo(to_json(stored_record.as_fields()))
     else:
         writer: csv.DictWriter[str] | None = None
         for stored_record in chosen:

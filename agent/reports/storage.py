@@ -8,7 +8,6 @@ repository, since crawls write packs; nothing in a repository is opened.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shutil
@@ -18,14 +17,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import click
 from rich.table import Table
 
 from webarcfs.archive.catalogue.catalogue import Catalogue, YearOfCaptures, opened
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Settings
 from webarcfs.archive.config.validators import Interval
-from webarcfs.commands.listing import table_console
+from webarcfs.commands.listing import print_object, table_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -183,7 +181,7 @@ _NAMES = {
 def show(storage: Storage, *, as_json: bool, top: int) -> None:
     """Print what the archive takes: JSON, or tables, of repositories the `top` largest (0: all)."""
     if as_json:
-        click.echo(json.dumps(_as_object(storage), indent=1, ensure_ascii=False))
+        print_object(_as_object(storage), indent=1)
         return
     console = table_console()
     _captured(console, storage)

@@ -1,10 +1,12 @@
-"""What becomes of a command whose output nobody reads any more, in both programs."""
+"""What both programs write: where nobody reads it any more, and of names that are not UTF-8."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -79,8 +81,13 @@ def test_an_error_that_nobody_reads_keeps_its_code(archive: Archive, words: tupl
 
 
 def test_a_finding_that_nobody_reads_is_one(archive: Archive) -> None:
-    (archives.store_of(archive).path / "HEAD").write_text("ref: refs/heads/none\n", "utf-8")
-    code, complaint = _run_unread(archive, "webarc-agent", "verify")
+    head = archives.store_of(archive).path / "HEAD"
+    text = head.read_text("utf-8")
+    head.write_text("ref: refs/heads/none\n", "utf-8")
+    try:
+        code, complaint = _run_unread(archive, "webarc-agent", "verify")
+    finally:
+        head.write_text(text, "utf-8")
     assert code == 2 and complaint.endswith("findings\n")
 
 
@@ -91,3 +98,41 @@ def test_another_pipe_that_breaks_is_an_error() -> None:
 
     with pytest.raises(WebarcError, match="what this command wrote to has ended"):
         ProgramGroup(commands={"command": command})(["command"], standalone_mode=False)
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+_ODD = b"o\xff.warc"
+
+
+def _run_in(archive: Archive, program: str, *words: str | bytes, encoding: str) -> tuple[int, bytes, bytes]:
+    """Run a command with an encoding of standard output; return its exit code and what it wrote."""
+    code = f"from {_MODULES[program]} import main; main()"
+    environment = {**os.environ, "WEBARC_ARCHIVE": str(archive.root), "PYTHONIOENCODING": encoding}
+    command = [sys.executable, "-c", code, *words]
+    done = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_name_that_is_not_utf8_is_printed_as_it_is(archive: Archive, tmp_path: Path) -> None:
+    path = os.fsencode(tmp_path) + b"/" + _ODD
+    code, text, complaint = _run_in(archive, "webarc", "export", path, encoding="utf-8:strict")
+    assert (code, complaint) == (0, b"") and text.startswith(path + b": ")
+    Path(os.fsdecode(path)).unlink()
+    code, text, complaint = _run_in(archive, "webarc", "export", "--json", path, encoding="utf-8:strict")
+    assert (code, complaint) == (0, b"")
+    assert os.fsencode(json.loads(text.decode("utf-8"))["out"]) == path
+
+
+@pytest.mark.parametrize("program", _MODULES)
+def test_an_error_about_such_a_name_is_a_line(archive: Archive, program: str, tmp_path: Path) -> None:
+    path = os.fsencode(tmp_path) + b"/" + _ODD
+    words = ("query", "--archive", path) if program == "webarc" else ("record", "list", "--archive", path)
+    code, text, complaint = _run_in(archive, program, *words, encoding="utf-8:strict")
+    assert (code, text) == (2, b"") and path in complaint and b"unexpected" not in complaint
+
+
+def test_a_letter_that_the_encoding_lacks_is_escaped(archive: Archive, tmp_path: Path) -> None:
+    path = os.fsencode(tmp_path / "ü€.warc")
+    code, text, _ = _run_in(archive, "webarc", "export", path, encoding="latin-1:strict")
+    assert code == 0 and os.fsencode(tmp_path) + b"/\xfc\\u20ac.warc: " in text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import logging
 import signal
 import sys
@@ -26,7 +25,7 @@ from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.system.standard_streams import check_output, is_output_closed
 from webarcfs.commands.arguments import ArchiveArgument, moment, place_options
 from webarcfs.commands.lazy_commands import AbsolutePath
-from webarcfs.commands.listing import error_console
+from webarcfs.commands.listing import error_console, to_json
 from webarcfs.commands.output import Display
 from webarcfs.export.export_result import DAMAGED, Progress, Stop, Summary, Unfinished
 from webarcfs.export.selection import Asked, Selection, opener, select
@@ -112,7 +111,7 @@ def export(
         else:
             summary = _made(place, asked, form, out, make)
     report = {"format": form, "out": str(out), **summary}
-    click.echo(json.dumps(report, ensure_ascii=False) if as_json else _text(report), err=is_stream)
+    click.echo(to_json(report) if as_json else _text(report), err=is_stream)
     for reason, number in summary["left_out"].items() if not as_json else ():
         click.echo(f"webarc: left out: {number:,} {reason}", err=True)
     if DAMAGED in summary["left_out"]:

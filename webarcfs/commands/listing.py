@@ -29,6 +29,7 @@ _R = TypeVar("_R")
 Row = Mapping[str, Any]
 # Wider than any table: the output of a pipe has no width.
 _ENDLESS = 1_000_000
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _END_OF_LINE = re.compile(r" +$", re.MULTILINE)
 
 
@@ -98,10 +99,16 @@ def while_read(rows: Iterable[_R]) -> Iterable[_R]:
     return takewhile(lambda _: not is_output_closed(), rows)
 
 
+def to_json(content: object, *, indent: int | None = None, ensure_ascii: bool = False) -> str:
+    """Return content as JSON. The bytes of a name that is not UTF-8 are escaped, as `\\udcff`: JSON is UTF-8."""
+    text = json.dumps(content, indent=indent, ensure_ascii=ensure_ascii, default=str)
+    return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
 def print_lines(rows: Iterable[Row], *, ensure_ascii: bool = False) -> None:
     """Print an object a line."""
     for row in while_read(rows):
-        click.echo(json.dumps(row, ensure_ascii=ensure_ascii, default=str))
+        click.echo(to_json(row, ensure_ascii=ensure_ascii))
 
 
 #: The JSON of commands whose output has always been ASCII.
@@ -110,14 +117,14 @@ print_ascii_lines = functools.partial(print_lines, ensure_ascii=True)
 
 def print_object(content: object, *, indent: int = 2) -> None:
     """Print one object, or all rows as an array, over several lines."""
-    click.echo(json.dumps(content, indent=indent, ensure_ascii=False, default=str))
+    click.echo(to_json(content, indent=indent))
 
 
 def print_array(rows: Iterable[Row]) -> None:
     """Print an array with an object a line, for readers of JSON as a whole and of lines as they come."""
     click.echo("[", nl=False)
     for number, row in enumerate(while_read(rows)):
-        click.echo((",\n" if number else "\n") + json.dumps(row, ensure_ascii=False), nl=False)
+        click.echo((",\n" if number else "\n") + to_json(row), nl=False)
     click.echo("\n]")
 
 
@@ -135,7 +142,7 @@ def _print_csv(rows: Iterable[Row], columns: Sequence[str], newline: str) -> Non
 def _cell(value: Any) -> Any:
     if isinstance(value, str | int | float | None) and not isinstance(value, bool):
         return value
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return to_json(value)
 
 
 class _Trimmed(io.TextIOBase):

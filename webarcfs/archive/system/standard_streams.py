@@ -1,12 +1,15 @@
 """Standard output and standard error of our programs: a reader who leaves a pipe is no failure of what was done.
 
 From then on what is written goes nowhere. The work goes on and decides the exit code, so `verify | head -1` says that
-something was found. What only lists or copies
-asks `is_output_closed`, and ends.
+something was found. What only lists or copies asks `is_output_closed`, and ends.
+
+No text fails for its letters. A name that is not UTF-8 is printed as the bytes that it has on the disk, and what the
+encoding of a terminal lacks is escaped (`\\u2026`).
 """
 
 from __future__ import annotations
 
+import codecs
 import errno
 import io
 import os
@@ -16,6 +19,10 @@ from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
+
+#: The handler of errors that encodes any text.
+_ANY_TEXT = "webarcfs-any-text"
 
 
 class _Output(io.FileIO):
@@ -47,6 +54,7 @@ class _Output(io.FileIO):
 
 def prepare_streams() -> None:
     """Prepare both streams of a program. What tests and other programs put in their place stays."""
+    codecs.register_error(_ANY_TEXT, _encoded)
     sys.stdout, sys.stderr = _prepared(sys.stdout), _prepared(sys.stderr)
 
 
@@ -60,11 +68,24 @@ def _prepared(stream: TextIO) -> TextIO:
     return io.TextIOWrapper(
         output if is_direct else io.BufferedWriter(output),
         encoding=stream.encoding,
-        errors=stream.errors,
+        errors=_ANY_TEXT,
         newline="\n",
         line_buffering=stream.line_buffering,
         write_through=stream.write_through,
     )
+
+
+def _encoded(error: UnicodeError) -> tuple[bytes, int]:
+    """Return the bytes of letters that the encoding of a stream lacks, and where they end."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    letters = error.object[error.start : error.end]
+    return b"".join(map(_bytes_of, letters)), error.end
+
+
+def _bytes_of(letter: str) -> bytes:
+    is_byte = "\udc80" <= letter <= "\udcff"  # by surrogateescape
+    return letter.encode("ascii", "surrogateescape" if is_byte else "backslashreplace")
 
 
 def _raw(stream: TextIO | None) -> object:
