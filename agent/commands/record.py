@@ -295,7 +295,7 @@ def export(
         for stored_record in chosen:
             values = stored_record.as_fields()
             if writer is None:
-                writer = csv.DictWriter(sys.stdout, list(values), lineterminator="\n")
+                writer = csv.DictWriter(sys.stdout, list(values))
                 writer.writeheader()
             writer.writerow(values)
 

@@ -172,6 +172,12 @@ def test_the_forms_of_a_list_have_the_same_rows(archive: Archive, command: str) 
     )
 
 
+def test_records_as_csv_end_their_lines_as_lists_do(archive: Archive) -> None:
+    cells = _run("webarc-agent record export", archive, "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(cells, newline=""), strict=True))
+    assert len(rows) == 3 and cells.count("\r\n") == 1 + len(rows) and cells.endswith("\r\n")
+
+
 @pytest.mark.parametrize("command", [("record show", "1"), ("record show", "1", "--all"), ("report", "--storage")])
 def test_no_line_ends_in_blanks(archive: Archive, command: tuple[str, ...]) -> None:
     shown = _run(f"webarc-agent {command[0]}", archive, *command[1:])
