@@ -1,1 +1,2 @@
-INSERT OR REPLACE INTO part (domain, seq, record, seen, held) VALUES (:domain, :seq, :record, :seen, :held);
+INSERT OR REPLACE INTO part (domain, seq, record, seen, held, place, resource)
+VALUES (:domain, :seq, :record, :seen, :held, :place, :resource);

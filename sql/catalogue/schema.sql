@@ -27,7 +27,18 @@ CREATE TABLE record (
     waits       INTEGER NOT NULL,           -- 1: people have to decide about its release
     passed      INTEGER NOT NULL,           -- 0: its last check found something
     progress    TEXT NOT NULL,              -- the steps that are done, and what decisions need to know; JSON
-    words       TEXT NOT NULL               -- what a search in the catalogue looks at, case folded
+    words       TEXT NOT NULL,              -- what a search in the catalogue looks at, case folded
+    held        INTEGER NOT NULL,           -- 1: a part of it was not to be shown at once
+    shown       INTEGER NOT NULL,           -- 1: lists of the reading room have it, open or closed until a date
+    closedUntil INTEGER NOT NULL,           -- the end of its closure in seconds since 1970; 0: it has none
+    signature   TEXT NOT NULL,
+    provenance  TEXT NOT NULL,
+    project     TEXT NOT NULL,
+    host        TEXT NOT NULL,              -- its domain as a list of the reading room names it
+    year        TEXT NOT NULL,              -- of its date in CET
+    released    INTEGER NOT NULL,           -- when readers got it, in seconds since 1970
+    releases    INTEGER NOT NULL,           -- how often it was released
+    readerWords TEXT NOT NULL               -- what a search of readers in the lists looks at, case folded
 );
 
 CREATE INDEX record_by_number ON record (number);
@@ -36,6 +47,11 @@ CREATE INDEX record_of_publication ON record (publication, date);
 CREATE INDEX record_listed ON record (date, number, publication, state, waits, complete, passed);
 CREATE INDEX record_in_state ON record (state, date);
 CREATE INDEX record_waits ON record (waits, date);
+-- The lists of the reading room: each is counted and cut from an index, and only the rows of a page are read.
+CREATE INDEX record_shown ON record (date, number, signature, publication, project, occasion, year) WHERE shown = 1;
+CREATE INDEX record_shown_of_publication ON record (publication, date, number, closedUntil, year) WHERE shown = 1;
+CREATE INDEX record_released ON record (released, number, closedUntil) WHERE shown = 1;
+CREATE INDEX record_grouped ON record (signature, publication, project, occasion, year, date) WHERE shown = 1;
 
 CREATE TABLE part (                         -- what a capture published on one domain
     domain TEXT NOT NULL,
@@ -43,11 +59,13 @@ CREATE TABLE part (                         -- what a capture published on one d
     record TEXT NOT NULL,
     seen   TEXT NOT NULL,                   -- the tree that its publication saw; empty: all; own: what its crawls stored
     held   INTEGER NOT NULL,                -- 1: it was not to be shown at once
+    place  INTEGER NOT NULL,                -- its place among the parts of the record, from 0
+    resource INTEGER NOT NULL,              -- 1: it has no page of the domain, only what pages of others need
     PRIMARY KEY (domain, seq, record)
 ) WITHOUT ROWID;
 
 CREATE INDEX part_of_record ON part (record);
 
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;
 
 COMMIT;

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+import sqlite3
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
 
 from webarcfs.archive.catalogue.catalogue import Catalogue, RecordSelection, opened
 from webarcfs.archive.catalogue.record import CrawlPart, Occasion, Record, RecordState, Value
-from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.directory import Archive, sql
 from webarcfs.archive.model.metadata import CommitTag, compact_time, parse_time
 
 pytestmark = pytest.mark.store
@@ -70,3 +73,29 @@ def test_a_year_that_is_none_chooses_all_or_nothing(archive: Archive, year: str)
     Catalogue(archive).save([record(0, "a", RecordState.RELEASED)], "test", "one")
     with opened(archive) as tables:
         assert tables.count_of(RecordSelection(year=year)) in (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("statement", "index"),
+    [
+        ("list_shown", "record_shown"), ("list_shown_oldest", "record_shown"), ("group_shown", "record_grouped"),
+        ("newest_shown", "record_shown_of_publication"), ("years_shown", "record_shown_of_publication"),
+        ("shown_of_publication", "record_shown_of_publication"), ("shown_before", "record_shown_of_publication"),
+        ("shown_after", "record_shown_of_publication"), ("list_released", "record_released"),
+        ("count_open", "record_released"),
+    ],
+)  # fmt: skip
+def test_lists_of_readers_are_cut_from_an_index(archive: Archive, statement: str, index: str) -> None:
+    """A list is in the order of an index: no statement sorts all records, or goes through the records themselves."""
+    Catalogue(archive).save([record(0, "a", RecordState.RELEASED)], "test", "one")
+    with opened(archive):
+        pass
+    text = sql(f"catalogue/{statement}")
+    values = dict.fromkeys(re.findall(r":(\w+)", re.sub("--.*", "", text)), 1) | {"words": "[]", "publications": "[]"}
+    with closing(sqlite3.connect(archive.catalogue_database)) as connection:
+        steps = [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]
+    assert any(f"INDEX {index} " in f"{step} " for step in steps), steps
+    assert not [step for step in steps if step.startswith("SCAN") and "INDEX" not in step and "json" not in step
+                and "VIRTUAL" not in step], steps  # fmt: skip
+    outer = steps[0]  # rows are looked up by what the index chose; the few that are found may be sorted
+    assert "rowid=?" in outer or index in outer, steps

@@ -5,23 +5,22 @@ counts and limits are those of what the reader may see.
 
 Of links.db a reader gets the links of pages that the reader may see, at times that the reader may know.
 
-The records that a reader may see are heads for lists, kept in memory, in step with the catalogue. A released record
-that is closed until a date is listed, with what its description may say (the fields of availability); what it describes
-is not. Where a rule may take a document from the reader, the record's own counts are left out: they are of all
-documents. The cost of a change is that of the records that changed. What the catalogue says is the same for all: a
-process reads it once.
+The records that a reader may see are heads for lists, which catalogue.db chooses, counts and sorts. A list costs what
+it shows, and its first page no more than later ones. A released record that is closed until a date is listed, with what
+its description may say (the fields of availability); what it describes is not. Where a rule may take a document from
+the reader, the record's own counts are left out: they are of all documents.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
 from pathlib import Path
-from sys import intern
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -30,7 +29,6 @@ from webarcfs.access.access_rules import (
     Access,
     AccessFile,
     AccessRule,
-    AccessRules,
     Open,
     Saw,
     Standing,
@@ -40,7 +38,14 @@ from webarcfs.access.access_rules import (
 )
 from webarcfs.access.gate import Gate
 from webarcfs.access.reader_repositories import ReaderRepositories
-from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.catalogue import (
+    Catalogue,
+    CatalogueDatabase,
+    ShownGroup,
+    ShownRecord,
+    ShownSelection,
+    opened,
+)
 from webarcfs.archive.catalogue.record import (
     BY_NUMBER,
     FieldNumber,
@@ -56,6 +61,7 @@ from webarcfs.archive.history import redirect_lists, rendered_forms, versions
 from webarcfs.archive.index import database
 from webarcfs.archive.index.links import NEVER, LinkTarget, Question
 from webarcfs.archive.index.query import COLUMNS, Narrowed
+from webarcfs.archive.index.sqlite_file import IN_TURN
 from webarcfs.archive.model.arc_paths import arc_path, second_name, split
 from webarcfs.archive.model.errors import Damaged, InvalidDocument, NotFound, UrlRefused
 from webarcfs.archive.model.metadata import CommitTag, from_epoch, now, parse_time
@@ -269,7 +275,7 @@ def _has(store: Repository, tree: str, arc: str) -> bool:
 # == reader records ===================================================================================================
 
 
-#: Records that are remembered before all of them are read.
+#: Heads that are remembered.
 _ALONE = 500
 
 
@@ -317,34 +323,11 @@ class KeptHead:
 
 
 class _Heads:
-    """The heads of all records of an archive, whoever may see them, in step with its catalogue. For any thread."""
+    """Heads of records of an archive that were asked for alone, whoever may see them. For any thread."""
 
     def __init__(self) -> None:
-        #: State of the catalogue and record → what is kept of it, of some that were read alone.
-        self.alone: Cache[tuple[str | None, str], KeptHead | None] = Cache(_ALONE)
-        self._lock = threading.Lock()
-        self._commit: str | None = None
-        self._kept: dict[str, KeptHead] = {}
-
-    @property
-    def is_read(self) -> bool:
-        """Whether all records were read once: then only changes have to be."""
-        return self._commit is not None
-
-    def at(self, commit: str | None, catalogue: Catalogue) -> tuple[str | None, list[KeptHead]]:
-        """Return the heads, brought in step if another thread did not; and the commit whose state they are."""
-        with self._lock:
-            if commit != self._commit:
-                commit = _commit_of(catalogue)  # another thread may have been further already
-                kept = dict(self._kept)
-                for record_id, record in catalogue.changed(self._commit):
-                    kept_head = None if record is None else _kept(record)
-                    if kept_head is None:
-                        kept.pop(record_id, None)
-                    else:
-                        kept[record_id] = kept_head
-                self._kept, self._commit = kept, commit
-            return self._commit, list(self._kept.values())
+        #: State of the catalogue and record → what is kept of it; None where there is no such record.
+        self.alone: Cache[tuple[str, str], KeptHead | None] = Cache(_ALONE)
 
 
 #: Archive → the heads of its records, as long as something reads them.
@@ -353,61 +336,103 @@ _LOCK = threading.Lock()
 
 
 class ReaderRecords:
-    """The records of an archive that a reader may see. For one thread."""
+    """The records of an archive that a reader may see. For one thread.
+
+    Each call asks catalogue.db, which is in step with the catalogue, and judges each record by the time and the rules
+    of that moment. All raise Damaged of the catalogue, SettingsError of the rules.
+    """
 
     def __init__(self, archive: Archive, clock: Callable[[], datetime] = now, reader: str = "") -> None:
+        self._archive = archive
         self._catalogue = Catalogue(archive)
         self._clock = clock
         self._reader = reader
         self._access = AccessFile(archive)
-        self._rules = AccessRules()
-        #: Domain → whether no rule takes a document of it from the reader.
-        self._whole: dict[str, bool] = {}
         with _LOCK:
             self._heads = _HEADS.setdefault(archive.root, _Heads())
-        self._commit: str | None = None
-        self._kept: list[KeptHead] = []
-        self._shown: list[RecordHead] = []
-        self._by_id: dict[str, RecordHead] = {}
-        self._ends: float = 0
 
-    def all(self) -> list[RecordHead]:
-        """Return the heads of all records that readers may see, newest capture first. Raises Damaged."""
-        self._follow()
-        return self._shown
+    # -- lists -----------------------------------------------------------------------------------------------------
+
+    def groups(self, chosen: ShownSelection | None = None) -> list[ShownGroup]:
+        """Return counts of all records that readers may see, closed ones too, or of those that they choose."""
+        with self._tables() as tables:
+            return tables.groups(chosen)
+
+    def listed(self, chosen: ShownSelection, part: slice, *, oldest: bool = False) -> list[RecordHead]:
+        """Return a part of the records that readers choose, newest capture first."""
+        with self._tables() as tables:
+            shown = tables.shown(chosen, offset=part.start, limit=part.stop - part.start, oldest=oldest)
+        return self._heads_of(shown)
+
+    def newest(self, publications: Iterable[str], most: int) -> dict[str, list[RecordHead]]:
+        """Return the newest records of publications, `most` at most of each, newest capture first."""
+        with self._tables() as tables:
+            shown = tables.newest_shown(publications, most)
+        newest: dict[str, list[RecordHead]] = {}
+        for head in self._heads_of(shown):
+            newest.setdefault(head.publication, []).append(head)
+        return newest
+
+    def years_of(self, publication: str) -> dict[int, int]:
+        """Return the number of a publication's records in each year between those of the first and of the last."""
+        with self._tables() as tables:
+            counts = tables.years_shown(publication)
+        return {year: counts.get(year, 0) for year in range(min(counts), max(counts) + 1)} if counts else {}
+
+    def of_publication(self, publication: str, part: slice, *, only_open: bool = False) -> list[RecordHead]:
+        """Return a part of a publication's records, or of its open ones, newest capture first."""
+        opened_by = self._seconds() if only_open else None
+        with self._tables() as tables:
+            shown = tables.shown_of(publication, offset=part.start, limit=part.stop - part.start, opened_by=opened_by)
+        return self._heads_of(shown)
+
+    def beside(self, record_id: str, *, later: bool = False, only_open: bool = False) -> RecordHead | None:
+        """Return the record of the same publication before another one, or after it; None without one."""
+        opened_by = self._seconds() if only_open else None
+        with self._tables() as tables:
+            record = tables.head(record_id)
+            neighbour = None if record is None else tables.shown_beside(record, later=later, opened_by=opened_by)
+        return None if neighbour is None else next(iter(self._heads_of([neighbour])), None)
+
+    def released(self, part: slice) -> list[RecordHead]:
+        """Return a part of the open records, those first that readers got last."""
+        with self._tables() as tables:
+            shown = tables.released(self._seconds(), offset=part.start, limit=part.stop - part.start)
+        return self._heads_of(shown)
+
+    def count_open(self) -> int:
+        """Return the number of open records."""
+        with self._tables() as tables:
+            return tables.count_open(self._seconds())
+
+    def count_sites(self) -> int:
+        """Return the number of domains of which the records have a page."""
+        with self._tables() as tables:
+            return tables.count_sites()
+
+    # -- one record ------------------------------------------------------------------------------------------------
 
     def head(self, record_id: str) -> RecordHead | None:
         """Return the head of a record; None if readers may not see it."""
-        self._follow()
-        return self._by_id.get(record_id)
-
-    def head_of_shown(self, record_id: str) -> RecordHead | None:
-        """Return the head of the record of a snapshot that the reader sees; None if readers may not see the record.
-
-        It is read alone as long as not all are known: reading thousands takes seconds, which a page need not wait for.
-        """
-        if self._heads.is_read:
-            self._follow()
-            return self._by_id.get(record_id)
-
-        self._follow_rules()
-        self._whole.clear()
+        state = self._catalogue.state()
+        if state is None:
+            return None
 
         def alone() -> KeptHead | None:
-            try:
-                return _kept(self._catalogue.read(record_id)[0])
-            except NotFound:
-                return None
+            with self._tables() as tables:
+                shown = tables.head(record_id)
+            return None if shown is None else _kept(shown)
 
-        kept_head = self._heads.alone.get((_commit_of(self._catalogue), record_id), alone)
-        return None if kept_head is None else self._judged(kept_head)[0]
+        kept_head = self._heads.alone.get((state.commit, record_id), alone)
+        return None if kept_head is None else self._judged(kept_head, self._whole())
 
     def read(self, record_id: str) -> Record:
         """Return a record as readers see it: of a closed one, the fields of availability. Raises NotFound."""
         head = self.head(record_id)
         if head is None:
             raise NotFound(f"there is no snapshot {record_id}")
-        record = self._catalogue.read(record_id)[0].for_readers(whole=self._shows_all_of(head))
+        whole = self._whole()
+        record = self._catalogue.read(record_id)[0].for_readers(whole=all(whole(tag.domain) for tag in head.tags))
         if head.closed_until is None:
             return record
         values = {n: value for n, value in record.values.items() if BY_NUMBER[n].kind is FieldPurpose.AVA}
@@ -417,46 +442,29 @@ class ReaderRecords:
         """Return the catalogue's copy of a file of settings; None without one."""
         return self._catalogue.file(path)
 
-    def _follow(self) -> None:
-        commit = _commit_of(self._catalogue)
-        if commit != self._commit:
-            self._commit, self._kept = self._heads.at(commit, self._catalogue)
-            self._ends = 0
-        self._follow_rules()
-        if self._clock().timestamp() >= self._ends:
-            self._judge()
+    # -- internal --------------------------------------------------------------------------------------------------
 
-    def _follow_rules(self) -> None:
-        rules = self._access.rules()
-        if rules != self._rules:
-            self._rules, self._ends = rules, 0
-            self._whole.clear()
+    @contextmanager
+    def _tables(self) -> Iterator[CatalogueDatabase]:
+        self._access.rules()  # with faults in them, nothing is told
+        with opened(self._archive, self._catalogue) as tables, IN_TURN:
+            yield tables
 
-    def _shows_all_of(self, head: RecordHead) -> bool:
-        return all(self._shows_all(tag.domain) for tag in head.tags)
+    def _seconds(self) -> int:
+        return int(self._clock().timestamp())
 
-    def _shows_all(self, domain: str) -> bool:
-        if domain not in self._whole:
-            self._whole[domain] = not self._rules.takes_from(domain, self._reader, self._clock())
-        return self._whole[domain]
+    def _whole(self) -> Callable[[str], bool]:
+        """Return a function: whether no rule takes a document of a domain from the reader, as of now."""
+        rules, at = self._access.rules(), self._clock()
+        return cache(lambda domain: not rules.takes_from(domain, self._reader, at))
 
-    def _judge(self) -> None:
-        """Decide which of them readers may see now, and when that changes by itself."""
-        self._whole.clear()
-        lapses = [rule.lapses.timestamp() for rule in self._rules.rules if rule.lapses is not None]
-        shown, ends = [], min((at for at in lapses if at > self._clock().timestamp()), default=float("inf"))
-        for kept_head in self._kept:
-            head, until = self._judged(kept_head)
-            if head is not None:
-                shown.append(head)
-            if until is not None:
-                ends = min(ends, until.timestamp())
-        self._shown = sorted(shown, key=lambda head: (head.date, head.number), reverse=True)
-        self._by_id = {head.id: head for head in self._shown}
-        self._ends = ends
+    def _heads_of(self, shown: Iterable[ShownRecord]) -> list[RecordHead]:
+        whole = self._whole()
+        heads = (self._judged(_kept(record), whole) for record in shown)
+        return [head for head in heads if head is not None]
 
-    def _judged(self, kept_head: KeptHead) -> tuple[RecordHead | None, datetime | None]:
-        """Return what readers may see of a record now, and when that changes by itself."""
+    def _judged(self, kept_head: KeptHead, whole: Callable[[str], bool]) -> RecordHead | None:
+        """Return what readers may see of a record now. `whole` says whether they may see all of a domain."""
         record_standing, until = standing(
             kept_head.state,
             held=kept_head.is_held,
@@ -465,58 +473,38 @@ class ReaderRecords:
             now=self._clock(),
         )
         if record_standing is Standing.CLOSED and until is not None:
-            return replace(kept_head.head, closed_until=until, documents=None, bytes=None), until
+            return replace(kept_head.head, closed_until=until, documents=None, bytes=None)
         if record_standing is not Standing.OPEN:
-            return None, None
-        return kept_head.head if self._shows_all_of(kept_head.head) else replace(
-            kept_head.head, documents=None, bytes=None
-        ), None
+            return None
+        if all(whole(tag.domain) for tag in kept_head.head.tags):
+            return kept_head.head
+        return replace(kept_head.head, documents=None, bytes=None)
 
 
-def _commit_of(catalogue: Catalogue) -> str | None:
-    state = catalogue.state()
-    return None if state is None else state.commit
-
-
-def _kept(record: Record) -> KeptHead | None:
-    """Return what is kept of a record; None for one without a capture."""
-    if record.date is None:
-        return None
-    held = any(part.is_held for part in record.parts)
-    return KeptHead(_head(record, record.date), record.state, held, record.closed_for)
-
-
-def _head(record: Record, date: datetime) -> RecordHead:
-    releases = [event.at for event in record.events if event.state is RecordState.RELEASED]
-    return RecordHead(
+def _kept(shown: ShownRecord) -> KeptHead:
+    record = shown.record
+    head = RecordHead(
         id=record.id,
         number=record.number,
-        publication=intern(record.publication),  # all records of a publication have much in common
-        title=intern(record.title.text),
-        signature=intern(record.text(FieldNumber.SIGNATURE)),
-        provenance=intern(record.text(FieldNumber.PROVENANCE)),
-        project=intern(record.text(FieldNumber.PROJECT)),
-        domain=intern(record.text(FieldNumber.DOMAIN) or ", ".join(record.domains[:1])),
+        publication=record.publication,
+        title=record.title.text,
+        signature=record.text(FieldNumber.SIGNATURE),
+        provenance=record.text(FieldNumber.PROVENANCE),
+        project=record.text(FieldNumber.PROJECT),
+        domain=record.text(FieldNumber.DOMAIN),
         is_occasion=record.occasion is Occasion.OCCASION,
         occasion=record.text(FieldNumber.OCCASION),
-        date=date,
+        date=shown.date,
         complete=record.complete,
         documents=_number(record.text(FieldNumber.FILES)),
         bytes=_number(record.text(FieldNumber.BYTES)),
         tags=record.newest_tags,
         resource_domains=record.domains_without_pages,
-        released=releases[-1] if releases else date,
-        release_number=max(len(releases), 1),
+        released=shown.released,
+        release_number=shown.releases,
     )
+    return KeptHead(head, record.state, shown.is_held, record.closed_for)
 
 
 def _number(text: str) -> int | None:
     return int(text) if text.isdecimal() else None
-
-
-def years_of(heads: Iterable[RecordHead]) -> dict[int, int]:
-    """Return the number of snapshots in each year, each year between the first and the last among them."""
-    counts: dict[int, int] = {}
-    for head in heads:
-        counts[head.date.year] = counts.get(head.date.year, 0) + 1
-    return {year: counts.get(year, 0) for year in range(min(counts), max(counts) + 1)} if counts else {}

@@ -6,6 +6,7 @@ it: snapshots released or not, and withheld pages.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
@@ -14,7 +15,6 @@ from webarcfs.access.gate import DomainFacts, KnownGate, Reader, opened_to_staff
 from webarcfs.access.reader_stores import KeptHead, ReaderRecords, RecordHead
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
-from webarcfs.archive.model.errors import NotFound
 from webarcfs.room.visit import Services, Shared
 
 #: No proxy can give such a name: it has a character that does not print.
@@ -62,23 +62,16 @@ class OpenedGate(KnownGate):
 
 
 class OpenedRecords(ReaderRecords):
-    """Records one by one, as their pages need them; that record, or all of them, whatever their state."""
+    """Records one by one, as their pages need them: that record, or all of them, whatever their state."""
 
     def __init__(self, archive: Archive, record: str | None) -> None:
         super().__init__(archive)
         self._record = record
 
-    def head(self, record_id: str) -> RecordHead | None:
-        """Return the head of a record; None for one that a preview does not show. It reads that record alone."""
-        try:
-            return self.head_of_shown(record_id)
-        except NotFound:
-            return None
-
-    def _judged(self, kept_head: KeptHead) -> tuple[RecordHead | None, datetime | None]:
+    def _judged(self, kept_head: KeptHead, whole: Callable[[str], bool]) -> RecordHead | None:
         if self._record in (None, kept_head.head.id):
-            return kept_head.head, None
-        return super()._judged(kept_head)
+            return kept_head.head
+        return super()._judged(kept_head, whole)
 
 
 class OpenedServices(Services):

@@ -37,6 +37,7 @@ from webarcfs.archive.catalogue.record import (
     Occasion,
     Record,
     RecordState,
+    Value,
     publication_of,
     read_record,
     write_record,
@@ -44,6 +45,7 @@ from webarcfs.archive.catalogue.record import (
 from webarcfs.archive.catalogue.workflow import HELD, Progress, WorkflowStep, progress_of
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.git.repository import CRAWLS, MAIN, PUBLICATIONS, Commit, RefUpdate, Repository
 from webarcfs.archive.history import sequence
 from webarcfs.archive.index.sqlite_file import SqliteFile, remove
@@ -277,7 +279,7 @@ def values_of(record: Record) -> dict[str, Any]:
         "complete": int(record.complete),
         "parts": len(record.parts),
         "occasion": int(record.occasion is Occasion.OCCASION),
-        "reason": record.text(FieldNumber.OCCASION) if record.occasion is Occasion.OCCASION else "",
+        "reason": record.text(FieldNumber.OCCASION),
         "release": record.release,
         "documents": _number(record.text(FieldNumber.FILES)),
         "bytes": _number(record.text(FieldNumber.BYTES)),
@@ -286,7 +288,50 @@ def values_of(record: Record) -> dict[str, Any]:
         "passed": int(progress.passed),
         "progress": _told(progress),
         "words": " ".join(words).casefold(),
+        **_reader_values(record),
     }
+
+
+def _reader_values(record: Record) -> dict[str, Any]:
+    """Return the columns that lists of the reading room choose and sort by.
+
+    `shown` narrows a list to what its reader may see in it. Whoever reads a row judges it again.
+    """
+    held = any(part.is_held for part in record.parts)
+    date = record.date or _begun(record)
+    releases = [event.at for event in record.events if event.state is RecordState.RELEASED]
+    is_shown = record.state is RecordState.RELEASED or (record.state is RecordState.OPEN and not held)
+    fields = {
+        "signature": record.text(FieldNumber.SIGNATURE),
+        "provenance": record.text(FieldNumber.PROVENANCE),
+        "project": record.text(FieldNumber.PROJECT),
+        "host": record.text(FieldNumber.DOMAIN) or ", ".join(record.domains[:1]),
+    }
+    words = (record.title.text, *fields.values(), record.publication, record.text(FieldNumber.OCCASION),
+             str(record.number), *record.domains)  # fmt: skip
+    return {
+        **fields,
+        "held": int(held),
+        "shown": int(is_shown and bool(record.parts)),
+        "closedUntil": _closure_end(record, date) if record.state is RecordState.RELEASED else 0,
+        "year": str(date.year),
+        "released": int((releases[-1] if releases else date).timestamp()),
+        "releases": max(len(releases), 1),
+        "readerWords": " ".join(words).casefold(),
+    }
+
+
+#: The end of a closure that nobody can tell: it lasts.
+_NEVER = (1 << 62) - 1
+
+
+def _closure_end(record: Record, date: datetime) -> int:
+    if not record.closed_for:
+        return 0
+    try:
+        return int(Interval.parse(record.closed_for).after(date).timestamp())
+    except (ValueError, OverflowError):
+        return _NEVER
 
 
 def row_of(row: Any) -> RecordRow:
@@ -296,7 +341,7 @@ def row_of(row: Any) -> RecordRow:
     return RecordRow(
         id=record_id, number=number, publication=publication, state=RecordState(state), title=title, domain=domain,
         date=from_epoch(date), complete=bool(complete), has_parts=bool(parts), is_occasion=bool(occasion),
-        reason=reason, release=release, closed_for=closed_for, documents=documents, bytes=size,
+        reason=reason if occasion else "", release=release, closed_for=closed_for, documents=documents, bytes=size,
         progress=_read(progress, RecordState(state), complete=bool(complete), passed=bool(passed)),
         before=before or "", documents_before=documents_before, bytes_before=bytes_before,
     )  # fmt: skip
@@ -702,6 +747,58 @@ class YearOfCaptures:
     bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class ShownRecord:
+    """What lists of readers have of a record. `record` has no other fields, and no events.
+
+    `date` is that of its capture. Readers got it at `released`, by the last of so many `releases`.
+    """
+
+    record: Record
+    date: datetime
+    released: datetime
+    releases: int
+    is_held: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShownGroup:
+    """Records of readers that have in common what they choose by. `first` and `last` are dates of captures."""
+
+    signature: str
+    publication: str
+    project: str
+    is_occasion: bool
+    year: str
+    count: int
+    first: datetime
+    last: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownSelection:
+    """What a list of readers chooses: an empty text, or None, chooses all. A record has each word of `words`."""
+
+    words: str = ""
+    signature: str = ""
+    publication: str = ""
+    project: str = ""
+    is_occasion: bool | None = None
+    year: str = ""
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the parameters of the statements in sql/catalogue/."""
+        return {
+            # SQLite ends a text at a null; no record has either of the two characters.
+            "words": json.dumps(self.words.replace("\0", "\uffff").casefold().split()),
+            "signature": self.signature,
+            "publication": self.publication,
+            "project": self.project,
+            "occasion": -1 if self.is_occasion is None else int(self.is_occasion),
+            "year": self.year,
+        }
+
+
 class CatalogueDatabase(SqliteFile):
     """An open catalogue.db, in step with its catalogue. Use it as a context manager, in one thread."""
 
@@ -747,7 +844,7 @@ class CatalogueDatabase(SqliteFile):
             closedFor=record.closed_for,
             **values_of(record),
         )
-        for part in record.parts:
+        for place, part in enumerate(record.parts):
             self._run(
                 "catalogue/insert_part",
                 domain=part.tag.domain,
@@ -755,6 +852,8 @@ class CatalogueDatabase(SqliteFile):
                 record=record.id,
                 seen=part.seen,
                 held=int(part.is_held),
+                place=place,
+                resource=int(part.is_resource),
             )
 
     def parts(self, domain: str) -> dict[int, RecordedPart]:
@@ -829,6 +928,102 @@ class CatalogueDatabase(SqliteFile):
         """Return the mean size of each publication's last captures, `most` at most, and how many these are."""
         with self._translated():
             return {name: (mean, int(of)) for name, mean, of in self._run("catalogue/mean_bytes", most=most)}
+
+    # -- lists of readers ------------------------------------------------------------------------------------------
+
+    def head(self, record_id: str) -> ShownRecord | None:
+        """Return a record as lists of readers have it, whoever may see it; None without one that captured something."""
+        return next(iter(self._shown("catalogue/find_head", id=record_id)), None)
+
+    def shown(self, chosen: ShownSelection, *, offset: int, limit: int, oldest: bool = False) -> list[ShownRecord]:
+        """Return a part of the records that readers choose, newest first."""
+        name = "catalogue/list_shown_oldest" if oldest else "catalogue/list_shown"
+        return self._shown(name, **chosen.parameters(), offset=offset, limit=limit)
+
+    def groups(self, chosen: ShownSelection | None = None) -> list[ShownGroup]:
+        """Return counts of all records that readers may see, or of those that they choose."""
+        with self._translated():
+            if chosen is None:
+                rows = self._run("catalogue/group_shown").fetchall()
+            else:
+                rows = self._run("catalogue/group_found", **chosen.parameters()).fetchall()
+        return [
+            ShownGroup(
+                signature, publication, project, bool(occasion), year, count, from_epoch(first), from_epoch(last)
+            )
+            for signature, publication, project, occasion, year, count, first, last in rows
+        ]
+
+    def newest_shown(self, publications: Iterable[str], most: int) -> list[ShownRecord]:
+        """Return the newest records of publications, `most` at most of each, by the publications' names."""
+        return self._shown("catalogue/newest_shown", publications=json.dumps(list(publications)), most=most)
+
+    def years_shown(self, publication: str) -> dict[int, int]:
+        """Return how many records of a publication readers may see in each year that has some."""
+        with self._translated():
+            return {
+                int(year): int(count) for year, count in self._run("catalogue/years_shown", publication=publication)
+            }
+
+    def shown_of(self, publication: str, *, offset: int, limit: int, opened_by: int | None = None) -> list[ShownRecord]:
+        """Return a part of a publication's records, newest first: those alone that are open by a time, where given."""
+        values = {"publication": publication, "open": _NEVER if opened_by is None else opened_by}
+        return self._shown("catalogue/shown_of_publication", **values, offset=offset, limit=limit)
+
+    def shown_beside(
+        self, record: ShownRecord, *, later: bool = False, opened_by: int | None = None
+    ) -> ShownRecord | None:
+        """Return the record of the same publication before another one; or after it. None without one."""
+        values = {
+            "publication": record.record.publication,
+            "date": int(record.date.timestamp()),
+            "number": record.record.number,
+            "open": _NEVER if opened_by is None else opened_by,
+        }
+        return next(iter(self._shown("catalogue/shown_after" if later else "catalogue/shown_before", **values)), None)
+
+    def released(self, opened_by: int, *, offset: int, limit: int) -> list[ShownRecord]:
+        """Return a part of the records that are open by a time, those first that readers got last."""
+        return self._shown("catalogue/list_released", open=opened_by, offset=offset, limit=limit)
+
+    def count_open(self, opened_by: int) -> int:
+        """Return how many records are open to readers by a time."""
+        with self._translated():
+            return int(self._run("catalogue/count_open", open=opened_by).fetchone()[0])
+
+    def count_sites(self) -> int:
+        """Return of how many domains readers may see a page in some record."""
+        with self._translated():
+            return int(self._run("catalogue/count_sites").fetchone()[0])
+
+    def _shown(self, statement: str, **values: Any) -> list[ShownRecord]:
+        with self._translated():
+            rows = self._run(statement, **values).fetchall()
+            record_ids = json.dumps([row[0] for row in rows])
+            parts: dict[str, list[CrawlPart]] = {}
+            for record_id, domain, seq, held, resource in (
+                self._run("catalogue/parts_of_records", records=record_ids) if rows else ()
+            ):
+                part = CrawlPart(CommitTag(from_epoch(seq), domain), False, "", bool(held), bool(resource))
+                parts.setdefault(record_id, []).append(part)
+        return [_shown_record(row, tuple(parts.get(row[0], ()))) for row in rows]
+
+
+def _shown_record(row: Any, parts: tuple[CrawlPart, ...]) -> ShownRecord:
+    (record_id, number, publication, state, closed_for, title, signature, provenance, project, host, occasion, reason,
+     date, complete, documents, size, released, releases, held) = row  # fmt: skip
+    fields = {
+        FieldNumber.SIGNATURE: signature, FieldNumber.PROVENANCE: provenance, FieldNumber.PROJECT: project,
+        FieldNumber.DOMAIN: host, FieldNumber.OCCASION: reason,
+        FieldNumber.FILES: "" if documents is None else str(documents),
+        FieldNumber.BYTES: "" if size is None else str(size),
+    }  # fmt: skip
+    record = Record(
+        id=record_id, number=number, publication=publication, state=RecordState(state), complete=bool(complete),
+        occasion=Occasion.OCCASION if occasion else Occasion.REGULAR, closed_for=closed_for, title=Value(title),
+        values={field: Value(text) for field, text in fields.items() if text}, parts=parts,
+    )  # fmt: skip
+    return ShownRecord(record, from_epoch(date), from_epoch(released), releases, bool(held))
 
 
 @contextmanager

@@ -94,15 +94,16 @@ def release() -> str:
 
 def about(visit: Visit) -> AboutPage:
     """Return what the archive is, for readers."""
-    heads = visit.services.records.all()
+    records = visit.services.records
+    groups = records.groups()
     return AboutPage(
         version=release(),
         engine="pywb" if visit.origins.runs_scripts else "built-in",
-        snapshots=len(heads),
-        publications=len({head.publication for head in heads}),
-        domains=len({tag.domain for head in heads for tag in head.tags if tag.domain not in head.resource_domains}),
-        first=min((head.date for head in heads), default=None),
-        last=max((head.date for head in heads), default=None),
+        snapshots=sum(group.count for group in groups),
+        publications=len({group.publication for group in groups}),
+        domains=records.count_sites(),
+        first=min((group.first for group in groups), default=None),
+        last=max((group.last for group in groups), default=None),
         interfaces=_INTERFACES,
     )
 
@@ -113,7 +114,7 @@ def status(services: Services) -> tuple[dict[str, object], bool]:
     counts: dict[str, object] = {}
     for name, look in (
         ("access", services.gate.rules),
-        ("catalogue", lambda: counts.update(snapshots=len(services.records.all()))),
+        ("catalogue", lambda: counts.update(snapshots=sum(group.count for group in services.records.groups()))),
         ("database", lambda: services.index.at("/")),
     ):
         try:
@@ -136,10 +137,8 @@ def news(visit: Visit) -> bytes:
     A page has 50 of them and the address of the next (RFC 5005), so that a program finds all records from here.
     """
     services = visit.services
-    shown = (head for head in services.records.all() if head.closed_until is None)
-    released = sorted(shown, key=lambda head: (head.released, head.number), reverse=True)
-    pages, part = lists.pages_of(visit, len(released), _ENTRIES)
-    heads = released[part]
+    pages, part = lists.pages_of(visit, services.records.count_open(), _ENTRIES)
+    heads = services.records.released(part)
     base = visit.base
     feed = begun(f"{base}/news.atom", "Web archive", heads[0].released if heads else None)
     link(feed, f"{base}/news.atom", "self")

@@ -6,18 +6,18 @@ Several pages share the row of a snapshot, and the way through a long list.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice, pairwise
 from operator import attrgetter
 from urllib.parse import quote
 
-from webarcfs.access.reader_stores import RecordHead, years_of
+from webarcfs.access.reader_stores import RecordHead
 from webarcfs.access.visible_captures import VisibleCapture
+from webarcfs.archive.catalogue.catalogue import ShownGroup, ShownSelection
 from webarcfs.archive.index.database import Span
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.model.urls import surt
-from webarcfs.archive.system import clocks
 from webarcfs.content.text import HTML_TYPES
 from webarcfs.room.replay.replay_url import Modifier, digits_of, publication_path, record_path, replay_path
 from webarcfs.room.views import Choice, Fonds, HomePage, PageLink, Pages, PublicationPage, PublicationRow, SnapshotRow
@@ -161,13 +161,14 @@ def pages_of(visit: Visit, total: int, rows: int = ROWS, *, name: str = "page", 
 # == lists ============================================================================================================
 
 
-#: Filters of the list: parameter → label, and the value of a snapshot.
-_FILTERS: dict[str, tuple[str, Callable[[RecordHead], str]]] = {
+_OCCASION, _REGULAR = "occasion", "regular"
+#: Filters of the list: parameter → label, and the value of a group of snapshots.
+_FILTERS: dict[str, tuple[str, Callable[[ShownGroup], str]]] = {
     "signature": ("Signature", attrgetter("signature")),
     "publication": ("Publication", attrgetter("publication")),
     "project": ("Project", attrgetter("project")),
-    "type": ("Type", lambda head: "occasion" if head.is_occasion else "regular"),
-    "year": ("Year", lambda head: str(head.date.year)),
+    "type": ("Type", lambda group: _OCCASION if group.is_occasion else _REGULAR),
+    "year": ("Year", attrgetter("year")),
 }
 #: Values of a filter that are offered.
 _MOST_VALUES = 30
@@ -176,94 +177,110 @@ _MOST_VALUES = 30
 def home(visit: Visit) -> HomePage:
     """Return the first page: fonds with their publications; or snapshots, where something chooses them."""
     services = visit.services
-    heads = services.records.all()
+    groups = services.records.groups()
     query = visit.parameter("q")
     chosen = {name: visit.parameter(name) for name in _FILTERS if visit.parameter(name)}
-    matching_heads = [head for head in heads if _fits(head, query, chosen)] if query or chosen else heads
-    publications = {head.publication for head in heads}
+    matching = [group for group in groups if _fits(group, chosen)]
+    if query and matching:
+        matching = services.records.groups(_selection(query, chosen))
+    publications = {group.publication for group in groups}
     as_list = bool(query or chosen or visit.parameter("all") or len(publications) == 1)
     fonds: tuple[Fonds, ...] = ()
     shown: tuple[SnapshotRow, ...] = ()
     pages = None
     if as_list:
-        if visit.parameter("order") == "oldest":
-            matching_heads = matching_heads[::-1]
-        pages, part = pages_of(visit, len(matching_heads))
-        shown = tuple(snapshot_row(services, head) for head in matching_heads[part])
+        pages, part = pages_of(visit, _total(matching))
+        heads = []
+        if matching:
+            is_oldest = visit.parameter("order") == "oldest"
+            heads = services.records.listed(_selection(query, chosen), part, oldest=is_oldest)
+        shown = tuple(snapshot_row(services, head) for head in heads)
     else:
-        fonds = _fonds(services, heads)
+        fonds = _fonds(services, groups)
+    total = _total(groups)
     return HomePage(
         query=query,
         fonds=fonds,
         rows=shown,
         pages=pages,
-        filters=tuple(_choices(visit, matching_heads if query else heads, chosen)) if len(heads) > 1 else (),
+        filters=tuple(_choices(visit, matching if query else groups, chosen)) if total > 1 else (),
         order=_orders(visit) if as_list else (),
         has_search=services.has_search,
-        total_snapshots=len(heads),
+        total_snapshots=total,
     )
 
 
 def publication(visit: Visit, name: str) -> PublicationPage:
     """Return the page of a publication. Raises NotFound, also for one of which readers see nothing."""
     services = visit.services
-    heads = [head for head in services.records.all() if head.publication == name]
-    if not heads:
+    years = services.records.years_of(name)
+    if not years:
         raise NotFound(f"there is no publication {name!r}")
-    pages, part = pages_of(visit, len(heads))
-    shown = tuple(snapshot_row(services, head) for head in heads[part])
-    open_ones = [head for head in heads if head.closed_until is None]
+    pages, part = pages_of(visit, sum(years.values()))
+    shown = tuple(snapshot_row(services, head) for head in services.records.of_publication(name, part))
+    open_ones = services.records.of_publication(name, part, only_open=True)
     compare = [
         PageLink(f"/compare/{quote(older.id, safe='')}..{quote(newer.id, safe='')}", "")
-        for newer, older in zip(open_ones[part], open_ones[part][1:], strict=False)
+        for newer, older in pairwise(open_ones)
     ]
     return PublicationPage(
         name=name,
         description=publication_description(services, name),
         rows=shown,
         pages=pages,
-        years=tuple(years_of(heads).items()),
+        years=tuple(years.items()),
         compare=tuple(compare),
         search=f"/search?publication={quote(name, safe='')}" if services.has_search else "",
     )
 
 
-def _fits(head: RecordHead, query: str, chosen: dict[str, str]) -> bool:
-    clocks.check()
-    if any(value != _FILTERS[name][1](head) for name, value in chosen.items()):
-        return False
-    if not query:
-        return True
-    words = (head.title, head.signature, head.provenance, head.project, head.publication, head.domain, head.occasion,
-             str(head.number), *(tag.domain for tag in head.tags))  # fmt: skip
-    text = " ".join(words).casefold()
-    return all(word in text for word in query.casefold().split())
+def _fits(group: ShownGroup, chosen: Mapping[str, str]) -> bool:
+    return all(value == _FILTERS[name][1](group) for name, value in chosen.items())
 
 
-def _fonds(services: Services, heads: Sequence[RecordHead]) -> tuple[Fonds, ...]:
-    by_publication: dict[str, list[RecordHead]] = defaultdict(list)
-    for head in heads:
-        by_publication[head.publication].append(head)
+def _selection(query: str, chosen: Mapping[str, str]) -> ShownSelection:
+    """Return what the filters and words of a request choose. Some record has the values of its filters."""
+    kind = chosen.get("type")
+    return ShownSelection(
+        words=query,
+        signature=chosen.get("signature", ""),
+        publication=chosen.get("publication", ""),
+        project=chosen.get("project", ""),
+        is_occasion=None if kind is None else kind == _OCCASION,
+        year=chosen.get("year", ""),
+    )
+
+
+def _total(groups: Iterable[ShownGroup]) -> int:
+    return sum(group.count for group in groups)
+
+
+def _fonds(services: Services, groups: Sequence[ShownGroup]) -> tuple[Fonds, ...]:
+    by_publication: dict[str, list[ShownGroup]] = defaultdict(list)
+    for group in groups:
+        by_publication[group.publication].append(group)
+    newest = services.records.newest(by_publication, 2)
     by_signature: dict[str, list[PublicationRow]] = defaultdict(list)
-    for name, publication_heads in sorted(by_publication.items()):
-        newest = snapshot_row(services, publication_heads[0])
-        by_signature[publication_heads[0].signature].append(
+    for name, heads in sorted(newest.items()):
+        by_signature[heads[0].signature].append(
             PublicationRow(
                 href=publication_path(name),
                 name=name,
                 description=publication_description(services, name),
-                count=len(publication_heads),
-                first=publication_heads[-1].date,
-                newest=newest,
-                next_to_newest=snapshot_row(services, publication_heads[1]) if len(publication_heads) > 1 else None,
+                count=_total(by_publication[name]),
+                first=min(group.first for group in by_publication[name]),
+                newest=snapshot_row(services, heads[0]),
+                next_to_newest=snapshot_row(services, heads[1]) if len(heads) > 1 else None,
             )
         )
     return tuple(Fonds(signature, tuple(rows)) for signature, rows in sorted(by_signature.items()))
 
 
-def _choices(visit: Visit, heads: Sequence[RecordHead], chosen: dict[str, str]) -> Iterable[Choice]:
+def _choices(visit: Visit, groups: Sequence[ShownGroup], chosen: dict[str, str]) -> Iterable[Choice]:
     for name, (label, value_of) in _FILTERS.items():
-        counts = Counter(map(value_of, heads))
+        counts: Counter[str] = Counter()
+        for group in groups:
+            counts[value_of(group)] += group.count
         counts.pop("", None)
         value = chosen.get(name, "")
         if len(counts) < 2 and not value:

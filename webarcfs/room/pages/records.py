@@ -190,18 +190,16 @@ def record(visit: Visit, record_id: str) -> RecordPage:
     whole_record = services.records.read(record_id)
     row = lists.snapshot_row(services, head)
     groups = field_groups(whole_record, visit.language)
-    same = [record_head for record_head in services.records.all() if record_head.publication == head.publication]
-    at = same.index(head)
     neighbours = [
         PageLink(record_path(neighbour.id), label)
-        for label, place in (("earlier", at + 1), ("later", at - 1))
-        if 0 <= place < len(same) and (neighbour := same[place])
+        for label, is_later in (("earlier", False), ("later", True))
+        if (neighbour := services.records.beside(head.id, later=is_later)) is not None
     ]
     exports = tuple(PageLink(f"{row.href}.{kind}", kind.upper()) for kind in ("xml", "json", "dc"))
     if head.closed_until is not None:
         return RecordPage(row, True, groups, (), (), (), (), None, (), "", "", tuple(neighbours), ())
     total = of_tags(services, head.tags)
-    older = next((record_head for record_head in same[at + 1 :] if record_head.closed_until is None), None)
+    older = services.records.beside(head.id, only_open=True)
     return RecordPage(
         row=row,
         is_closed=False,

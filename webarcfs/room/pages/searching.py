@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from webarcfs.archive.catalogue.catalogue import ShownSelection
 from webarcfs.archive.model.errors import BadCondition, Damaged, NotFound, TooMany
 from webarcfs.archive.model.metadata import CommitTag, parse_moment, parse_time
 from webarcfs.room.pages import lists
@@ -66,7 +67,7 @@ def search(visit: Visit) -> SearchPage:
         fields=fields,
         has_index=services.has_search,
         from_record=None if head is None else lists.snapshot_row(services, head),
-        publications=tuple(sorted({record.publication for record in services.records.all()})),
+        publications=tuple(sorted({group.publication for group in services.records.groups()})),
         snapshots=tuple(_snapshots(visit)),
     )
     if not words or not services.has_search:
@@ -160,7 +161,7 @@ def _at(text: str) -> CommitTag | datetime | None:
 
 def _snapshots(visit: Visit) -> Iterator[tuple[str, str, bool]]:
     chosen = set(visit.parameters().get("record", []))
-    for record in visit.services.records.all()[: lists.ROWS]:
+    for record in visit.services.records.listed(ShownSelection(), slice(0, lists.ROWS)):
         if record.closed_until is None:
             yield record.id, f"{record.title or record.domain}", record.id in chosen
 

@@ -625,7 +625,7 @@ def dom_of(services: Services, domain: str, capture: VisibleCapture, evidence: E
 def record_of(services: Services, domain: str, seq: int) -> RecordHead | None:
     """Return the record of a snapshot, as readers see it; None without one."""
     record_id = services.gate.facts(domain).records.get(seq)
-    return None if record_id is None else services.records.head_of_shown(record_id)
+    return None if record_id is None else services.records.head(record_id)
 
 
 def folder_of(services: Services, located: Located) -> str | None:
