@@ -18,6 +18,7 @@ def sent(path: str, begin: float, end: float | None, *, body: bytes = b"", metho
         host="spa.test",
         path=path,
         asked=body,
+        agent="Chrome",
         connection=1,
         begin=begin,
         end=end,

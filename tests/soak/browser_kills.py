@@ -1,5 +1,7 @@
 """`python -m tests.soak.browser_kills [--kills 100] [--seed 39] [--option WORD …]`: kill -9 amid crawls by browser.
 
+`--victim job --span 7 9` looks closer at what was found: the job alone is killed, at seconds 7 to 9 of its life.
+
 Each round is a crawl into an archive of its own, in which the job, the process that drives the browser, or the browser
 is killed at a random moment of its life. A job that was killed, or that failed with its browser, is resumed by the
 same command. Nothing may be fetched twice but what was cut. No process and no folder may be left. URLs and bodies are
@@ -233,10 +235,18 @@ def find_repeats(responses: Sequence[SentResponse], killed: float | None) -> lis
         if response.method != "OPTIONS" and response.path not in _NOT_KEPT:
             asked.setdefault((response.method, response.host, response.path, response.asked), []).append(response)
     return [
-        f"{method} {host}{path} {len(group)} times"
+        f"{method} {host}{path} {len(group)} times: {'; '.join(_told(response, killed) for response in group)}"
         for (method, host, path, _), group in asked.items()
         if len(group) > 2 or (len(group) == 2 and not _may_repeat(group[0], responses, killed))
     ]
+
+
+def _told(response: SentResponse, killed: float | None) -> str:
+    """Who asked for it, over which connection, and from when to when, in seconds after the kill."""
+    of = killed or 0.0
+    end = "no end" if response.end is None else f"{response.end - of:.3f}"
+    who = "browser" if "Chrome" in response.agent else "wget"
+    return f"{response.path} by {who}, connection {response.connection}, {response.begin - of:.3f} to {end} s"
 
 
 def _may_repeat(first: SentResponse, responses: Sequence[SentResponse], killed: float | None) -> bool:
@@ -276,8 +286,16 @@ def shared_files() -> set[Path]:
     return {*_SHARED.glob(".org.chromium.*"), *_SHARED.glob(".com.google.*")}
 
 
-def run(plan: KillPlan, kills: int, chance: random.Random, tell: Callable[[str], None]) -> list[str]:
-    """Kill so many times; return what was wrong."""
+def run(
+    plan: KillPlan,
+    kills: int,
+    chance: random.Random,
+    tell: Callable[[str], None],
+    *,
+    victims: Sequence[Victim] = (),
+    span: tuple[float, float] | None = None,
+) -> list[str]:
+    """Kill so many times one of the victims, within the span of its life where one is given; return what was wrong."""
     faults: list[str] = []
     with tempfile.TemporaryDirectory(prefix="webarc-kills-") as name:
         reference = refer(plan, Path(name))
@@ -291,15 +309,20 @@ def run(plan: KillPlan, kills: int, chance: random.Random, tell: Callable[[str],
     rounds = 0
     # A victim may end before its time; such a round tells nothing of a kill, and another one takes its place.
     while done.total() < kills and rounds < 3 * kills:
-        victim = _VICTIMS[plan.fetcher][rounds % len(_VICTIMS[plan.fetcher])]
-        after = chance.uniform(0, reference.lives[victim])
+        chosen = victims or _VICTIMS[plan.fetcher]
+        victim = chosen[rounds % len(chosen)]
+        after = chance.uniform(*(span or (0, reference.lives[victim])))
         rounds += 1
         plan.site.clear_log()
         shared = shared_files()
         with tempfile.TemporaryDirectory(prefix="webarc-kills-") as name:
             ended = crawl_with_kill(plan, Path(name), victim, after)
             wrong = faults_of(ended, reference, Path(name), shared)
-        wrong += [f"asked for again: {repeat}" for repeat in find_repeats(plan.site.responses, ended.killed)]
+        repeats = find_repeats(plan.site.responses, ended.killed)
+        wrong += [f"asked for again: {repeat}" for repeat in repeats]
+        if repeats:
+            by_time = sorted(plan.site.responses, key=lambda response: response.begin)
+            wrong.append("in order: " + "; ".join(_told(response, ended.killed) for response in by_time))
         done[victim] += ended.killed is not None
         failed[victim] += ended.codes[0] == Exit.FAILED
         for fault in wrong:
@@ -323,11 +346,22 @@ def main() -> int:
     parser.add_argument("--small-pages", type=int, default=_SMALL_PAGES, help="pages beside the start page")
     parser.add_argument("--fetcher", choices=sorted(_VICTIMS), default="browser")
     parser.add_argument("--option", action="append", default=[], help="a further word for the crawls")
+    parser.add_argument("--victim", action="append", choices=[victim.value for victim in Victim], default=[])
+    parser.add_argument(
+        "--span", nargs=2, type=float, metavar=("FROM", "TO"), help="seconds of its life; else all of it"
+    )
     given = parser.parse_args()
     adopt_orphans()
     with ScriptSite() as site:
         plan = KillPlan(site, given.fetcher, tuple(given.option), given.small_pages)
-        faults = run(plan, given.kills, random.Random(given.seed), lambda words: print(words, flush=True))
+        faults = run(
+            plan,
+            given.kills,
+            random.Random(given.seed),
+            lambda words: print(words, flush=True),
+            victims=[Victim(name) for name in given.victim],
+            span=None if given.span is None else tuple(given.span),
+        )
     print(f"{given.kills} kills, {len(faults)} faults")
     return 1 if faults else 0
 

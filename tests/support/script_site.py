@@ -135,6 +135,7 @@ class SentResponse:
     host: str
     path: str
     asked: bytes
+    agent: str
     connection: int
     begin: float
     end: float | None
@@ -282,6 +283,7 @@ class _Sending:
             host=self._request.host,
             path=self._request.path,
             asked=self._request.body,
+            agent=self._request.headers.get("user-agent", ""),
             connection=self._request.connection_id,
             begin=self._begin,
             end=self.end,
