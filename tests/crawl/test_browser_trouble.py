@@ -41,6 +41,8 @@ from webarcfs.archive.model.errors import Interrupted, WebarcError
 pytestmark = [pytest.mark.crawl, needs_chromium()]
 site = script_site.site
 
+#: Whether each kind of trouble comes in all of its forms: `make soak`.
+_IS_LONG = "WEBARC_SOAK" in os.environ
 #: Requests that the script of the page makes, one after the other.
 _STEPS = 6
 _COMMAND = ("crawl", "--fetcher", "browser", "--depth", "0", "--wait", "0", "--no-sitemaps")
@@ -123,8 +125,10 @@ def _of_session(session: int) -> list[int]:
     return members
 
 
-@pytest.mark.parametrize("what", ["response", "dom"])
-@pytest.mark.parametrize("room", [0, 40, 150])
+@pytest.mark.parametrize(
+    ("what", "room"),
+    [("response", 40), ("dom", 150)] if not _IS_LONG else itertools.product(("response", "dom"), (0, 40, 150)),
+)
 def test_a_disk_that_gets_full_amid_a_page(disk: Path, tmp_path: Path, site: ScriptSite, what: str, room: int) -> None:
     """A response, or what the page showed, does not fit: the job fails, and is resumed by the same command."""
     is_armed = threading.Event()
@@ -334,8 +338,10 @@ class _AnyQuery:
         return page("now", "text/plain") if path.startswith("/now") else None
 
 
-@pytest.mark.parametrize("hours", [-1, -25, 25])
-@pytest.mark.parametrize("is_interrupted", [False, True])
+@pytest.mark.parametrize(
+    ("hours", "is_interrupted"),
+    [(-25, True), (25, False)] if not _IS_LONG else itertools.product((-1, -25, 25), (False, True)),
+)
 def test_a_clock_that_is_set_amid_a_page(
     site: ScriptSite, archive: Archive, hours: int, *, is_interrupted: bool
 ) -> None:

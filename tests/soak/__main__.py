@@ -272,6 +272,11 @@ SOAKS: dict[str, Soak] = {
         "kill -9 of the job, the browser and what drives it at 100 moments; nothing is fetched twice, nothing is left",
         ("-m", "tests.soak.browser_kills", "--kills", "100"),
     ),
+    "browser-trouble": Soak(
+        "disks that get full and clocks that are set amid pages, in all their forms; nothing is lost",
+        ("-m", "pytest", "--timeout=7200", "-n", "2", "tests/crawl/test_browser_trouble.py"),
+        {"WEBARC_SOAK": "1"},
+    ),
     "many-shown": Soak(
         "500 pages by browser: its memory stays, within the life of one browser and over all of them",
         ("-m", "tests.soak.many_shown"),
