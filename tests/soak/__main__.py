@@ -272,6 +272,10 @@ SOAKS: dict[str, Soak] = {
         "kill -9 of the job, the browser and what drives it at 100 moments; nothing is fetched twice, nothing is left",
         ("-m", "tests.soak.browser_kills", "--kills", "100"),
     ),
+    "kill-browser-apps": Soak(
+        "the same at 20 moments of a crawl of built apps: their URLs and bodies are those of a crawl without a kill",
+        ("-m", "tests.soak.browser_kills", "--kills", "20", "--apps"),
+    ),
     "browser-trouble": Soak(
         "disks that get full and clocks that are set amid pages, in all their forms; nothing is lost",
         ("-m", "pytest", "--timeout=7200", "-n", "2", "tests/crawl/test_browser_trouble.py"),

@@ -5,8 +5,8 @@
 Each round is a crawl into an archive of its own, in which the job, the process that drives the browser, or the browser
 is killed at a random moment of its life. A job that was killed, or that failed with its browser, is resumed by the
 same command. Nothing may be fetched twice but what was cut. No process and no folder may be left. URLs and bodies are
-those of a crawl without a kill. Exit 1 if not. `--fetcher wget` tries the same with wget, where the job alone is
-killed.
+those of a crawl without a kill, of the site and, with `--apps`, of built apps. Exit 1 if not. `--fetcher wget` tries
+the same with wget, where the job alone is killed.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from tests.support.app_server import serving
+from tests.support.built_apps import APPS, download
 from tests.support.crawls import COMMAND, check_sound, files
 from tests.support.process_trees import RunningProcess, adopt_orphans, processes_below, wait_for_none
 from tests.support.script_site import ScriptSite, SentResponse
@@ -85,18 +87,27 @@ class KilledCrawl:
 class KillPlan:
     """What all crawls have in common."""
 
-    site: ScriptSite
+    urls: tuple[str, ...]
     fetcher: str
     options: tuple[str, ...]
-    small_pages: int = _SMALL_PAGES
+    site: ScriptSite | None = None  # what it sent is looked at
+
+    @property
+    def responses(self) -> Sequence[SentResponse]:
+        """What the site sent since `clear_log`; nothing of another server."""
+        return self.site.responses if self.site is not None else ()
+
+    def clear_log(self) -> None:
+        """Forget what was sent."""
+        if self.site is not None:
+            self.site.clear_log()
 
     def command(self, archive: Archive) -> list[str]:
         """The command line of a crawl."""
         fetcher = () if self.fetcher == "wget" else ("--fetcher", self.fetcher)
         words = ("--archive", str(archive.root), "--wait", "0", "--depth", "0", "--no-sitemaps", *fetcher)
-        urls = [self.site.url("/"), *(self.site.url(f"/small/{number}.html") for number in range(self.small_pages))]
         # A crawl ends with this process, however that ends.
-        return ["setpriv", "--pdeathsig=KILL", *COMMAND, "--quiet", "crawl", *words, *self.options, *urls]
+        return ["setpriv", "--pdeathsig=KILL", *COMMAND, "--quiet", "crawl", *words, *self.options, *self.urls]
 
 
 def find(victim: Victim, job: int) -> RunningProcess | None:
@@ -299,7 +310,7 @@ def run(
     faults: list[str] = []
     with tempfile.TemporaryDirectory(prefix="webarc-kills-") as name:
         reference = refer(plan, Path(name))
-    repeats = find_repeats(plan.site.responses, None)
+    repeats = find_repeats(plan.responses, None)
     faults += [f"without a kill: {repeat}" for repeat in repeats]
     lives = ", ".join(f"{victim.value} {life:.1f} s" for victim, life in reference.lives.items())
     documents = sum(map(len, reference.contents.values()))
@@ -313,15 +324,15 @@ def run(
         victim = chosen[rounds % len(chosen)]
         after = chance.uniform(*(span or (0, reference.lives[victim])))
         rounds += 1
-        plan.site.clear_log()
+        plan.clear_log()
         shared = shared_files()
         with tempfile.TemporaryDirectory(prefix="webarc-kills-") as name:
             ended = crawl_with_kill(plan, Path(name), victim, after)
             wrong = faults_of(ended, reference, Path(name), shared)
-        repeats = find_repeats(plan.site.responses, ended.killed)
+        repeats = find_repeats(plan.responses, ended.killed)
         wrong += [f"asked for again: {repeat}" for repeat in repeats]
         if repeats:
-            by_time = sorted(plan.site.responses, key=lambda response: response.begin)
+            by_time = sorted(plan.responses, key=lambda response: response.begin)
             wrong.append("in order: " + "; ".join(_told(response, ended.killed) for response in by_time))
         done[victim] += ended.killed is not None
         failed[victim] += ended.codes[0] == Exit.FAILED
@@ -338,6 +349,21 @@ def run(
     return faults
 
 
+@contextmanager
+def _script_site(given: argparse.Namespace) -> Iterator[KillPlan]:
+    with ScriptSite() as site:
+        urls = (site.url("/"), *(site.url(f"/small/{number}.html") for number in range(given.small_pages)))
+        yield KillPlan(urls, given.fetcher, tuple(given.option), site)
+
+
+@contextmanager
+def _apps(given: argparse.Namespace) -> Iterator[KillPlan]:
+    download()
+    with serving(APPS) as server:
+        proxy = ("--proxy", f"http://127.0.0.1:{server.port}")
+        yield KillPlan(tuple(app.url for app in APPS), given.fetcher, (*proxy, *given.option))
+
+
 def main() -> int:
     """Run it, and say what it showed."""
     parser = argparse.ArgumentParser(prog="python -m tests.soak.browser_kills", description=__doc__)
@@ -350,10 +376,12 @@ def main() -> int:
     parser.add_argument(
         "--span", nargs=2, type=float, metavar=("FROM", "TO"), help="seconds of its life; else all of it"
     )
+    parser.add_argument(
+        "--apps", action="store_true", help="crawl the built apps of tests/support, in place of the site"
+    )
     given = parser.parse_args()
     adopt_orphans()
-    with ScriptSite() as site:
-        plan = KillPlan(site, given.fetcher, tuple(given.option), given.small_pages)
+    with _apps(given) if given.apps else _script_site(given) as plan:
         faults = run(
             plan,
             given.kills,
