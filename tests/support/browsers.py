@@ -30,8 +30,9 @@ CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 _OWN = ("google.com", "googleapis.com", "gstatic.com", "gvt1.com", "google", "local", "localdomain", "arpa")
 
 
-#: The spare process that it begins for each site that may come next costs as much as that of a page.
-_LEFT_OUT = "DnsOverHttps,OptimizationHints,SpareRendererForSitePerProcess"
+#: The spare process that it begins for each site that may come next costs as much as that of a page, and so does the
+#: process for the suggestions of its address bar.
+_LEFT_OUT = "DnsOverHttps,OptimizationHints,SpareRendererForSitePerProcess,WebUIOmniboxPopup,WebUIOmniboxAimPopup"
 #: How often a test asks for a state that a page brings about, and the milliseconds between.
 _POLLS, _BETWEEN = 1_200, 100
 #: Part of a screenshot's pixels that may differ: the text is the same, anti-aliasing is not always.
@@ -149,7 +150,8 @@ def chromium(
         program = str(_wrapper(folder, sink))
     elif sink is not None:
         rules += [f"MAP * {sink.address}", "EXCLUDE 127.0.0.1"]
-    arguments = ["--no-sandbox", "--disable-dev-shm-usage", f"--disable-features={_LEFT_OUT}"]
+    arguments = ["--no-sandbox", "--disable-dev-shm-usage", "--animation-duration-scale=0"]
+    arguments += [f"--disable-features={_LEFT_OUT}"]
     arguments += [f"--host-resolver-rules={', '.join(rules)}"] if rules else []
     arguments += (
         [f"--proxy-server={proxy}", "--proxy-bypass-list=<-loopback>", "--ignore-certificate-errors"] if proxy else []
