@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from agent.indexing.recovery import recover
 from tests.support import archives
@@ -19,7 +20,8 @@ from webarcfs.access.visible_captures import NEVER, VisibleCaptures
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.index.database import CaptureIndex, Span
+from webarcfs.archive.index.database import CaptureIndex, CaptureRow, Meeting, Span, UrlRows
+from webarcfs.archive.model.url_lists import Met
 
 pytestmark = pytest.mark.store
 
@@ -124,3 +126,59 @@ def test_a_closed_url_is_closed_and_not_absent(tmp_path: Path) -> None:
     assert isinstance(state.answer, Closed)
     assert state.capture is None
     assert not isinstance(captures.state(url("b"), history.seq(0)).answer, Closed)
+
+
+# -- the newest row of a URL -------------------------------------------------------------------------------------------
+
+
+_SPANS = st.lists(st.tuples(*[st.integers(0, 12)] * 3, st.booleans()), min_size=1, max_size=7)
+
+
+@given(_SPANS, st.lists(st.tuples(st.integers(0, 6), st.integers(0, 12)), max_size=6))
+def test_a_row_is_the_newest_as_all_rows_say(
+    spans: list[tuple[int, int, int, bool]], met: list[tuple[int, int]]
+) -> None:
+    """It is decided from what is sorted once, and agrees with a look at all rows, for each row and time."""
+    rows = [
+        CaptureRow(f"u{at}", f"/p{at}", "", first, first + length, stored, 0, 200, "", "", "", "", 0, b"",
+                   "t" if is_redirect else "", "p", False)
+        for at, (first, length, stored, is_redirect) in enumerate(spans)
+    ]  # fmt: skip
+    meetings: dict[str, list[Meeting]] = {}
+    for at, seq in met:
+        meetings.setdefault(rows[at % len(rows)].place, []).append(Meeting(seq, Met(seq)))
+    led, own = ([row for row in rows if bool(row.target) is is_redirect] for is_redirect in (True, False))
+    stored = UrlRows("u", led, sorted(own, key=lambda row: row.first), [], lambda place: meetings.get(place, []))
+
+    def newest(row: CaptureRow | None, seq: int, shown: list[int]) -> bool:
+        def times(of: CaptureRow) -> list[int]:
+            return [at for at, _ in meetings.get(of.place, ()) if of.first <= at < of.last and at <= seq]
+
+        others = [other for other in rows if other is not row and other.stored <= seq]
+        if row is None or any(row.stored < other.stored for other in others):
+            return not others
+        last = max((at for at in times(row) if at in shown), default=row.stored)
+        overlapping = [other for other in others if row.stored < other.last and other.first <= seq]
+        return not overlapping or not any(last < at for other in others for at in times(other))
+
+    for seq in range(14):
+        for row in (None, *rows):
+            for shown in ([], [*range(0, 14, 2)]):
+                assert stored.is_newest(row, seq, shown) == newest(row, seq, shown)
+
+
+def test_a_url_of_very_many_versions_asks_for_no_meeting() -> None:
+    """Each of 3,000 versions is the newest at its time: the lists of meetings are not read, nor all rows for each."""
+    rows = [
+        CaptureRow("u", "/p", "", at, at + 1, at, 0, 200, "", "", "", "", 0, b"", "", "p", False) for at in range(3_000)
+    ]
+    asked: list[str] = []
+
+    def ask(place: str) -> list[Meeting]:
+        asked.append(place)
+        return []
+
+    stored = UrlRows("u", [], rows, [], ask)
+    stored.rows = []  # whoever goes through all of them finds none
+    assert all(stored.is_newest(row, row.first, []) for row in rows) and not asked
+    assert not any(stored.is_newest(row, row.first + 1, []) for row in rows[:-1])

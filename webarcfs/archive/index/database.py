@@ -531,6 +531,10 @@ class UrlRows:
         self.rows = [*redirects, *own, *(row for row in first if self._is_of(row, row.first))]
         self.has_redirects = bool(redirects or own)
         self._kinds = [(rows, [row.first for row in rows]) for rows in (redirects, own, first) if rows]
+        self._stored = sorted(row.stored for row in self.rows)
+        by_begin = sorted(self.rows, key=_begin_of)
+        self._begins = [_begin_of(row) for row in by_begin]
+        self._longest = list(_two_longest(by_begin))
 
     def met(self, row: CaptureRow) -> Mapping[int, Met]:
         """Return the snapshots whose crawls met what was at the place of a row unchanged, in order."""
@@ -548,11 +552,16 @@ class UrlRows:
         Where it is not known at once, that is looked up in the lists of what crawls met. A meeting of the row itself
         counts where its snapshot is shown, one of another row in any case: then each snapshot is looked at.
         """
-        others = [other for other in self.rows if other is not row and other.stored <= seq]
-        if row is None or any(row.stored < other.stored for other in others):
-            return not others
-        if not any(row.stored < other.last and other.first <= seq for other in others):
+        stored = bisect_right(self._stored, seq)
+        if row is None:
+            return not stored
+        if stored and row.stored < self._stored[stored - 1]:
+            return False
+        begun = bisect_right(self._begins, seq)
+        longest = self._longest[begun - 1] if begun else ()
+        if not any(row.stored < other.last for other in longest if other is not None and other is not row):
             return True
+        others = [other for other in self.rows if other is not row and other.stored <= seq]
         own = max((met_seq for met_seq in self._met_in(row, seq) if _has(shown, met_seq)), default=row.stored)
         return not any(own < met_seq for other in others for met_seq in self._met_in(other, seq))
 
@@ -568,6 +577,23 @@ class UrlRows:
 
     def _is_of(self, row: CaptureRow, seq: int) -> bool:
         return seq < self._alone_from or row.url == self._url
+
+
+def _begin_of(row: CaptureRow) -> int:
+    """Return from when a row counts: it was stored, and a snapshot has it."""
+    return max(row.stored, row.first)
+
+
+def _two_longest(rows: Sequence[CaptureRow]) -> Iterator[tuple[CaptureRow, CaptureRow | None]]:
+    """Yield, of the rows up to each, the two that snapshots have longest: one is not the row that is asked about."""
+    first: CaptureRow | None = None
+    second: CaptureRow | None = None
+    for row in rows:
+        if first is None or first.last < row.last:
+            first, second = row, first
+        elif second is None or second.last < row.last:
+            second = row
+        yield first, second
 
 
 def _has(seqs: Sequence[int], seq: int) -> bool:
