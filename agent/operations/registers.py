@@ -7,13 +7,15 @@ import platform
 import shutil
 import subprocess
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 
 from agent.catalogue import recording
 from webarcfs import __version__
-from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.catalogue import Catalogue, opened
 from webarcfs.archive.catalogue.record import FieldNumber
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import NotFound
 
 _SECONDS = 5.0
 #: The programs that make, read or keep an archive: name, maker, how they report their version.
@@ -39,10 +41,12 @@ class Program:
 def newest_counts(archive: Archive) -> Counter[str]:
     """Return the number of documents by extension, in the newest capture of each publication."""
     counted: Counter[str] = Counter()
-    seen: set[str] = set()
-    for record in Catalogue(archive).records():
-        if record.publication not in seen and record.text(FieldNumber.FILES_BY_EXTENSION):
-            seen.add(record.publication)
+    catalogue = Catalogue(archive)
+    with opened(archive, catalogue) as tables:
+        record_ids = tables.newest_by_extension()
+    for record_id in record_ids:
+        with suppress(NotFound):  # it was there a moment ago
+            record, _ = catalogue.read(record_id)
             counted.update(recording.parsed(record.text(FieldNumber.FILES_BY_EXTENSION)))
     return counted
 

@@ -27,6 +27,7 @@ CREATE TABLE record (
     waits       INTEGER NOT NULL,           -- 1: people have to decide about its release
     passed      INTEGER NOT NULL,           -- 0: its last check found something
     progress    TEXT NOT NULL,              -- the steps that are done, and what decisions need to know; JSON
+    extensions  INTEGER NOT NULL,           -- 1: its files were counted by extension
     words       TEXT NOT NULL,              -- what a search in the catalogue looks at, case folded
     held        INTEGER NOT NULL,           -- 1: a part of it was not to be shown at once
     shown       INTEGER NOT NULL,           -- 1: lists of the reading room have it, open or closed until a date
@@ -47,6 +48,7 @@ CREATE INDEX record_of_publication ON record (publication, date);
 CREATE INDEX record_listed ON record (date, number, publication, state, waits, complete, passed);
 CREATE INDEX record_in_state ON record (state, date);
 CREATE INDEX record_waits ON record (waits, date);
+CREATE INDEX record_by_extension ON record (publication, id) WHERE extensions = 1;
 -- The lists of the reading room: each is counted and cut from an index, and only the rows of a page are read.
 CREATE INDEX record_shown ON record (date, number, signature, publication, project, occasion, year) WHERE shown = 1;
 CREATE INDEX record_shown_of_publication ON record (publication, date, number, closedUntil, year) WHERE shown = 1;

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from agent.operations import registers
 from webarcfs.archive.catalogue.catalogue import Catalogue, RecordSelection, opened
 from webarcfs.archive.catalogue.record import CrawlPart, Occasion, Record, RecordState, Value
 from webarcfs.archive.config.directory import Archive, sql
@@ -68,6 +70,19 @@ def test_lists_choose_sort_and_count(archive: Archive) -> None:
         assert every[0].is_occasion and not every[1].has_parts
 
 
+def test_the_registers_count_the_newest_crawl_of_each_publication(archive: Archive) -> None:
+    """Records that were not counted by extension are skipped."""
+    made = [record(at, "ab"[at % 2], RecordState.COUNTED) for at in range(20)]
+    counted = [
+        replace(each, values={**each.values, 25: Value(f"html {at}, pdf 1")}) if at < 17 else each
+        for at, each in enumerate(made)
+    ]
+    Catalogue(archive).save(counted, "test", "some")
+    with opened(archive) as tables:
+        assert tables.newest_by_extension() == [counted[16].id, counted[15].id]
+    assert registers.newest_counts(archive) == {"html": 31, "pdf": 2}
+
+
 @pytest.mark.parametrize("year", ["", "0000", "9999", "20x5", "99999", "\u0662\u0660\u0662\u0664"])
 def test_a_year_that_is_none_chooses_all_or_nothing(archive: Archive, year: str) -> None:
     Catalogue(archive).save([record(0, "a", RecordState.RELEASED)], "test", "one")
@@ -82,7 +97,7 @@ def test_a_year_that_is_none_chooses_all_or_nothing(archive: Archive, year: str)
         ("newest_shown", "record_shown_of_publication"), ("years_shown", "record_shown_of_publication"),
         ("shown_of_publication", "record_shown_of_publication"), ("shown_before", "record_shown_of_publication"),
         ("shown_after", "record_shown_of_publication"), ("list_released", "record_released"),
-        ("count_open", "record_released"),
+        ("count_open", "record_released"), ("newest_by_extension", "record_by_extension"),
     ],
 )  # fmt: skip
 def test_lists_of_readers_are_cut_from_an_index(archive: Archive, statement: str, index: str) -> None:

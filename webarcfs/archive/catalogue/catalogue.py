@@ -287,6 +287,7 @@ def values_of(record: Record) -> dict[str, Any]:
         "waits": int(record.state in HELD),
         "passed": int(progress.passed),
         "progress": _told(progress),
+        "extensions": int(bool(record.text(FieldNumber.FILES_BY_EXTENSION))),
         "words": " ".join(words).casefold(),
         **_reader_values(record),
     }
@@ -928,6 +929,11 @@ class CatalogueDatabase(SqliteFile):
         """Return the mean size of each publication's last captures, `most` at most, and how many these are."""
         with self._translated():
             return {name: (mean, int(of)) for name, mean, of in self._run("catalogue/mean_bytes", most=most)}
+
+    def newest_by_extension(self) -> list[str]:
+        """Return the id of the newest record of each publication whose files were counted by extension."""
+        with self._translated():
+            return [str(record_id) for (record_id,) in self._run("catalogue/newest_by_extension")]
 
     # -- lists of readers ------------------------------------------------------------------------------------------
 
