@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import getpass
 import json
 import os
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from io import BytesIO
 from pathlib import Path
@@ -32,7 +34,7 @@ from tests.support.histories import DOMAIN, History, Step
 from tests.support.properties import examples
 from tests.support.recorded import published
 from webarcfs.archive.catalogue import people as persons
-from webarcfs.archive.catalogue.catalogue import Catalogue, RecordSelection, opened
+from webarcfs.archive.catalogue.catalogue import Catalogue, CatalogueDatabase, RecordSelection, opened
 from webarcfs.archive.catalogue.people import Person
 from webarcfs.archive.catalogue.record import (
     DC,
@@ -40,6 +42,7 @@ from webarcfs.archive.catalogue.record import (
     CrawlPart,
     Record,
     RecordState,
+    read_record,
     write_dublin_core,
     write_record,
 )
@@ -549,3 +552,48 @@ def test_a_clock_that_was_set_back(archive: Archive, monkeypatch: pytest.MonkeyP
     catalogue.save([changed], "anna", "withdrawn")
     assert catalogue.read(record.id)[0].state is RecordState.CHECKED
     assert [event.what for event in catalogue.history(record.id)] == ["withdrawn", "new"]
+
+
+def test_a_process_that_may_not_write_the_tables_reads_only_what_changed(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It begins with a copy of the file, and keeps its own tables from then on, for all its threads."""
+    catalogue = Catalogue(archive)
+    records = catalogue.save([_record(at) for at in range(1, 6)], "anna", "new")
+    read: list[bytes] = []
+
+    def reading(content: bytes) -> Record:
+        read.append(content)
+        return read_record(content)
+
+    def change(at: int) -> None:
+        catalogue.save([records[at].with_event("withdrawn", "anna", "x", RecordState.CHECKED)], "anna", "withdrawn")
+
+    def count(chosen: RecordSelection) -> int:
+        with opened(archive) as database:
+            return database.count_of(chosen)
+
+    checked = RecordSelection(state=RecordState.CHECKED)
+    assert count(checked) == 0
+    update = CatalogueDatabase.update
+
+    def only_in_memory(self: CatalogueDatabase, of: Catalogue) -> bool:
+        if str(self._path) != ":memory:":
+            raise OSError(errno.EACCES, "read-only")
+        return update(self, of)
+
+    monkeypatch.setattr(CatalogueDatabase, "update", only_in_memory)
+    monkeypatch.setattr("webarcfs.archive.catalogue.catalogue.read_record", reading)
+    change(0)
+    assert count(checked) == 1 and len(read) == 1
+    change(1)
+    with ThreadPoolExecutor(3) as threads:
+        assert list(threads.map(count, [checked] * 6)) == [2] * 6
+    assert count(RecordSelection()) == 5 and len(read) == 2
+    archive.catalogue_database.unlink()
+    assert count(checked) == 2 and len(read) == 2
+    shutil.rmtree(archive.catalogue)
+    assert count(RecordSelection()) == 0
+    other = Catalogue(archive)
+    other.save([_record(9)], "anna", "new")
+    assert count(RecordSelection()) == 1

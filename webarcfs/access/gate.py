@@ -16,7 +16,7 @@ import os
 import threading
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
@@ -154,6 +154,9 @@ class Gate:
         """Return the snapshots of a domain, oldest first; none if there is no such domain. Raises Damaged."""
         with opened(self.archive, self._catalogue) as database:
             recorded = database.parts(domain)
+        return self._snapshots_of(domain, recorded)
+
+    def _snapshots_of(self, domain: str, recorded: Mapping[int, RecordedPart]) -> list[VisibleSnapshot]:
         try:
             store = Repository(self.archive.repository(domain))
         except NotFound:
@@ -440,7 +443,8 @@ class KnownGate(Gate):
     def _found(self, domain: str) -> DomainFacts:
         if not self.archive.repository(domain).is_dir():
             return DomainFacts([], {})
-        snapshots = super().snapshots(domain)
-        self._known.end_at([snapshot.until.timestamp() for snapshot in snapshots if snapshot.until is not None])
         with opened(self.archive, self._records) as database:
-            return DomainFacts(snapshots, database.records(domain))
+            recorded, records = database.parts(domain), database.records(domain)
+        snapshots = self._snapshots_of(domain, recorded)
+        self._known.end_at([snapshot.until.timestamp() for snapshot in snapshots if snapshot.until is not None])
+        return DomainFacts(snapshots, records)

@@ -194,11 +194,19 @@ class Services:
         self.records = records or ReaderRecords(shared.archive, reader=reader.name)
         self._searcher: Searcher | None = None
         self._repositories: ReaderRepositories | None = None
+        self._settings: Settings | None = None
 
     def look(self) -> None:
         """Notice what changed in the archive since the last request. Raises what the gate raises."""
+        self._settings = None
         self.gate.look()
         self.gate.rules()
+
+    def settings(self) -> Settings:
+        """Return the settings as they were when they were first asked for in this request: a list asks for each row."""
+        if self._settings is None:
+            self._settings = self.shared.settings()
+        return self._settings
 
     @property
     def has_search(self) -> bool:

@@ -21,6 +21,7 @@ import heapq
 import json
 import os
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -803,13 +804,20 @@ class ShownSelection:
 class CatalogueDatabase(SqliteFile):
     """An open catalogue.db, in step with its catalogue. Use it as a context manager, in one thread."""
 
-    def __init__(self, path: Path, catalogue: Catalogue) -> None:
-        """Open or make it, and bring it in step. Raises DatabaseDamaged, Busy, OSError; Damaged of the catalogue."""
-        super().__init__(path, "IMMEDIATE")
+    def __init__(
+        self, path: Path, catalogue: Catalogue, *, of_one_thread: bool = True, copied_from: Path | None = None
+    ) -> None:
+        """Open or make it, and bring it in step. Raises DatabaseDamaged, Busy, OSError; Damaged of the catalogue.
+
+        `copied_from` is a database of another user, from which a new one begins where it can be read.
+        """
+        super().__init__(path, "IMMEDIATE", of_one_thread=of_one_thread)
         #: The commit of the catalogue with which it is in step, or a later one; empty without any.
         self.commit = ""
         try:
             with self._translated():
+                if copied_from is not None:
+                    self._copy_from(copied_from, "catalogue/schema")
                 self._ready("catalogue/schema")
                 self.update(catalogue)
         except BaseException:
@@ -1039,11 +1047,17 @@ def opened(archive: Archive, catalogue: Catalogue | None = None) -> Iterator[Cat
     A damaged file is rebuilt.
     """
     catalogue = catalogue or Catalogue(archive)
-    with _opened(archive.catalogue_database, catalogue) as database:
+    database = _opened(archive.catalogue_database, catalogue)
+    if database is None:
+        with _IN_MEMORY.opened(archive.catalogue_database, catalogue) as kept:
+            yield kept
+        return
+    with database:
         yield database
 
 
-def _opened(path: Path, catalogue: Catalogue) -> CatalogueDatabase:
+def _opened(path: Path, catalogue: Catalogue) -> CatalogueDatabase | None:
+    """Return the database; None where this process may not bring it in step."""
     for _ in range(2):
         try:
             return CatalogueDatabase(path, catalogue)
@@ -1052,4 +1066,32 @@ def _opened(path: Path, catalogue: Catalogue) -> CatalogueDatabase:
                 remove(path)
         except (Busy, OSError):
             break
-    return CatalogueDatabase(_MEMORY, catalogue)
+    return None
+
+
+class _InMemory:
+    """The tables of the archive that was asked for last, for a process that may not write its file. For any thread.
+
+    They are kept, so that a question costs what changed since the last one.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._path: Path | None = None
+        self._database: CatalogueDatabase | None = None
+
+    @contextmanager
+    def opened(self, path: Path, catalogue: Catalogue) -> Iterator[CatalogueDatabase]:
+        """Lend the tables of an archive, in step with its catalogue, to one thread at a time."""
+        with self._lock:
+            database = self._database if self._path == path and catalogue.state() is not None else None
+            self._database = None
+            if database is None:
+                database = CatalogueDatabase(_MEMORY, catalogue, of_one_thread=False, copied_from=path)
+            else:
+                database.update(catalogue)
+            self._path, self._database = path, database
+            yield database
+
+
+_IN_MEMORY = _InMemory()

@@ -13,7 +13,7 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -42,6 +42,8 @@ IN_TURN = threading.Lock()
 PATIENCE = 60.0
 #: Steps of SQLite's machine between two looks at the time.
 STEPS_BETWEEN_LOOKS = 10_000
+#: How often the copy of a locked file is tried again, a quarter of a second later.
+_LOOKS_AT_LOCKED = 20
 _NUMPY = "numpy"
 #: One thread at a time hides numpy: a second one would take the mark of the first for numpy, or remove it.
 _importing = threading.Lock()
@@ -50,11 +52,13 @@ _importing = threading.Lock()
 class SqliteFile:
     """A database at `path` for its one writer, with the statements of `sql/`. A context manager, for one thread."""
 
-    def __init__(self, path: Path, isolation_level: Literal["IMMEDIATE"] | None) -> None:
+    def __init__(self, path: Path, isolation_level: Literal["IMMEDIATE"] | None, *, of_one_thread: bool = True) -> None:
         """Open or make it. Raises the errors of `translated`."""
         self._path = path
         with self._translated():
-            self._connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=isolation_level)
+            self._connection = sqlite3.connect(
+                path, timeout=PATIENCE, isolation_level=isolation_level, check_same_thread=of_one_thread
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -77,6 +81,19 @@ class SqliteFile:
             raise DatabaseOutdated(
                 f"{self._path} is of version {file_version}, not {version}; run `webarc-agent recover`"
             )
+
+    def _copy_from(self, path: Path, schema: str) -> None:
+        """Take over all that a file has, if it is of this version, and can be read; else nothing."""
+        left = iter(range(_LOOKS_AT_LOCKED))
+
+        def wait(status: int, _remaining: int, _total: int) -> None:
+            if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) and next(left, None) is None:
+                raise Busy(f"{path} is being written to")
+
+        address = f"{path.absolute().as_uri()}?mode=ro"
+        with suppress(sqlite3.Error, Busy), closing(sqlite3.connect(address, uri=True)) as file:
+            if file.execute(sql("schema_version")).fetchone()[0] == version_of(schema):
+                file.backup(self._connection, progress=wait)
 
     def _run(self, statement: str, **values: Any) -> sqlite3.Cursor:
         return self._connection.execute(sql(statement), values)

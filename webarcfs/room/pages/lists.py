@@ -84,7 +84,7 @@ def start_urls(services: Services, head: RecordHead) -> list[tuple[str, str]]:
 
 def publication_urls(services: Services, publication: str) -> tuple[str, ...]:
     """Return the start URLs of a publication, as webarc.toml has them now; none for an unlisted one."""
-    for listed_publication in services.shared.settings().publications:
+    for listed_publication in services.settings().publications:
         if listed_publication.name == publication:
             return listed_publication.urls
     return ()
@@ -95,7 +95,7 @@ def publication_description(services: Services, publication: str) -> str:
     return next(
         (
             listed_publication.description
-            for listed_publication in services.shared.settings().publications
+            for listed_publication in services.settings().publications
             if listed_publication.name == publication
         ),
         "",
