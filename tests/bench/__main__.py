@@ -14,6 +14,7 @@ from tests.bench import (
     crawl,
     desk,
     export,
+    first_pages,
     folder,
     fulltext,
     growth,
@@ -47,6 +48,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "steps": lambda given: steps.steps(65_000 if given.large else 5_000),
     "export": lambda given: export.export((1_000, 10_000, 100_000) if given.large else (1_000, 10_000)),
     "desk": lambda _: desk.desk(),
+    "first-pages": lambda given: first_pages.first_pages(_rounds(given)),
     "browser": lambda given: browser.browser(rounds=_rounds(given)),
     "room": lambda given: room.room(large=bool(given.large)),
 }
