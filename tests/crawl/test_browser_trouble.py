@@ -432,7 +432,7 @@ def test_a_page_asks_its_own_host_under_the_other_scheme(
         monkeypatch.setenv("http_proxy", site.proxy)
         monkeypatch.setenv("https_proxy", secure.proxy)
         url = site.add_html("/", f"<p>words</p><script src=https://{host}/late.js></script>", host=host)
-        outcome = crawl(archive, url, fetcher="browser", depth=0, certificates="any", browser_page_seconds=5.0)
+        outcome = crawl(archive, url, fetcher="browser", depth=0, certificates="any", browser_page_seconds=30.0)
     lines = log_lines(archive, outcome)
     assert "rendered" in lines[url].notes and not any(note.startswith("browser-") for note in lines[url].notes)
     assert lines[f"https://{host}/late.js"].status == 200
