@@ -40,6 +40,7 @@ def sent(path: str, begin: float, end: float | None, *, body: bytes = b"", metho
         pytest.param([sent("/a", 0, 1), sent("/a", 9, 10)], 5, 0, id="the last that came whole"),
         pytest.param([sent("/a", 0, 1), sent("/b", 2, 3), sent("/a", 9, 10)], 5, 1, id="one that was put away"),
         pytest.param([sent("/a", 0, 1), sent("/a", 2, 3)], 5, 1, id="twice before the kill"),
+        pytest.param([sent("/a", 5.1, 5.2), sent("/a", 8, 9)], 5, 0, id="sent before the kill, noticed after it"),
         pytest.param([sent("/a", 6, 7), sent("/a", 8, 9)], 5, 1, id="twice after the kill"),
         pytest.param([sent("/a", 0, 6), sent("/a", 7, 8), sent("/a", 9, 10)], 5, 1, id="three times"),
         pytest.param([sent("/events", 0, 1), sent("/events", 2, 3)], None, 0, id="not kept"),
