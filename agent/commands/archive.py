@@ -36,7 +36,7 @@ from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.history import sequence
 from webarcfs.archive.model.errors import Exit, UsageError, WebarcError
 from webarcfs.archive.system.processes import Signals
-from webarcfs.archive.system.standard_streams import check_output
+from webarcfs.archive.system.standard_streams import is_output_closed
 from webarcfs.commands.lazy_commands import AbsolutePath
 from webarcfs.commands.output import Display
 
@@ -281,10 +281,10 @@ def index(archive: str | None, rebuild: bool, anew: bool, export: Path | None) -
         count = 0
         with _written(export) as out:
             for line in fulltext_run.documents(place):
+                if out is sys.stdout and is_output_closed():
+                    return
                 out.write(json.dumps(line, ensure_ascii=False) + "\n")
                 count += 1
-                if out is sys.stdout:
-                    check_output()
         click.echo(f"{count} documents", err=True)
         return
     if not fulltext.wanted(place) and fulltext.installed():

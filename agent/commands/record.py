@@ -6,14 +6,14 @@ its way, and `attach`, `detach` and `attachments` are about the files that docum
 
 from __future__ import annotations
 
-import csv
 import os
 import sys
 import time
 import unicodedata
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import asdict
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +54,11 @@ from webarcfs.commands.listing import (
     OBJECT,
     Form,
     format_option,
+    print_csv,
+    print_lines,
     print_object,
     print_rows,
     table_console,
-    to_json,
 )
 
 # == record ===========================================================================================================
@@ -288,16 +289,11 @@ def export(
             write_record if form == "xml" else lambda record: write_dublin_core(record, institution),
         )
     elif form == "json":
-        for stored_record in chosen:
-            click.echo(to_json(stored_record.as_fields()))
+        print_lines(stored_record.as_fields() for stored_record in chosen)
     else:
-        writer: csv.DictWriter[str] | None = None
-        for stored_record in chosen:
-            values = stored_record.as_fields()
-            if writer is None:
-                writer = csv.DictWriter(sys.stdout, list(values))
-                writer.writeheader()
-            writer.writerow(values)
+        rows = (stored_record.as_fields() for stored_record in chosen)
+        for first in islice(rows, 1):  # the columns of all
+            print_csv(chain([first], rows), list(first))
 
 
 def _write_xml(records: Iterable[Record], to: Path | None, write: Callable[[Record], bytes]) -> None:
@@ -726,7 +722,8 @@ def _write_out(catalogue: Catalogue, blob: str, size: int, name: str, to: Path |
     """Write an attachment to standard output, or to a file that is not there yet, whole or not at all."""
     if to is None:
         sys.stdout.flush()
-        catalogue.copy(blob, sys.stdout.fileno())
+        with suppress(BrokenPipeError):  # its reader has seen enough
+            catalogue.copy(blob, sys.stdout.fileno())
         return
     path = to / name if to.is_dir() else to
     try:

@@ -160,7 +160,7 @@ def status(archive: str | None, form: Form) -> None:
 def _browser(archive: Archive) -> BrowserCheck | None:
     """Return whether a browser can show pages here, if any publication needs one; None without settings, too."""
     try:
-        return browser_check.needed_check(settings_files.load(archive.settings)[0])
+        return browser_check.needed_check(settings_files.load(archive.settings)[0], archive.root)
     except SettingsError:
         return None
 

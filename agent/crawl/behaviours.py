@@ -21,21 +21,19 @@ from typing import Final
 
 #: Open shadow roots that are looked into.
 _MOST_ROOTS: Final = 10_000
-#: Web components hide what they consist of from `querySelectorAll`: their open shadow roots are looked into as well. A
-#: form or a picture of that name takes the place of the function at the document itself.
-_EVERYWHERE: Final = f"""const query = (root, selector) =>
-    Reflect.get(root === document ? Document.prototype : root, "querySelectorAll").call(root, selector);
-  const rootsOf = function* () {{
+#: A form or a picture of that name takes the place of the function at the document itself, in each world.
+_QUERY: Final = """const query = (root, selector) =>
+    Reflect.get(root === document ? Document.prototype : root, "querySelectorAll").call(root, selector);"""
+#: Web components hide what they consist of from `querySelectorAll`: their open shadow roots are looked into as well.
+_EVERYWHERE: Final = f"""{_QUERY}
+  const everywhere = function* (selector) {{
     const roots = [document];
     for (const root of roots) {{  // grows
-      yield root;
+      yield* query(root, selector);
       for (const host of query(root, "*")) {{
         if (host.shadowRoot instanceof ShadowRoot && roots.length <= {_MOST_ROOTS}) roots.push(host.shadowRoot);
       }}
     }}
-  }};
-  const everywhere = function* (selector) {{
-    for (const root of rootsOf()) yield* query(root, selector);
   }};
   const isWithin = (element, selector) => {{
     for (let at = element; at; at = at.getRootNode().host) if (at.closest(selector)) return true;
@@ -149,15 +147,15 @@ _OF_DOCUMENT: Final = "const own = name => Reflect.get(Document.prototype, name,
 #: in shadow roots: that follows the rest.
 SHOWN: Final = f"""(() => {{
   {_OF_DOCUMENT}
+  {_QUERY}
   const most = 10000000, body = own("body"), whole = own("documentElement");
   const isVisible = element => Element.prototype.checkVisibility.call(element);
   const isShown = element => isVisible(element) || getComputedStyle(element).display === "contents";
   const texts = [body ? String(body.innerText || "") : ""];
   let length = texts[0].length;
   const roots = [document];
-  const all = root => Reflect.get(root === document ? Document.prototype : root, "querySelectorAll").call(root, "*");
   for (const root of roots) {{  // grows
-    for (const host of all(root)) {{
+    for (const host of query(root, "*")) {{
       if (!(host.shadowRoot instanceof ShadowRoot) || !isShown(host)) continue;
       if (length > most || roots.length > {_MOST_ROOTS}) continue;
       roots.push(host.shadowRoot);
@@ -179,15 +177,15 @@ SHOWN: Final = f"""(() => {{
 
 
 #: The fragments of links that lead to another view of the same document (`#/one`, `#!/one`), each once.
-ROUTES: Final = """(() => {
+ROUTES: Final = f"""(() => {{
+  {_EVERYWHERE}
   const here = location.href.split("#")[0], routes = new Set();
-  const links = Reflect.get(Document.prototype, "querySelectorAll").call(document, "a[href*='#']");
-  for (const link of links) {
+  for (const link of everywhere("a[href*='#']")) {{
     if (!(link instanceof HTMLAnchorElement) || link.href.split("#")[0] !== here) continue;
     if (/^#[/!]/.test(link.hash) && link.hash.length <= 2000 && routes.size < 1000) routes.add(link.hash);
-  }
+  }}
   return [...routes];
-})()"""
+}})()"""
 
 
 def go_to(route: str) -> str:

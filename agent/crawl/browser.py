@@ -38,7 +38,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import urldefrag
 
-from agent.crawl import behaviours, chromium
+from agent.crawl import behaviours
 from agent.crawl.browser_messages import (
     MOST_WAITING,
     Ask,
@@ -1176,10 +1176,9 @@ class Browser:
         if self._chrome is not None and not self._chrome.gone.done():
             return self._chrome
         await self._end_browser()
-        program = chromium.find_program(self._begin.program)
-        user = self._begin.user if os.geteuid() == 0 else None
+        begin = self._begin
         chrome = Chromium.start(
-            program, window=self._begin.window, user=user, archive=Path(self._begin.archive), errors=self._errors
+            begin.program, window=begin.window, user=begin.user, archive=Path(begin.archive), errors=self._errors
         )
         self._chrome, self._shown = chrome, 0
         self.storage_keys.clear()

@@ -133,16 +133,16 @@ def check_program(machine: BrowserSettings) -> BrowserCheck:
         return BrowserCheck(machine.program, Reason.BROWSER_MISSING, str(error), advice)
 
 
-def check_browser(machine: BrowserSettings) -> BrowserCheck:
-    """Return whether a browser can show pages here, with these settings of the machine."""
+def check_browser(machine: BrowserSettings, archive: Path) -> BrowserCheck:
+    """Return whether a browser can show pages here for an archive, with these settings of the machine."""
     from agent.crawl import chromium  # noqa: PLC0415 # most commands need none of this
 
     check = check_program(machine)
     if check.word:
         return check
-    user = machine.user if os.geteuid() == 0 else None
+    user = chromium.user_of(machine.user)
     try:
-        why = chromium.try_isolation(user)
+        why = chromium.try_isolation(check.program, user, archive)
     except BrowserUnable as error:
         advice = "`apt-get install util-linux`" if user is None or _is_user(user) else _advice_on_user(user)
         return BrowserCheck(check.program, Reason.BROWSER_MISSING, str(error), (advice,))
@@ -163,9 +163,9 @@ def _advice_on_user(name: str) -> str:
     return f"make it by `useradd --system {name}`, or name a user of this machine that owns nothing"
 
 
-def needed_check(settings: Settings) -> BrowserCheck | None:
+def needed_check(settings: Settings, archive: Path) -> BrowserCheck | None:
     """Return the same where any publication uses a browser; None where none does."""
-    return check_browser(settings.browser) if uses_browser(settings) else None
+    return check_browser(settings.browser, archive) if uses_browser(settings) else None
 
 
 def lines_of(browser: BrowserCheck | None) -> Iterable[str]:

@@ -59,7 +59,7 @@ from agent.crawl.server_locks import Slots
 from agent.crawl.vocabulary import Reason, Status, UrlState, ViewState, word_of_request
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.settings import BrowserSettings, Certificates, PostedRequests, RobotsFor
-from webarcfs.archive.history.rendered_forms import LARGEST_HTML, RenderedForm
+from webarcfs.archive.history.rendered_forms import CRAWLED, LARGEST_HTML, RenderedForm
 from webarcfs.archive.model.errors import UrlRefused, WebarcError
 from webarcfs.archive.model.metadata import parse_time
 from webarcfs.archive.model.urls import canonical, without_chance
@@ -142,16 +142,15 @@ class CrawledForms:
 
             html, text = part(view.html_at, view.html_size), part(view.text_at, view.text_size)
             picture = part(view.picture_at, view.picture_size)
-        origin = "browser"
         return RenderedForm(
             text=text,
             picture=picture,
             title=view.title,
             html=html,
-            text_of=origin if text else "",
-            picture_of=origin if picture else "",
-            title_of=origin if view.title else "",
-            html_of=origin if html else "",
+            text_of=CRAWLED if text else "",
+            picture_of=CRAWLED if picture else "",
+            title_of=CRAWLED if view.title else "",
+            html_of=CRAWLED if html else "",
             shown=view.shown,
         )
 

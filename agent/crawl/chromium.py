@@ -88,17 +88,33 @@ _SWITCHES = (
 )
 
 
+def user_of(named: str) -> str | None:
+    """Return whom root becomes for a browser, by `user` of `[browser]`; None for anybody else, who stays the same."""
+    return named if os.geteuid() == 0 else None
+
+
 def command(program: str, *, window: tuple[int, int], user: str | None, archive: Path) -> list[str]:
     """Return the command that starts a browser; `user` is whom root becomes, None for anybody else.
 
-    It sees neither the archive nor its owner's home: without root it has the owner's rights, and a page that breaks out
-    of Chromium's sandbox would have them, too. Raises BrowserUnable where there is no such user.
+    Raises BrowserUnable where there is no such user.
     """
     browser = [program, *_SWITCHES, f"--window-size={window[0]},{window[1]}", "about:blank"]
+    return isolated(browser, user=user, hidden=hidden_folders(program, archive))
+
+
+def hidden_folders(program: str, archive: Path) -> list[Path]:
+    """Return what a browser does not see: the archive, and the homes of its owner and of the user who crawls.
+
+    Without root it has the rights of that user, and a page that breaks out of Chromium's sandbox would have them, too.
+    A folder with the program of the browser is seen all the same.
+    """
+    folders = {archive}
+    for uid in {os.geteuid(), archive.stat().st_uid}:
+        with contextlib.suppress(KeyError):  # in containers many users have no name
+            folders.add(Path(pwd.getpwuid(uid).pw_dir))
     needed = Path(os.path.realpath(program)), Path("/tmp")  # noqa: S108 # the file system with the profile
-    folders = {Path(os.path.realpath(folder)) for folder in (pwd.getpwuid(os.geteuid()).pw_dir, archive)}
-    hidden = sorted(folder for folder in folders if not any(path.is_relative_to(folder) for path in needed))
-    return isolated(browser, user=user, hidden=hidden)
+    real = {Path(os.path.realpath(folder)) for folder in folders}
+    return sorted(folder for folder in real if not any(path.is_relative_to(folder) for path in needed))
 
 
 def isolated(program: Sequence[str], *, user: str | None, hidden: Sequence[Path] = ()) -> list[str]:
@@ -125,14 +141,14 @@ def isolated(program: Sequence[str], *, user: str | None, hidden: Sequence[Path]
     return ["setpriv", "--pdeathsig=KILL", "unshare", *namespaces, "--", "/bin/sh", "-c", begin, "sh", *program]
 
 
-def try_isolation(user: str | None) -> str:
+def try_isolation(program: str, user: str | None, archive: Path) -> str:
     """Make the namespaces of a browser, and run `true` in them; return why that failed, empty if it did not.
 
     Raises BrowserUnable where a program for it is missing.
     """
     try:
         attempt = subprocess.run(
-            isolated(["true"], user=user),
+            isolated(["true"], user=user, hidden=hidden_folders(program, archive)),
             env=environment(os.environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -246,12 +262,12 @@ class Chromium:
         self._loop.add_reader(from_browser, self._receive)
 
     @classmethod
-    def start(cls, program: str, *, window: tuple[int, int], user: str | None, archive: Path, errors: Path) -> Chromium:
+    def start(cls, program: str, *, window: tuple[int, int], user: str, archive: Path, errors: Path) -> Chromium:
         """Start a browser, which does not see the archive; what it says goes into the file `errors`.
 
-        Raises BrowserUnable, OSError.
+        `program` and `user` are those of `[browser]`. Raises BrowserUnable, OSError.
         """
-        arguments = command(program, window=window, user=user, archive=archive)
+        arguments = command(find_program(program), window=window, user=user_of(user), archive=archive)
         path = shutil.which(arguments[0])
         if path is None:
             raise BrowserUnable(f"{arguments[0]} is not installed; it is part of util-linux")

@@ -172,7 +172,7 @@ def attempt(
     with _crawled_apart(archive, publication, profile, instances, stop, bare) as (job, _):
         trial = _trial(archive, job, publication)
     if shows_pages or trial.needs_browser:
-        trial.browser = browser_check.check_browser(_machine(archive))
+        trial.browser = browser_check.check_browser(_machine(archive), archive.root)
     crawl = publication.crawl
     if not publication.watch and trial.is_good and (_wants_resources(crawl) or _wants_sitemaps(crawl)):
         page_resources = PageResources.ANY if _wants_resources(crawl) else PageResources.NONE

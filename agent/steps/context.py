@@ -137,10 +137,7 @@ def _links_in(page: bytes, url: str, charset: str) -> list[ArchivedLink]:
 
 @dataclass(frozen=True, slots=True)
 class PagePicture:
-    """A picture that a browser took of a page; `ending` is that of a file's name, `origin` says what it is of.
-
-    `browser` and `urn:view` are pictures of the window; an import may have one of the whole page, or a small one.
-    """
+    """A picture that a browser took of a page; `ending` is that of a file's name, `origin` what it was taken from."""
 
     content: bytes
     ending: str
@@ -149,7 +146,7 @@ class PagePicture:
     @property
     def is_of_window(self) -> bool:
         """Whether it shows the window, as a picture of replay does."""
-        return self.origin in {"browser", "urn:view"}
+        return self.origin in rendered_forms.OF_WINDOW
 
 
 @dataclass(frozen=True)

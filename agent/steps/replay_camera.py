@@ -13,7 +13,6 @@ import asyncio
 import base64
 import contextlib
 import logging
-import os
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -21,7 +20,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from agent.crawl import chromium
 from agent.crawl.chromium import Chromium, Params
 from webarcfs.archive.config.settings import BrowserSettings
 from webarcfs.archive.model.errors import BrowserGone, BrowserUnable, CdpFailed
@@ -270,10 +268,10 @@ class ReplayCamera:
         if self._chrome is not None and not self._chrome.gone.done():
             return self._chrome
         await self.close()
-        program = chromium.find_program(self._settings.program)
-        user = self._settings.user if os.geteuid() == 0 else None
-        window, archive = self._settings.window_size, self._archive
-        chrome = Chromium.start(program, window=window, user=user, archive=archive, errors=self._errors)
+        machine = self._settings
+        chrome = Chromium.start(
+            machine.program, window=machine.window_size, user=machine.user, archive=self._archive, errors=self._errors
+        )
         self._chrome = chrome
         chrome.on("Fetch.requestPaused", self._on_paused)
         chrome.on("Page.loadEventFired", self._on_loaded)

@@ -122,6 +122,13 @@ def test_the_advice_is_of_what_is_in_the_way(rules: NamespaceRules, word: str) -
     assert len(advice_for(rules)) <= 3, "and of nothing else"
 
 
+def test_an_owner_without_a_name_has_no_home(tmp_path: Path) -> None:
+    """As in containers: the archive is hidden all the same."""
+    if os.geteuid() == 0:
+        os.chown(tmp_path, 54_321, -1)
+    assert tmp_path in chromium.hidden_folders("/bin/sh", tmp_path)
+
+
 def test_the_rules_of_this_process_are_read() -> None:
     rules = NamespaceRules.here()
     assert rules.is_root is (os.geteuid() == 0)

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from agent.crawl import chromium
-from agent.crawl.chromium import Chromium, family, find_program, memory_of
+from agent.crawl.chromium import Chromium, family, memory_of
 from tests.support.bad_pages import GOOD, GOOD_WORDS, BadPageSizes, serve_bad_pages
 from tests.support.browsers import needs_chromium
 from tests.support.crawls import COMMAND, arcs, crawl, log_lines, meta, read, secret_file, store, tree
@@ -146,6 +146,7 @@ def test_parts_of_web_components_are_scrolled_to_clicked_and_read(site: ScriptSi
       add(part, "Load more", "/part/more");
       add(root, "I agree", "/part/consent");
       add(document.querySelector("x-link").attachShadow({mode: "open"}), "Load more", "/part/linked");
+      root.append(Object.assign(document.createElement("a"), {href: "#/view", textContent: "view"}));
       part.append(Object.assign(new Image(), {loading: "lazy", style: "margin-top: 9000px", src: "/part/lazy.png"}));
     """
     # A form of that name hides the function of the document, for scripts of all worlds.
@@ -155,7 +156,8 @@ def test_parts_of_web_components_are_scrolled_to_clicked_and_read(site: ScriptSi
         f"{body}<script>const find = Document.prototype.querySelector;document.querySelector = find;{script}</script>",
     )
     url = site.url("/parts", MAIN)
-    crawl(archive, url, fetcher="browser", depth=0, proxy=site.proxy, click=("I agree",))
+    outcome = crawl(archive, url, fetcher="browser", depth=0, proxy=site.proxy, click=("I agree",))
+    assert "hash-routes:1" in log_lines(archive, outcome)[url].notes
     asked = {request.path for request in site.asked() if request.path.startswith("/part/")}
     assert asked == {"/part/more", "/part/consent", "/part/lazy.png"}
     text = _rendered(archive, url)[1]
@@ -440,10 +442,7 @@ def test_the_browser_has_no_network(tmp_path: Path) -> None:
     """S-browser-7: all of its processes are where there is no device but a loopback, which is down."""
 
     async def look() -> None:
-        user = "nobody" if os.geteuid() == 0 else None
-        browser = Chromium.start(
-            find_program(), window=(800, 600), user=user, archive=tmp_path, errors=tmp_path / "errors"
-        )
+        browser = Chromium.start("", window=(800, 600), user="nobody", archive=tmp_path, errors=tmp_path / "errors")
         try:
             await browser.send("Browser.getVersion")
             inside = [pid for pid in family(browser.pid) if "chromium" in Path(f"/proc/{pid}/cmdline").read_text()]

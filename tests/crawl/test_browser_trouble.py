@@ -26,16 +26,20 @@ from tests.support.crawls import (
     end,
     files,
     log_lines,
+    read,
     run_command,
     shown_text,
     start_command,
 )
+from tests.support.nasty import first, slow
 from tests.support.process_trees import RunningProcess, processes_below
 from tests.support.script_site import ScriptSite
 from tests.support.secure import SecureHosts
+from tests.support.site import Everywhere
 from tests.support.waiting import PATIENCE, until
 from tests.support.wire import Answer, Exchange, page
 from webarcfs.archive.config.directory import Archive, create
+from webarcfs.archive.model.arc_paths import arc_path, split
 from webarcfs.archive.model.errors import Interrupted, WebarcError
 
 pytestmark = [pytest.mark.crawl, needs_chromium()]
@@ -223,17 +227,10 @@ def _is_quiet(site: ScriptSite) -> bool:
     return len(site.requests) == before and not _browsers()
 
 
-def _hanging(times: int = 1) -> Answer:
-    """The answer that does not come for the first requests, however long the client waits."""
-    left = [None] * times
-
-    def answer(exchange: Exchange) -> None:
-        if left:
-            left.pop()
-            exchange.wait(PATIENCE)
-        page("at last", "text/plain")(exchange)
-
-    return answer
+def _hanging() -> Answer:
+    """An answer that does not come the first time, however long the client waits."""
+    late = page("at last", "text/plain")
+    return first(1, slow(PATIENCE, late), late)
 
 
 def test_a_page_that_is_held_asks_for_nothing_and_is_shown_again(site: ScriptSite, archive: Archive) -> None:
@@ -277,7 +274,7 @@ def test_a_page_that_is_stopped_has_its_word(site: ScriptSite, archive: Archive)
     assert "browser-cut" in lines[url].notes and "rendered" not in lines[url].notes
     assert [lines[site.url(f"/step?n={number}")].status for number in (0, 1)] == [200, 200]
     assert site.url("/step?n=3") not in lines
-    assert {name for name, _ in files(archive, site.host).values()}
+    assert read(archive, *split(arc_path(url))) == site.sent_to("/steps")[0].body
 
 
 def test_a_page_that_is_discarded_leaves_nothing(site: ScriptSite, archive: Archive) -> None:
@@ -330,14 +327,6 @@ def test_a_longer_pause_holds_for_the_page_that_is_shown(site: ScriptSite, archi
 # -- the clock is set --------------------------------------------------------------------------------------------------
 
 
-class _AnyQuery:
-    """Answers a path whatever its query is."""
-
-    def find(self, path: str) -> Answer | None:
-        """The answer to a path below the place of this tree."""
-        return page("now", "text/plain") if path.startswith("/now") else None
-
-
 @pytest.mark.parametrize(
     ("hours", "is_interrupted"),
     [(-25, True), (25, False)] if not _IS_LONG else itertools.product((-1, -25, 25), (False, True)),
@@ -361,7 +350,7 @@ def test_a_clock_that_is_set_amid_a_page(
                     exchange.wait(PATIENCE)
             page("first", "text/plain")(exchange)
 
-        site.mount(_AnyQuery(), at="/dated")
+        site.mount(Everywhere(page("now", "text/plain")), at="/dated")
         plain = page("first", "text/plain")
         paths = ("amid", "behind", "then")
         for name in paths:
@@ -419,7 +408,7 @@ def test_a_page_asks_its_own_host_under_the_other_scheme(
     """A wget fetches that robots.txt while the page is shown, although its host belongs to the browser then."""
     host = "mixed.example"
 
-    def told(_: str, path: str) -> bytes:
+    def answer_script(_: str, path: str) -> bytes:
         body = b"document.body.append('from the script')" if path == "/late.js" else b""
         status = b"200 OK" if body else b"404 Not Found"
         return b"HTTP/1.1 %s\r\nContent-Type: text/javascript\r\nContent-Length: %d\r\n\r\n%s" % (
@@ -428,7 +417,7 @@ def test_a_page_asks_its_own_host_under_the_other_scheme(
             body,
         )
 
-    with SecureHosts(tmp_path, told) as secure:
+    with SecureHosts(tmp_path, answer_script) as secure:
         monkeypatch.setenv("http_proxy", site.proxy)
         monkeypatch.setenv("https_proxy", secure.proxy)
         url = site.add_html("/", f"<p>words</p><script src=https://{host}/late.js></script>", host=host)

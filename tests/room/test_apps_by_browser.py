@@ -181,9 +181,9 @@ def test_a_second_crawl_changes_nothing(crawled: CrawledApps) -> None:
     first, second = crawled.commits
     assert crawled.crawls[0].complete and crawled.crawls[1].complete
     assert first.keys() == second.keys()
-    places = {domain: changed(crawled.archive, domain, first[domain], second[domain]) for domain in first}
+    changed_arcs = {domain: changed(crawled.archive, domain, first[domain], second[domain]) for domain in first}
     may_change = {app.host: {split(arc_path(app.url))[1]} for app in map(_app, _UNSTEADY)}
-    assert not {domain: arcs for domain, arcs in places.items() if arcs - may_change.get(domain, set())}
+    assert not {domain: arcs for domain, arcs in changed_arcs.items() if arcs - may_change.get(domain, set())}
     for name in _NAMES:
         assert _steady_lines(name, crawled.texts[0][name]) == _steady_lines(name, crawled.texts[1][name]), name
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -12,7 +12,7 @@ from playwright.sync_api import Page as Tab
 
 from agent.indexing.recovery import recover
 from tests.support import archives
-from tests.support.browsers import Sink, can_bind, chromium, needs_chromium
+from tests.support.browsers import SharedTab, Sink, can_bind, chromium, needs_chromium
 from tests.support.livesites import CAPTURED
 from tests.support.messy_sites import PIXEL
 from tests.support.pywb_rooms import PywbRoom, pywb_room
@@ -172,22 +172,11 @@ def sink() -> Iterator[Sink | None]:
         yield counting
 
 
-@dataclass
-class Window:
-    """A window for all pages, since a new one costs more than what is shown in it; `errors` are of their scripts."""
-
-    tab: Tab
-    errors: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.tab.on("pageerror", lambda error: self.errors.append(str(error)))
-
-
 @pytest.fixture(scope="module")
-def window(world: PywbRoom, sink: Sink | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Window]:
+def window(world: PywbRoom, sink: Sink | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedTab]:
     others = {} if sink is not None else {"*": "~NOTFOUND"}
     with chromium(tmp_path_factory.mktemp("browser"), sink=sink, names=world.names | others) as browser:
-        yield Window(browser.new_page())
+        yield SharedTab(browser.new_page())
 
 
 def _shown(tab: Tab, world: PywbRoom, page: str) -> str:
@@ -201,13 +190,12 @@ def _shown(tab: Tab, world: PywbRoom, page: str) -> str:
 @needs_chromium()
 @pytest.mark.parametrize("page", _SAYS)
 def test_each_import_leads_into_the_archive_and_nowhere_else(
-    window: Window, world: PywbRoom, sink: Sink | None, page: str
+    window: SharedTab, world: PywbRoom, sink: Sink | None, page: str
 ) -> None:
     """S-module-1, S-module-2, S-module-3, S-module-4, S-module-5, S-module-7."""
-    window.tab.goto("about:blank")
-    window.errors.clear()
+    tab = window.clear()
     try:
-        text = _shown(window.tab, world, page)
+        text = _shown(tab, world, page)
     except Exception as error:
         raise AssertionError(window.errors) from error
     assert text == _SAYS[page]

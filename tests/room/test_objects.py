@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from datetime import datetime
 
 import pytest
-from playwright.sync_api import Page as Tab
 
 from agent.indexing.recovery import recover
 from tests.support import archives
-from tests.support.browsers import chromium, needs_chromium, poll
+from tests.support.browsers import SharedTab, chromium, needs_chromium, poll
 from tests.support.messy_sites import PIXEL
 from tests.support.rooms import Page, Served, digits, published, served
 from webarcfs.archive.model.metadata import CET
@@ -60,36 +58,20 @@ def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield found
 
 
-@dataclass
-class Window:
-    """A window for all pages, since a new one costs more than what is shown in it; `loaded` and `saved` are URLs."""
-
-    tab: Tab
-    loaded: list[str] = field(default_factory=list)
-    saved: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.tab.on("response", lambda response: self.loaded.append(response.url) if response.ok else None)
-        self.tab.on("download", lambda download: self.saved.append(download.url))
-
-
 @pytest.fixture(scope="module")
-def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Window]:
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedTab]:
     with chromium(tmp_path_factory.mktemp("chromium")) as browser:
-        yield Window(browser.new_page())
+        yield SharedTab(browser.new_page())
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_objects_show_what_is_archived_and_pages_what_they_have_for_plug_ins(
-    room: Served, window: Window, name: str
+    room: Served, window: SharedTab, name: str
 ) -> None:
     """S-page-4."""
     _, loads, is_instead = CASES[name]
     page = f"{HOME}{name}.html"
-    tab = window.tab
-    tab.goto("about:blank")
-    window.loaded.clear()
-    window.saved.clear()
+    tab = window.clear()
     tab.goto(f"http://127.0.0.1:{room.replay_port}/web/{digits(WHEN)}mp_/{page}", wait_until="networkidle")
 
     def shown() -> list[str]:

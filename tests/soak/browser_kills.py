@@ -247,18 +247,18 @@ def find_repeats(responses: Sequence[SentResponse], killed: float | None) -> lis
         if response.method != "OPTIONS" and response.path not in _NOT_KEPT:
             asked.setdefault((response.method, response.host, response.path, response.asked), []).append(response)
     return [
-        f"{method} {host}{path} {len(group)} times: {'; '.join(_told(response, killed) for response in group)}"
+        f"{method} {host}{path} {len(group)} times: {'; '.join(_describe(response, killed) for response in group)}"
         for (method, host, path, _), group in asked.items()
         if len(group) > 2 or (len(group) == 2 and not _may_repeat(group[0], responses, killed))
     ]
 
 
-def _told(response: SentResponse, killed: float | None) -> str:
+def _describe(response: SentResponse, killed: float | None) -> str:
     """Who asked for it, over which connection, and from when to when, in seconds after the kill."""
-    of = killed or 0.0
-    end = "no end" if response.end is None else f"{response.end - of:.3f}"
-    who = "browser" if "Chrome" in response.agent else "wget"
-    return f"{response.path} by {who}, connection {response.connection}, {response.begin - of:.3f} to {end} s"
+    origin = killed or 0.0
+    end = "no end" if response.end is None else f"{response.end - origin:.3f}"
+    fetcher = "browser" if "Chrome" in response.agent else "wget"
+    return f"{response.path} by {fetcher}, connection {response.connection}, {response.begin - origin:.3f} to {end} s"
 
 
 def _may_repeat(first: SentResponse, responses: Sequence[SentResponse], killed: float | None) -> bool:
@@ -334,7 +334,7 @@ def run(
         wrong += [f"asked for again: {repeat}" for repeat in repeats]
         if repeats:
             by_time = sorted(plan.responses, key=lambda response: response.begin)
-            wrong.append("in order: " + "; ".join(_told(response, ended.killed) for response in by_time))
+            wrong.append("in order: " + "; ".join(_describe(response, ended.killed) for response in by_time))
         done[victim] += ended.killed is not None
         failed[victim] += ended.codes[0] == Exit.FAILED
         for fault in wrong:

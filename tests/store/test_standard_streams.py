@@ -91,12 +91,30 @@ def test_a_finding_that_nobody_reads_is_one(archive: Archive) -> None:
     assert code == 2 and complaint.endswith("findings\n")
 
 
+@pytest.mark.parametrize("how", ["print_lines(rows)", "print_array(rows)", "print_csv(rows, ['n'])"])
+def test_a_list_ends_with_its_reader(how: str) -> None:
+    """What nobody reads is not made: a list of millions would run on for minutes."""
+    code = (
+        "import sys; from webarcfs.archive.system.standard_streams import prepare_streams; prepare_streams();"
+        "from webarcfs.commands.listing import print_array, print_csv, print_lines;"
+        f"rows = ({{'n': sys.stderr.write('row ') }} for _ in range(1000)); {how}"
+    )
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    try:
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, stdout=write_end, stderr=subprocess.PIPE, text=True, check=True)
+    finally:
+        os.close(write_end)
+    assert done.stderr.count("row") <= 1
+
+
 def test_another_pipe_that_breaks_is_an_error() -> None:
     @click.command()
     def command() -> None:
         raise BrokenPipeError(32, "Broken pipe")
 
-    with pytest.raises(WebarcError, match="what this command wrote to has ended"):
+    with pytest.raises(WebarcError, match="has ended"):
         ProgramGroup(commands={"command": command})(["command"], standalone_mode=False)
 
 

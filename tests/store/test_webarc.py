@@ -73,12 +73,6 @@ def test_an_archive_without_database(tmp_path: Path) -> None:
     assert answer.returncode == 2 and "recover" in answer.stderr
 
 
-def test_a_reader_that_goes_is_no_error(archive: Archive) -> None:
-    code = f"{sys.executable} -c 'from webarcfs.commands.cli import main; main()' query --archive {archive.root} | true"
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
 # -- versions ----------------------------------------------------------------------------------------------------------
 
 FIRST, SECOND, THIRD, FOURTH = (f"2026-11-21T03:00:0{second}@www.example.org" for second in range(4))

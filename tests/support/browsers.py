@@ -165,6 +165,31 @@ def chromium(
             browser.close()
 
 
+@dataclass
+class SharedTab:
+    """A tab for all pages, since a new one costs more than what is shown in it.
+
+    `errors` are of the scripts of the page, `loaded` are URLs that came, `saved` those of downloads.
+    """
+
+    tab: Page
+    errors: list[str] = field(default_factory=list)
+    loaded: list[str] = field(default_factory=list)
+    saved: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.tab.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.tab.on("response", lambda response: self.loaded.append(response.url) if response.ok else None)
+        self.tab.on("download", lambda download: self.saved.append(download.url))
+
+    def clear(self) -> Page:
+        """Leave the page before, and forget it; return the tab."""
+        self.tab.goto("about:blank")
+        for noted in (self.errors, self.loaded, self.saved):
+            noted.clear()
+        return self.tab
+
+
 _running: list[Playwright] = []
 
 

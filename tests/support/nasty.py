@@ -167,12 +167,12 @@ def http_204() -> Answer:
 
 def flaky(times: int, then: Answer | None = None, code: int = 503) -> Answer:
     """`code` that many times, from then on a good answer."""
-    return _first(times, error_page(code), then or page(BODY))
+    return first(times, error_page(code), then or page(BODY))
 
 
 def too_many_requests(retry_after: int = 1, times: int | None = None, then: Answer | None = None) -> Answer:
     """429 with Retry-After, for ever or so many times."""
-    return _first(times, error_page(429, {"Retry-After": str(retry_after)}), then or page(BODY))
+    return first(times, error_page(429, {"Retry-After": str(retry_after)}), then or page(BODY))
 
 
 def redirect_loop() -> Answer:
@@ -298,7 +298,7 @@ def then_close(data: bytes) -> Answer:
     return answer
 
 
-def _first(times: int | None, refusal: Answer, then: Answer) -> Answer:
+def first(times: int | None, refusal: Answer, then: Answer) -> Answer:
     """`refusal` so many times (None: always), then `then`."""
     numbers = itertools.count()
 

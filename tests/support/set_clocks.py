@@ -59,10 +59,10 @@ int gettimeofday(struct timeval *restrict time, void *restrict zone) {
   return 0;
 }
 
-time_t time(time_t *place) {
+time_t time(time_t *result) {
   struct timespec now;
   clock_gettime(CLOCK_REALTIME, &now);
-  if (place) *place = now.tv_sec;
+  if (result) *result = now.tv_sec;
   return now.tv_sec;
 }
 """

@@ -22,7 +22,7 @@ from webarcfs.archive.additions.waiting_additions import settle_first
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Damaged, Exists, Exit, Interrupted, UsageError, WebarcError
 from webarcfs.archive.model.metadata import CommitTag
-from webarcfs.archive.system.standard_streams import check_output, is_output_closed
+from webarcfs.archive.system.standard_streams import is_output_closed
 from webarcfs.commands.arguments import ArchiveArgument, moment, place_options
 from webarcfs.commands.lazy_commands import AbsolutePath
 from webarcfs.commands.listing import error_console, to_json
@@ -98,15 +98,15 @@ def export(
     _settle(place.archive)
     with _stopping() as stop, Display(error_console()) as progress:
 
-        def make(selection: Selection, scratch: Path) -> Summary:
-            return write(selection, scratch, progress, stop)
+        def make(selection: Selection, target: Path) -> Summary:
+            return write(selection, target, progress, lambda: stop() or (is_stream and is_output_closed()))
 
         if is_stream:
-            selection = select(place.archive, asked, place.reader)
             try:
-                summary = write(selection, out, progress, lambda: stop() or is_output_closed()).as_fields()
+                summary = make(select(place.archive, asked, place.reader), out).as_fields()
             except Interrupted:
-                check_output()
+                if is_output_closed():
+                    return
                 raise
         else:
             summary = _made(place, asked, form, out, make)

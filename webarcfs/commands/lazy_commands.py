@@ -19,7 +19,6 @@ import click
 from click.shell_completion import get_completion_class
 
 from webarcfs.archive.model.errors import WebarcError
-from webarcfs.archive.system.standard_streams import is_output_closed
 
 # == lazy commands ====================================================================================================
 
@@ -73,10 +72,8 @@ class ProgramGroup(click.Group):
             outcome = super().invoke(ctx)
             if sys.stdout is not None:
                 sys.stdout.flush()
-        except BrokenPipeError as error:  # of what writes past `sys.stdout`
-            if is_output_closed():
-                return None
-            raise WebarcError(f"what this command wrote to has ended: {error}") from error
+        except BrokenPipeError as error:
+            raise WebarcError(f"a program or connection that it wrote to has ended ({error}): try it again") from error
         return outcome
 
 

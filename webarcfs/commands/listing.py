@@ -87,7 +87,7 @@ def print_rows(
         for line in while_read(show(rows) or ()):
             click.echo(line)
     elif form is Form.CSV:
-        _print_csv(rows, columns, newline)
+        print_csv(rows, columns, newline)
     elif form is Form.JSON and as_json is not None:
         as_json(rows)
     else:
@@ -128,8 +128,8 @@ def print_array(rows: Iterable[Row]) -> None:
     click.echo("\n]")
 
 
-def _print_csv(rows: Iterable[Row], columns: Sequence[str], newline: str) -> None:
-    """Print CSV as RFC 4180 has it; nested values are JSON, null is empty."""
+def print_csv(rows: Iterable[Row], columns: Sequence[str] = (), newline: str = "\r\n") -> None:
+    """Print CSV as RFC 4180 has it; nested values are JSON, null is empty. Columns are by default those of all rows."""
     if not columns:
         rows = list(rows)
         columns = list(dict.fromkeys(key for row in rows for key in row))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from operator import itemgetter
 from typing import Any
 
@@ -124,4 +125,5 @@ def cat(tag_: str, document_: str, *, place: ArchiveArgument) -> None:
     if arc is None or arc.path or arc.data is None:
         raise NotFound(f"{which} has no document /{target.domain}/{target.arc}")
     sys.stdout.flush()
-    store.copy(arc.data.oid, sys.stdout.fileno())
+    with suppress(BrokenPipeError):  # its reader has seen enough
+        store.copy(arc.data.oid, sys.stdout.fileno())

@@ -39,6 +39,10 @@ LARGEST_HTML: Final = 20_000_000
 LARGEST_PICTURE: Final = 1 << 25
 #: Bytes of a description that are read.
 LONGEST_DESCRIPTION: Final = 1 << 16
+#: What the parts are taken from that our own browser showed.
+CRAWLED: Final = "browser"
+#: What a picture of the window is taken from; an import may have one of the whole page, or a small one.
+OF_WINDOW: Final = frozenset({CRAWLED, "urn:view"})
 #: The first bytes of a kind of picture → the end of its file's name, and its MIME type.
 _PICTURES: Final[tuple[tuple[re.Pattern[bytes], str, str], ...]] = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "png", "image/png"),

@@ -10,7 +10,6 @@ encoding of a terminal lacks is escaped (`\\u2026`).
 from __future__ import annotations
 
 import codecs
-import errno
 import io
 import os
 import select
@@ -92,12 +91,6 @@ def _raw(stream: TextIO | None) -> object:
     """Return the file behind a stream; None where a program was started without one."""
     buffer = getattr(stream, "buffer", None)
     return getattr(buffer, "raw", buffer)
-
-
-def check_output() -> None:
-    """Raise BrokenPipeError if the reader of standard output has closed it."""
-    if is_output_closed():
-        raise OSError(errno.EPIPE, os.strerror(errno.EPIPE))  # a BrokenPipeError
 
 
 def is_output_closed() -> bool:
