@@ -42,9 +42,9 @@ def desk(
     if any(find_spec(library) is None for library in _NEEDED):
         raise UsageError("the desk needs more libraries: pip install 'webarcfs[desk]'")
     from agent.desk.server.app import DeskOptions, serve  # noqa: PLC0415 # of the extra `desk`
-    from webarcfs.room.server.access_log import OFF, STDOUT, is_terminal  # noqa: PLC0415
-    from webarcfs.room.server.options import address, host_name  # noqa: PLC0415
-    from webarcfs.room.server.options import origin as checked  # noqa: PLC0415
+    from webarcfs.web.access_log import OFF, STDOUT, is_terminal  # noqa: PLC0415
+    from webarcfs.web.listeners import address, host_name  # noqa: PLC0415
+    from webarcfs.web.listeners import origin as checked  # noqa: PLC0415
 
     options = DeskOptions(
         archive=opened(archive).root,

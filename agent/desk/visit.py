@@ -31,8 +31,8 @@ from webarcfs.archive.model.errors import SettingsError
 from webarcfs.archive.model.metadata import now
 from webarcfs.archive.system.cache import Cache, identity
 from webarcfs.room.opened import OpenedServices
-from webarcfs.room.theme import language as languages
 from webarcfs.room.visit import Services, Shared, Visit
+from webarcfs.web import language as languages
 
 # == desk =============================================================================================================
 

@@ -18,11 +18,11 @@ from starlette.types import Message
 from agent.steps.replay_camera import LARGEST_BODY, REPLAY, ServedAnswer
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import NotFound
-from webarcfs.room.answering import Answering
 from webarcfs.room.opened import OpenedServices
 from webarcfs.room.pages import archived
 from webarcfs.room.replay.replay_url import FRAMES, Replay, parse
 from webarcfs.room.visit import Origins, Shared, Visit
+from webarcfs.web.answering import Answering
 
 
 class RecordReplay:

@@ -24,7 +24,7 @@ from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.catalogue.workflow import Decision, Role, WorkflowStep
 from webarcfs.archive.model.metadata import parse_time
 from webarcfs.archive.system import files
-from webarcfs.room.theme import language as languages
+from webarcfs.web import language as languages
 
 pytestmark = pytest.mark.store
 SCRIPTS = (

@@ -15,11 +15,11 @@ from agent.desk import forms, login
 from agent.desk.theme import words
 from agent.reports import missing_urls
 from tests.desk.conftest import World
+from webarcfs import web
 from webarcfs.archive.catalogue.record import BY_NUMBER, FIELDS, RecordState
 from webarcfs.archive.catalogue.workflow import TABLE, Role, WorkflowStep
 from webarcfs.archive.config import settings
 from webarcfs.archive.model.errors import UsageError
-from webarcfs.room import theme
 
 pytestmark = pytest.mark.store
 HERE = Path(desk.__file__).parent
@@ -53,7 +53,7 @@ def test_each_value_of_a_setting_has_a_choice() -> None:
 
 def test_each_text_has_its_german_with_the_same_places() -> None:
     german: dict[str, str] = {}
-    for path in (Path(theme.__file__).parent / "locale/de/room.po", HERE / "theme/locale/de/desk.po"):
+    for path in (Path(web.__file__).parent / "locale/de/room.po", HERE / "theme/locale/de/desk.po"):
         with path.open("rb") as file:
             german |= {each.id: str(each.string) for each in read_po(file, "de") if isinstance(each.id, str)}
     wanted = msgids()

@@ -28,7 +28,7 @@ from webarcfs.archive.config import directory, settings_files
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.settings import Fetcher
 from webarcfs.archive.system import files
-from webarcfs.room.server.options import UNIX_PREFIX
+from webarcfs.web.listeners import UNIX_PREFIX
 
 pytestmark = pytest.mark.crawl
 

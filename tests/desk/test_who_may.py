@@ -21,7 +21,7 @@ from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.people import Acting, Person
 from webarcfs.archive.catalogue.workflow import RIGHTS, RUNS, TABLE, Right, Role, WorkflowStep
 from webarcfs.archive.model.metadata import format_time, now
-from webarcfs.room.server.access_log import escaped
+from webarcfs.web.access_log import escaped
 
 pytestmark = pytest.mark.store
 #: Forms that need no right of their own, and why; a route that is added with a form needs one, or a reason here.

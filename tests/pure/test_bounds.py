@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.sources import MODULES
-from webarcfs.room import limits as room_limits
 from webarcfs.vfs import content
+from webarcfs.web import limits as web_limits
 
 pytestmark = pytest.mark.pure
 
@@ -53,6 +53,7 @@ def test_a_process_that_is_limited_takes_less() -> None:
 
 def test_each_bound_of_the_reading_room_is_read_somewhere() -> None:
     """A bound that nobody reads promises an administrator what does not hold."""
-    source = "\n".join(path.read_text("utf-8") for name, path in MODULES.items() if name.startswith("webarcfs.room."))
-    unread = [name for name in vars(room_limits) if name.isupper() and f"limits.{name}" not in source]
+    servers = ("webarcfs.room.", "webarcfs.web.")
+    source = "\n".join(path.read_text("utf-8") for name, path in MODULES.items() if name.startswith(servers))
+    unread = [name for name in vars(web_limits) if name.isupper() and f"limits.{name}" not in source]
     assert unread == []

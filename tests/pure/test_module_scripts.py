@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.realsites import PYTHON
-from webarcfs.room import limits
 from webarcfs.room.replay.javascript import scan
 from webarcfs.room.replay.module_scripts import (
     ModulePlace,
@@ -19,6 +18,7 @@ from webarcfs.room.replay.module_scripts import (
     rewritten_import_map,
     rewritten_module,
 )
+from webarcfs.web import limits
 
 _PLACE = ModulePlace("20210501110000", "http://app.test/a/b.html")
 _HERE = "/web/20210501110000esm_/"

@@ -30,7 +30,7 @@ INSTEAD = {
     r"BT-[a-z]+-\d+": "nothing: ids of requirements are for REQUIREMENTS.md",
 }
 _WORDS = re.compile("|".join(rf"\b(?:{pattern})\b" for pattern in INSTEAD), re.IGNORECASE)
-_TEMPLATES = (ROOT / "webarcfs/room/theme", ROOT / "agent/desk/theme")
+_TEMPLATES = (ROOT / "webarcfs/room/theme", ROOT / "agent/desk/theme", ROOT / "webarcfs/web")
 #: Names in templates: of values, filters and classes of style.
 _NO_TEXT = re.compile(r"\{#.*?#\}|\{%.*?%\}|\{\{(?![^}]*_\().*?\}\}|<[^>]*>", re.DOTALL)
 
@@ -116,7 +116,8 @@ def test_no_text_for_users_has_a_word_that_the_vocabulary_replaces() -> None:
 def texts_of_pages() -> Iterator[tuple[str, str, str]]:
     """Yield the texts of the desk, the reading room and the settings: where each stands, its msgid, and itself."""
     settings = ROOT / "webarcfs/archive/config/settings.py"
-    for path in (*(ROOT / "agent/desk").rglob("*.py"), *(ROOT / "webarcfs/room").rglob("*.py"), settings):
+    folders = (ROOT / "agent/desk", ROOT / "webarcfs/room", ROOT / "webarcfs/web")
+    for path in (*(path for folder in folders for path in folder.rglob("*.py")), settings):
         for line, text in messages(path):
             yield f"{path.relative_to(ROOT)}:{line}", text, text
     for theme in _TEMPLATES:

@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from webarcfs.archive.model.errors import DatabaseDamaged, TookTooLong
-from webarcfs.room.answering import Answering, without_secrets
-from webarcfs.room.server.access_log import escaped
+from webarcfs.web.access_log import escaped
+from webarcfs.web.answering import Answering, without_secrets
 
 pytestmark = pytest.mark.pure
 

@@ -15,11 +15,12 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route, Router
 
 from webarcfs.archive.model import errors
-from webarcfs.room import limits
-from webarcfs.room.answering import Answering, StreamedAnswer, peer
 from webarcfs.room.server import supervisor, worker
 from webarcfs.room.server.app import RoomApps
-from webarcfs.room.server.options import Engine, RoomOptions, ServerOptions, address, replay_address
+from webarcfs.room.server.options import Engine, RoomOptions, ServerOptions, replay_address
+from webarcfs.web import limits
+from webarcfs.web.answering import Answering, StreamedAnswer, peer
+from webarcfs.web.listeners import address
 
 #: Limits of the workers by name, as JSON; `fails` is a file in whose presence a worker does not start.
 LIMITS, FAILS, NOTES = "STUB_LIMITS", "STUB_FAILS", "STUB_NOTES"

@@ -26,9 +26,9 @@ from webarcfs.archive.model.errors import Interrupted, TookTooLong
 from webarcfs.archive.model.metadata import CET
 from webarcfs.archive.system import clocks
 from webarcfs.archive.system.clocks import Deadline, under
-from webarcfs.room import limits
-from webarcfs.room.answering import Answering
 from webarcfs.room.server import app
+from webarcfs.web import limits
+from webarcfs.web.answering import Answering
 
 pytestmark = pytest.mark.store
 

@@ -21,10 +21,11 @@ from tests.support.browsers import chromium, needs_chromium
 from webarcfs.archive.config.directory import Archive
 from webarcfs.room import theme
 from webarcfs.room.pages import records
-from webarcfs.room.server.connections import room_headers
-from webarcfs.room.theme import language, rendering
+from webarcfs.room.theme import rendering
 from webarcfs.room.theme.rendering import Look, link_to
 from webarcfs.room.views import Change, FramePage, Notice, NoticePage
+from webarcfs.web import language
+from webarcfs.web.connections import room_headers
 
 pytestmark = pytest.mark.store
 
@@ -159,7 +160,7 @@ def msgids() -> dict[str, object]:
 
 
 def test_each_text_has_its_german() -> None:
-    with (HERE / "locale" / "de" / "room.po").open("rb") as file:
+    with (Path(language.__file__).parent / "locale" / "de" / "room.po").open("rb") as file:
         german = {each.id if isinstance(each.id, str) else each.id[0]: each for each in read_po(file, "de") if each.id}
     wanted = msgids() | {label: label for label in records.GROUPS.values()} | {each.value: each for each in Change}
     assert [text for text in wanted if text not in german] == []

@@ -18,7 +18,7 @@ from tests.support.messy_sites import PIXEL
 from tests.support.pywb_rooms import PywbRoom, pywb_room
 from tests.support.rooms import Page, digits, published
 from tests.support.waiting import PATIENCE
-from webarcfs.room import limits
+from webarcfs.web import limits
 
 pytestmark = pytest.mark.store
 

@@ -25,11 +25,11 @@ from tests.support.rooms import Page, Served, digits, published, recorded, serve
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.model.metadata import CET
 from webarcfs.content.visible_lines import blocks
-from webarcfs.room import limits
 from webarcfs.room.pages import about
 from webarcfs.room.pages.calendar import WordBudget, compared
-from webarcfs.room.theme.language import negotiated
 from webarcfs.room.views import Marked
+from webarcfs.web import limits
+from webarcfs.web.language import negotiated
 
 pytestmark = pytest.mark.store
 

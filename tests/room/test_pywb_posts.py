@@ -26,8 +26,8 @@ from tests.support.livesites import CAPTURED
 from tests.support.rooms import Page, Served, digits, published, served
 from tests.support.sources import ROOT
 from tests.support.waiting import PATIENCE
-from webarcfs.room import limits
 from webarcfs.warc.request_key import METHODS, RequestKey, key_of
+from webarcfs.web import limits
 
 pytestmark = pytest.mark.store
 

@@ -32,22 +32,17 @@ from tests.support.waiting import until
 from webarcfs.archive.model.errors import Busy, UsageError
 from webarcfs.archive.system.processes import lives
 from webarcfs.commands.serve import serve
-from webarcfs.room.server import supervisor
-from webarcfs.room.server.access_log import AnsweredRequest, escaped, line
-from webarcfs.room.server.connections import host_names, is_own_host
 from webarcfs.room.server.options import (
     Engine,
     RoomOptions,
     ServerOptions,
-    TcpAddress,
-    UnixAddress,
     WorkerOrder,
-    address,
-    host_name,
-    origin,
     replay_address,
     room_options,
 )
+from webarcfs.web.access_log import AnsweredRequest, escaped, line
+from webarcfs.web.connections import host_names, is_own_host
+from webarcfs.web.listeners import TcpAddress, UnixAddress, address, bind, host_name, origin
 
 pytestmark = pytest.mark.store
 
@@ -454,12 +449,12 @@ def test_an_address_in_use_is_refused_and_a_unix_socket_of_a_dead_server_is_not(
     with served(tmp_path, f"unix:{path}", "same"):
         assert _ask_unix(path)["peer"] == "unix"
         with pytest.raises(Busy, match="address in use"):
-            supervisor.bind(UnixAddress(path), 0)
+            bind(UnixAddress(path), 0)
         assert _ask_unix(path)["listener"] == "room"
     assert not path.exists()
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(path))
-    with contextlib.closing(supervisor.bind(UnixAddress(path), 0)):
+    with contextlib.closing(bind(UnixAddress(path), 0)):
         path.unlink()  # another server took it meanwhile
         with socket.socket(socket.AF_UNIX) as other:
             other.bind(str(path))
@@ -467,12 +462,12 @@ def test_an_address_in_use_is_refused_and_a_unix_socket_of_a_dead_server_is_not(
     path.unlink()
     path.write_text("a file", "utf-8")
     with pytest.raises(UsageError, match="no socket"):
-        supervisor.bind(UnixAddress(path), 0)
-    with contextlib.closing(supervisor.bind(address("127.0.0.1:0"), 0)) as taken, pytest.raises(Busy):
-        supervisor.bind(taken.address, 0)
+        bind(UnixAddress(path), 0)
+    with contextlib.closing(bind(address("127.0.0.1:0"), 0)) as taken, pytest.raises(Busy):
+        bind(taken.address, 0)
     for wrong in ("256.0.0.1:80", "192.0.2.1:8080", f"unix:{tmp_path}/none/room"):
         with pytest.raises(UsageError):
-            supervisor.bind(address(wrong), 0)
+            bind(address(wrong), 0)
 
 
 def _ask_unix(path: Path) -> dict[str, Any]:
@@ -513,7 +508,7 @@ def test_sockets_that_systemd_hands_over_are_found_by_name() -> None:
     script = (
         "import os, socket\n"
         "assert [socket.create_server(('127.0.0.1', 0)).detach() for _ in 'ab'] == [3, 4]\n"
-        "from webarcfs.room.server.supervisor import inherited\n"
+        "from webarcfs.web.listeners import inherited\n"
         "found = inherited({'LISTEN_PID': str(os.getpid()), 'LISTEN_FDS': '2', 'LISTEN_FDNAMES': 'replay:room'},"
         " os.getpid())\n"
         "assert list(found) == ['replay', 'room'] and found['room'].socket.fileno() == 4, found\n"
@@ -533,7 +528,7 @@ def test_the_check_says_what_would_be_served_and_what_is_wrong(tmp_path: Path) -
     assert done.exit_code == 0 and "FAULT" not in done.output and "as http://127.0.0.1:" in done.output, done.output
     archive.access_rules.write_text("nonsense\n", "utf-8")
     archive.settings.write_text("x = 1\n", "utf-8")
-    with contextlib.closing(supervisor.bind(address("127.0.0.1:0"))) as taken:
+    with contextlib.closing(bind(address("127.0.0.1:0"))) as taken:
         done = CliRunner().invoke(serve, [*ask, "--listen", str(taken.address), "--replay-listen", "same"])
     assert re.findall(r"^FAULT *(\S+):", done.output, re.MULTILINE) == ["settings", "access.aclj", "addresses"]
     assert isinstance(done.exception, UsageError)

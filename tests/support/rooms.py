@@ -27,8 +27,8 @@ from webarcfs.archive.model.metadata import CommitTag, CrawlMessage, MetaData, c
 from webarcfs.archive.model.url_lists import Redirect, place_of, write_list
 from webarcfs.archive.system.locks import Turnstile
 from webarcfs.room.server import app
-from webarcfs.room.server.connections import RequestRules, SecurityHeaders, room_headers, shared_headers
 from webarcfs.room.server.options import RoomOptions
+from webarcfs.web.connections import RequestRules, SecurityHeaders, room_headers, shared_headers
 
 #: The sandboxed records of tests: enough fields for lists.
 _KEY = b"a key of tests"

@@ -8,8 +8,9 @@ import click
 
 from webarcfs.archive.config import directory
 from webarcfs.archive.model.errors import UsageError
-from webarcfs.room.server.access_log import OFF, STDOUT, is_terminal
-from webarcfs.room.server.options import Engine, ServerOptions, address, host_name, origin, replay_address
+from webarcfs.room.server.options import Engine, ServerOptions, replay_address
+from webarcfs.web.access_log import OFF, STDOUT, is_terminal
+from webarcfs.web.listeners import address, host_name, origin
 
 _LISTEN = "127.0.0.1:8080"
 

@@ -38,8 +38,8 @@ from webarcfs.archive.index.database import CaptureIndex
 from webarcfs.archive.model.errors import SettingsError, UsageError
 from webarcfs.archive.system.cache import Cache, identity
 from webarcfs.content.references import References
-from webarcfs.room import limits
 from webarcfs.warc.http_response import blank_response
+from webarcfs.web import limits
 
 if TYPE_CHECKING:
     from webarcfs.archive.index.links import Question

@@ -34,8 +34,8 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Busy, Damaged, NotFound, UsageError
 from webarcfs.archive.model.metadata import RESOURCE_ROLE, now, parse_compact_time, parse_time
 from webarcfs.archive.system import files
-from webarcfs.room.theme import language as languages
 from webarcfs.room.views import PageLink
+from webarcfs.web import language as languages
 
 # == order rows =======================================================================================================
 

@@ -96,13 +96,13 @@ from webarcfs.archive.model.errors import Busy, Damaged, NotFound, UsageError, W
 from webarcfs.archive.model.metadata import CommitTag, format_time, now, parse_time
 from webarcfs.archive.system import clocks, files
 from webarcfs.archive.system.files import size_of
-from webarcfs.room import limits
-from webarcfs.room.answering import StreamedAnswer
 from webarcfs.room.pages import lists
 from webarcfs.room.pages import records as room_records
 from webarcfs.room.pages.lists import page_in, pages_of
-from webarcfs.room.theme import language as languages
 from webarcfs.room.views import PageLink, Pages, Slice
+from webarcfs.web import language as languages
+from webarcfs.web import limits
+from webarcfs.web.answering import StreamedAnswer
 
 # == lines ============================================================================================================
 

@@ -71,10 +71,10 @@ from webarcfs.archive.model.errors import (
     http_status_of,
 )
 from webarcfs.archive.system import processes
-from webarcfs.room.answering import REASON, Answering, disconnected, peer
-from webarcfs.room.server import supervisor
-from webarcfs.room.server.access_log import AccessLog, Logged
-from webarcfs.room.server.connections import (
+from webarcfs.room.visit import Origins
+from webarcfs.web.access_log import AccessLog, Logged
+from webarcfs.web.answering import REASON, Answering, disconnected, peer
+from webarcfs.web.connections import (
     HostRules,
     ListenerServer,
     SecurityHeaders,
@@ -82,10 +82,8 @@ from webarcfs.room.server.connections import (
     refusal,
     room_headers,
 )
-from webarcfs.room.server.options import Address, hosts_of
-from webarcfs.room.server.supervisor import ListeningSocket
-from webarcfs.room.theme.language import negotiated
-from webarcfs.room.visit import Origins
+from webarcfs.web.language import negotiated
+from webarcfs.web.listeners import Address, ListeningSocket, bind, hosts_of, inherited
 
 # == uploads ==========================================================================================================
 
@@ -928,8 +926,8 @@ def serve(options: DeskOptions, say: Callable[[str], None] = print) -> None:
     """
     # It reports its own begin and end, and warns of each broken request, which anybody may send.
     logging.getLogger("uvicorn").setLevel(logging.ERROR)
-    given = supervisor.inherited(os.environ, os.getpid())
-    listener = next(iter(given.values())) if given else supervisor.bind(options.listen)
+    given = inherited(os.environ, os.getpid())
+    listener = next(iter(given.values())) if given else bind(options.listen)
     try:
         owner = options.archive.stat()
         if os.geteuid() == 0 and owner.st_uid != 0:

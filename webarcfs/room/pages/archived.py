@@ -34,8 +34,6 @@ from webarcfs.content.mimetype import declared_type
 from webarcfs.content.outlinks import bare, resolver
 from webarcfs.content.references import VERSION
 from webarcfs.content.text import SCRIPT_TYPES
-from webarcfs.room import limits
-from webarcfs.room.answering import CHANCE
 from webarcfs.room.pages import lists
 from webarcfs.room.pages.calendar import variants
 from webarcfs.room.pages.records import field_groups
@@ -61,9 +59,11 @@ from webarcfs.room.replay.rewriting import (
     rule_for,
     shown_type,
 )
-from webarcfs.room.theme.language import moment
 from webarcfs.room.views import ErrorPage, InnerNotice, MissingPage, Notice, NoticePage, PageLink, SnapshotRow
 from webarcfs.room.visit import Visit
+from webarcfs.web import limits
+from webarcfs.web.answering import CHANCE
+from webarcfs.web.language import moment
 
 # == memento fields ===================================================================================================
 

@@ -21,7 +21,6 @@ from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.model.urls import canonical, parse, surt
 from webarcfs.content import visible_lines
 from webarcfs.content.visible_lines import ChangedLines, blocks
-from webarcfs.room import limits
 from webarcfs.room.pages import lists
 from webarcfs.room.replay import memento
 from webarcfs.room.replay.replay_url import (
@@ -48,6 +47,7 @@ from webarcfs.room.views import (
     PrefixRow,
 )
 from webarcfs.room.visit import Services, Visit
+from webarcfs.web import limits
 
 # == calendar =========================================================================================================
 

@@ -16,7 +16,6 @@ from webarcfs.content.outlinks import bare, based_resolver
 from webarcfs.content.references import Rewritten, Use
 from webarcfs.content.rewriting import assembly
 from webarcfs.content.text import decode_charset
-from webarcfs.room import limits
 from webarcfs.room.pages.archived import led_on, missing, redirect
 from webarcfs.room.replay import headers, memento
 from webarcfs.room.replay.memento import Located, headers_for_all
@@ -32,6 +31,7 @@ from webarcfs.room.replay.replay_url import (
 from webarcfs.room.replay.rewriting import has_scripts, head_of, reading_of, reason_against, references_of
 from webarcfs.room.views import FramePage, FrameRecord, PageLink
 from webarcfs.room.visit import Evidence, Services, Visit
+from webarcfs.web import limits
 
 #: Uses of references that make up what a page shows.
 _SHOWN = frozenset({Use.IMAGE, Use.STYLE, Use.FRAME, Use.OBJECT, Use.OTHER})

@@ -26,8 +26,6 @@ from webarcfs.archive.index.database import Span
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import CommitTag, from_epoch, utc
 from webarcfs.archive.model.urls import both_schemes, domain_of
-from webarcfs.room import limits
-from webarcfs.room.answering import StreamedAnswer, streamed
 from webarcfs.room.pages.archived import caching, missing, redirect
 from webarcfs.room.replay import cdx, memento
 from webarcfs.room.replay.cdx import CdxFault, CdxQuestion, SurtRange, parse_question
@@ -44,6 +42,8 @@ from webarcfs.room.replay.memento import (
 from webarcfs.room.replay.replay_url import FRAMES, Modifier, TimeGate, TimeMap, digits_of, replay_path
 from webarcfs.room.visit import Services, Visit
 from webarcfs.warc.http_response import base32, response_head
+from webarcfs.web import limits
+from webarcfs.web.answering import StreamedAnswer, streamed
 
 # == warc record, pure ================================================================================================
 

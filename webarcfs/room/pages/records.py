@@ -23,7 +23,6 @@ from webarcfs.archive.index.links import FoundLink, Question, ask
 from webarcfs.archive.model.arc_paths import data_name
 from webarcfs.archive.model.errors import Forbidden, NotFound, UrlRefused
 from webarcfs.archive.model.metadata import ANY_ROLE, CommitTag, format_time
-from webarcfs.room import limits
 from webarcfs.room.pages import lists
 from webarcfs.room.replay.replay_url import diff_path, record_path
 from webarcfs.room.views import (
@@ -38,6 +37,7 @@ from webarcfs.room.views import (
     Slice,
 )
 from webarcfs.room.visit import Services, Visit
+from webarcfs.web import limits
 
 # == counts ===========================================================================================================
 

@@ -25,12 +25,12 @@ from webarcfs.access.access_rules import Absent
 from webarcfs.archive.index.database import Span
 from webarcfs.archive.model.urls import CHANCE_PARAMETERS, is_time_or_random, surt, without_chance
 from webarcfs.archive.system import clocks
-from webarcfs.room import limits
 from webarcfs.room.replay.headers import is_for_window
 from webarcfs.room.replay.memento import Located, locate
 from webarcfs.room.replay.replay_url import FRAMES, Replay, digits_of, replay_path
 from webarcfs.room.visit import Services, Visit
 from webarcfs.warc import request_key
+from webarcfs.web import limits
 
 # == parameters, pure =================================================================================================
 

@@ -18,9 +18,9 @@ from starlette.responses import Response
 
 from webarcfs.content.mimetype import declared_type
 from webarcfs.content.text import label_in_header, label_of
-from webarcfs.room.answering import StreamedAnswer, streamed
 from webarcfs.room.replay.replay_url import Modifier
 from webarcfs.warc.http_response import Head
+from webarcfs.web.answering import StreamedAnswer, streamed
 
 # == headers, pure ====================================================================================================
 

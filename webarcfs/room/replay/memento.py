@@ -45,7 +45,6 @@ from webarcfs.archive.model.errors import Damaged, InvalidDocument, UrlRefused
 from webarcfs.archive.model.metadata import COPIES, CommitTag, from_epoch
 from webarcfs.archive.model.url_lists import LONGEST_CHAIN, without_fragment
 from webarcfs.archive.model.urls import domain_of
-from webarcfs.room import limits
 from webarcfs.room.replay import replay_url
 from webarcfs.room.replay.replay_url import (
     EMBEDDED,
@@ -60,6 +59,7 @@ from webarcfs.room.replay.replay_url import (
     timemap_path,
 )
 from webarcfs.room.visit import Evidence, Services, Visit
+from webarcfs.web import limits
 
 # == memento, pure ====================================================================================================
 

@@ -24,9 +24,9 @@ from typing import Final
 
 from webarcfs.content.outlinks import bare, resolver
 from webarcfs.content.references import fragment_of
-from webarcfs.room import limits
 from webarcfs.room.replay.javascript import GLOBALS, ScannedScript, SpecifierKind, scan
 from webarcfs.room.replay.replay_url import Modifier
+from webarcfs.web import limits
 
 #: Our own module, and what it exports beside the names of `GLOBALS`.
 OWN_MODULE: Final = "/static/webarc-module.js"

@@ -25,7 +25,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from webarcfs.archive.system import clocks
 from webarcfs.content.text import HTML_TYPES
-from webarcfs.room import limits
 from webarcfs.room.replay.headers import BY_SCRIPT, POLICY_WITH_SCRIPTS, connections, is_for_window
 from webarcfs.room.replay.javascript import scan
 from webarcfs.room.replay.module_scripts import (
@@ -38,6 +37,7 @@ from webarcfs.room.replay.module_scripts import (
 from webarcfs.room.replay.pywb_process import GUARD
 from webarcfs.room.replay.replay_url import Refused, archived_url
 from webarcfs.room.replay.script_requests import ScriptRequests, is_of_script
+from webarcfs.web import limits
 
 Fields = list[tuple[bytes, bytes]]
 

@@ -32,12 +32,12 @@ from webarcfs.content.outlinks import bare, resolver
 from webarcfs.content.references import SCHEME, References, Rewritten, Use, fragment_of
 from webarcfs.content.rewriting import assembly, data_urls, html_references
 from webarcfs.content.rewriting.scriptless import without_scripts
-from webarcfs.room import limits
 from webarcfs.room.replay import memento
 from webarcfs.room.replay.memento import Located
 from webarcfs.room.replay.replay_url import MODULES, Modifier, digits_of, replay_path
 from webarcfs.room.visit import Services, Visit
 from webarcfs.warc.http_response import Head, parse_head
+from webarcfs.web import limits
 
 # == targets, pure ====================================================================================================
 

@@ -28,11 +28,11 @@ from urllib.parse import unquote
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from webarcfs.room import limits
-from webarcfs.room.answering import CHANCE
 from webarcfs.room.replay.replay_url import Refused, archived_url
 from webarcfs.warc import request_key
 from webarcfs.warc.request_key import KeyFault
+from webarcfs.web import limits
+from webarcfs.web.answering import CHANCE
 
 #: `/web/<digits><modifier>/<url>`: the paths below which scripts may send.
 _PLACE: Final = re.compile(rb"/web/([0-9]{1,14})([a-z]{1,6}_)/(.+)", re.DOTALL)

@@ -1,4 +1,4 @@
-"""The processes of `webarc serve`: the supervisor, its workers, their listeners and connections, and their log.
+"""The processes of `webarc serve`: the supervisor, its workers, and the options that they take.
 
 Public: `supervisor.serve`, `options`, `checks` for the command; `app` for whoever makes what is served. The supervisor
 imports nothing that reads an archive.

@@ -21,7 +21,6 @@ from starlette.types import ASGIApp
 from webarcfs.access.gate import Reader
 from webarcfs.archive.config import directory
 from webarcfs.archive.model.errors import NotFound, TookTooLong, UsageError, WebarcError
-from webarcfs.room.answering import Answering, peer
 from webarcfs.room.pages import about, archived, calendar, frame, lists, mementos, records, searching
 from webarcfs.room.replay import replay_url
 from webarcfs.room.replay.headers import whole
@@ -42,10 +41,11 @@ from webarcfs.room.replay.replay_url import (
 )
 from webarcfs.room.replay.script_requests import is_of_script
 from webarcfs.room.server.options import Engine, RoomOptions
-from webarcfs.room.theme.language import negotiated
 from webarcfs.room.theme.rendering import Look
 from webarcfs.room.views import ErrorPage, Notice
 from webarcfs.room.visit import OfThread, Origins, Shared, Visit, reader_of
+from webarcfs.web.answering import Answering, peer
+from webarcfs.web.language import negotiated
 
 # == apps =============================================================================================================
 

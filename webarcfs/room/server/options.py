@@ -7,23 +7,16 @@ a request's Host header.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from webarcfs.archive.model.errors import UsageError
+from webarcfs.web.listeners import PORTS, Address, TcpAddress, UnixAddress, address, hosts_of, is_wildcard
 
 #: `--replay-listen` for one listener that does both.
 SAME = "same"
-#: The prefix of an address that is a socket in a folder.
-UNIX_PREFIX = "unix:"
-#: Longest path of a unix socket (unix(7): sun_path with its NUL).
-_UNIX_PATH_BYTES = 107
-_PORTS = range(0x10000)
-_HOST = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 
 
 class Engine(StrEnum):
@@ -31,38 +24,6 @@ class Engine(StrEnum):
 
     BUILT_IN = "built-in"
     PYWB = "pywb"
-
-
-@dataclass(frozen=True, slots=True)
-class TcpAddress:
-    """A host or IP address, and a port; 0 is any free one."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
-
-    @property
-    def origin(self) -> str:
-        """The origin of browsers that ask it directly; empty for all addresses of a machine, which have many."""
-        if self.port == 0 or _is_wildcard(self.host):
-            return ""
-        return f"http://{self}".removesuffix(":80")
-
-
-@dataclass(frozen=True, slots=True)
-class UnixAddress:
-    """A unix socket. Only a proxy can ask it, so it has no origin of its own."""
-
-    path: Path
-    origin: str = field(default="", init=False)
-
-    def __str__(self) -> str:
-        return f"{UNIX_PREFIX}{self.path}"
-
-
-Address = TcpAddress | UnixAddress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,37 +116,6 @@ class WorkerOrder:
         )
 
 
-def address(text: str) -> Address:
-    """Return the address of `HOST:PORT`, `[IPV6]:PORT`, `PORT` (of 127.0.0.1) or `unix:PATH`. Raises UsageError."""
-    if text.startswith(UNIX_PREFIX):
-        path = text.removeprefix(UNIX_PREFIX)
-        if not path or "\0" in path or len(path.encode("utf-8", "surrogateescape")) > _UNIX_PATH_BYTES:
-            raise UsageError(f"{text!r}: a socket needs a path of at most {_UNIX_PATH_BYTES} bytes")
-        return UnixAddress(Path(path).absolute())
-    host, _, port = ("127.0.0.1", "", text) if text.isdecimal() else text.rpartition(":")
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-        is_host = _is_ip(host) and ":" in host
-    else:
-        is_host = _HOST.fullmatch(host) is not None
-    if not is_host or not (port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) in _PORTS):
-        raise UsageError(f"{text!r} is no address; write 127.0.0.1:8080, [::1]:8080, 8080 or unix:/run/webarc/room")
-    return TcpAddress(host, int(port))
-
-
-def host_name(text: str) -> str:
-    """Return a host name or IP address that a listener may be asked for. Raises UsageError for anything else."""
-    host = text.removeprefix("[").removesuffix("]")
-    if not (_HOST.fullmatch(host) or _is_ip(host)):
-        raise UsageError(f"{text!r} is no host name; write archive.example.org, without scheme and port")
-    return host
-
-
-def hosts_of(listen: Address, hosts: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of a listener: those given, and that by which its address is called."""
-    return (*hosts, listen.host) if isinstance(listen, TcpAddress) else hosts
-
-
 def replay_address(text: str | None, listen: Address, engine: Engine) -> Address | None:
     """Return the address of the replay listener; None where the room's listener is both.
 
@@ -201,26 +131,9 @@ def replay_address(text: str | None, listen: Address, engine: Engine) -> Address
         if asked_address == listen and not (isinstance(asked_address, TcpAddress) and asked_address.port == 0):
             raise UsageError(f"{text} is the room's address; for one listener that does both: --replay-listen {SAME}")
         return asked_address
-    if isinstance(listen, UnixAddress) or _is_wildcard(listen.host):
+    if isinstance(listen, UnixAddress) or is_wildcard(listen.host):
         return None
-    return replace(listen, port=listen.port + 1 if 0 < listen.port < _PORTS[-1] else 0)
-
-
-def origin(text: str) -> str:
-    """Return an origin as browsers write it: `https://room.example.org`. Raises UsageError for any other URL."""
-    try:
-        parts = urlsplit(text)
-        port = parts.port
-    except ValueError:
-        raise UsageError(f"{text!r} is no origin; write https://room.example.org") from None
-    host = parts.hostname or ""
-    is_host = _HOST.fullmatch(host) or _is_ip(host)
-    more = parts.path not in ("", "/") or parts.query or parts.fragment or parts.username is not None
-    if parts.scheme not in ("http", "https") or not is_host or more:
-        raise UsageError(f"{text!r} is no origin; write https://room.example.org, without a path")
-    host = f"[{host}]" if ":" in host else host
-    usual = {"http": 80, "https": 443}[parts.scheme]
-    return f"{parts.scheme}://{host}" + (f":{port}" if port not in (None, usual) else "")
+    return replace(listen, port=listen.port + 1 if 0 < listen.port < PORTS[-1] else 0)
 
 
 def room_options(asked: ServerOptions, room: Address, replay: Address | None, key: bytes) -> RoomOptions:
@@ -249,15 +162,3 @@ def room_options(asked: ServerOptions, room: Address, replay: Address | None, ke
 
 def _host_of(url: str) -> str:
     return urlsplit(url).hostname or ""
-
-
-def _is_wildcard(host: str) -> bool:
-    return _is_ip(host) and ip_address(host).is_unspecified
-
-
-def _is_ip(host: str) -> bool:
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True

@@ -21,9 +21,10 @@ from starlette.types import ASGIApp
 
 from webarcfs.archive.model.errors import Exit, WebarcError, exit_code_of
 from webarcfs.archive.system import processes
-from webarcfs.room.server.access_log import AccessLog, Logged
 from webarcfs.room.server.app import Make, RoomApps
-from webarcfs.room.server.connections import (
+from webarcfs.room.server.options import RoomOptions, WorkerOrder
+from webarcfs.web.access_log import AccessLog, Logged
+from webarcfs.web.connections import (
     HostRules,
     ListenerServer,
     RequestRules,
@@ -32,7 +33,6 @@ from webarcfs.room.server.connections import (
     room_headers,
     shared_headers,
 )
-from webarcfs.room.server.options import RoomOptions, WorkerOrder
 
 #: What the supervisor receives when all listeners are served.
 READY = b"ready\n"

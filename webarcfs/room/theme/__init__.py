@@ -1,5 +1,4 @@
-"""The look of the room: templates, style sheets, pictures, and the languages of its texts.
+"""The look of the room: templates, style sheets, and pictures.
 
-Public: `rendering.Look` (made once in a worker, safe for any thread), `language`. `templates/`, `static/` and `locale/`
-have no code.
+Public: `rendering.Look` (made once in a worker, safe for any thread). `templates/` and `static/` have no code.
 """

@@ -30,8 +30,8 @@ from markupsafe import Markup
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.system import clocks
 from webarcfs.room import views
-from webarcfs.room.theme import language as languages
 from webarcfs.room.views import CalendarEntry, Change, Slice, SnapshotRow
+from webarcfs.web import language as languages
 
 # == links, pure ======================================================================================================
 

@@ -24,7 +24,7 @@ from typing import BinaryIO
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from webarcfs.room.answering import CHANCE, without_secrets
+from webarcfs.web.answering import CHANCE, without_secrets
 
 #: `--access-log` for stdout, and for none.
 STDOUT = "-"

@@ -35,8 +35,8 @@ from uvicorn import Config, Server
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from webarcfs.room import limits
 from webarcfs.warc.request_key import METHODS
+from webarcfs.web import limits
 
 # == security headers =================================================================================================
 

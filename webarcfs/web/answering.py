@@ -34,7 +34,7 @@ from starlette.types import Message, Receive, Scope, Send
 from webarcfs.archive.config.validators import UNIX
 from webarcfs.archive.model.errors import Busy, Interrupted, TookTooLong, WebarcError, http_status_of
 from webarcfs.archive.system.clocks import Deadline, under
-from webarcfs.room import limits
+from webarcfs.web import limits
 
 # == secret paths, pure ===============================================================================================
 

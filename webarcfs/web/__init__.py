@@ -1,0 +1,4 @@
+"""What the reading room and the desk stand on: listeners, connections, threads, the access log, languages.
+
+Public: all modules. It knows no page of either program.
+"""
