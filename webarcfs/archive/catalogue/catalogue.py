@@ -52,7 +52,7 @@ from webarcfs.archive.history import sequence
 from webarcfs.archive.index.sqlite_file import SqliteFile, remove
 from webarcfs.archive.model.errors import Busy, Damaged, DatabaseDamaged, InvalidDocument, NotFound
 from webarcfs.archive.model.metadata import CommitTag, compact_time, from_epoch, now, parse_compact_time
-from webarcfs.archive.system import locks
+from webarcfs.archive.system import clocks, locks
 from webarcfs.archive.system.files import size_of
 
 # == captures =========================================================================================================
@@ -825,23 +825,33 @@ class CatalogueDatabase(SqliteFile):
             raise
 
     def update(self, catalogue: Catalogue) -> bool:
-        """Bring it in step with the catalogue; return whether it was behind."""
-        state = catalogue.state()
-        self.commit = "" if state is None else state.commit
-        with self._translated():
-            known = self._run("catalogue/select_state").fetchone()
-            if state is None or (known is not None and known[0] == state.commit):
+        """Bring it in step with the catalogue; return whether it was behind.
+
+        It ends with no deadline: the next request would begin again.
+        """
+        with self._translated(), clocks.under(None):
+            if self._is_in_step(catalogue):
                 return False
-            # Two processes may do this at once: each writes what the catalogue has, and the state that it is sure of.
+            self._run("begin")
             with self._connection:
+                if self._is_in_step(catalogue):
+                    return False  # another process was faster: the lock was waited for
+                known = self._run("catalogue/select_state").fetchone()
                 for record_id, record in catalogue.changed(known[0] if known is not None else None):
                     self._run("catalogue/forget_parts", id=record_id)
                     self._run("catalogue/forget_record", id=record_id)
                     if record is not None:
                         self._add(record)
                 self._run("catalogue/forget_state")
-                self._run("catalogue/insert_state", oid=state.commit)
+                self._run("catalogue/insert_state", oid=self.commit)
         return True
+
+    def _is_in_step(self, catalogue: Catalogue) -> bool:
+        """Return whether it is in step; there is nothing to be in step with before the first record."""
+        known = self._run("catalogue/select_state").fetchone()
+        state = catalogue.state()
+        self.commit = "" if state is None else state.commit
+        return state is None or (known is not None and known[0] == state.commit)
 
     def _add(self, record: Record) -> None:
         self._run(

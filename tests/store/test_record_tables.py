@@ -1,0 +1,105 @@
+"""catalogue.db among several processes, threads and users: in step with git, rebuilt where it is damaged, bounded."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+
+from tests.support.archives import DOMAIN
+from webarcfs.archive.catalogue.catalogue import Catalogue, CatalogueState, opened
+from webarcfs.archive.catalogue.record import CrawlPart, Record, RecordState, Value
+from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.metadata import CommitTag, compact_time, parse_time
+
+pytestmark = pytest.mark.store
+_BEGIN = parse_time("2020-01-01T03:00:00")
+#: Seconds that one side of a race waits for the other, which may be kept waiting by it.
+_MEANWHILE = 1.0
+
+
+def _record(number: int) -> Record:
+    time = _BEGIN + timedelta(hours=number)
+    return Record(
+        id=f"{compact_time(time)}-p", number=0, publication="p", state=RecordState.RELEASED,
+        title=Value(f"Crawl {number}"), parts=(CrawlPart(CommitTag(time, DOMAIN), True),),
+    )  # fmt: skip
+
+
+# -- two that bring it in step -----------------------------------------------------------------------------------------
+
+
+def test_who_comes_late_writes_nothing_older_over_what_another_wrote(archive: Archive) -> None:
+    """A thread reads a release, and a withdrawal comes before it writes."""
+    catalogue = Catalogue(archive)
+    (record, _) = catalogue.save([_record(1), _record(2)], "anna", "new")
+    reads, is_withdrawn = threading.Event(), threading.Event()
+
+    class Slow(Catalogue):
+        def changed(self, since: str | None) -> Iterator[tuple[str, Record | None]]:
+            for change in super().changed(since):
+                reads.set()
+                is_withdrawn.wait(_MEANWHILE)
+                yield change
+
+    def follow() -> None:
+        with opened(archive, Slow(archive)):
+            pass
+
+    with opened(archive):
+        pass
+    (record,) = catalogue.save([record.with_event("edited", "anna", "", None)], "anna", "edited")
+    late = threading.Thread(target=follow)
+    late.start()
+    try:
+        assert reads.wait(60)
+        catalogue.save([record.with_event("withdrawn", "anna", "x", RecordState.REJECTED)], "anna", "withdrawn")
+        with opened(archive) as tables:
+            is_withdrawn.set()
+            late.join()
+            row = tables.row(record.id)
+    finally:
+        is_withdrawn.set()
+        late.join()
+    assert row is not None and row.state is RecordState.REJECTED
+
+
+def test_who_waits_for_another_that_brings_it_in_step_reads_nothing_again(archive: Archive) -> None:
+    Catalogue(archive).save([_record(number) for number in range(5)], "anna", "new")
+    read: list[str] = []
+    has_asked_twice = threading.Event()
+
+    class First(Catalogue):
+        def changed(self, since: str | None) -> Iterator[tuple[str, Record | None]]:
+            other.start()
+            has_asked_twice.wait(_MEANWHILE)
+            for change in super().changed(since):
+                read.append(change[0])
+                yield change
+
+    class Second(Catalogue):
+        questions = 0
+
+        def state(self) -> CatalogueState | None:
+            state = super().state()
+            self.questions += 1
+            if self.questions > 1:
+                has_asked_twice.set()
+            return state
+
+        def changed(self, since: str | None) -> Iterator[tuple[str, Record | None]]:
+            for change in super().changed(since):
+                read.append(change[0])
+                yield change
+
+    def follow() -> None:
+        with opened(archive, Second(archive)):
+            pass
+
+    other = threading.Thread(target=follow)
+    with opened(archive, First(archive)):
+        pass
+    other.join()
+    assert len(read) == 5
