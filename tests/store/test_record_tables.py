@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
@@ -9,10 +10,13 @@ from datetime import timedelta
 import pytest
 
 from tests.support.archives import DOMAIN
-from webarcfs.archive.catalogue.catalogue import Catalogue, CatalogueState, opened
+from webarcfs.archive.catalogue.catalogue import MOST_WORDS, Catalogue, CatalogueState, ShownSelection, opened
 from webarcfs.archive.catalogue.record import CrawlPart, Record, RecordState, Value
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import Interrupted, TookTooLong
 from webarcfs.archive.model.metadata import CommitTag, compact_time, parse_time
+from webarcfs.archive.system import clocks
+from webarcfs.archive.system.clocks import Deadline
 
 pytestmark = pytest.mark.store
 _BEGIN = parse_time("2020-01-01T03:00:00")
@@ -103,3 +107,28 @@ def test_who_waits_for_another_that_brings_it_in_step_reads_nothing_again(archiv
         pass
     other.join()
     assert len(read) == 5
+
+
+# -- bounds ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_question_ends_with_its_deadline_and_the_file_stays(archive: Archive) -> None:
+    Catalogue(archive).save([_record(number) for number in range(200)], "anna", "new")
+    with opened(archive) as tables:
+        words = ShownSelection(words="crawl craw cra cr c")
+        assert tables.groups(words)
+        over, cancelled = Deadline(-1), Deadline(60)
+        cancelled.cancel()
+        for deadline, error in ((over, TookTooLong), (cancelled, Interrupted)):
+            with clocks.under(deadline), pytest.raises(error):
+                tables.groups(words)
+    file = archive.catalogue_database.stat()
+    with clocks.under(over), opened(archive), pytest.raises(TookTooLong):
+        clocks.check()
+    assert archive.catalogue_database.stat().st_ino == file.st_ino
+
+
+def test_few_words_choose_and_each_counts_once() -> None:
+    words = ["B", "b", *(f"w{number}" for number in range(MOST_WORDS + 1)), "w1"]
+    chosen = json.loads(ShownSelection(words=" ".join(words)).parameters()["words"])
+    assert chosen == ["b", *(f"w{number}" for number in range(MOST_WORDS - 1))]

@@ -49,7 +49,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.git.repository import CRAWLS, MAIN, PUBLICATIONS, Commit, RefUpdate, Repository
 from webarcfs.archive.history import sequence
-from webarcfs.archive.index.sqlite_file import SqliteFile, remove
+from webarcfs.archive.index.sqlite_file import STEPS_BETWEEN_LOOKS, SqliteFile, remove
 from webarcfs.archive.model.errors import Busy, Damaged, DatabaseDamaged, InvalidDocument, NotFound
 from webarcfs.archive.model.metadata import CommitTag, compact_time, from_epoch, now, parse_compact_time
 from webarcfs.archive.system import clocks, locks
@@ -723,6 +723,8 @@ def _numbered(records: Sequence[Record], last: int) -> Iterator[Record]:
 
 
 _MEMORY = Path(":memory:")
+#: Words of a reader that choose records; each is looked for in each record.
+MOST_WORDS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -779,7 +781,10 @@ class ShownGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownSelection:
-    """What a list of readers chooses: an empty text, or None, chooses all. A record has each word of `words`."""
+    """What a list of readers chooses: an empty text, or None, chooses all.
+
+    A record has each word of `words`, of which `MOST_WORDS` count.
+    """
 
     words: str = ""
     signature: str = ""
@@ -790,9 +795,10 @@ class ShownSelection:
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of the statements in sql/catalogue/."""
+        # SQLite ends a text at a NUL; no record has either of the two characters.
+        words = dict.fromkeys(self.words.replace("\0", "\uffff").casefold().split())
         return {
-            # SQLite ends a text at a null; no record has either of the two characters.
-            "words": json.dumps(self.words.replace("\0", "\uffff").casefold().split()),
+            "words": json.dumps(list(words)[:MOST_WORDS]),
             "signature": self.signature,
             "publication": self.publication,
             "project": self.project,
@@ -802,7 +808,10 @@ class ShownSelection:
 
 
 class CatalogueDatabase(SqliteFile):
-    """An open catalogue.db, in step with its catalogue. Use it as a context manager, in one thread."""
+    """An open catalogue.db, in step with its catalogue. Use it as a context manager, in one thread.
+
+    What it is asked ends with the deadline of the thread that asks.
+    """
 
     def __init__(
         self, path: Path, catalogue: Catalogue, *, of_one_thread: bool = True, copied_from: Path | None = None
@@ -812,6 +821,7 @@ class CatalogueDatabase(SqliteFile):
         `copied_from` is a database of another user, from which a new one begins where it can be read.
         """
         super().__init__(path, "IMMEDIATE", of_one_thread=of_one_thread)
+        self._connection.set_progress_handler(clocks.is_over, STEPS_BETWEEN_LOOKS)
         #: The commit of the catalogue with which it is in step, or a later one; empty without any.
         self.commit = ""
         try:

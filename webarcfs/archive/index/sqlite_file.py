@@ -121,11 +121,17 @@ def queries_of(connection: sqlite3.Connection) -> Database:
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Raises OSError (ENOSPC, EACCES), Busy or DatabaseDamaged for SQLite's errors of the file at `path`."""
+    """Raises OSError (ENOSPC, EACCES), Busy or DatabaseDamaged for SQLite's errors of the file at `path`.
+
+    Of a question that was ended with the deadline of its thread, it raises what the deadline raises.
+    """
     try:
         yield
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # without its extended part
+        if code == sqlite3.SQLITE_INTERRUPT:
+            clocks.check()
+            raise TookTooLong(f"{path}: {error}") from None
         if code == sqlite3.SQLITE_FULL:
             raise OSError(errno.ENOSPC, f"{path}: {error}") from None
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):

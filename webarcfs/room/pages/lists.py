@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from webarcfs.access.reader_stores import RecordHead
 from webarcfs.access.visible_captures import VisibleCapture
-from webarcfs.archive.catalogue.catalogue import ShownGroup, ShownSelection
+from webarcfs.archive.catalogue.catalogue import MOST_WORDS, ShownGroup, ShownSelection
 from webarcfs.archive.index.database import Span
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import CommitTag
@@ -178,7 +178,7 @@ def home(visit: Visit) -> HomePage:
     """Return the first page: fonds with their publications; or snapshots, where something chooses them."""
     services = visit.services
     groups = services.records.groups()
-    query = visit.parameter("q")
+    query = " ".join(visit.parameter("q").split()[:MOST_WORDS])  # the page shows the words that count
     chosen = {name: visit.parameter(name) for name in _FILTERS if visit.parameter(name)}
     matching = [group for group in groups if _fits(group, chosen)]
     if query and matching:
