@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
+import sqlite3
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from tests.support.archives import DOMAIN
-from webarcfs.archive.catalogue.catalogue import MOST_WORDS, Catalogue, CatalogueState, ShownSelection, opened
+from webarcfs.archive.catalogue.catalogue import (
+    MOST_WORDS,
+    Catalogue,
+    CatalogueDatabase,
+    CatalogueState,
+    RecordSelection,
+    ShownSelection,
+    opened,
+)
 from webarcfs.archive.catalogue.record import CrawlPart, Record, RecordState, Value
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import Interrupted, TookTooLong
+from webarcfs.archive.model.errors import DatabaseOutdated, Interrupted, TookTooLong, WebarcError
 from webarcfs.archive.model.metadata import CommitTag, compact_time, parse_time
 from webarcfs.archive.system import clocks
 from webarcfs.archive.system.clocks import Deadline
@@ -107,6 +121,73 @@ def test_who_waits_for_another_that_brings_it_in_step_reads_nothing_again(archiv
         pass
     other.join()
     assert len(read) == 5
+
+
+# -- a file that is damaged, outdated or not there ---------------------------------------------------------------------
+
+
+def test_two_may_make_it_at_once(archive: Archive) -> None:
+    Catalogue(archive).save([_record(number) for number in range(3)], "anna", "new")
+    both = threading.Barrier(2, timeout=60)
+
+    class Maker(CatalogueDatabase):
+        def _one(self, statement: str) -> Any:
+            value = super()._one(statement)
+            if statement == "count_tables":
+                both.wait()
+            return value
+
+    def make() -> int:
+        with Maker(archive.catalogue_database, Catalogue(archive)) as tables:
+            return tables.count_of(RecordSelection())
+
+    with ThreadPoolExecutor(2) as threads:
+        assert [future.result() for future in [threads.submit(make), threads.submit(make)]] == [3, 3]
+
+
+def test_who_comes_late_does_not_remove_what_another_rebuilt(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes open an outdated file. The slower one removes it when the faster one has rebuilt it."""
+    catalogue = Catalogue(archive)
+    catalogue.save([_record(number) for number in range(3)], "anna", "new")
+    with opened(archive):
+        pass
+    with closing(sqlite3.connect(archive.catalogue_database)) as file:
+        file.execute("PRAGMA user_version = 1")
+    rebuilt: list[int] = []
+    ready = CatalogueDatabase._ready
+
+    def slow(self: CatalogueDatabase, schema: str) -> None:
+        try:
+            ready(self, schema)
+        except DatabaseOutdated:
+            if not rebuilt:
+                rebuilt.append(0)
+                with opened(archive):
+                    rebuilt[0] = archive.catalogue_database.stat().st_ino
+            raise
+
+    monkeypatch.setattr(CatalogueDatabase, "_ready", slow)
+    with opened(archive) as tables:
+        assert tables.count_of(RecordSelection()) == 3
+    assert archive.catalogue_database.stat().st_ino == rebuilt[0]
+
+
+def test_a_process_with_too_many_files_removes_no_sound_file(archive: Archive) -> None:
+    catalogue = Catalogue(archive)
+    catalogue.save([_record(1)], "anna", "new")
+    with opened(archive, catalogue):
+        pass
+    file = os.open(archive.catalogue_database, os.O_RDONLY)  # so that no other file gets its number
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+        with suppress(WebarcError, OSError), opened(archive, catalogue):
+            pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        number = os.fstat(file).st_ino
+        os.close(file)
+    assert archive.catalogue_database.stat().st_ino == number
 
 
 # -- bounds ------------------------------------------------------------------------------------------------------------

@@ -814,10 +814,11 @@ class CatalogueDatabase(SqliteFile):
     """
 
     def __init__(
-        self, path: Path, catalogue: Catalogue, *, of_one_thread: bool = True, copied_from: Path | None = None
+        self, path: Path, catalogue: Catalogue | None, *, of_one_thread: bool = True, copied_from: Path | None = None
     ) -> None:
         """Open or make it, and bring it in step. Raises DatabaseDamaged, Busy, OSError; Damaged of the catalogue.
 
+        Without a catalogue it is only opened, for `check`.
         `copied_from` is a database of another user, from which a new one begins where it can be read.
         """
         super().__init__(path, "IMMEDIATE", of_one_thread=of_one_thread)
@@ -829,7 +830,8 @@ class CatalogueDatabase(SqliteFile):
                 if copied_from is not None:
                     self._copy_from(copied_from, "catalogue/schema")
                 self._ready("catalogue/schema")
-                self.update(catalogue)
+                if catalogue is not None:
+                    self.update(catalogue)
         except BaseException:
             self._connection.close()
             raise
@@ -1067,7 +1069,7 @@ def opened(archive: Archive, catalogue: Catalogue | None = None) -> Iterator[Cat
     A damaged file is rebuilt.
     """
     catalogue = catalogue or Catalogue(archive)
-    database = _opened(archive.catalogue_database, catalogue)
+    database = _opened(archive, catalogue)
     if database is None:
         with _IN_MEMORY.opened(archive.catalogue_database, catalogue) as kept:
             yield kept
@@ -1076,17 +1078,26 @@ def opened(archive: Archive, catalogue: Catalogue | None = None) -> Iterator[Cat
         yield database
 
 
-def _opened(path: Path, catalogue: Catalogue) -> CatalogueDatabase | None:
+def _opened(archive: Archive, catalogue: Catalogue) -> CatalogueDatabase | None:
     """Return the database; None where this process may not bring it in step."""
-    for _ in range(2):
+    with suppress(Busy, OSError):
         try:
-            return CatalogueDatabase(path, catalogue)
+            return CatalogueDatabase(archive.catalogue_database, catalogue)
         except DatabaseDamaged:
-            with suppress(OSError):
-                remove(path)
-        except (Busy, OSError):
-            break
+            _remove_damaged(archive)
+        with suppress(DatabaseDamaged):
+            return CatalogueDatabase(archive.catalogue_database, catalogue)
     return None
+
+
+def _remove_damaged(archive: Archive) -> None:
+    """Remove the file if it is damaged or outdated: another process may have rebuilt it. Raises Busy, OSError."""
+    path = archive.catalogue_database
+    with locks.exclusive(archive.catalogue_database_lock), clocks.under(None):
+        with suppress(DatabaseDamaged), CatalogueDatabase(path, None) as database:
+            if not database.check():
+                return
+        remove(path)
 
 
 class _InMemory:

@@ -121,7 +121,7 @@ def queries_of(connection: sqlite3.Connection) -> Database:
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Raises OSError (ENOSPC, EACCES), Busy or DatabaseDamaged for SQLite's errors of the file at `path`.
+    """Raises OSError (ENOSPC, EIO, EACCES), Busy or DatabaseDamaged for SQLite's errors of the file at `path`.
 
     Of a question that was ended with the deadline of its thread, it raises what the deadline raises.
     """
@@ -136,6 +136,8 @@ def translated(path: Path) -> Iterator[None]:
             raise OSError(errno.ENOSPC, f"{path}: {error}") from None
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise Busy(f"{path}: another process has been at it for {PATIENCE:g} s") from None
+        if code == sqlite3.SQLITE_CANTOPEN:  # a folder is missing, or too many files are open: the file may be sound
+            raise OSError(errno.EIO, f"{path}: {error}") from None
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
             raise OSError(errno.EACCES, f"{path}: {error}") from None
         raise DatabaseDamaged(f"{path}: {error}; `webarc-agent recover` rebuilds it from git") from None
