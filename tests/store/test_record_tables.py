@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import resource
@@ -11,11 +12,13 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.archives import DOMAIN
+from webarcfs.archive.catalogue import catalogue as catalogue_module
 from webarcfs.archive.catalogue.catalogue import (
     MOST_WORDS,
     Catalogue,
@@ -27,7 +30,7 @@ from webarcfs.archive.catalogue.catalogue import (
 )
 from webarcfs.archive.catalogue.record import CrawlPart, Record, RecordState, Value
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import DatabaseOutdated, Interrupted, TookTooLong, WebarcError
+from webarcfs.archive.model.errors import DatabaseDamaged, DatabaseOutdated, Interrupted, TookTooLong, WebarcError
 from webarcfs.archive.model.metadata import CommitTag, compact_time, parse_time
 from webarcfs.archive.system import clocks
 from webarcfs.archive.system.clocks import Deadline
@@ -187,6 +190,64 @@ def test_a_process_with_too_many_files_removes_no_sound_file(archive: Archive) -
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         number = os.fstat(file).st_ino
         os.close(file)
+    assert archive.catalogue_database.stat().st_ino == number
+
+
+def _damage(archive: Archive) -> int:
+    """Save many records, and spoil the first page of their table and of each of its indexes; return their number."""
+    Catalogue(archive).save([_record(number) for number in range(100)], "anna", "new")
+    with opened(archive):
+        pass
+    with closing(sqlite3.connect(archive.catalogue_database)) as tables:
+        (size,) = tables.execute("PRAGMA page_size").fetchone()
+        pages = tables.execute("SELECT rootpage FROM sqlite_master WHERE tbl_name = 'record'").fetchall()
+    with archive.catalogue_database.open("r+b") as file:
+        for (page,) in pages:
+            file.seek((page - 1) * size)
+            file.write(b"\xff" * size)
+    return 100
+
+
+def _count(archive: Archive) -> int:
+    with opened(archive) as tables:
+        return sum(group.count for group in tables.groups())
+
+
+def _may_not_remove(path: Path) -> None:
+    raise PermissionError(errno.EACCES, "not yours", str(path))
+
+
+def test_a_damaged_file_that_may_not_be_removed_is_not_copied(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue_module, "remove", _may_not_remove)
+    count = _damage(archive)
+    Catalogue(archive).save([_record(1_000)], "anna", "another")
+    assert [_count(archive), _count(archive)] == [count + 1] * 2
+
+
+@pytest.mark.parametrize("is_removable", [True, False])
+def test_damage_that_a_list_meets_is_repaired_for_the_next(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch, is_removable: bool
+) -> None:
+    count = _damage(archive)
+    spoilt = archive.catalogue_database.read_bytes()
+    with monkeypatch.context() as patch:
+        if not is_removable:
+            patch.setattr(catalogue_module, "remove", _may_not_remove)
+        with pytest.raises(DatabaseDamaged):
+            _count(archive)
+        assert [_count(archive), _count(archive)] == [count] * 2
+        assert (archive.catalogue_database.read_bytes() == spoilt) is not is_removable
+    archive.catalogue_database.unlink()
+    assert _count(archive) == count and archive.catalogue_database.exists()
+
+
+def test_damage_of_another_file_removes_no_sound_one(archive: Archive) -> None:
+    Catalogue(archive).save([_record(1)], "anna", "new")
+    with pytest.raises(DatabaseDamaged), opened(archive):
+        number = archive.catalogue_database.stat().st_ino
+        raise DatabaseDamaged("webarc.db")
     assert archive.catalogue_database.stat().st_ino == number
 
 

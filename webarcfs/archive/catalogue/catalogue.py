@@ -1066,38 +1066,67 @@ def _shown_record(row: Any, parts: tuple[CrawlPart, ...]) -> ShownRecord:
 def opened(archive: Archive, catalogue: Catalogue | None = None) -> Iterator[CatalogueDatabase]:
     """Open the tables of an archive's records, in step with the catalogue. Raises Damaged of the catalogue.
 
-    A damaged file is rebuilt.
+    A damaged file is rebuilt: at once, or for the next one where a question meets the damage.
     """
     catalogue = catalogue or Catalogue(archive)
-    database = _opened(archive, catalogue)
-    if database is None:
-        with _IN_MEMORY.opened(archive.catalogue_database, catalogue) as kept:
-            yield kept
-        return
-    with database:
-        yield database
+    try:
+        with _opened(archive, catalogue) or _IN_MEMORY.opened(archive.catalogue_database, catalogue) as tables:
+            yield tables
+    except DatabaseDamaged:
+        _IN_MEMORY.forget()
+        with suppress(Busy, OSError):
+            remove_damaged(archive)
+        raise
 
 
 def _opened(archive: Archive, catalogue: Catalogue) -> CatalogueDatabase | None:
     """Return the database; None where this process may not bring it in step."""
+    path = archive.catalogue_database
     with suppress(Busy, OSError):
+        if _is_left_damaged(path):
+            return None
         try:
-            return CatalogueDatabase(archive.catalogue_database, catalogue)
+            return CatalogueDatabase(path, catalogue)
         except DatabaseDamaged:
-            _remove_damaged(archive)
+            remove_damaged(archive)
         with suppress(DatabaseDamaged):
-            return CatalogueDatabase(archive.catalogue_database, catalogue)
+            return CatalogueDatabase(path, catalogue)
     return None
 
 
-def _remove_damaged(archive: Archive) -> None:
-    """Remove the file if it is damaged or outdated: another process may have rebuilt it. Raises Busy, OSError."""
+def remove_damaged(archive: Archive) -> None:
+    """Remove the file if it is damaged or outdated: another process may have rebuilt it. Raises Busy, OSError.
+
+    This process leaves it alone where it may not remove it.
+    """
     path = archive.catalogue_database
-    with locks.exclusive(archive.catalogue_database_lock), clocks.under(None):
-        with suppress(DatabaseDamaged), CatalogueDatabase(path, None) as database:
-            if not database.check():
+    try:
+        with locks.exclusive(archive.catalogue_database_lock), clocks.under(None):
+            if not path.exists():
                 return
-        remove(path)
+            with suppress(DatabaseDamaged), CatalogueDatabase(path, None) as database:
+                if not database.check():
+                    return
+            remove(path)
+    except OSError:
+        _LEFT_DAMAGED[path] = _identity(path)
+        raise
+
+
+#: Damaged files that could not be removed, as they were then.
+_LEFT_DAMAGED: dict[Path, tuple[int, int]] = {}
+
+
+def _is_left_damaged(path: Path) -> bool:
+    return path in _LEFT_DAMAGED and _LEFT_DAMAGED[path] == _identity(path)
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Return what tells a file from its successors."""
+    with suppress(FileNotFoundError):
+        status = path.stat()
+        return status.st_ino, status.st_ctime_ns
+    return 0, 0
 
 
 class _InMemory:
@@ -1116,13 +1145,24 @@ class _InMemory:
         """Lend the tables of an archive, in step with its catalogue, to one thread at a time."""
         with self._lock:
             database = self._database if self._path == path and catalogue.state() is not None else None
-            self._database = None
             if database is None:
-                database = CatalogueDatabase(_MEMORY, catalogue, of_one_thread=False, copied_from=path)
+                database = _copied(path, catalogue)
+                self._path, self._database = path, database
             else:
                 database.update(catalogue)
-            self._path, self._database = path, database
             yield database
+
+    def forget(self) -> None:
+        """Let the tables go."""
+        self._database = None
+
+
+def _copied(path: Path, catalogue: Catalogue) -> CatalogueDatabase:
+    """Return tables in memory, made from a copy of the file; from git alone where that is damaged."""
+    if not _is_left_damaged(path):
+        with suppress(DatabaseDamaged):
+            return CatalogueDatabase(_MEMORY, catalogue, of_one_thread=False, copied_from=path)
+    return CatalogueDatabase(_MEMORY, catalogue, of_one_thread=False)
 
 
 _IN_MEMORY = _InMemory()
