@@ -28,8 +28,9 @@ from webarcfs.archive.catalogue.catalogue import (
     ShownSelection,
     opened,
 )
-from webarcfs.archive.catalogue.record import CrawlPart, Record, RecordState, Value
+from webarcfs.archive.catalogue.record import CrawlPart, Record, RecordState, Value, read_record
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.index import sqlite_file
 from webarcfs.archive.model.errors import DatabaseDamaged, DatabaseOutdated, Interrupted, TookTooLong, WebarcError
 from webarcfs.archive.model.metadata import CommitTag, compact_time, parse_time
 from webarcfs.archive.system import clocks
@@ -241,6 +242,35 @@ def test_damage_that_a_list_meets_is_repaired_for_the_next(
         assert (archive.catalogue_database.read_bytes() == spoilt) is not is_removable
     archive.catalogue_database.unlink()
     assert _count(archive) == count and archive.catalogue_database.exists()
+
+
+def test_a_copy_keeps_writers_out_and_waits_for_none(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that may not write copies the file. A writer comes when it has read the version, before the pages."""
+    Catalogue(archive).save([_record(number) for number in range(3)], "anna", "new")
+    with opened(archive):
+        pass
+    read: list[bytes] = []
+    version = sqlite_file.version_of
+
+    def reading(content: bytes) -> Record:
+        read.append(content)
+        return read_record(content)
+
+    with closing(sqlite3.connect(archive.catalogue_database, timeout=0, isolation_level=None)) as writer:
+
+        def version_of(schema: str) -> int:
+            with suppress(sqlite3.OperationalError):
+                writer.execute("BEGIN EXCLUSIVE")
+            return version(schema)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(catalogue_module, "read_record", reading)
+            patch.setattr(sqlite_file, "version_of", version_of)
+            with CatalogueDatabase(
+                Path(":memory:"), Catalogue(archive), copied_from=archive.catalogue_database
+            ) as tables:
+                assert tables.count_of(RecordSelection()) == 3
+    assert not read
 
 
 def test_damage_of_another_file_removes_no_sound_one(archive: Archive) -> None:
