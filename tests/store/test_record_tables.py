@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import json
 import os
 import resource
@@ -14,6 +15,7 @@ from contextlib import closing, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import pytest
 
@@ -35,6 +37,7 @@ from webarcfs.archive.model.errors import DatabaseDamaged, DatabaseOutdated, Int
 from webarcfs.archive.model.metadata import CommitTag, compact_time, parse_time
 from webarcfs.archive.system import clocks
 from webarcfs.archive.system.clocks import Deadline
+from webarcfs.room import limits
 
 pytestmark = pytest.mark.store
 _BEGIN = parse_time("2020-01-01T03:00:00")
@@ -279,6 +282,24 @@ def test_damage_of_another_file_removes_no_sound_one(archive: Archive) -> None:
         number = archive.catalogue_database.stat().st_ino
         raise DatabaseDamaged("webarc.db")
     assert archive.catalogue_database.stat().st_ino == number
+
+
+def test_a_reader_waits_for_no_long_writer_and_returns_to_the_file(archive: Archive) -> None:
+    Catalogue(archive).save([_record(number) for number in range(3)], "anna", "new")
+    with opened(archive):
+        pass
+    with closing(sqlite3.connect(archive.catalogue_database, isolation_level=None)) as writer:
+        writer.execute("BEGIN EXCLUSIVE")
+        with clocks.under(Deadline(limits.SECONDS)), opened(archive) as tables:
+            assert tables.count_of(RecordSelection()) == 3
+            clocks.check()
+        with opened(archive) as again:
+            assert again is tables
+    kept = ref(tables)
+    del tables, again
+    with opened(archive):
+        gc.collect()
+        assert kept() is None
 
 
 # -- bounds ------------------------------------------------------------------------------------------------------------

@@ -723,6 +723,8 @@ def _numbered(records: Sequence[Record], last: int) -> Iterator[Record]:
 
 
 _MEMORY = Path(":memory:")
+#: Seconds that a process waits for another that writes; then it reads from tables of its own.
+_PATIENCE = 2.0
 #: Words of a reader that choose records; each is looked for in each record.
 MOST_WORDS = 10
 
@@ -821,7 +823,7 @@ class CatalogueDatabase(SqliteFile):
         Without a catalogue it is only opened, for `check`.
         `copied_from` is a database of another user, from which a new one begins where it can be read.
         """
-        super().__init__(path, "IMMEDIATE", of_one_thread=of_one_thread)
+        super().__init__(path, "IMMEDIATE", of_one_thread=of_one_thread, patience=_PATIENCE)
         self._connection.set_progress_handler(clocks.is_over, STEPS_BETWEEN_LOOKS)
         #: The commit of the catalogue with which it is in step, or a later one; empty without any.
         self.commit = ""
@@ -1070,7 +1072,10 @@ def opened(archive: Archive, catalogue: Catalogue | None = None) -> Iterator[Cat
     """
     catalogue = catalogue or Catalogue(archive)
     try:
-        with _opened(archive, catalogue) or _IN_MEMORY.opened(archive.catalogue_database, catalogue) as tables:
+        database = _opened(archive, catalogue)
+        if database is not None:
+            _IN_MEMORY.forget()
+        with database or _IN_MEMORY.opened(archive.catalogue_database, catalogue) as tables:
             yield tables
     except DatabaseDamaged:
         _IN_MEMORY.forget()
@@ -1132,7 +1137,7 @@ def _identity(path: Path) -> tuple[int, int]:
 class _InMemory:
     """The tables of the archive that was asked for last, for a process that may not write its file. For any thread.
 
-    They are kept, so that a question costs what changed since the last one.
+    They are kept until it may, so that a question costs what changed since the last one.
     """
 
     def __init__(self) -> None:
