@@ -302,6 +302,24 @@ def test_a_reader_waits_for_no_long_writer_and_returns_to_the_file(archive: Arch
         assert kept() is None
 
 
+def test_one_thread_at_a_time_reads_the_file(archive: Archive) -> None:
+    """Otherwise a writer would wait for a chain of readers. Readers of webarc.db have a turn of their own."""
+    Catalogue(archive).save([_record(1)], "anna", "new")
+
+    def read() -> int:
+        with opened(archive) as tables:
+            return len(tables.parts(DOMAIN))
+
+    with ThreadPoolExecutor(2) as threads:
+        with sqlite_file.IN_TURN:
+            assert threads.submit(read).result(60) == 1
+        with catalogue_module._IN_TURN:
+            second = threads.submit(read)
+            with pytest.raises(TimeoutError):
+                second.result(0.3)
+        assert second.result(60) == 1
+
+
 # -- bounds ------------------------------------------------------------------------------------------------------------
 
 

@@ -61,7 +61,6 @@ from webarcfs.archive.history import redirect_lists, rendered_forms, versions
 from webarcfs.archive.index import database
 from webarcfs.archive.index.links import NEVER, LinkTarget, Question
 from webarcfs.archive.index.query import COLUMNS, Narrowed
-from webarcfs.archive.index.sqlite_file import IN_TURN
 from webarcfs.archive.model.arc_paths import arc_path, second_name, split
 from webarcfs.archive.model.errors import Damaged, InvalidDocument, NotFound, UrlRefused
 from webarcfs.archive.model.metadata import CommitTag, from_epoch, now, parse_time
@@ -447,7 +446,7 @@ class ReaderRecords:
     @contextmanager
     def _tables(self) -> Iterator[CatalogueDatabase]:
         self._access.rules()  # with faults in them, nothing is told
-        with opened(self._archive, self._catalogue) as tables, IN_TURN:
+        with opened(self._archive, self._catalogue) as tables:
             yield tables
 
     def _seconds(self) -> int:

@@ -725,6 +725,8 @@ def _numbered(records: Sequence[Record], last: int) -> Iterator[Record]:
 _MEMORY = Path(":memory:")
 #: Seconds that a process waits for another that writes; then it reads from tables of its own.
 _PATIENCE = 2.0
+#: Held by a thread while it reads the file, for the reason of `sqlite_file.IN_TURN`.
+_IN_TURN = threading.Lock()
 #: Words of a reader that choose records; each is looked for in each record.
 MOST_WORDS = 10
 
@@ -820,8 +822,8 @@ class CatalogueDatabase(SqliteFile):
     ) -> None:
         """Open or make it, and bring it in step. Raises DatabaseDamaged, Busy, OSError; Damaged of the catalogue.
 
-        Without a catalogue it is only opened, for `check`.
-        `copied_from` is a database of another user, from which a new one begins where it can be read.
+        Without a catalogue it is only opened, for `check`. `copied_from` is a database of another user, from which a
+        new one begins where it can be read.
         """
         super().__init__(path, "IMMEDIATE", of_one_thread=of_one_thread, patience=_PATIENCE)
         self._connection.set_progress_handler(clocks.is_over, STEPS_BETWEEN_LOOKS)
@@ -843,9 +845,10 @@ class CatalogueDatabase(SqliteFile):
 
         It ends with no deadline: the next request would begin again.
         """
-        with self._translated(), clocks.under(None):
+        with self._reading():
             if self._is_in_step(catalogue):
                 return False
+        with self._translated(), clocks.under(None):
             self._run("begin")
             with self._connection:
                 if self._is_in_step(catalogue):
@@ -866,6 +869,11 @@ class CatalogueDatabase(SqliteFile):
         state = catalogue.state()
         self.commit = "" if state is None else state.commit
         return state is None or (known is not None and known[0] == state.commit)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        with _IN_TURN, self._translated():
+            yield
 
     def _add(self, record: Record) -> None:
         self._run(
@@ -891,7 +899,7 @@ class CatalogueDatabase(SqliteFile):
 
     def parts(self, domain: str) -> dict[int, RecordedPart]:
         """Return the snapshots of a domain that have records, by their times."""
-        with self._translated():
+        with self._reading():
             rows = self._run("catalogue/select_parts", domain=domain)
             return {
                 int(seq): RecordedPart(int(seq), seen, bool(held), publication, RecordState(state), closed_for)
@@ -900,12 +908,12 @@ class CatalogueDatabase(SqliteFile):
 
     def records(self, domain: str) -> dict[int, str]:
         """Return the ids of the records of a domain's snapshots, by their times."""
-        with self._translated():
+        with self._reading():
             return {int(seq): str(record) for seq, record in self._run("catalogue/select_records", domain=domain)}
 
     def id_of(self, number: int) -> str | None:
         """Return the id of the record of a number; None without one."""
-        with self._translated():
+        with self._reading():
             row = self._run("catalogue/find_number", number=number).fetchone()
         return None if row is None else str(row[0])
 
@@ -916,27 +924,27 @@ class CatalogueDatabase(SqliteFile):
     ) -> list[RecordRow]:
         """Return the rows of a part of a list, newest first; it costs what that part costs."""
         values = {**chosen.parameters(), "offset": offset, "limit": limit}
-        with self._translated():
+        with self._reading():
             if oldest:
                 return [row_of(row) for row in self._run("catalogue/list_oldest", **values)]
             return [row_of(row) for row in self._run("catalogue/list_records", **values)]
 
     def row(self, record_id: str) -> RecordRow | None:
         """Return the row of a record; None without one."""
-        with self._translated():
+        with self._reading():
             sql_row = self._run("catalogue/find_listed", id=record_id).fetchone()
         return None if sql_row is None else row_of(sql_row)
 
     def count_of(self, chosen: RecordSelection) -> int:
         """Return how many records a list has."""
-        with self._translated():
+        with self._reading():
             if chosen.words.strip():
                 return int(self._run("catalogue/count_found", **chosen.parameters()).fetchone()[0])
             return int(self._run("catalogue/count_listed", **chosen.parameters()).fetchone()[0])
 
     def numbers(self, chosen: RecordSelection, limit: int) -> list[int]:
         """Return the numbers of the records of a list, newest first."""
-        with self._translated():
+        with self._reading():
             numbers = self._run("catalogue/list_numbers", **chosen.parameters(), limit=limit).fetchone()[0]
         return [int(number) for number in numbers.split(",")] if numbers else []
 
@@ -946,25 +954,25 @@ class CatalogueDatabase(SqliteFile):
         One without records is not among them.
         """
         names = json.dumps(list(publications))
-        with self._translated():
+        with self._reading():
             return {
                 name: (int(count), int(date)) for name, count, date in self._run("catalogue/find_newest", names=names)
             }
 
     def by_year(self) -> list[YearOfCaptures]:
         """Return what each publication captured in each year, by publication and year."""
-        with self._translated():
+        with self._reading():
             rows = self._run("catalogue/by_year").fetchall()
         return [YearOfCaptures(name, *map(int, figures)) for name, *figures in rows]
 
     def mean_bytes(self, most: int) -> dict[str, tuple[float, int]]:
         """Return the mean size of each publication's last captures, `most` at most, and how many these are."""
-        with self._translated():
+        with self._reading():
             return {name: (mean, int(of)) for name, mean, of in self._run("catalogue/mean_bytes", most=most)}
 
     def newest_by_extension(self) -> list[str]:
         """Return the id of the newest record of each publication whose files were counted by extension."""
-        with self._translated():
+        with self._reading():
             return [str(record_id) for (record_id,) in self._run("catalogue/newest_by_extension")]
 
     # -- lists of readers ------------------------------------------------------------------------------------------
@@ -980,7 +988,7 @@ class CatalogueDatabase(SqliteFile):
 
     def groups(self, chosen: ShownSelection | None = None) -> list[ShownGroup]:
         """Return counts of all records that readers may see, or of those that they choose."""
-        with self._translated():
+        with self._reading():
             if chosen is None:
                 rows = self._run("catalogue/group_shown").fetchall()
             else:
@@ -998,7 +1006,7 @@ class CatalogueDatabase(SqliteFile):
 
     def years_shown(self, publication: str) -> dict[int, int]:
         """Return how many records of a publication readers may see in each year that has some."""
-        with self._translated():
+        with self._reading():
             return {
                 int(year): int(count) for year, count in self._run("catalogue/years_shown", publication=publication)
             }
@@ -1026,16 +1034,16 @@ class CatalogueDatabase(SqliteFile):
 
     def count_open(self, opened_by: int) -> int:
         """Return how many records are open to readers by a time."""
-        with self._translated():
+        with self._reading():
             return int(self._run("catalogue/count_open", open=opened_by).fetchone()[0])
 
     def count_sites(self) -> int:
         """Return of how many domains readers may see a page in some record."""
-        with self._translated():
+        with self._reading():
             return int(self._run("catalogue/count_sites").fetchone()[0])
 
     def _shown(self, statement: str, **values: Any) -> list[ShownRecord]:
-        with self._translated():
+        with self._reading():
             rows = self._run(statement, **values).fetchall()
             record_ids = json.dumps([row[0] for row in rows])
             parts: dict[str, list[CrawlPart]] = {}
