@@ -50,9 +50,9 @@ def record(number: int, state: RecordState, *, held: bool = False, closed_for: s
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Archive:
-    """An archive with a record of each state, held and not, closed for some time and not, and one of nothing."""
+    """An archive with a record of each state, held and not, closed for some time, for what nobody can tell, and not."""
     archive = archives.make_archive(tmp_path)
-    kinds = product(RecordState, (False, True), ("", "1 year", "90 years"))
+    kinds = product(RecordState, (False, True), ("", "1 year", "90 years", "for ever"))
     made = [record(number, state, held=held, closed_for=time) for number, (state, held, time) in enumerate(kinds)]
     made += [record(len(made) + number, RecordState.RELEASED) for number in range(9)]
     Catalogue(archive).save(made, "test", "some")
@@ -161,7 +161,7 @@ def test_a_closure_ends_and_a_rule_counts_with_the_next_question(archive: Archiv
     assert [each.id for each in later] == [record_id for record_id, _ in first]
     assert not [each for each in later if each.closed_until] and [each for _, each in first if each]
     assert records.count_open() == len(later) == len(records.released(ALL))
-    host = later[0].tags[0].domain
+    (host,) = later[0].resource_domains
     access_rules.withhold(archive, f"http://{host}/secret", "x", "no", access=Access.BLOCK)
     heads = records.listed(ShownSelection(), ALL)
     assert heads[0].bytes is None and any(each.bytes is not None for each in heads)

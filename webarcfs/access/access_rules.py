@@ -31,11 +31,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, StrEnum
 
-from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.catalogue import Catalogue, release_of
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.arc_paths import spellings
 from webarcfs.archive.model.errors import SettingsError, WebarcError
 from webarcfs.archive.model.metadata import format_time, now, parse_time
@@ -123,15 +122,10 @@ Answer = Open | Closed | Blocked | Absent
 def standing(
     state: RecordState | None, *, held: bool, closed_for: str, captured: datetime, now: datetime
 ) -> tuple[Standing, datetime | None]:
-    """Return the standing of a snapshot, and the end of its closure. `state` is that of its record; None: it has none.
-
-    `held`: git says that it was not to be shown at once.
-    """
-    if state is None or state is RecordState.OPEN:
-        return (Standing.HIDDEN if held else Standing.OPEN), None
-    if state is not RecordState.RELEASED:
+    """Return the standing of a snapshot, as of `release_of`, and the end of its closure if it is closed now."""
+    is_told, until = release_of(state, held=held, closed_for=closed_for, captured=captured)
+    if not is_told:
         return (Standing.DISCARDED if state is RecordState.DISCARDED else Standing.HIDDEN), None
-    until = Interval.parse(closed_for).after(captured) if closed_for else None
     return (Standing.CLOSED, until) if until is not None and now < until else (Standing.OPEN, None)
 
 

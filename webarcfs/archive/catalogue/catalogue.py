@@ -294,6 +294,23 @@ def values_of(record: Record) -> dict[str, Any]:
     }
 
 
+def release_of(
+    state: RecordState | None, *, held: bool, closed_for: str, captured: datetime
+) -> tuple[bool, datetime | None]:
+    """Return whether readers may know of a snapshot, and the end of its closure. `state` is that of its record.
+
+    `held`: git says that it was not to be shown at once. A closure that cannot be read hides it.
+    """
+    if state is None or state is RecordState.OPEN:
+        return not held, None
+    if state is not RecordState.RELEASED or not closed_for:
+        return state is RecordState.RELEASED, None
+    try:
+        return True, Interval.parse(closed_for).after(captured)
+    except (ValueError, OverflowError):
+        return False, None
+
+
 def _reader_values(record: Record) -> dict[str, Any]:
     """Return the columns that lists of the reading room choose and sort by.
 
@@ -302,7 +319,7 @@ def _reader_values(record: Record) -> dict[str, Any]:
     held = any(part.is_held for part in record.parts)
     date = record.date or _begun(record)
     releases = [event.at for event in record.events if event.state is RecordState.RELEASED]
-    is_shown = record.state is RecordState.RELEASED or (record.state is RecordState.OPEN and not held)
+    is_shown, until = release_of(record.state, held=held, closed_for=record.closed_for, captured=date)
     fields = {
         "signature": record.text(FieldNumber.SIGNATURE),
         "provenance": record.text(FieldNumber.PROVENANCE),
@@ -315,7 +332,7 @@ def _reader_values(record: Record) -> dict[str, Any]:
         **fields,
         "held": int(held),
         "shown": int(is_shown and bool(record.parts)),
-        "closedUntil": _closure_end(record, date) if record.state is RecordState.RELEASED else 0,
+        "closedUntil": 0 if until is None else int(until.timestamp()),
         "year": str(date.year),
         "released": int((releases[-1] if releases else date).timestamp()),
         "releases": max(len(releases), 1),
@@ -323,17 +340,8 @@ def _reader_values(record: Record) -> dict[str, Any]:
     }
 
 
-#: The end of a closure that nobody can tell: it lasts.
+#: After the end of all closures, in seconds.
 _NEVER = (1 << 62) - 1
-
-
-def _closure_end(record: Record, date: datetime) -> int:
-    if not record.closed_for:
-        return 0
-    try:
-        return int(Interval.parse(record.closed_for).after(date).timestamp())
-    except (ValueError, OverflowError):
-        return _NEVER
 
 
 def row_of(row: Any) -> RecordRow:
