@@ -241,9 +241,8 @@ class AccessRule:
             return self.key, f"{self.key[:-1]})", f"{self.key[:-1]}:"
         return (self.key,)
 
-    def is_about(self, domain: str) -> bool:
-        """Return whether the rule may hold for some URL of a domain."""
-        key = key_of(f"http://{domain}/").removesuffix("/")
+    def is_about(self, key: str) -> bool:
+        """Return whether the rule may hold for some URL of a domain of that key."""
         return self.prefix.startswith(key) or key.startswith(self.beginnings())
 
     def holds(self, user: str, captured: datetime, now: datetime) -> bool:
@@ -263,10 +262,12 @@ class AccessRules:
 
     rules: tuple[AccessRule, ...] = ()
     _prefixes: tuple[str, ...] = field(init=False, repr=False, compare=False, default=())
+    _strict: tuple[AccessRule, ...] = field(init=False, repr=False, compare=False, default=())
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rules", tuple(sorted(self.rules, key=lambda rule: (rule.key, rule.id))))
         object.__setattr__(self, "_prefixes", tuple(sorted({rule.prefix for rule in self.rules})))
+        object.__setattr__(self, "_strict", tuple(strict(self.rules)))
 
     def find(self, url: str, user: str, captured: datetime, now: datetime) -> AccessRule | None:
         """Return the rule that decides about a capture of a URL; None without one."""
@@ -281,9 +282,12 @@ class AccessRules:
 
     def takes_from(self, domain: str, user: str, now: datetime) -> bool:
         """Return whether some rule may take a document of a domain from a reader, now."""
+        if not self._strict:
+            return False
+        key = domain_key(domain)
         return any(
-            rule.is_about(domain) and rule.user in ("", user) and (rule.lapses is None or now < rule.lapses)
-            for rule in strict(self.rules)
+            rule.is_about(key) and rule.user in ("", user) and (rule.lapses is None or now < rule.lapses)
+            for rule in self._strict
         )
 
     def _near(self, key: str) -> Iterator[AccessRule]:
@@ -326,6 +330,11 @@ def weight(rule: AccessRule) -> tuple[int, int, bool, int]:
 def key_of(url: str) -> str:
     """Return the key of a canonical URL: turned around, without `www.`, in lower case."""
     return plain_key(surt(url))
+
+
+def domain_key(domain: str) -> str:
+    """Return the beginning of the keys of a domain's URLs, up to the host."""
+    return key_of(f"http://{domain}/").removesuffix("/")
 
 
 def plain_key(key: str) -> str:
