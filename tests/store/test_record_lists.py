@@ -98,19 +98,35 @@ def test_a_year_that_is_none_chooses_all_or_nothing(archive: Archive, year: str)
         ("shown_of_publication", "record_shown_of_publication"), ("shown_before", "record_shown_of_publication"),
         ("shown_after", "record_shown_of_publication"), ("list_released", "record_released"),
         ("count_open", "record_released"), ("newest_by_extension", "record_by_extension"),
+        ("group_found", "record_grouped"), ("find_head", "sqlite_autoindex_record_1"),
+        ("parts_of_records", "part_of_record"),
     ],
 )  # fmt: skip
 def test_lists_of_readers_are_cut_from_an_index(archive: Archive, statement: str, index: str) -> None:
-    """A list is in the order of an index: no statement sorts all records, or goes through the records themselves."""
+    """A list is in the order of an index: no statement sorts all records, or scans the records themselves."""
     Catalogue(archive).save([record(0, "a", RecordState.RELEASED)], "test", "one")
     with opened(archive):
         pass
-    text = sql(f"catalogue/{statement}")
-    values = dict.fromkeys(re.findall(r":(\w+)", re.sub("--.*", "", text)), 1) | {"words": "[]", "publications": "[]"}
-    with closing(sqlite3.connect(archive.catalogue_database)) as connection:
-        steps = [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]
+    steps = _plan(archive, statement)
     assert any(f"INDEX {index} " in f"{step} " for step in steps), steps
     assert not [step for step in steps if step.startswith("SCAN") and "INDEX" not in step and "json" not in step
                 and "VIRTUAL" not in step], steps  # fmt: skip
     outer = steps[0]  # rows are looked up by what the index chose; the few that are found may be sorted
     assert "rowid=?" in outer or index in outer, steps
+
+
+def test_the_sites_are_counted_by_one_scan_of_the_parts(archive: Archive) -> None:
+    with opened(archive):
+        pass
+    steps = _plan(archive, "count_sites")
+    assert [step for step in steps if step.startswith("SCAN")] == ["SCAN part", "SCAN d"], steps
+    assert {"SEARCH p USING PRIMARY KEY (domain=?)", "SEARCH r USING INDEX sqlite_autoindex_record_1 (id=?)"} < {*steps}
+
+
+def _plan(archive: Archive, statement: str) -> list[str]:
+    """Return the steps of SQLite for a statement."""
+    text = sql(f"catalogue/{statement}")
+    lists = dict.fromkeys(("words", "publications", "records"), "[]")
+    values = dict.fromkeys(re.findall(r":(\w+)", re.sub("--.*", "", text)), 1) | lists
+    with closing(sqlite3.connect(archive.catalogue_database)) as connection:
+        return [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]

@@ -6,9 +6,10 @@ counts and limits are those of what the reader may see.
 Of links.db a reader gets the links of pages that the reader may see, at times that the reader may know.
 
 The records that a reader may see are heads for lists, which catalogue.db chooses, counts and sorts. A list costs what
-it shows, and its first page no more than later ones. A released record that is closed until a date is listed, with what
-its description may say (the fields of availability); what it describes is not. Where a rule may take a document from
-the reader, the record's own counts are left out: they are of all documents.
+it shows, and its first page no more than later ones. Three questions cost more: groups scan an index of all records,
+words scan the records, and the number of sites scans all parts. A released record that is closed until a date is
+listed, with what its description may say (the fields of availability); what it describes is not. Where a rule may take
+a document from the reader, the record's own counts are left out: they are of all documents.
 """
 
 from __future__ import annotations
