@@ -203,6 +203,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
         rows = Rows(run(self, statement, **values))
         counts["rows"] += len(rows)
         counts["statements"] += 1
+        counts[statement] += 1
         return rows
 
     def reading(content: bytes) -> Record:
@@ -253,3 +254,20 @@ def test_a_first_page_reads_what_it_shows(tmp_path: Path, monkeypatch: pytest.Mo
     assert few["records"] == more["records"] == 0
     assert more["statements"] == few["statements"] > 0
     assert more["rows"] == few["rows"]
+
+
+def test_a_page_asks_no_list_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A closed record among them costs another question: which ones are open."""
+    archive = archives.make_archive(tmp_path)
+    records = [record(number, RecordState.RELEASED, of=1) for number in range(3)]
+    catalogue = Catalogue(archive)
+    with Database(archive.database):
+        pass
+    with rooms.served(archive) as room:
+        for count, closed_for in ((1, ""), (2, "90 years")):
+            catalogue.save([replace(records[1], closed_for=closed_for)], "test", "closure")
+            catalogue.save([records[0], records[2]], "test", "others")
+            with counted(monkeypatch) as counts:
+                assert room.get("/publication/p0").status == 200
+                assert room.get(f"/snapshot/{records[2].id}").status == 200
+            assert counts["catalogue/shown_of_publication"] == counts["catalogue/shown_before"] == count

@@ -217,8 +217,10 @@ def publication(visit: Visit, name: str) -> PublicationPage:
     if not years:
         raise NotFound(f"there is no publication {name!r}")
     pages, part = pages_of(visit, sum(years.values()))
-    shown = tuple(snapshot_row(services, head) for head in services.records.of_publication(name, part))
-    open_ones = services.records.of_publication(name, part, only_open=True)
+    heads = open_ones = services.records.of_publication(name, part)
+    if part.start or any(head.closed_until is not None for head in heads):
+        open_ones = services.records.of_publication(name, part, only_open=True)
+    shown = tuple(snapshot_row(services, head) for head in heads)
     compare = [
         PageLink(f"/compare/{quote(older.id, safe='')}..{quote(newer.id, safe='')}", "")
         for newer, older in pairwise(open_ones)
