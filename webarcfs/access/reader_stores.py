@@ -172,9 +172,6 @@ def _narrow(connection: sqlite3.Connection, equal: Mapping[str, str]) -> None:
 # == reader links =====================================================================================================
 
 
-#: Answers about targets that are remembered.
-
-
 class ReaderLinks:
     """The links that a reader may see of an answer to one question. For one thread."""
 
@@ -322,16 +319,9 @@ class KeptHead:
     closed_for: str
 
 
-class _Heads:
-    """Heads of records of an archive that were asked for alone, whoever may see them. For any thread."""
-
-    def __init__(self) -> None:
-        #: State of the catalogue and record → what is kept of it; None where there is no such record.
-        self.alone: Cache[tuple[str, str], KeptHead | None] = Cache(_ALONE)
-
-
-#: Archive → the heads of its records, as long as something reads them.
-_HEADS: WeakValueDictionary[Path, _Heads] = WeakValueDictionary()
+#: Archive → the heads of its records that were asked for alone, whoever may see them, as long as something reads them:
+#: state of the catalogue and record → what is kept of it; None where there is no such record.
+_HEADS: WeakValueDictionary[Path, Cache[tuple[str, str], KeptHead | None]] = WeakValueDictionary()
 _LOCK = threading.Lock()
 
 
@@ -349,7 +339,7 @@ class ReaderRecords:
         self._reader = reader
         self._access = AccessFile(archive)
         with _LOCK:
-            self._heads = _HEADS.setdefault(archive.root, _Heads())
+            self._heads = _HEADS.setdefault(archive.root, Cache(_ALONE))
 
     # -- lists -----------------------------------------------------------------------------------------------------
 
@@ -423,7 +413,7 @@ class ReaderRecords:
                 shown = tables.head(record_id)
             return None if shown is None else _kept(shown)
 
-        kept_head = self._heads.alone.get((state.commit, record_id), alone)
+        kept_head = self._heads.get((state.commit, record_id), alone)
         return None if kept_head is None else self._judged(kept_head, self._whole())
 
     def read(self, record_id: str) -> Record:
