@@ -37,7 +37,7 @@ CREATE TABLE IF NOT EXISTS record (
     project     TEXT NOT NULL,
     host        TEXT NOT NULL,              -- its domain as a list of the reading room names it
     year        TEXT NOT NULL,              -- of its date in CET
-    released    INTEGER NOT NULL,           -- when readers got it, in seconds since 1970
+    released    INTEGER NOT NULL,           -- when it was released, in seconds since 1970
     releases    INTEGER NOT NULL,           -- how often it was released
     readerWords TEXT NOT NULL               -- what a search of readers in the lists looks at, case folded
 );
@@ -61,13 +61,13 @@ CREATE TABLE IF NOT EXISTS part (                         -- what a capture publ
     record TEXT NOT NULL,
     seen   TEXT NOT NULL,                   -- the tree that its publication saw; empty: all; own: what its crawls stored
     held   INTEGER NOT NULL,                -- 1: it was not to be shown at once
-    place  INTEGER NOT NULL,                -- its place among the parts of the record, from 0
+    position INTEGER NOT NULL,              -- among the parts of the record, from 0
     resource INTEGER NOT NULL,              -- 1: it has no page of the domain, only what pages of others need
     PRIMARY KEY (domain, seq, record)
 ) WITHOUT ROWID;
 
 CREATE INDEX IF NOT EXISTS part_of_record ON part (record);
 
-PRAGMA user_version = 5;
+PRAGMA user_version = 6;
 
 COMMIT;

@@ -282,7 +282,7 @@ class RecordHead:
 
     They are None where it was not counted, is closed, or where the reader may not see all of it.
 
-    `closed_until` is the end of its closure, None for an open one. `released` is when readers got it, and
+    `closed_until` is the end of its closure, None for an open one. `released` is when it was released, and
     `release_number` counts the releases of this record. `tags` are the newest of each domain, those of sites first: a
     crawl that was cut or patched has several of one. Of `resource_domains` it has no page, only what pages of others
     needed. Times are CET.
@@ -385,7 +385,7 @@ class ReaderRecords:
         return None if neighbour is None else next(iter(self._heads_of([neighbour])), None)
 
     def released(self, part: slice) -> list[RecordHead]:
-        """Return a part of the open records, those first that readers got last."""
+        """Return a part of the open records, those first that were released last."""
         with self._tables() as tables:
             shown = tables.released(self._seconds(), offset=part.start, limit=part.stop - part.start)
         return self._heads_of(shown)

@@ -767,7 +767,7 @@ class YearOfCaptures:
 class ShownRecord:
     """What lists of readers have of a record. `record` has no other fields, and no events.
 
-    `date` is that of its capture. Readers got it at `released`, by the last of so many `releases`.
+    `date` is that of its capture. It was released at `released`, by the last of so many `releases`.
     """
 
     record: Record
@@ -893,7 +893,7 @@ class CatalogueDatabase(SqliteFile):
             closedFor=record.closed_for,
             **values_of(record),
         )
-        for place, part in enumerate(record.parts):
+        for position, part in enumerate(record.parts):
             self._run(
                 "catalogue/insert_part",
                 domain=part.tag.domain,
@@ -901,7 +901,7 @@ class CatalogueDatabase(SqliteFile):
                 record=record.id,
                 seen=part.seen,
                 held=int(part.is_held),
-                place=place,
+                position=position,
                 resource=int(part.is_resource),
             )
 
@@ -1037,7 +1037,7 @@ class CatalogueDatabase(SqliteFile):
         return next(iter(self._shown("catalogue/shown_after" if later else "catalogue/shown_before", **values)), None)
 
     def released(self, opened_by: int, *, offset: int, limit: int) -> list[ShownRecord]:
-        """Return a part of the records that are open by a time, those first that readers got last."""
+        """Return a part of the records that are open by a time, those first that were released last."""
         return self._shown("catalogue/list_released", open=opened_by, offset=offset, limit=limit)
 
     def count_open(self, opened_by: int) -> int:
