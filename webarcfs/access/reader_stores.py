@@ -49,11 +49,8 @@ from webarcfs.archive.catalogue.catalogue import (
 )
 from webarcfs.archive.catalogue.record import (
     BY_NUMBER,
-    FieldNumber,
     FieldPurpose,
-    Occasion,
     Record,
-    RecordState,
     ResourceCount,
 )
 from webarcfs.archive.config.directory import Archive, sql
@@ -309,19 +306,9 @@ class RecordHead:
     closed_until: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KeptHead:
-    """What is kept of a record: its head, and what decides who may see it."""
-
-    head: RecordHead
-    state: RecordState
-    is_held: bool
-    closed_for: str
-
-
 #: Archive → the heads of its records that were asked for alone, whoever may see them, as long as something reads them:
 #: state of the catalogue and record → what is kept of it; None where there is no such record.
-_HEADS: WeakValueDictionary[Path, Cache[tuple[str, str], KeptHead | None]] = WeakValueDictionary()
+_HEADS: WeakValueDictionary[Path, Cache[tuple[str, str], ShownRecord | None]] = WeakValueDictionary()
 _LOCK = threading.Lock()
 
 
@@ -408,13 +395,12 @@ class ReaderRecords:
         if state is None:
             return None
 
-        def alone() -> KeptHead | None:
+        def alone() -> ShownRecord | None:
             with self._tables() as tables:
-                shown = tables.head(record_id)
-            return None if shown is None else _kept(shown)
+                return tables.head(record_id)
 
-        kept_head = self._heads.get((state.commit, record_id), alone)
-        return None if kept_head is None else self._judged(kept_head, self._whole())
+        shown = self._heads.get((state.commit, record_id), alone)
+        return None if shown is None else self._judged(shown, self._whole())
 
     def read(self, record_id: str) -> Record:
         """Return a record as readers see it: of a closed one, the fields of availability. Raises NotFound."""
@@ -450,51 +436,45 @@ class ReaderRecords:
 
     def _heads_of(self, shown: Iterable[ShownRecord]) -> list[RecordHead]:
         whole = self._whole()
-        heads = (self._judged(_kept(record), whole) for record in shown)
+        heads = (self._judged(record, whole) for record in shown)
         return [head for head in heads if head is not None]
 
-    def _judged(self, kept_head: KeptHead, whole: Callable[[str], bool]) -> RecordHead | None:
+    def _judged(self, shown: ShownRecord, whole: Callable[[str], bool]) -> RecordHead | None:
         """Return what readers may see of a record now. `whole` says whether they may see all of a domain."""
         record_standing, until = standing(
-            kept_head.state,
-            held=kept_head.is_held,
-            closed_for=kept_head.closed_for,
-            captured=kept_head.head.date,
+            shown.state,
+            held=shown.is_held,
+            closed_for=shown.closed_for,
+            captured=shown.date,
             now=self._clock(),
         )
-        if record_standing is Standing.CLOSED and until is not None:
-            return replace(kept_head.head, closed_until=until, documents=None, bytes=None)
-        if record_standing is not Standing.OPEN:
+        if not record_standing.is_told:
             return None
-        if all(whole(tag.domain) for tag in kept_head.head.tags):
-            return kept_head.head
-        return replace(kept_head.head, documents=None, bytes=None)
+        head = whole_head(shown)
+        if until is None and all(whole(tag.domain) for tag in head.tags):
+            return head
+        return replace(head, closed_until=until, documents=None, bytes=None)
 
 
-def _kept(shown: ShownRecord) -> KeptHead:
-    record = shown.record
-    head = RecordHead(
-        id=record.id,
-        number=record.number,
-        publication=record.publication,
-        title=record.title.text,
-        signature=record.text(FieldNumber.SIGNATURE),
-        provenance=record.text(FieldNumber.PROVENANCE),
-        project=record.text(FieldNumber.PROJECT),
-        domain=record.text(FieldNumber.DOMAIN),
-        is_occasion=record.occasion is Occasion.OCCASION,
-        occasion=record.text(FieldNumber.OCCASION),
+def whole_head(shown: ShownRecord) -> RecordHead:
+    """Return the head of a record as who may see all of it has it."""
+    return RecordHead(
+        id=shown.id,
+        number=shown.number,
+        publication=shown.publication,
+        title=shown.title,
+        signature=shown.signature,
+        provenance=shown.provenance,
+        project=shown.project,
+        domain=shown.domain,
+        is_occasion=shown.is_occasion,
+        occasion=shown.occasion,
         date=shown.date,
-        complete=record.complete,
-        documents=_number(record.text(FieldNumber.FILES)),
-        bytes=_number(record.text(FieldNumber.BYTES)),
-        tags=record.newest_tags,
-        resource_domains=record.domains_without_pages,
+        complete=shown.complete,
+        documents=shown.documents,
+        bytes=shown.bytes,
+        tags=shown.tags,
+        resource_domains=shown.resource_domains,
         released=shown.released,
         release_number=shown.releases,
     )
-    return KeptHead(head, record.state, shown.is_held, record.closed_for)
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isdecimal() else None

@@ -38,7 +38,7 @@ from webarcfs.archive.catalogue.record import (
     Occasion,
     Record,
     RecordState,
-    Value,
+    newest_of,
     publication_of,
     read_record,
     write_record,
@@ -763,18 +763,35 @@ class YearOfCaptures:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShownRecord:
-    """What lists of readers have of a record. `record` has no other fields, and no events.
+    """What lists of readers have of a record, whoever may see it. `documents` and `bytes` are None if not counted.
 
-    `date` is that of its capture. It was released at `released`, by the last of so many `releases`.
+    `date` is that of its capture. It was released at `released`, by the last of so many `releases`. `tags` and
+    `resource_domains` are `newest_tags` and `domains_without_pages` of the record.
     """
 
-    record: Record
+    id: str
+    number: int
+    publication: str
+    state: RecordState
+    closed_for: str
+    title: str
+    signature: str
+    provenance: str
+    project: str
+    domain: str
+    is_occasion: bool
+    occasion: str
     date: datetime
+    complete: bool
+    documents: int | None
+    bytes: int | None
     released: datetime
     releases: int
     is_held: bool
+    tags: tuple[CommitTag, ...]
+    resource_domains: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -1029,9 +1046,9 @@ class CatalogueDatabase(SqliteFile):
     ) -> ShownRecord | None:
         """Return the record of the same publication before another one; or after it. None without one."""
         values = {
-            "publication": record.record.publication,
+            "publication": record.publication,
             "date": int(record.date.timestamp()),
-            "number": record.record.number,
+            "number": record.number,
             "open": _NEVER if opened_by is None else opened_by,
         }
         return next(iter(self._shown("catalogue/shown_after" if later else "catalogue/shown_before", **values)), None)
@@ -1054,30 +1071,26 @@ class CatalogueDatabase(SqliteFile):
         with self._reading():
             rows = self._run(statement, **values).fetchall()
             record_ids = json.dumps([row[0] for row in rows])
-            parts: dict[str, list[CrawlPart]] = {}
-            for record_id, domain, seq, held, resource in (
+            parts: dict[str, list[tuple[CommitTag, bool]]] = {}
+            for record_id, domain, seq, resource in (
                 self._run("catalogue/parts_of_records", records=record_ids) if rows else ()
             ):
-                part = CrawlPart(CommitTag(from_epoch(seq), domain), False, "", bool(held), bool(resource))
-                parts.setdefault(record_id, []).append(part)
-        return [_shown_record(row, tuple(parts.get(row[0], ()))) for row in rows]
+                parts.setdefault(record_id, []).append((CommitTag(from_epoch(seq), domain), bool(resource)))
+        return [_shown_record(row, parts.get(row[0], [])) for row in rows]
 
 
-def _shown_record(row: Any, parts: tuple[CrawlPart, ...]) -> ShownRecord:
+def _shown_record(row: Any, parts: Sequence[tuple[CommitTag, bool]]) -> ShownRecord:
     (record_id, number, publication, state, closed_for, title, signature, provenance, project, host, occasion, reason,
      date, complete, documents, size, released, releases, held) = row  # fmt: skip
-    fields = {
-        FieldNumber.SIGNATURE: signature, FieldNumber.PROVENANCE: provenance, FieldNumber.PROJECT: project,
-        FieldNumber.DOMAIN: host, FieldNumber.OCCASION: reason,
-        FieldNumber.FILES: "" if documents is None else str(documents),
-        FieldNumber.BYTES: "" if size is None else str(size),
-    }  # fmt: skip
-    record = Record(
-        id=record_id, number=number, publication=publication, state=RecordState(state), complete=bool(complete),
-        occasion=Occasion.OCCASION if occasion else Occasion.REGULAR, closed_for=closed_for, title=Value(title),
-        values={field: Value(text) for field, text in fields.items() if text}, parts=parts,
+    with_pages = {tag.domain for tag, is_resource in parts if not is_resource}
+    return ShownRecord(
+        id=record_id, number=number, publication=publication, state=RecordState(state), closed_for=closed_for,
+        title=title, signature=signature, provenance=provenance, project=project, domain=host,
+        is_occasion=bool(occasion), occasion=reason, date=from_epoch(date), complete=bool(complete),
+        documents=documents, bytes=size, released=from_epoch(released), releases=releases, is_held=bool(held),
+        tags=newest_of(tag for tag, _ in parts),
+        resource_domains=frozenset(tag.domain for tag, _ in parts) - with_pages,
     )  # fmt: skip
-    return ShownRecord(record, from_epoch(date), from_epoch(released), releases, bool(held))
 
 
 @contextmanager
