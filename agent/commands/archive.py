@@ -183,9 +183,10 @@ def recover(archive: str | None) -> None:
     """Rebuild what derives from the git repositories, and repair these as far as possible.
 
     It rebuilds webarc.db, the feed `changes` and, if `[index]` allows, links.db. The full-text index is brought in
-    step, and rebuilt only if it has faults. HEAD, settings, refs and the commit-graph of a repository are repaired if a
-    byte was damaged, as far as the repository tells what they were. The damaged files are kept in `damaged/` in it.
-    Locks that a killed git left are removed. It lists what it could not repair, and exits with 2 then.
+    step, and rebuilt only if it has faults. A damaged catalogue.db is removed, and rebuilt when it is read. HEAD,
+    settings, refs and the commit-graph of a repository are repaired if a byte was damaged, as far as the repository
+    tells what they were. The damaged files are kept in `damaged/` in it. Locks that a killed git left
+    are removed. It lists what it could not repair, and exits with 2 then.
     """
     place = opened(archive)
     with Display(console) as display:

@@ -18,6 +18,7 @@ from types import MappingProxyType
 from agent.indexing.links import add_missing, behind, drop_vanished, rebuild
 from agent.pipeline.domain_run import TreeReader
 from webarcfs.archive.additions.commit_additions import replay
+from webarcfs.archive.catalogue.catalogue import remove_damaged
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.git import git_command
@@ -27,7 +28,7 @@ from webarcfs.archive.history.sequence import Feed
 from webarcfs.archive.index.database import Database, DocumentChange, StoredVersion
 from webarcfs.archive.index.sqlite_file import journal, remove
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS, is_data_file
-from webarcfs.archive.model.errors import Damaged, DatabaseDamaged, DatabaseOutdated, InvalidDocument, WebarcError
+from webarcfs.archive.model.errors import Busy, Damaged, DatabaseDamaged, DatabaseOutdated, InvalidDocument, WebarcError
 from webarcfs.archive.model.metadata import CommitTag, MetaData, parse_compact_time
 from webarcfs.archive.model.url_lists import Met, Redirect
 from webarcfs.archive.repair.mending import mend
@@ -148,7 +149,7 @@ class Recovered:
 
 
 def recover(archive: Archive, progress: Progress = lambda *_: None) -> Recovered:
-    """Rebuild webarc.db, `changes` and, if wanted, links.db from the repositories.
+    """Rebuild webarc.db, `changes` and, if wanted, links.db from the repositories; remove a damaged catalogue.db.
 
     Publications wait meanwhile, except during the rebuild of links.db, which takes longest. First, locks left by a
     killed git are removed, and HEAD, refs and configurations are repaired as far as their content can be determined.
@@ -170,6 +171,10 @@ def recover(archive: Archive, progress: Progress = lambda *_: None) -> Recovered
     links = rebuild(archive, [(snapshot.domain, snapshot.oid) for snapshot in snapshots], damaged)
     for domain in sorted(set(archive.domains()) - damaged) if links is not None else ():
         catch_up_links(archive, domain)  # snapshots published meanwhile
+    try:
+        remove_damaged(archive)  # whoever reads it next rebuilds it
+    except (Busy, OSError) as error:
+        left = (*left, f"{archive.catalogue_database.name}: {error}")
     return Recovered(len(snapshots), versions, lines, tuple(sorted(damaged)), links, mended, left)
 
 

@@ -1,4 +1,5 @@
--- The same for the records that readers chose, also by words.
+-- The records that readers chose, also by words, counted by all that they choose by, with the dates of the first and
+-- the last.
 SELECT r.signature, r.publication, r.project, r.occasion, r.year, count(*), min(r.date), max(r.date)
   FROM record AS r
  WHERE r.shown = 1

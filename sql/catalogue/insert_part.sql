@@ -1,2 +1,2 @@
-INSERT OR REPLACE INTO part (domain, seq, record, seen, held, place, resource)
-VALUES (:domain, :seq, :record, :seen, :held, :place, :resource);
+INSERT OR REPLACE INTO part (domain, seq, record, seen, held, position, resource)
+VALUES (:domain, :seq, :record, :seen, :held, :position, :resource);

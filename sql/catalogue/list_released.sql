@@ -1,4 +1,4 @@
--- A part of the records that are open to readers by the time :open, those that they got last first.
+-- A part of the records that are open to readers by the time :open, those released last first.
 SELECT r.id, r.number, r.publication, r.state, r.closedFor, r.title, r.signature, r.provenance, r.project, r.host,
        r.occasion, r.reason, r.date, r.complete, r.documents, r.bytes, r.released, r.releases, r.held
   FROM record AS r

@@ -1,13 +1,13 @@
 -- catalogue.db: what decisions and lists need of the records in catalogue.git. Derived: who finds it behind the commit
--- that it names brings it in step.
+-- that it names brings it in step. Two processes may make it at once: the second one finds all tables there.
 
 BEGIN IMMEDIATE;
 
-CREATE TABLE state (                        -- one row
+CREATE TABLE IF NOT EXISTS state (                        -- one row
     oid TEXT NOT NULL                       -- the commit of catalogue.git that it is made from
 );
 
-CREATE TABLE record (
+CREATE TABLE IF NOT EXISTS record (
     id          TEXT PRIMARY KEY,
     number      INTEGER NOT NULL,
     publication TEXT NOT NULL,
@@ -37,37 +37,37 @@ CREATE TABLE record (
     project     TEXT NOT NULL,
     host        TEXT NOT NULL,              -- its domain as a list of the reading room names it
     year        TEXT NOT NULL,              -- of its date in CET
-    released    INTEGER NOT NULL,           -- when readers got it, in seconds since 1970
+    released    INTEGER NOT NULL,           -- when it was released, in seconds since 1970
     releases    INTEGER NOT NULL,           -- how often it was released
     readerWords TEXT NOT NULL               -- what a search of readers in the lists looks at, case folded
 );
 
-CREATE INDEX record_by_number ON record (number);
-CREATE INDEX record_of_publication ON record (publication, date);
+CREATE INDEX IF NOT EXISTS record_by_number ON record (number);
+CREATE INDEX IF NOT EXISTS record_of_publication ON record (publication, date);
 -- What lists sort by and choose by: they count without reading the records themselves.
-CREATE INDEX record_listed ON record (date, number, publication, state, waits, complete, passed);
-CREATE INDEX record_in_state ON record (state, date);
-CREATE INDEX record_waits ON record (waits, date);
-CREATE INDEX record_by_extension ON record (publication, id) WHERE extensions = 1;
+CREATE INDEX IF NOT EXISTS record_listed ON record (date, number, publication, state, waits, complete, passed);
+CREATE INDEX IF NOT EXISTS record_in_state ON record (state, date);
+CREATE INDEX IF NOT EXISTS record_waits ON record (waits, date);
+CREATE INDEX IF NOT EXISTS record_by_extension ON record (publication, id) WHERE extensions = 1;
 -- The lists of the reading room: each is counted and cut from an index, and only the rows of a page are read.
-CREATE INDEX record_shown ON record (date, number, signature, publication, project, occasion, year) WHERE shown = 1;
-CREATE INDEX record_shown_of_publication ON record (publication, date, number, closedUntil, year) WHERE shown = 1;
-CREATE INDEX record_released ON record (released, number, closedUntil) WHERE shown = 1;
-CREATE INDEX record_grouped ON record (signature, publication, project, occasion, year, date) WHERE shown = 1;
+CREATE INDEX IF NOT EXISTS record_shown ON record (date, number, signature, publication, project, occasion, year) WHERE shown = 1;
+CREATE INDEX IF NOT EXISTS record_shown_of_publication ON record (publication, date, number, closedUntil, year) WHERE shown = 1;
+CREATE INDEX IF NOT EXISTS record_released ON record (released, number, closedUntil) WHERE shown = 1;
+CREATE INDEX IF NOT EXISTS record_grouped ON record (signature, publication, project, occasion, year, date) WHERE shown = 1;
 
-CREATE TABLE part (                         -- what a capture published on one domain
+CREATE TABLE IF NOT EXISTS part (                         -- what a capture published on one domain
     domain TEXT NOT NULL,
     seq    INTEGER NOT NULL,                -- its commitTag's time in seconds since 1970
     record TEXT NOT NULL,
     seen   TEXT NOT NULL,                   -- the tree that its publication saw; empty: all; own: what its crawls stored
     held   INTEGER NOT NULL,                -- 1: it was not to be shown at once
-    place  INTEGER NOT NULL,                -- its place among the parts of the record, from 0
+    position INTEGER NOT NULL,              -- among the parts of the record, from 0
     resource INTEGER NOT NULL,              -- 1: it has no page of the domain, only what pages of others need
     PRIMARY KEY (domain, seq, record)
 ) WITHOUT ROWID;
 
-CREATE INDEX part_of_record ON part (record);
+CREATE INDEX IF NOT EXISTS part_of_record ON part (record);
 
-PRAGMA user_version = 5;
+PRAGMA user_version = 6;
 
 COMMIT;

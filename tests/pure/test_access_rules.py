@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webarcfs.access.access_rules import Access, AccessRule, AccessRules, key_of, parse, rule_key
+from webarcfs.access import access_rules
+from webarcfs.access.access_rules import Access, AccessRule, AccessRules, domain_key, key_of, parse, rule_key
 from webarcfs.archive.model.errors import SettingsError
 from webarcfs.archive.model.metadata import CET
 
@@ -151,7 +152,7 @@ def test_keys() -> None:
     ],
 )
 def test_the_domains_that_a_rule_is_about(key: str, domain: str, *, expected: bool) -> None:
-    assert AccessRule(key=key, access=Access.BLOCK).is_about(domain) is expected
+    assert AccessRule(key=key, access=Access.BLOCK).is_about(domain_key(domain)) is expected
 
 
 def test_what_takes_something_from_a_reader() -> None:
@@ -161,3 +162,17 @@ def test_what_takes_something_from_a_reader() -> None:
     assert rules.takes_from("example.org", "anna", before) and not rules.takes_from("example.org", "anna", _NOW)
     assert not rules.takes_from("example.org", "", before) and not rules.takes_from("example.net", "anna", before)
     assert not AccessRules((AccessRule(key="org,", access=Access.ALLOW),)).takes_from("example.org", "", _NOW)
+
+
+@pytest.mark.parametrize(("access", "count"), [(Access.BLOCK, 1), (Access.ALLOW, 0)])
+def test_many_rules_read_a_domain_once(monkeypatch: pytest.MonkeyPatch, access: Access, count: int) -> None:
+    rules = AccessRules(tuple(AccessRule(key=f"org,host{number})/", access=access) for number in range(100)))
+    urls: list[str] = []
+
+    def key(url: str) -> str:
+        urls.append(url)
+        return key_of(url)
+
+    monkeypatch.setattr(access_rules, "key_of", key)
+    assert not rules.takes_from("example.org", "", _NOW)
+    assert len(urls) == count

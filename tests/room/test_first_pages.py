@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import product
 from pathlib import Path
@@ -35,40 +36,47 @@ def record(number: int, state: RecordState, *, held: bool = False, closed_for: s
     values = {2: f"51{number % 2}0", 3: "Stra\u00dfe", 4: "Internet", 12: hosts[0], 22: "1000", 23: str(number)}
     if number % 5 == 0:
         values |= {5: "Election \u4f8b", 12: "", 23: ""}
-    parts = [CrawlPart(CommitTag(when + timedelta(seconds=at), host), True, "", held, bool(at)) for at, host in
+    parts = [CrawlPart(CommitTag(when + timedelta(seconds=at), host), True, "", held and at > 0, at > 0) for at, host in
              enumerate(reversed(hosts) if number % 3 else hosts)]  # fmt: skip
-    made = Record(
+    crawl = Record(
         id=f"{compact_time(when)}-{name}", number=0, publication=name, state=state, complete=number % 2 == 0,
         closed_for=closed_for, title=Value(f"Crawl {number}"), parts=tuple(parts),
         occasion=Occasion.OCCASION if number % 5 == 0 else Occasion.REGULAR,
         values={key: Value(text) for key, text in values.items()},
     )  # fmt: skip
     if state is RecordState.RELEASED:
-        made = made.with_event("released", "x", "", RecordState.RELEASED)
-    return made
+        crawl = crawl.with_event("released", "x", "", RecordState.RELEASED)
+    return crawl
 
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Archive:
-    """An archive with a record of each state, held and not, closed for some time and not, and one of nothing."""
+    """An archive with a record of each state, held in part and not, closed for some time or for ever, and not.
+
+    One record is released, and is of nothing.
+    """
     archive = archives.make_archive(tmp_path)
-    kinds = product(RecordState, (False, True), ("", "1 year", "90 years"))
-    made = [record(number, state, held=held, closed_for=time) for number, (state, held, time) in enumerate(kinds)]
-    made += [record(len(made) + number, RecordState.RELEASED) for number in range(9)]
-    Catalogue(archive).save(made, "test", "some")
+    kinds = product(RecordState, (False, True), ("", "1 year", "90 years", "for ever"))
+    records = [record(number, state, held=held, closed_for=time) for number, (state, held, time) in enumerate(kinds)]
+    records += [record(len(records) + number, RecordState.RELEASED) for number in range(9)]
+    records.append(replace(record(len(records), RecordState.RELEASED), parts=()))
+    Catalogue(archive).save(records, "test", "some")
     return archive
 
 
 def expected(archive: Archive, at: datetime = NOW) -> list[tuple[Record, datetime | None]]:
     """The records that readers may see, by the records themselves: newest first, with the end of their closure."""
-    found = []
-    for each in Catalogue(archive).records():
-        assert each.date is not None
-        held = any(part.is_held for part in each.parts)
-        how, until = standing(each.state, held=held, closed_for=each.closed_for, captured=each.date, now=at)
-        if how in (Standing.OPEN, Standing.CLOSED):
-            found.append((each, until if how is Standing.CLOSED else None))
-    return sorted(found, key=lambda pair: (str(pair[0].date), pair[0].number), reverse=True)
+    visible = []
+    for record in Catalogue(archive).records():
+        if record.date is None:
+            continue  # it is of nothing
+        held = any(part.is_held for part in record.parts)
+        record_standing, until = standing(
+            record.state, held=held, closed_for=record.closed_for, captured=record.date, now=at
+        )
+        if record_standing in (Standing.OPEN, Standing.CLOSED):
+            visible.append((record, until if record_standing is Standing.CLOSED else None))
+    return sorted(visible, key=lambda pair: (str(pair[0].date), pair[0].number), reverse=True)
 
 
 def check(head: RecordHead, shown: Record, until: datetime | None) -> None:
@@ -88,15 +96,15 @@ def test_each_list_has_what_the_records_say(archive: Archive) -> None:
     for head, (shown, until) in zip(records.listed(ShownSelection(), ALL), every, strict=True):
         check(head, shown, until)
         assert records.head(shown.id) == head
-    told = {shown.id for shown, _ in every}
+    visible = {shown.id for shown, _ in every}
     for other in Catalogue(archive).records():
-        assert (records.head(other.id) is not None) == (other.id in told)
-    assert [each.id for each in records.listed(ShownSelection(), slice(2, 5), oldest=True)] == [
+        assert (records.head(other.id) is not None) == (other.id in visible)
+    assert [head.id for head in records.listed(ShownSelection(), slice(2, 5), oldest=True)] == [
         shown.id for shown, _ in every[::-1][2:5]
     ]
     released = sorted((pair for pair in every if pair[1] is None), key=lambda p: (p[0].events[-1].at if p[0].events else
                       p[0].date, p[0].number), reverse=True)  # fmt: skip
-    assert [each.id for each in records.released(ALL)] == [shown.id for shown, _ in released]
+    assert [head.id for head in records.released(ALL)] == [shown.id for shown, _ in released]
     assert records.count_open() == len(released)
     assert records.count_sites() == len({host for shown, _ in every for host in shown.sites})
     counts = Counter({(g.publication, g.is_occasion, g.year): 0 for g in records.groups()})
@@ -114,14 +122,14 @@ def test_a_publication_and_what_is_beside_a_record(archive: Archive) -> None:
     for name in ("p0", "p1", "p2"):
         own = [(shown, until) for shown, until in expected(archive) if shown.publication == name]
         ids, open_ids = [shown.id for shown, _ in own], [shown.id for shown, until in own if until is None]
-        assert [each.id for each in records.of_publication(name, ALL)] == ids
-        assert [each.id for each in records.of_publication(name, slice(1, 3), only_open=True)] == open_ids[1:3]
+        assert [head.id for head in records.of_publication(name, ALL)] == ids
+        assert [head.id for head in records.of_publication(name, slice(1, 3), only_open=True)] == open_ids[1:3]
         years = records.years_of(name)
         assert {year: count for year, count in years.items() if count} == Counter(
             shown.date.year for shown, _ in own if shown.date
         )
         assert list(years) == list(range(min(years), max(years) + 1))
-        assert [each.id for each in records.newest([name], 2)[name]] == ids[:2]
+        assert [head.id for head in records.newest([name], 2)[name]] == ids[:2]
         for at, record_id in enumerate(ids):
             earlier, later = records.beside(record_id), records.beside(record_id, later=True)
             assert (earlier.id if earlier else None) == next(iter(ids[at + 1 :]), None)
@@ -148,32 +156,32 @@ def test_words_choose_in_each_list(archive: Archive, words: str, is_there: bool)
     for year in ("", "2022", "1999"):
         chosen = ShownSelection(words=words, year=year)
         ids = [shown.id for shown in every if shown.date and year in ("", str(shown.date.year))]
-        assert [each.id for each in records.listed(chosen, ALL)] == ids
+        assert [head.id for head in records.listed(chosen, ALL)] == ids
         assert sum(group.count for group in records.groups(chosen)) == len(ids)
 
 
 def test_a_closure_ends_and_a_rule_counts_with_the_next_question(archive: Archive) -> None:
     times = [NOW]
     records = ReaderRecords(archive, lambda: times[0])
-    first = [(each.id, each.closed_until) for each in records.listed(ShownSelection(), ALL)]
+    first = [(head.id, head.closed_until) for head in records.listed(ShownSelection(), ALL)]
     times[0] = parse_time("2120-01-01T00:00:00")
     later = records.listed(ShownSelection(), ALL)
-    assert [each.id for each in later] == [record_id for record_id, _ in first]
-    assert not [each for each in later if each.closed_until] and [each for _, each in first if each]
+    assert [head.id for head in later] == [record_id for record_id, _ in first]
+    assert not [head for head in later if head.closed_until] and [until for _, until in first if until]
     assert records.count_open() == len(later) == len(records.released(ALL))
-    host = later[0].tags[0].domain
+    (host,) = later[0].resource_domains
     access_rules.withhold(archive, f"http://{host}/secret", "x", "no", access=Access.BLOCK)
     heads = records.listed(ShownSelection(), ALL)
-    assert heads[0].bytes is None and any(each.bytes is not None for each in heads)
+    assert heads[0].bytes is None and any(head.bytes is not None for head in heads)
 
 
 def test_a_record_that_is_withdrawn_is_in_no_list(archive: Archive) -> None:
     records = ReaderRecords(archive, lambda: NOW)
-    before = [each.id for each in records.listed(ShownSelection(), ALL)]
+    before = [head.id for head in records.listed(ShownSelection(), ALL)]
     Catalogue(archive).change(
         before[0], lambda was: was.with_event("withdrawn", "x", "", RecordState.REJECTED), "x", lambda _: "withdrawn"
     )
-    assert [each.id for each in records.listed(ShownSelection(), ALL)] == before[1:]
+    assert [head.id for head in records.listed(ShownSelection(), ALL)] == before[1:]
     assert records.head(before[0]) is None and sum(group.count for group in records.groups()) == len(before) - 1
 
 
@@ -197,6 +205,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
         rows = Rows(run(self, statement, **values))
         counts["rows"] += len(rows)
         counts["statements"] += 1
+        counts[statement] += 1
         return rows
 
     def reading(content: bytes) -> Record:
@@ -229,7 +238,7 @@ def test_a_first_page_reads_what_it_shows(tmp_path: Path, monkeypatch: pytest.Mo
     for name, many in (("few", 140), ("many", 840)):
         archive = archives.make_archive(tmp_path / name)
         when = BEGIN - timedelta(days=200)
-        made = [
+        records = [
             Record(
                 id=f"{compact_time(when + timedelta(minutes=at))}-p{at % 2}", number=0, publication=f"p{at % 2}",
                 state=RecordState.RELEASED, title=Value("Crawl"), values={2: Value("5100")},
@@ -237,7 +246,7 @@ def test_a_first_page_reads_what_it_shows(tmp_path: Path, monkeypatch: pytest.Mo
             )
             for at in range(many)
         ]  # fmt: skip
-        Catalogue(archive).save(made, "test", "many")
+        Catalogue(archive).save(records, "test", "many")
         with opened(archive), Database(archive.database):
             pass  # as the agent leaves them
         with rooms.served(archive) as room, counted(monkeypatch) as counts:
@@ -247,3 +256,20 @@ def test_a_first_page_reads_what_it_shows(tmp_path: Path, monkeypatch: pytest.Mo
     assert few["records"] == more["records"] == 0
     assert more["statements"] == few["statements"] > 0
     assert more["rows"] == few["rows"]
+
+
+def test_a_page_asks_no_list_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A closed record among them costs another question: which ones are open."""
+    archive = archives.make_archive(tmp_path)
+    records = [record(number, RecordState.RELEASED, of=1) for number in range(3)]
+    catalogue = Catalogue(archive)
+    with Database(archive.database):
+        pass
+    with rooms.served(archive) as room:
+        for count, closed_for in ((1, ""), (2, "90 years")):
+            catalogue.save([replace(records[1], closed_for=closed_for)], "test", "closure")
+            catalogue.save([records[0], records[2]], "test", "others")
+            with counted(monkeypatch) as counts:
+                assert room.get("/publication/p0").status == 200
+                assert room.get(f"/snapshot/{records[2].id}").status == 200
+            assert counts["catalogue/shown_of_publication"] == counts["catalogue/shown_before"] == count

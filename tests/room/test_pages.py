@@ -95,6 +95,14 @@ def test_the_overview_has_what_is_released_by_fonds(room: Served) -> None:
     assert len(tree(room, "/?q=other").css("table.snapshots tbody tr")) == 1
 
 
+def test_the_overview_shows_the_words_that_count(room: Served) -> None:
+    words = "o ot oth othe other 5 52 520 5200 q"
+    page = tree(room, f"/?q={quote(f'{words} nothing')}")
+    field = page.css_first("input#c")
+    assert field is not None and field.attributes["value"] == words
+    assert len(page.css("table.snapshots tbody tr")) == 1
+
+
 def test_external_links_have_number_titles_url_window_and_pages(room: Served) -> None:
     """BT-link-4, BT-link-12."""
     record = f"{FIRST:%Y%m%dT%H%M%S}-q"

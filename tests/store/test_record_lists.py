@@ -23,13 +23,13 @@ FIRST = parse_time("2024-12-30T03:00:00")
 def record(at: int, publication: str, state: RecordState, **more: object) -> Record:
     when = FIRST + timedelta(days=at)
     values = {4: Value("Internet"), 12: Value("www.example.org"), 22: Value(str(1000 + at)), 23: Value(str(10 + at))}
-    made = Record(
+    crawl = Record(
         id=f"{compact_time(when)}-{publication}", number=0, publication=publication, state=state, complete=at % 2 == 0,
         title=Value(f"Bundestag {at} \u4f8b"), values=values,
         parts=() if state is RecordState.EMPTY else (CrawlPart(CommitTag(when, "www.example.org"), at % 2 == 0),),
         **more,  # type: ignore[arg-type]
     )  # fmt: skip
-    return made.with_event("captured", "webarcfs", "", RecordState.COUNTED if state is RecordState.COUNTED else None)
+    return crawl.with_event("captured", "webarcfs", "", RecordState.COUNTED if state is RecordState.COUNTED else None)
 
 
 def test_lists_choose_sort_and_count(archive: Archive) -> None:
@@ -44,22 +44,22 @@ def test_lists_choose_sort_and_count(archive: Archive) -> None:
         "some",
     )  # fmt: skip
     with opened(archive, catalogue) as tables:
-        every = tables.listed(RecordSelection())
-        assert [each.number for each in every] == [5, 4, 3, 2, 1]
-        assert [each.number for each in tables.listed(RecordSelection(), oldest=True, limit=2, offset=1)] == [2, 3]
+        rows = tables.listed(RecordSelection())
+        assert [row.number for row in rows] == [5, 4, 3, 2, 1]
+        assert [row.number for row in tables.listed(RecordSelection(), oldest=True, limit=2, offset=1)] == [2, 3]
         waiting = RecordSelection(waits=True)
         assert tables.count_of(waiting) == 2
         assert tables.numbers(waiting, 10) == [3, 2]
         assert tables.numbers(RecordSelection(waits=True, complete=True, passed=True), 10) == [3]
-        assert [each.number for each in tables.listed(RecordSelection(publication="a", state="released"))] == [1]
-        assert [each.number for each in tables.listed(RecordSelection(words="BUNDESTAG \u4f8b 0103T"))] == [5]
-        assert [each.number for each in tables.listed(RecordSelection(year="2025"))] == [5, 4, 3]
+        assert [row.number for row in tables.listed(RecordSelection(publication="a", state="released"))] == [1]
+        assert [row.number for row in tables.listed(RecordSelection(words="BUNDESTAG \u4f8b 0103T"))] == [5]
+        assert [row.number for row in tables.listed(RecordSelection(year="2025"))] == [5, 4, 3]
         assert tables.count_of(RecordSelection(year="2024")) == 2
         assert tables.count_of(RecordSelection(state="counted")) == 2
-        assert tables.newest(["none", "a"]) == {"a": (4, int(every[0].date.timestamp()))}
-        third = every[2]
+        assert tables.newest(["none", "a"]) == {"a": (4, int(rows[0].date.timestamp()))}
+        third = rows[2]
         assert (third.before, third.documents, third.documents_before, third.bytes_before) == (
-            every[4].id,
+            rows[4].id,
             12,
             10,
             1000,
@@ -67,15 +67,15 @@ def test_lists_choose_sort_and_count(archive: Archive) -> None:
         assert third.domain == "www.example.org" and third.complete and third.date == FIRST + timedelta(days=2)
         assert tables.row(third.id) == third
         assert tables.row("none") is None
-        assert every[0].is_occasion and not every[1].has_parts
+        assert rows[0].is_occasion and not rows[1].has_parts
 
 
 def test_the_registers_count_the_newest_crawl_of_each_publication(archive: Archive) -> None:
     """Records that were not counted by extension are skipped."""
-    made = [record(at, "ab"[at % 2], RecordState.COUNTED) for at in range(20)]
+    records = [record(at, "ab"[at % 2], RecordState.COUNTED) for at in range(20)]
     counted = [
-        replace(each, values={**each.values, 25: Value(f"html {at}, pdf 1")}) if at < 17 else each
-        for at, each in enumerate(made)
+        replace(crawl, values={**crawl.values, 25: Value(f"html {at}, pdf 1")}) if at < 17 else crawl
+        for at, crawl in enumerate(records)
     ]
     Catalogue(archive).save(counted, "test", "some")
     with opened(archive) as tables:
@@ -98,19 +98,35 @@ def test_a_year_that_is_none_chooses_all_or_nothing(archive: Archive, year: str)
         ("shown_of_publication", "record_shown_of_publication"), ("shown_before", "record_shown_of_publication"),
         ("shown_after", "record_shown_of_publication"), ("list_released", "record_released"),
         ("count_open", "record_released"), ("newest_by_extension", "record_by_extension"),
+        ("group_found", "record_grouped"), ("find_head", "sqlite_autoindex_record_1"),
+        ("parts_of_records", "part_of_record"),
     ],
 )  # fmt: skip
 def test_lists_of_readers_are_cut_from_an_index(archive: Archive, statement: str, index: str) -> None:
-    """A list is in the order of an index: no statement sorts all records, or goes through the records themselves."""
+    """A list is in the order of an index: no statement sorts all records, or scans the records themselves."""
     Catalogue(archive).save([record(0, "a", RecordState.RELEASED)], "test", "one")
     with opened(archive):
         pass
-    text = sql(f"catalogue/{statement}")
-    values = dict.fromkeys(re.findall(r":(\w+)", re.sub("--.*", "", text)), 1) | {"words": "[]", "publications": "[]"}
-    with closing(sqlite3.connect(archive.catalogue_database)) as connection:
-        steps = [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]
+    steps = _plan(archive, statement)
     assert any(f"INDEX {index} " in f"{step} " for step in steps), steps
     assert not [step for step in steps if step.startswith("SCAN") and "INDEX" not in step and "json" not in step
                 and "VIRTUAL" not in step], steps  # fmt: skip
     outer = steps[0]  # rows are looked up by what the index chose; the few that are found may be sorted
     assert "rowid=?" in outer or index in outer, steps
+
+
+def test_the_sites_are_counted_by_one_scan_of_the_parts(archive: Archive) -> None:
+    with opened(archive):
+        pass
+    steps = _plan(archive, "count_sites")
+    assert [step for step in steps if step.startswith("SCAN")] == ["SCAN part", "SCAN d"], steps
+    assert {"SEARCH p USING PRIMARY KEY (domain=?)", "SEARCH r USING INDEX sqlite_autoindex_record_1 (id=?)"} < {*steps}
+
+
+def _plan(archive: Archive, statement: str) -> list[str]:
+    """Return the steps of SQLite for a statement."""
+    text = sql(f"catalogue/{statement}")
+    lists = dict.fromkeys(("words", "publications", "records"), "[]")
+    values = dict.fromkeys(re.findall(r":(\w+)", re.sub("--.*", "", text)), 1) | lists
+    with closing(sqlite3.connect(archive.catalogue_database)) as connection:
+        return [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]

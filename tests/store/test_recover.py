@@ -14,6 +14,7 @@ import pytest
 
 from agent.indexing.recovery import catch_up, catch_up_domain, changes_of, recover
 from tests.support.archives import DOMAIN, add, publish, rows_of, store_of
+from webarcfs.archive.catalogue.catalogue import opened
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import MAIN, RefUpdate
 from webarcfs.archive.history import sequence
@@ -52,6 +53,15 @@ def _extend(archive: Archive, arc: str) -> None:
     assert found is not None
     document = store.read(found.oid).replace(b"<arc:data/>", b"<arc:data><words>42</words></arc:data>")
     add(archive, f"{arc}/data.xml", document)
+
+
+def test_a_damaged_catalogue_database_is_removed(published: Archive) -> None:
+    with opened(published):
+        pass
+    recover(published)
+    assert published.catalogue_database.exists()
+    published.catalogue_database.write_bytes(b"nonsense" * 1000)
+    assert not recover(published).left and not published.catalogue_database.exists()
 
 
 def test_both_are_the_same_again(published: Archive) -> None:

@@ -31,11 +31,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum, StrEnum
 
-from webarcfs.archive.catalogue.catalogue import Catalogue
+from webarcfs.archive.catalogue.catalogue import Catalogue, release_of
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config import settings_files
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.model.arc_paths import spellings
 from webarcfs.archive.model.errors import SettingsError, WebarcError
 from webarcfs.archive.model.metadata import format_time, now, parse_time
@@ -123,15 +122,10 @@ Answer = Open | Closed | Blocked | Absent
 def standing(
     state: RecordState | None, *, held: bool, closed_for: str, captured: datetime, now: datetime
 ) -> tuple[Standing, datetime | None]:
-    """Return the standing of a snapshot, and the end of its closure. `state` is that of its record; None: it has none.
-
-    `held`: git says that it was not to be shown at once.
-    """
-    if state is None or state is RecordState.OPEN:
-        return (Standing.HIDDEN if held else Standing.OPEN), None
-    if state is not RecordState.RELEASED:
+    """Return the standing of a snapshot, as of `release_of`, and the end of its closure if it is closed now."""
+    is_told, until = release_of(state, held=held, closed_for=closed_for, captured=captured)
+    if not is_told:
         return (Standing.DISCARDED if state is RecordState.DISCARDED else Standing.HIDDEN), None
-    until = Interval.parse(closed_for).after(captured) if closed_for else None
     return (Standing.CLOSED, until) if until is not None and now < until else (Standing.OPEN, None)
 
 
@@ -247,9 +241,8 @@ class AccessRule:
             return self.key, f"{self.key[:-1]})", f"{self.key[:-1]}:"
         return (self.key,)
 
-    def is_about(self, domain: str) -> bool:
-        """Return whether the rule may hold for some URL of a domain."""
-        key = key_of(f"http://{domain}/").removesuffix("/")
+    def is_about(self, key: str) -> bool:
+        """Return whether the rule may hold for some URL of a domain of that key."""
         return self.prefix.startswith(key) or key.startswith(self.beginnings())
 
     def holds(self, user: str, captured: datetime, now: datetime) -> bool:
@@ -269,10 +262,12 @@ class AccessRules:
 
     rules: tuple[AccessRule, ...] = ()
     _prefixes: tuple[str, ...] = field(init=False, repr=False, compare=False, default=())
+    _strict: tuple[AccessRule, ...] = field(init=False, repr=False, compare=False, default=())
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rules", tuple(sorted(self.rules, key=lambda rule: (rule.key, rule.id))))
         object.__setattr__(self, "_prefixes", tuple(sorted({rule.prefix for rule in self.rules})))
+        object.__setattr__(self, "_strict", tuple(strict(self.rules)))
 
     def find(self, url: str, user: str, captured: datetime, now: datetime) -> AccessRule | None:
         """Return the rule that decides about a capture of a URL; None without one."""
@@ -287,9 +282,12 @@ class AccessRules:
 
     def takes_from(self, domain: str, user: str, now: datetime) -> bool:
         """Return whether some rule may take a document of a domain from a reader, now."""
+        if not self._strict:
+            return False
+        key = domain_key(domain)
         return any(
-            rule.is_about(domain) and rule.user in ("", user) and (rule.lapses is None or now < rule.lapses)
-            for rule in strict(self.rules)
+            rule.is_about(key) and rule.user in ("", user) and (rule.lapses is None or now < rule.lapses)
+            for rule in self._strict
         )
 
     def _near(self, key: str) -> Iterator[AccessRule]:
@@ -332,6 +330,11 @@ def weight(rule: AccessRule) -> tuple[int, int, bool, int]:
 def key_of(url: str) -> str:
     """Return the key of a canonical URL: turned around, without `www.`, in lower case."""
     return plain_key(surt(url))
+
+
+def domain_key(domain: str) -> str:
+    """Return the beginning of the keys of a domain's URLs, up to the host."""
+    return key_of(f"http://{domain}/").removesuffix("/")
 
 
 def plain_key(key: str) -> str:

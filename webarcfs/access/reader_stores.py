@@ -6,9 +6,10 @@ counts and limits are those of what the reader may see.
 Of links.db a reader gets the links of pages that the reader may see, at times that the reader may know.
 
 The records that a reader may see are heads for lists, which catalogue.db chooses, counts and sorts. A list costs what
-it shows, and its first page no more than later ones. A released record that is closed until a date is listed, with what
-its description may say (the fields of availability); what it describes is not. Where a rule may take a document from
-the reader, the record's own counts are left out: they are of all documents.
+it shows, and its first page no more than later ones. Three questions cost more: groups scan an index of all records,
+words scan the records, and the number of sites scans all parts. A released record that is closed until a date is
+listed, with what its description may say (the fields of availability); what it describes is not. Where a rule may take
+a document from the reader, the record's own counts are left out: they are of all documents.
 """
 
 from __future__ import annotations
@@ -48,11 +49,8 @@ from webarcfs.archive.catalogue.catalogue import (
 )
 from webarcfs.archive.catalogue.record import (
     BY_NUMBER,
-    FieldNumber,
     FieldPurpose,
-    Occasion,
     Record,
-    RecordState,
     ResourceCount,
 )
 from webarcfs.archive.config.directory import Archive, sql
@@ -61,7 +59,6 @@ from webarcfs.archive.history import redirect_lists, rendered_forms, versions
 from webarcfs.archive.index import database
 from webarcfs.archive.index.links import NEVER, LinkTarget, Question
 from webarcfs.archive.index.query import COLUMNS, Narrowed
-from webarcfs.archive.index.sqlite_file import IN_TURN
 from webarcfs.archive.model.arc_paths import arc_path, second_name, split
 from webarcfs.archive.model.errors import Damaged, InvalidDocument, NotFound, UrlRefused
 from webarcfs.archive.model.metadata import CommitTag, from_epoch, now, parse_time
@@ -170,9 +167,6 @@ def _narrow(connection: sqlite3.Connection, equal: Mapping[str, str]) -> None:
 
 
 # == reader links =====================================================================================================
-
-
-#: Answers about targets that are remembered.
 
 
 class ReaderLinks:
@@ -285,7 +279,7 @@ class RecordHead:
 
     They are None where it was not counted, is closed, or where the reader may not see all of it.
 
-    `closed_until` is the end of its closure, None for an open one. `released` is when readers got it, and
+    `closed_until` is the end of its closure, None for an open one. `released` is when it was released, and
     `release_number` counts the releases of this record. `tags` are the newest of each domain, those of sites first: a
     crawl that was cut or patched has several of one. Of `resource_domains` it has no page, only what pages of others
     needed. Times are CET.
@@ -312,26 +306,9 @@ class RecordHead:
     closed_until: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KeptHead:
-    """What is kept of a record: its head, and what decides who may see it."""
-
-    head: RecordHead
-    state: RecordState
-    is_held: bool
-    closed_for: str
-
-
-class _Heads:
-    """Heads of records of an archive that were asked for alone, whoever may see them. For any thread."""
-
-    def __init__(self) -> None:
-        #: State of the catalogue and record → what is kept of it; None where there is no such record.
-        self.alone: Cache[tuple[str, str], KeptHead | None] = Cache(_ALONE)
-
-
-#: Archive → the heads of its records, as long as something reads them.
-_HEADS: WeakValueDictionary[Path, _Heads] = WeakValueDictionary()
+#: Archive → the heads of its records that were asked for alone, whoever may see them, as long as something reads them:
+#: state of the catalogue and record → what is kept of it; None where there is no such record.
+_HEADS: WeakValueDictionary[Path, Cache[tuple[str, str], ShownRecord | None]] = WeakValueDictionary()
 _LOCK = threading.Lock()
 
 
@@ -349,7 +326,7 @@ class ReaderRecords:
         self._reader = reader
         self._access = AccessFile(archive)
         with _LOCK:
-            self._heads = _HEADS.setdefault(archive.root, _Heads())
+            self._heads = _HEADS.setdefault(archive.root, Cache(_ALONE))
 
     # -- lists -----------------------------------------------------------------------------------------------------
 
@@ -395,7 +372,7 @@ class ReaderRecords:
         return None if neighbour is None else next(iter(self._heads_of([neighbour])), None)
 
     def released(self, part: slice) -> list[RecordHead]:
-        """Return a part of the open records, those first that readers got last."""
+        """Return a part of the open records, those first that were released last."""
         with self._tables() as tables:
             shown = tables.released(self._seconds(), offset=part.start, limit=part.stop - part.start)
         return self._heads_of(shown)
@@ -418,13 +395,12 @@ class ReaderRecords:
         if state is None:
             return None
 
-        def alone() -> KeptHead | None:
+        def alone() -> ShownRecord | None:
             with self._tables() as tables:
-                shown = tables.head(record_id)
-            return None if shown is None else _kept(shown)
+                return tables.head(record_id)
 
-        kept_head = self._heads.alone.get((state.commit, record_id), alone)
-        return None if kept_head is None else self._judged(kept_head, self._whole())
+        shown = self._heads.get((state.commit, record_id), alone)
+        return None if shown is None else self._judged(shown, self._whole())
 
     def read(self, record_id: str) -> Record:
         """Return a record as readers see it: of a closed one, the fields of availability. Raises NotFound."""
@@ -447,7 +423,7 @@ class ReaderRecords:
     @contextmanager
     def _tables(self) -> Iterator[CatalogueDatabase]:
         self._access.rules()  # with faults in them, nothing is told
-        with opened(self._archive, self._catalogue) as tables, IN_TURN:
+        with opened(self._archive, self._catalogue) as tables:
             yield tables
 
     def _seconds(self) -> int:
@@ -460,51 +436,45 @@ class ReaderRecords:
 
     def _heads_of(self, shown: Iterable[ShownRecord]) -> list[RecordHead]:
         whole = self._whole()
-        heads = (self._judged(_kept(record), whole) for record in shown)
+        heads = (self._judged(record, whole) for record in shown)
         return [head for head in heads if head is not None]
 
-    def _judged(self, kept_head: KeptHead, whole: Callable[[str], bool]) -> RecordHead | None:
+    def _judged(self, shown: ShownRecord, whole: Callable[[str], bool]) -> RecordHead | None:
         """Return what readers may see of a record now. `whole` says whether they may see all of a domain."""
         record_standing, until = standing(
-            kept_head.state,
-            held=kept_head.is_held,
-            closed_for=kept_head.closed_for,
-            captured=kept_head.head.date,
+            shown.state,
+            held=shown.is_held,
+            closed_for=shown.closed_for,
+            captured=shown.date,
             now=self._clock(),
         )
-        if record_standing is Standing.CLOSED and until is not None:
-            return replace(kept_head.head, closed_until=until, documents=None, bytes=None)
-        if record_standing is not Standing.OPEN:
+        if not record_standing.is_told:
             return None
-        if all(whole(tag.domain) for tag in kept_head.head.tags):
-            return kept_head.head
-        return replace(kept_head.head, documents=None, bytes=None)
+        head = whole_head(shown)
+        if until is None and all(whole(tag.domain) for tag in head.tags):
+            return head
+        return replace(head, closed_until=until, documents=None, bytes=None)
 
 
-def _kept(shown: ShownRecord) -> KeptHead:
-    record = shown.record
-    head = RecordHead(
-        id=record.id,
-        number=record.number,
-        publication=record.publication,
-        title=record.title.text,
-        signature=record.text(FieldNumber.SIGNATURE),
-        provenance=record.text(FieldNumber.PROVENANCE),
-        project=record.text(FieldNumber.PROJECT),
-        domain=record.text(FieldNumber.DOMAIN),
-        is_occasion=record.occasion is Occasion.OCCASION,
-        occasion=record.text(FieldNumber.OCCASION),
+def whole_head(shown: ShownRecord) -> RecordHead:
+    """Return the head of a record as who may see all of it has it."""
+    return RecordHead(
+        id=shown.id,
+        number=shown.number,
+        publication=shown.publication,
+        title=shown.title,
+        signature=shown.signature,
+        provenance=shown.provenance,
+        project=shown.project,
+        domain=shown.domain,
+        is_occasion=shown.is_occasion,
+        occasion=shown.occasion,
         date=shown.date,
-        complete=record.complete,
-        documents=_number(record.text(FieldNumber.FILES)),
-        bytes=_number(record.text(FieldNumber.BYTES)),
-        tags=record.newest_tags,
-        resource_domains=record.domains_without_pages,
+        complete=shown.complete,
+        documents=shown.documents,
+        bytes=shown.bytes,
+        tags=shown.tags,
+        resource_domains=shown.resource_domains,
         released=shown.released,
         release_number=shown.releases,
     )
-    return KeptHead(head, record.state, shown.is_held, record.closed_for)
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isdecimal() else None

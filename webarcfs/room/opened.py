@@ -12,7 +12,8 @@ from datetime import datetime
 
 from webarcfs.access.access_rules import AccessRules, Answer, Standing
 from webarcfs.access.gate import DomainFacts, KnownGate, Reader, opened_to_staff
-from webarcfs.access.reader_stores import KeptHead, ReaderRecords, RecordHead
+from webarcfs.access.reader_stores import ReaderRecords, RecordHead, whole_head
+from webarcfs.archive.catalogue.catalogue import ShownRecord
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
 from webarcfs.room.visit import Services, Shared
@@ -62,16 +63,17 @@ class OpenedGate(KnownGate):
 
 
 class OpenedRecords(ReaderRecords):
-    """Records one by one, as their pages need them: that record, or all of them, whatever their state."""
+    """Records one by one, as their pages need them: that record, or all of them, whatever their state.
+
+    Its lists are those of readers.
+    """
 
     def __init__(self, archive: Archive, record: str | None) -> None:
         super().__init__(archive)
         self._record = record
 
-    def _judged(self, kept_head: KeptHead, whole: Callable[[str], bool]) -> RecordHead | None:
-        if self._record in (None, kept_head.head.id):
-            return kept_head.head
-        return super()._judged(kept_head, whole)
+    def _judged(self, shown: ShownRecord, whole: Callable[[str], bool]) -> RecordHead | None:
+        return whole_head(shown) if self._record in (None, shown.id) else super()._judged(shown, whole)
 
 
 class OpenedServices(Services):

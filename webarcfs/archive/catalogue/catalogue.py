@@ -38,7 +38,7 @@ from webarcfs.archive.catalogue.record import (
     Occasion,
     Record,
     RecordState,
-    Value,
+    newest_of,
     publication_of,
     read_record,
     write_record,
@@ -49,10 +49,10 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.config.validators import Interval
 from webarcfs.archive.git.repository import CRAWLS, MAIN, PUBLICATIONS, Commit, RefUpdate, Repository
 from webarcfs.archive.history import sequence
-from webarcfs.archive.index.sqlite_file import SqliteFile, remove
+from webarcfs.archive.index.sqlite_file import STEPS_BETWEEN_LOOKS, SqliteFile, remove
 from webarcfs.archive.model.errors import Busy, Damaged, DatabaseDamaged, InvalidDocument, NotFound
 from webarcfs.archive.model.metadata import CommitTag, compact_time, from_epoch, now, parse_compact_time
-from webarcfs.archive.system import locks
+from webarcfs.archive.system import clocks, locks
 from webarcfs.archive.system.files import size_of
 
 # == captures =========================================================================================================
@@ -294,6 +294,23 @@ def values_of(record: Record) -> dict[str, Any]:
     }
 
 
+def release_of(
+    state: RecordState | None, *, held: bool, closed_for: str, captured: datetime
+) -> tuple[bool, datetime | None]:
+    """Return whether readers may know of a snapshot, and the end of its closure. `state` is that of its record.
+
+    `held`: git says that it was not to be shown at once. A closure that cannot be read hides it.
+    """
+    if state is None or state is RecordState.OPEN:
+        return not held, None
+    if state is not RecordState.RELEASED or not closed_for:
+        return state is RecordState.RELEASED, None
+    try:
+        return True, Interval.parse(closed_for).after(captured)
+    except (ValueError, OverflowError):
+        return False, None
+
+
 def _reader_values(record: Record) -> dict[str, Any]:
     """Return the columns that lists of the reading room choose and sort by.
 
@@ -302,7 +319,7 @@ def _reader_values(record: Record) -> dict[str, Any]:
     held = any(part.is_held for part in record.parts)
     date = record.date or _begun(record)
     releases = [event.at for event in record.events if event.state is RecordState.RELEASED]
-    is_shown = record.state is RecordState.RELEASED or (record.state is RecordState.OPEN and not held)
+    is_shown, until = release_of(record.state, held=held, closed_for=record.closed_for, captured=date)
     fields = {
         "signature": record.text(FieldNumber.SIGNATURE),
         "provenance": record.text(FieldNumber.PROVENANCE),
@@ -315,7 +332,7 @@ def _reader_values(record: Record) -> dict[str, Any]:
         **fields,
         "held": int(held),
         "shown": int(is_shown and bool(record.parts)),
-        "closedUntil": _closure_end(record, date) if record.state is RecordState.RELEASED else 0,
+        "closedUntil": 0 if until is None else int(until.timestamp()),
         "year": str(date.year),
         "released": int((releases[-1] if releases else date).timestamp()),
         "releases": max(len(releases), 1),
@@ -323,17 +340,8 @@ def _reader_values(record: Record) -> dict[str, Any]:
     }
 
 
-#: The end of a closure that nobody can tell: it lasts.
+#: After the end of all closures, in seconds.
 _NEVER = (1 << 62) - 1
-
-
-def _closure_end(record: Record, date: datetime) -> int:
-    if not record.closed_for:
-        return 0
-    try:
-        return int(Interval.parse(record.closed_for).after(date).timestamp())
-    except (ValueError, OverflowError):
-        return _NEVER
 
 
 def row_of(row: Any) -> RecordRow:
@@ -723,6 +731,12 @@ def _numbered(records: Sequence[Record], last: int) -> Iterator[Record]:
 
 
 _MEMORY = Path(":memory:")
+#: Seconds that a process waits for another that writes; then it reads from tables of its own.
+_PATIENCE = 2.0
+#: Held by a thread while it reads the file, for the reason of `sqlite_file.IN_TURN`.
+_IN_TURN = threading.Lock()
+#: Words of a reader that choose records; each is looked for in each record.
+MOST_WORDS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -749,18 +763,35 @@ class YearOfCaptures:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShownRecord:
-    """What lists of readers have of a record. `record` has no other fields, and no events.
+    """What lists of readers have of a record, whoever may see it. `documents` and `bytes` are None if not counted.
 
-    `date` is that of its capture. Readers got it at `released`, by the last of so many `releases`.
+    `date` is that of its capture. It was released at `released`, by the last of so many `releases`. `tags` and
+    `resource_domains` are `newest_tags` and `domains_without_pages` of the record.
     """
 
-    record: Record
+    id: str
+    number: int
+    publication: str
+    state: RecordState
+    closed_for: str
+    title: str
+    signature: str
+    provenance: str
+    project: str
+    domain: str
+    is_occasion: bool
+    occasion: str
     date: datetime
+    complete: bool
+    documents: int | None
+    bytes: int | None
     released: datetime
     releases: int
     is_held: bool
+    tags: tuple[CommitTag, ...]
+    resource_domains: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -779,7 +810,10 @@ class ShownGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownSelection:
-    """What a list of readers chooses: an empty text, or None, chooses all. A record has each word of `words`."""
+    """What a list of readers chooses: an empty text, or None, chooses all.
+
+    A record has each word of `words`, of which `MOST_WORDS` count.
+    """
 
     words: str = ""
     signature: str = ""
@@ -790,9 +824,10 @@ class ShownSelection:
 
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of the statements in sql/catalogue/."""
+        # SQLite ends a text at a NUL; no record has either of the two characters.
+        words = dict.fromkeys(self.words.replace("\0", "\uffff").casefold().split())
         return {
-            # SQLite ends a text at a null; no record has either of the two characters.
-            "words": json.dumps(self.words.replace("\0", "\uffff").casefold().split()),
+            "words": json.dumps(list(words)[:MOST_WORDS]),
             "signature": self.signature,
             "publication": self.publication,
             "project": self.project,
@@ -802,16 +837,21 @@ class ShownSelection:
 
 
 class CatalogueDatabase(SqliteFile):
-    """An open catalogue.db, in step with its catalogue. Use it as a context manager, in one thread."""
+    """An open catalogue.db, in step with its catalogue. Use it as a context manager, in one thread.
+
+    What it is asked ends with the deadline of the thread that asks.
+    """
 
     def __init__(
-        self, path: Path, catalogue: Catalogue, *, of_one_thread: bool = True, copied_from: Path | None = None
+        self, path: Path, catalogue: Catalogue | None, *, of_one_thread: bool = True, copied_from: Path | None = None
     ) -> None:
         """Open or make it, and bring it in step. Raises DatabaseDamaged, Busy, OSError; Damaged of the catalogue.
 
-        `copied_from` is a database of another user, from which a new one begins where it can be read.
+        Without a catalogue it is only opened, for `check`. `copied_from` is a database of another user, from which a
+        new one begins where it can be read.
         """
-        super().__init__(path, "IMMEDIATE", of_one_thread=of_one_thread)
+        super().__init__(path, "IMMEDIATE", of_one_thread=of_one_thread, patience=_PATIENCE)
+        self._connection.set_progress_handler(clocks.is_over, STEPS_BETWEEN_LOOKS)
         #: The commit of the catalogue with which it is in step, or a later one; empty without any.
         self.commit = ""
         try:
@@ -819,29 +859,46 @@ class CatalogueDatabase(SqliteFile):
                 if copied_from is not None:
                     self._copy_from(copied_from, "catalogue/schema")
                 self._ready("catalogue/schema")
-                self.update(catalogue)
+                if catalogue is not None:
+                    self.update(catalogue)
         except BaseException:
             self._connection.close()
             raise
 
     def update(self, catalogue: Catalogue) -> bool:
-        """Bring it in step with the catalogue; return whether it was behind."""
-        state = catalogue.state()
-        self.commit = "" if state is None else state.commit
-        with self._translated():
-            known = self._run("catalogue/select_state").fetchone()
-            if state is None or (known is not None and known[0] == state.commit):
+        """Bring it in step with the catalogue; return whether it was behind.
+
+        It ends with no deadline: the next request would begin again.
+        """
+        with self._reading():
+            if self._is_in_step(catalogue):
                 return False
-            # Two processes may do this at once: each writes what the catalogue has, and the state that it is sure of.
+        with self._translated(), clocks.under(None):
+            self._run("begin")
             with self._connection:
+                if self._is_in_step(catalogue):
+                    return False  # another process was faster: the lock was waited for
+                known = self._run("catalogue/select_state").fetchone()
                 for record_id, record in catalogue.changed(known[0] if known is not None else None):
                     self._run("catalogue/forget_parts", id=record_id)
                     self._run("catalogue/forget_record", id=record_id)
                     if record is not None:
                         self._add(record)
                 self._run("catalogue/forget_state")
-                self._run("catalogue/insert_state", oid=state.commit)
+                self._run("catalogue/insert_state", oid=self.commit)
         return True
+
+    def _is_in_step(self, catalogue: Catalogue) -> bool:
+        """Return whether it is in step; there is nothing to be in step with before the first record."""
+        known = self._run("catalogue/select_state").fetchone()
+        state = catalogue.state()
+        self.commit = "" if state is None else state.commit
+        return state is None or (known is not None and known[0] == state.commit)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        with _IN_TURN, self._translated():
+            yield
 
     def _add(self, record: Record) -> None:
         self._run(
@@ -853,7 +910,7 @@ class CatalogueDatabase(SqliteFile):
             closedFor=record.closed_for,
             **values_of(record),
         )
-        for place, part in enumerate(record.parts):
+        for position, part in enumerate(record.parts):
             self._run(
                 "catalogue/insert_part",
                 domain=part.tag.domain,
@@ -861,13 +918,13 @@ class CatalogueDatabase(SqliteFile):
                 record=record.id,
                 seen=part.seen,
                 held=int(part.is_held),
-                place=place,
+                position=position,
                 resource=int(part.is_resource),
             )
 
     def parts(self, domain: str) -> dict[int, RecordedPart]:
         """Return the snapshots of a domain that have records, by their times."""
-        with self._translated():
+        with self._reading():
             rows = self._run("catalogue/select_parts", domain=domain)
             return {
                 int(seq): RecordedPart(int(seq), seen, bool(held), publication, RecordState(state), closed_for)
@@ -876,12 +933,12 @@ class CatalogueDatabase(SqliteFile):
 
     def records(self, domain: str) -> dict[int, str]:
         """Return the ids of the records of a domain's snapshots, by their times."""
-        with self._translated():
+        with self._reading():
             return {int(seq): str(record) for seq, record in self._run("catalogue/select_records", domain=domain)}
 
     def id_of(self, number: int) -> str | None:
         """Return the id of the record of a number; None without one."""
-        with self._translated():
+        with self._reading():
             row = self._run("catalogue/find_number", number=number).fetchone()
         return None if row is None else str(row[0])
 
@@ -892,27 +949,27 @@ class CatalogueDatabase(SqliteFile):
     ) -> list[RecordRow]:
         """Return the rows of a part of a list, newest first; it costs what that part costs."""
         values = {**chosen.parameters(), "offset": offset, "limit": limit}
-        with self._translated():
+        with self._reading():
             if oldest:
                 return [row_of(row) for row in self._run("catalogue/list_oldest", **values)]
             return [row_of(row) for row in self._run("catalogue/list_records", **values)]
 
     def row(self, record_id: str) -> RecordRow | None:
         """Return the row of a record; None without one."""
-        with self._translated():
+        with self._reading():
             sql_row = self._run("catalogue/find_listed", id=record_id).fetchone()
         return None if sql_row is None else row_of(sql_row)
 
     def count_of(self, chosen: RecordSelection) -> int:
         """Return how many records a list has."""
-        with self._translated():
+        with self._reading():
             if chosen.words.strip():
                 return int(self._run("catalogue/count_found", **chosen.parameters()).fetchone()[0])
             return int(self._run("catalogue/count_listed", **chosen.parameters()).fetchone()[0])
 
     def numbers(self, chosen: RecordSelection, limit: int) -> list[int]:
         """Return the numbers of the records of a list, newest first."""
-        with self._translated():
+        with self._reading():
             numbers = self._run("catalogue/list_numbers", **chosen.parameters(), limit=limit).fetchone()[0]
         return [int(number) for number in numbers.split(",")] if numbers else []
 
@@ -922,25 +979,25 @@ class CatalogueDatabase(SqliteFile):
         One without records is not among them.
         """
         names = json.dumps(list(publications))
-        with self._translated():
+        with self._reading():
             return {
                 name: (int(count), int(date)) for name, count, date in self._run("catalogue/find_newest", names=names)
             }
 
     def by_year(self) -> list[YearOfCaptures]:
         """Return what each publication captured in each year, by publication and year."""
-        with self._translated():
+        with self._reading():
             rows = self._run("catalogue/by_year").fetchall()
         return [YearOfCaptures(name, *map(int, figures)) for name, *figures in rows]
 
     def mean_bytes(self, most: int) -> dict[str, tuple[float, int]]:
         """Return the mean size of each publication's last captures, `most` at most, and how many these are."""
-        with self._translated():
+        with self._reading():
             return {name: (mean, int(of)) for name, mean, of in self._run("catalogue/mean_bytes", most=most)}
 
     def newest_by_extension(self) -> list[str]:
         """Return the id of the newest record of each publication whose files were counted by extension."""
-        with self._translated():
+        with self._reading():
             return [str(record_id) for (record_id,) in self._run("catalogue/newest_by_extension")]
 
     # -- lists of readers ------------------------------------------------------------------------------------------
@@ -956,7 +1013,7 @@ class CatalogueDatabase(SqliteFile):
 
     def groups(self, chosen: ShownSelection | None = None) -> list[ShownGroup]:
         """Return counts of all records that readers may see, or of those that they choose."""
-        with self._translated():
+        with self._reading():
             if chosen is None:
                 rows = self._run("catalogue/group_shown").fetchall()
             else:
@@ -974,7 +1031,7 @@ class CatalogueDatabase(SqliteFile):
 
     def years_shown(self, publication: str) -> dict[int, int]:
         """Return how many records of a publication readers may see in each year that has some."""
-        with self._translated():
+        with self._reading():
             return {
                 int(year): int(count) for year, count in self._run("catalogue/years_shown", publication=publication)
             }
@@ -989,90 +1046,127 @@ class CatalogueDatabase(SqliteFile):
     ) -> ShownRecord | None:
         """Return the record of the same publication before another one; or after it. None without one."""
         values = {
-            "publication": record.record.publication,
+            "publication": record.publication,
             "date": int(record.date.timestamp()),
-            "number": record.record.number,
+            "number": record.number,
             "open": _NEVER if opened_by is None else opened_by,
         }
         return next(iter(self._shown("catalogue/shown_after" if later else "catalogue/shown_before", **values)), None)
 
     def released(self, opened_by: int, *, offset: int, limit: int) -> list[ShownRecord]:
-        """Return a part of the records that are open by a time, those first that readers got last."""
+        """Return a part of the records that are open by a time, those first that were released last."""
         return self._shown("catalogue/list_released", open=opened_by, offset=offset, limit=limit)
 
     def count_open(self, opened_by: int) -> int:
         """Return how many records are open to readers by a time."""
-        with self._translated():
+        with self._reading():
             return int(self._run("catalogue/count_open", open=opened_by).fetchone()[0])
 
     def count_sites(self) -> int:
         """Return of how many domains readers may see a page in some record."""
-        with self._translated():
+        with self._reading():
             return int(self._run("catalogue/count_sites").fetchone()[0])
 
     def _shown(self, statement: str, **values: Any) -> list[ShownRecord]:
-        with self._translated():
+        with self._reading():
             rows = self._run(statement, **values).fetchall()
             record_ids = json.dumps([row[0] for row in rows])
-            parts: dict[str, list[CrawlPart]] = {}
-            for record_id, domain, seq, held, resource in (
+            parts: dict[str, list[tuple[CommitTag, bool]]] = {}
+            for record_id, domain, seq, resource in (
                 self._run("catalogue/parts_of_records", records=record_ids) if rows else ()
             ):
-                part = CrawlPart(CommitTag(from_epoch(seq), domain), False, "", bool(held), bool(resource))
-                parts.setdefault(record_id, []).append(part)
-        return [_shown_record(row, tuple(parts.get(row[0], ()))) for row in rows]
+                parts.setdefault(record_id, []).append((CommitTag(from_epoch(seq), domain), bool(resource)))
+        return [_shown_record(row, parts.get(row[0], [])) for row in rows]
 
 
-def _shown_record(row: Any, parts: tuple[CrawlPart, ...]) -> ShownRecord:
+def _shown_record(row: Any, parts: Sequence[tuple[CommitTag, bool]]) -> ShownRecord:
     (record_id, number, publication, state, closed_for, title, signature, provenance, project, host, occasion, reason,
      date, complete, documents, size, released, releases, held) = row  # fmt: skip
-    fields = {
-        FieldNumber.SIGNATURE: signature, FieldNumber.PROVENANCE: provenance, FieldNumber.PROJECT: project,
-        FieldNumber.DOMAIN: host, FieldNumber.OCCASION: reason,
-        FieldNumber.FILES: "" if documents is None else str(documents),
-        FieldNumber.BYTES: "" if size is None else str(size),
-    }  # fmt: skip
-    record = Record(
-        id=record_id, number=number, publication=publication, state=RecordState(state), complete=bool(complete),
-        occasion=Occasion.OCCASION if occasion else Occasion.REGULAR, closed_for=closed_for, title=Value(title),
-        values={field: Value(text) for field, text in fields.items() if text}, parts=parts,
+    with_pages = {tag.domain for tag, is_resource in parts if not is_resource}
+    return ShownRecord(
+        id=record_id, number=number, publication=publication, state=RecordState(state), closed_for=closed_for,
+        title=title, signature=signature, provenance=provenance, project=project, domain=host,
+        is_occasion=bool(occasion), occasion=reason, date=from_epoch(date), complete=bool(complete),
+        documents=documents, bytes=size, released=from_epoch(released), releases=releases, is_held=bool(held),
+        tags=newest_of(tag for tag, _ in parts),
+        resource_domains=frozenset(tag.domain for tag, _ in parts) - with_pages,
     )  # fmt: skip
-    return ShownRecord(record, from_epoch(date), from_epoch(released), releases, bool(held))
 
 
 @contextmanager
 def opened(archive: Archive, catalogue: Catalogue | None = None) -> Iterator[CatalogueDatabase]:
     """Open the tables of an archive's records, in step with the catalogue. Raises Damaged of the catalogue.
 
-    A damaged file is rebuilt.
+    A damaged file is rebuilt: at once, or for the next one where a question meets the damage.
     """
     catalogue = catalogue or Catalogue(archive)
-    database = _opened(archive.catalogue_database, catalogue)
-    if database is None:
-        with _IN_MEMORY.opened(archive.catalogue_database, catalogue) as kept:
-            yield kept
-        return
-    with database:
-        yield database
+    try:
+        database = _opened(archive, catalogue)
+        if database is not None:
+            _IN_MEMORY.forget()
+        with database or _IN_MEMORY.opened(archive.catalogue_database, catalogue) as tables:
+            yield tables
+    except DatabaseDamaged:
+        _IN_MEMORY.forget()
+        with suppress(Busy, OSError):
+            remove_damaged(archive)
+        raise
 
 
-def _opened(path: Path, catalogue: Catalogue) -> CatalogueDatabase | None:
+def _opened(archive: Archive, catalogue: Catalogue) -> CatalogueDatabase | None:
     """Return the database; None where this process may not bring it in step."""
-    for _ in range(2):
+    path = archive.catalogue_database
+    with suppress(Busy, OSError):
+        if _is_left_damaged(path):
+            return None
         try:
             return CatalogueDatabase(path, catalogue)
         except DatabaseDamaged:
-            with suppress(OSError):
-                remove(path)
-        except (Busy, OSError):
-            break
+            remove_damaged(archive)
+        with suppress(DatabaseDamaged):
+            return CatalogueDatabase(path, catalogue)
     return None
+
+
+def remove_damaged(archive: Archive) -> None:
+    """Remove the file if it is damaged or outdated: another process may have rebuilt it. Raises Busy, OSError.
+
+    This process leaves it alone where it may not remove it.
+    """
+    path = archive.catalogue_database
+    try:
+        with locks.exclusive(archive.catalogue_database_lock), clocks.under(None):
+            if not path.exists():
+                return
+            with suppress(DatabaseDamaged), CatalogueDatabase(path, None) as database:
+                if not database.check():
+                    return
+            remove(path)
+    except OSError:
+        _LEFT_DAMAGED[path] = _identity(path)
+        raise
+
+
+#: Damaged files that could not be removed, as they were then.
+_LEFT_DAMAGED: dict[Path, tuple[int, int]] = {}
+
+
+def _is_left_damaged(path: Path) -> bool:
+    return path in _LEFT_DAMAGED and _LEFT_DAMAGED[path] == _identity(path)
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Return what tells a file from its successors."""
+    with suppress(FileNotFoundError):
+        status = path.stat()
+        return status.st_ino, status.st_ctime_ns
+    return 0, 0
 
 
 class _InMemory:
     """The tables of the archive that was asked for last, for a process that may not write its file. For any thread.
 
-    They are kept, so that a question costs what changed since the last one.
+    They are kept until it may, so that a question costs what changed since the last one.
     """
 
     def __init__(self) -> None:
@@ -1085,13 +1179,24 @@ class _InMemory:
         """Lend the tables of an archive, in step with its catalogue, to one thread at a time."""
         with self._lock:
             database = self._database if self._path == path and catalogue.state() is not None else None
-            self._database = None
             if database is None:
-                database = CatalogueDatabase(_MEMORY, catalogue, of_one_thread=False, copied_from=path)
+                database = _copied(path, catalogue)
+                self._path, self._database = path, database
             else:
                 database.update(catalogue)
-            self._path, self._database = path, database
             yield database
+
+    def forget(self) -> None:
+        """Let the tables go."""
+        self._database = None
+
+
+def _copied(path: Path, catalogue: Catalogue) -> CatalogueDatabase:
+    """Return tables in memory, made from a copy of the file; from git alone where that is damaged."""
+    if not _is_left_damaged(path):
+        with suppress(DatabaseDamaged):
+            return CatalogueDatabase(_MEMORY, catalogue, of_one_thread=False, copied_from=path)
+    return CatalogueDatabase(_MEMORY, catalogue, of_one_thread=False)
 
 
 _IN_MEMORY = _InMemory()

@@ -16,7 +16,7 @@ with entities, DTDs and the network off. Dublin Core is in the container of OAI-
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import Enum, IntEnum, StrEnum
@@ -594,6 +594,14 @@ class CrawlPart:
     is_resource: bool = False
 
 
+def newest_of(tags: Iterable[CommitTag]) -> tuple[CommitTag, ...]:
+    """Return the newest of each domain, in the order of the domains."""
+    newest: dict[str, CommitTag] = {}
+    for tag in tags:
+        newest[tag.domain] = max(newest.get(tag.domain, tag), tag, key=lambda candidate: candidate.crawl_time)
+    return tuple(newest.values())
+
+
 @dataclass(frozen=True, slots=True)
 class ResourceCount:
     """What a crawl has of hosts without pages: the hosts, the files that pages of others needed, and their bytes.
@@ -695,12 +703,7 @@ class Record:
     @property
     def newest_tags(self) -> tuple[CommitTag, ...]:
         """The newest commitTag of each domain, sites first: a crawl that was cut or patched has several of one."""
-        newest: dict[str, CommitTag] = {}
-        for tag in (part.tag for part in self.sites_first):
-            known = newest.setdefault(tag.domain, tag)
-            if known.crawl_time < tag.crawl_time:
-                newest[tag.domain] = tag
-        return tuple(newest.values())
+        return newest_of(part.tag for part in self.sites_first)
 
     @property
     def sites(self) -> tuple[str, ...]:

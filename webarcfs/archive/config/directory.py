@@ -93,6 +93,8 @@ class Archive:
         self.settings_lock: Final = self._locks / ".settings"
         #: catalogue.db; derived from the catalogue.
         self.catalogue_database: Final = root / "catalogue.db"
+        #: The lock file that lets one process at a time remove a damaged catalogue.db.
+        self.catalogue_database_lock: Final = self._locks / ".catalogue-db"
         #: webarc.db; derived.
         self.database: Final = root / "webarc.db"
         #: links.db, unless `[index] links = false`; derived.

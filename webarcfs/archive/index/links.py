@@ -287,7 +287,7 @@ class LinksDatabase(SqliteFile):
     def hold(self) -> None:
         """Exclude other writers until this is closed."""
         with self._translated():
-            self._run("links/begin")
+            self._run("begin")
 
     def counts(self) -> dict[str, int]:
         """Return the numbers of links, bodies, refs, urls and words."""
@@ -389,7 +389,7 @@ class LinksDatabase(SqliteFile):
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._run("links/begin")
+        self._run("begin")
         try:
             self._numbers.begin()
             yield

@@ -42,8 +42,6 @@ IN_TURN = threading.Lock()
 PATIENCE = 60.0
 #: Steps of SQLite's machine between two looks at the time.
 STEPS_BETWEEN_LOOKS = 10_000
-#: How often the copy of a locked file is tried again, a quarter of a second later.
-_LOOKS_AT_LOCKED = 20
 _NUMPY = "numpy"
 #: One thread at a time hides numpy: a second one would take the mark of the first for numpy, or remove it.
 _importing = threading.Lock()
@@ -52,12 +50,20 @@ _importing = threading.Lock()
 class SqliteFile:
     """A database at `path` for its one writer, with the statements of `sql/`. A context manager, for one thread."""
 
-    def __init__(self, path: Path, isolation_level: Literal["IMMEDIATE"] | None, *, of_one_thread: bool = True) -> None:
-        """Open or make it. Raises the errors of `translated`."""
+    def __init__(
+        self,
+        path: Path,
+        isolation_level: Literal["IMMEDIATE"] | None,
+        *,
+        of_one_thread: bool = True,
+        patience: float | None = None,
+    ) -> None:
+        """Open or make it. It waits for other processes for `patience` seconds. Raises the errors of `translated`."""
         self._path = path
+        self._patience = PATIENCE if patience is None else patience
         with self._translated():
             self._connection = sqlite3.connect(
-                path, timeout=PATIENCE, isolation_level=isolation_level, check_same_thread=of_one_thread
+                path, timeout=self._patience, isolation_level=isolation_level, check_same_thread=of_one_thread
             )
 
     def __enter__(self) -> Self:
@@ -84,16 +90,16 @@ class SqliteFile:
 
     def _copy_from(self, path: Path, schema: str) -> None:
         """Take over all that a file has, if it is of this version, and can be read; else nothing."""
-        left = iter(range(_LOOKS_AT_LOCKED))
-
-        def wait(status: int, _remaining: int, _total: int) -> None:
-            if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) and next(left, None) is None:
-                raise Busy(f"{path} is being written to")
-
         address = f"{path.absolute().as_uri()}?mode=ro"
-        with suppress(sqlite3.Error, Busy), closing(sqlite3.connect(address, uri=True)) as file:
+        with (
+            suppress(sqlite3.Error),
+            closing(sqlite3.connect(address, uri=True, isolation_level=None, timeout=self._patience)) as file,
+        ):
+            file.execute(
+                sql("begin_reading")
+            )  # from the first read on nobody writes to it, and the copy waits for nobody
             if file.execute(sql("schema_version")).fetchone()[0] == version_of(schema):
-                file.backup(self._connection, progress=wait)
+                file.backup(self._connection)
 
     def _run(self, statement: str, **values: Any) -> sqlite3.Cursor:
         return self._connection.execute(sql(statement), values)
@@ -121,15 +127,23 @@ def queries_of(connection: sqlite3.Connection) -> Database:
 
 @contextmanager
 def translated(path: Path) -> Iterator[None]:
-    """Raises OSError (ENOSPC, EACCES), Busy or DatabaseDamaged for SQLite's errors of the file at `path`."""
+    """Raises OSError (ENOSPC, EIO, EACCES), Busy or DatabaseDamaged for SQLite's errors of the file at `path`.
+
+    Of a question that was ended with the deadline of its thread, it raises what the deadline raises.
+    """
     try:
         yield
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # without its extended part
+        if code == sqlite3.SQLITE_INTERRUPT:
+            clocks.check()
+            raise TookTooLong(f"{path}: {error}") from None
         if code == sqlite3.SQLITE_FULL:
             raise OSError(errno.ENOSPC, f"{path}: {error}") from None
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise Busy(f"{path}: another process has been at it for {PATIENCE:g} s") from None
+            raise Busy(f"{path}: another process has been writing to it for too long; try again") from None
+        if code == sqlite3.SQLITE_CANTOPEN:  # a folder is missing, or too many files are open: the file may be sound
+            raise OSError(errno.EIO, f"{path}: {error}") from None
         if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
             raise OSError(errno.EACCES, f"{path}: {error}") from None
         raise DatabaseDamaged(f"{path}: {error}; `webarc-agent recover` rebuilds it from git") from None

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from webarcfs.access.reader_stores import RecordHead
 from webarcfs.access.visible_captures import VisibleCapture
-from webarcfs.archive.catalogue.catalogue import ShownGroup, ShownSelection
+from webarcfs.archive.catalogue.catalogue import MOST_WORDS, ShownGroup, ShownSelection
 from webarcfs.archive.index.database import Span
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import CommitTag
@@ -178,7 +178,7 @@ def home(visit: Visit) -> HomePage:
     """Return the first page: fonds with their publications; or snapshots, where something chooses them."""
     services = visit.services
     groups = services.records.groups()
-    query = visit.parameter("q")
+    query = " ".join(visit.parameter("q").split()[:MOST_WORDS])  # the page shows the words that count
     chosen = {name: visit.parameter(name) for name in _FILTERS if visit.parameter(name)}
     matching = [group for group in groups if _fits(group, chosen)]
     if query and matching:
@@ -217,8 +217,10 @@ def publication(visit: Visit, name: str) -> PublicationPage:
     if not years:
         raise NotFound(f"there is no publication {name!r}")
     pages, part = pages_of(visit, sum(years.values()))
-    shown = tuple(snapshot_row(services, head) for head in services.records.of_publication(name, part))
-    open_ones = services.records.of_publication(name, part, only_open=True)
+    heads = open_ones = services.records.of_publication(name, part)
+    if part.start or any(head.closed_until is not None for head in heads):
+        open_ones = services.records.of_publication(name, part, only_open=True)
+    shown = tuple(snapshot_row(services, head) for head in heads)
     compare = [
         PageLink(f"/compare/{quote(older.id, safe='')}..{quote(newer.id, safe='')}", "")
         for newer, older in pairwise(open_ones)

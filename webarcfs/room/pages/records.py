@@ -190,16 +190,19 @@ def record(visit: Visit, record_id: str) -> RecordPage:
     whole_record = services.records.read(record_id)
     row = lists.snapshot_row(services, head)
     groups = field_groups(whole_record, visit.language)
+    earlier, later = services.records.beside(head.id), services.records.beside(head.id, later=True)
     neighbours = [
         PageLink(record_path(neighbour.id), label)
-        for label, is_later in (("earlier", False), ("later", True))
-        if (neighbour := services.records.beside(head.id, later=is_later)) is not None
+        for label, neighbour in (("earlier", earlier), ("later", later))
+        if neighbour is not None
     ]
     exports = tuple(PageLink(f"{row.href}.{kind}", kind.upper()) for kind in ("xml", "json", "dc"))
     if head.closed_until is not None:
         return RecordPage(row, True, groups, (), (), (), (), None, (), "", "", tuple(neighbours), ())
     total = of_tags(services, head.tags)
-    older = services.records.beside(head.id, only_open=True)
+    older = earlier
+    if older is not None and older.closed_until is not None:
+        older = services.records.beside(head.id, only_open=True)
     return RecordPage(
         row=row,
         is_closed=False,
