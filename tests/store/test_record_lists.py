@@ -99,7 +99,7 @@ def test_a_year_that_is_none_chooses_all_or_nothing(archive: Archive, year: str)
         ("shown_after", "record_shown_of_publication"), ("list_released", "record_released"),
         ("count_open", "record_released"), ("newest_by_extension", "record_by_extension"),
         ("group_found", "record_grouped"), ("find_head", "sqlite_autoindex_record_1"),
-        ("parts_of_records", "part_of_record"),
+        ("parts_of_records", "part_of_record"), ("heads_of_records", "sqlite_autoindex_record_1"),
     ],
 )  # fmt: skip
 def test_lists_of_readers_are_cut_from_an_index(archive: Archive, statement: str, index: str) -> None:
@@ -111,7 +111,7 @@ def test_lists_of_readers_are_cut_from_an_index(archive: Archive, statement: str
     assert any(f"INDEX {index} " in f"{step} " for step in steps), steps
     assert not [step for step in steps if step.startswith("SCAN") and "INDEX" not in step and "json" not in step
                 and "VIRTUAL" not in step], steps  # fmt: skip
-    outer = steps[0]  # rows are looked up by what the index chose; the few that are found may be sorted
+    outer = next(step for step in steps if "VIRTUAL" not in step)  # the rows of a json_each are a few names
     assert "rowid=?" in outer or index in outer, steps
 
 

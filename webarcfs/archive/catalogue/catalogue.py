@@ -1068,15 +1068,19 @@ class CatalogueDatabase(SqliteFile):
             return int(self._run("catalogue/count_sites").fetchone()[0])
 
     def _shown(self, statement: str, **values: Any) -> list[ShownRecord]:
+        """Return the records that a statement chooses, in its order."""
         with self._reading():
-            rows = self._run(statement, **values).fetchall()
-            record_ids = json.dumps([row[0] for row in rows])
+            record_ids = [str(record_id) for (record_id,) in self._run(statement, **values)]
+            if not record_ids:
+                return []
+            records = json.dumps(record_ids)
+            rows = {row[0]: row for row in self._run("catalogue/heads_of_records", records=records)}
             parts: dict[str, list[tuple[CommitTag, bool]]] = {}
-            for record_id, domain, seq, resource in (
-                self._run("catalogue/parts_of_records", records=record_ids) if rows else ()
-            ):
+            for record_id, domain, seq, resource in self._run("catalogue/parts_of_records", records=records):
                 parts.setdefault(record_id, []).append((CommitTag(from_epoch(seq), domain), bool(resource)))
-        return [_shown_record(row, parts.get(row[0], [])) for row in rows]
+        return [
+            _shown_record(rows[record_id], parts.get(record_id, [])) for record_id in record_ids if record_id in rows
+        ]
 
 
 def _shown_record(row: Any, parts: Sequence[tuple[CommitTag, bool]]) -> ShownRecord:
