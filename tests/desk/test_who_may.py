@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
+import json
 import re
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -18,6 +22,7 @@ from agent.desk.server.app import ROUTES, DeskRoute
 from tests.desk.conftest import World
 from tests.support import desks
 from tests.support.desks import PASSWORD, PEOPLE, Answer, Client
+from tests.support.waiting import until
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.people import Acting, Person
 from webarcfs.archive.catalogue.workflow import RIGHTS, RUNS, TABLE, Right, Role, WorkflowStep
@@ -142,6 +147,38 @@ def test_what_runs_is_told_to_persons_of_the_archive_alone(world: World) -> None
     for method in ("GET", "HEAD", "POST"):
         answer = Client(world.served.port).ask(method, app.PATH)
         assert (answer.status, answer.body) == (403, b"")
+
+
+@contextlib.contextmanager
+def watching(client: Client) -> Iterator[http.client.HTTPResponse]:
+    connection = http.client.HTTPConnection("127.0.0.1", client.port, timeout=60)
+    with contextlib.closing(connection):
+        cookies = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
+        connection.request("GET", app.PATH, headers={"Cookie": cookies})
+        yield connection.getresponse()
+
+
+def status_of_watching(client: Client) -> int:
+    with watching(client) as response:
+        return response.status
+
+
+def test_who_watches_is_told_until_the_session_ends(own: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forms, "WATCH_SECONDS", 0.05)
+    monkeypatch.setattr(forms, "WATCH_QUIET", 0.2)
+    monkeypatch.setattr(forms, "WATCHERS", 1)
+    client, other = own.served.client("carl"), own.served.client("anna")
+    with watching(client) as response:
+        assert response.status == 200 and response.headers["Content-Type"] == "text/event-stream; charset=utf-8"
+        assert response.headers["Cache-Control"] == "no-store"
+        state = next(line for line in response if line.startswith(b"data: "))
+        assert json.loads(state.removeprefix(b"data: "))["newest"] == len(own.ids)
+        assert b": still here\n" in response
+        assert status_of_watching(other) == 503, "one more than may watch"
+        client.submit(client.get("/"), "/logout")
+        assert b"data" not in response.read(), "it ends"
+    for _ in range(3):
+        until(lambda: status_of_watching(other) == 200)  # whoever has gone watches no more
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda each: each.name)

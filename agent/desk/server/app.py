@@ -45,7 +45,7 @@ from python_multipart.multipart import parse_options_header
 from starlette.formparsers import FormParser, MultiPartException, MultiPartParser
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -75,7 +75,7 @@ from webarcfs.archive.model.errors import (
 from webarcfs.archive.system import processes
 from webarcfs.room.visit import Origins
 from webarcfs.web.access_log import AccessLog, Logged
-from webarcfs.web.answering import REASON, Answering, disconnected, peer
+from webarcfs.web.answering import REASON, Answering, peer
 from webarcfs.web.connections import (
     HostRules,
     ListenerServer,
@@ -387,22 +387,21 @@ class DeskApp:
             return self._login(request, form)
         if route is _ABSENT:
             raise NotFound("there is no such page")
-        path_params = request.path_params
-        if (part := self._by_secret(request, route, path_params)) is not None:
+        if (part := self._by_secret(request, route)) is not None:
             return part
         who = self._who(request)
         if who is None:
             return self._ask(request, form if route.post is not None else SentForm())
         session, person, cookie = who
         visit = replace(self._visit(request, session, person), form=form)
-        response = self._handled(route, path_params, visit, is_post=is_post)
+        response = self._handled(route, visit)
         if cookie:
             self.desk.set_cookie(response, cookie)
         return response
 
-    def _by_secret(self, request: Request, route: DeskRoute, path_params: Mapping[str, str]) -> Response | None:
+    def _by_secret(self, request: Request, route: DeskRoute) -> Response | None:
         """Return what a secret in the path opens, without a session; None for any other."""
-        secret = path_params.get("feed", "")
+        secret, token = request.path_params.get("feed", ""), request.path_params.get("token", "")
         if secret:
             request.scope["path"] = _FEED  # logs have the path
         if request.method == "POST":
@@ -410,51 +409,37 @@ class DeskApp:
         if secret:
             reader = self.desk.persons.of_feed(secret)
             once = None if reader is None else self._visit(request, self.desk.sessions.once(reader), reader)
-            return None if once is None else self._handled(route, path_params, once, is_post=False)
-        return preview.embedded(request, self.desk, path_params["token"]) if "token" in path_params else None
+            return None if once is None else self._handled(route, once)
+        return preview.embedded(request, self.desk, token) if token else None
 
-    def _handled(
-        self, route: DeskRoute, path_params: Mapping[str, str], visit: DeskVisit, *, is_post: bool
-    ) -> Response:
+    def _handled(self, route: DeskRoute, visit: DeskVisit) -> Response:
+        is_post = visit.request.method == "POST"
         handler, right = (route.post, route.acts) if is_post else (route.get, route.looks)
         if handler is None:
             return self._message(visit.request, HTTPStatus.METHOD_NOT_ALLOWED, msgid("This cannot be asked here"))
         if right is not None and not visit.may(right):
             text = f"{visit.person.name}: {visit.person.role}, {right}"
-            heading = _HEADINGS[HTTPStatus.FORBIDDEN]
-            return self._message(visit.request, HTTPStatus.FORBIDDEN, heading, text, visit)
-        return self._acted(route, path_params, visit) if is_post else handler(visit, path_params)
+            return self._message(visit.request, HTTPStatus.FORBIDDEN, _HEADINGS[HTTPStatus.FORBIDDEN], text, visit)
+        return self._acted(route, handler, visit) if is_post else handler(visit, visit.request.path_params)
 
-    def _acted(self, route: DeskRoute, path_params: Mapping[str, str], visit: DeskVisit) -> Response:
-        assert route.post is not None
+    def _acted(self, route: DeskRoute, post: Handler, visit: DeskVisit) -> Response:
         token = self.desk.tokens.read(visit.form.raw(forms.TOKEN), visit.session.public, route.action_of(visit.path))
         visit = replace(visit, form=replace(visit.form, token=token))
         if not token.is_ours:
-            return self._again(route, path_params, visit, Problem(self._said(visit, _LATE), status=403))
+            return self._again(route, visit, Problem(self._said(visit, _LATE), status=403))
         if not self.desk.sessions.is_new(visit.session, token.mark):
-            return self._again(
-                route, path_params, visit, Problem(self._said(visit, _TWICE), status=409), is_typed=False
-            )
+            return self._again(route, visit, Problem(self._said(visit, _TWICE), status=409), is_typed=False)
         try:
-            return route.post(visit, path_params)
+            return post(visit, visit.request.path_params)
         except (WebarcError, OSError) as error:
-            return self._again(route, path_params, visit, _problem(error))
+            return self._again(route, visit, _problem(error))
 
-    def _again(
-        self,
-        route: DeskRoute,
-        path_params: Mapping[str, str],
-        visit: DeskVisit,
-        problem: Problem | None,
-        *,
-        is_typed: bool = True,
-    ) -> Response:
+    def _again(self, route: DeskRoute, visit: DeskVisit, problem: Problem, *, is_typed: bool = True) -> Response:
         """Show the page of a form, with what was typed and why it was not taken."""
         if route.again is None or not (route.looks is None or visit.may(route.looks)):
-            status = HTTPStatus(problem.status if problem is not None else 403)
-            text = problem.text if problem is not None else ""
-            return self._message(visit.request, status, msgid("This form was not taken"), text, visit)
-        return route.again(replace(visit.with_problem(problem), is_typed=is_typed), path_params)
+            heading = msgid("This form was not taken")
+            return self._message(visit.request, HTTPStatus(problem.status), heading, problem.text, visit)
+        return route.again(replace(visit.with_problem(problem), is_typed=is_typed), visit.request.path_params)
 
     # -- who asks ----------------------------------------------------------------------------------------------------
 
@@ -535,12 +520,12 @@ class DeskApp:
         route, path_params = known
         form = forms.of_pairs([(name.removeprefix(_KEPT), value) for name, value in kept])
         parts = urlsplit(back)
-        scope = {**request.scope, "path": parts.path, "query_string": parts.query.encode(), "method": "POST"}
+        scope = {**request.scope, "path": parts.path, "query_string": parts.query.encode(), "path_params": path_params}
         visit = self._visit(Request(scope), session, person)
         token = self.desk.tokens.read(form.raw(forms.TOKEN), session.public, "")
         visit = replace(visit, form=replace(form, token=token))
         problem = Problem(self._said(visit, _MEANWHILE), status=200)
-        return self._again(route, path_params, visit, problem)
+        return self._again(route, visit, problem)
 
     def _login_page(
         self, request: Request, *, back: str, kept: list[tuple[str, str]] | None = None, name: str = "",
@@ -662,11 +647,7 @@ def _own_path(text: str) -> str:
 
 
 PATH = "/events"
-_HEADERS = [
-    (b"content-type", b"text/event-stream; charset=utf-8"),
-    (b"cache-control", b"no-store"),
-    (b"x-accel-buffering", b"no"),
-]
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 #: Looks at the jobs until the newest snapshot is asked for again.
 _EVERY = 5
 
@@ -684,40 +665,29 @@ class Watching:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one who watches, until it goes."""
-        allowed = await asyncio.to_thread(self._may_watch, Request(scope))
-        if not allowed or len(self._watchers) >= forms.WATCHERS or scope["method"] != "GET":
-            status = 403 if not allowed else 503
-            await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"0")]})
-            await send({"type": "http.response.body", "body": b""})
-            return
-        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+        request = Request(scope)
+        response = Response(status_code=HTTPStatus.FORBIDDEN)
+        if await asyncio.to_thread(self._may_watch, request):
+            response = StreamingResponse(self._tell(request), 200, _HEADERS, "text/event-stream")
+            if len(self._watchers) >= forms.WATCHERS or scope["method"] != "GET":
+                response = Response(status_code=HTTPStatus.SERVICE_UNAVAILABLE)
+        await response(scope, receive, send)
+
+    async def _tell(self, request: Request) -> AsyncGenerator[str, None]:
         own: asyncio.Queue[str] = asyncio.Queue(4)
-        gone = asyncio.ensure_future(disconnected(receive))
         self._watchers[own] = ""
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._look())
         try:
-            await self._tell(own, gone, scope, send)
+            while True:
+                try:
+                    yield f"data: {await asyncio.wait_for(own.get(), forms.WATCH_QUIET)}\n\n"
+                except TimeoutError:
+                    if not await asyncio.to_thread(self._may_watch, request):  # the session may have ended meanwhile
+                        return
+                    yield ": still here\n\n"
         finally:
             self._watchers.pop(own, None)
-            gone.cancel()
-
-    async def _tell(self, own: asyncio.Queue[str], gone: asyncio.Future[None], scope: Scope, send: Send) -> None:
-        while not gone.done():
-            waiting = asyncio.ensure_future(own.get())
-            both: set[asyncio.Future[Any]] = {waiting, gone}
-            await asyncio.wait(both, timeout=forms.WATCH_QUIET, return_when=asyncio.FIRST_COMPLETED)
-            if waiting.done():
-                text = f"data: {waiting.result()}\n\n"
-            else:
-                waiting.cancel()
-                # The session may have ended meanwhile.
-                if gone.done() or not await asyncio.to_thread(self._may_watch, Request(scope)):
-                    break
-                text = ": still here\n\n"
-            await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
-        with contextlib.suppress(OSError):
-            await send({"type": "http.response.body", "body": b""})
 
     async def _look(self) -> None:
         """Look at the jobs as long as somebody watches."""
