@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from io import IOBase
-from typing import Final
-from urllib.parse import parse_qsl
+from typing import Final, cast
+
+from starlette.datastructures import UploadFile
 
 from webarcfs.archive.catalogue.record import LARGEST_ATTACHMENT
-from webarcfs.archive.model.errors import UsageError
 
 # == limits, pure =====================================================================================================
 
@@ -107,7 +107,6 @@ def _is_number(text: str) -> bool:
 TOKEN = "token"  # noqa: S105 # the name of a field
 #: Fields that are never shown again, nor kept over a login.
 SECRET = frozenset({TOKEN, "password", "again", "before"})
-_KIND = "application/x-www-form-urlencoded"
 #: Characters that XML and TOML have no place for.
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff\ud800-\udfff]")
 
@@ -158,24 +157,18 @@ class SentForm:
         return [(name, value) for name, values in self.fields.items() if name not in SECRET for value in values]
 
 
-def parse(body: bytes, kind: str) -> SentForm:
-    """Return the form of a body. Raises UsageError for what is no form, or too many fields."""
-    if kind.partition(";")[0].strip().lower() != _KIND:
-        raise UsageError("a form of this page was expected")
-    try:
-        pairs = parse_qsl(
-            body.decode("ascii", "replace"), keep_blank_values=True, max_num_fields=FIELDS, errors="replace"
-        )
-    except ValueError:
-        raise UsageError(f"a form has {FIELDS} fields at most") from None
-    return of_pairs(pairs)
-
-
-def of_pairs(pairs: list[tuple[str, str]], file: SentFile | None = None) -> SentForm:
-    """Return the form of names and values, and of a file."""
+def of_pairs(pairs: Iterable[tuple[str, str | UploadFile]]) -> SentForm:
+    """Return the form of names and values. A file that nobody chose is none."""
     values_by_name: dict[str, list[str]] = {}
+    file = None
     for name, value in pairs:
-        values_by_name.setdefault(clean(name), []).append(clean(value))
+        if isinstance(value, str):
+            values_by_name.setdefault(clean(name), []).append(clean(value))
+        elif value.filename:
+            base_name = clean(value.filename).replace("\\", "/").rpartition("/")[2]
+            file = SentFile(base_name.replace("%22", '"'), cast(IOBase, value.file))  # as browsers escape it
+        else:
+            value.file.close()
     return SentForm({name: tuple(values) for name, values in values_by_name.items()}, file=file)
 
 

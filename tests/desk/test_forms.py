@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import resource
 import threading
+from typing import Any
 from urllib.parse import quote
 
 import pytest
+from starlette import formparsers
+from starlette.requests import Request
+from starlette.types import Message
 
 from agent.catalogue import stepfolders
 from agent.crawl import job_folder, job_orders
 from agent.crawl.job_folder import JobState, Phase, step_folder
 from agent.desk import forms, login
+from agent.desk.forms import SentForm
+from agent.desk.server import app
 from agent.operations import records
 from agent.steps import running
 from tests.desk.conftest import DOMAIN, World
@@ -22,6 +30,7 @@ from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.people import Acting
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.catalogue.workflow import Decision, Role, WorkflowStep
+from webarcfs.archive.model.errors import TooMany, UsageError
 from webarcfs.archive.model.metadata import parse_time
 from webarcfs.archive.system import files
 from webarcfs.web import language as languages
@@ -245,6 +254,23 @@ def test_a_file_that_cannot_be_taken_changes_nothing(own: World) -> None:
     assert bert.send_file(page, path(own, 1, "describe"), "a.pdf", more).status == 413
     assert bert.send_file(page, path(own, 1, "describe"), "a.pdf", b"x").status == 400
     assert Catalogue(own.archive).state() == before
+
+
+def test_a_form_that_comes_too_slowly_or_finds_no_space_is_refused(own: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    bert, place = own.served.client("bert"), path(own, 1, "attach")
+    page = bert.get(path(own, 1))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2 * forms.UPLOAD_IN_MEMORY, before[1]))  # as of a disk that is full
+    try:
+        answer = bert.send_file(page, place, "a.pdf", b"x" * (3 * forms.UPLOAD_IN_MEMORY))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert answer.status == 507
+    for name, kind in (("BODY_SECONDS", "application/x-www-form-urlencoded"),
+                       ("UPLOAD_SECONDS", "multipart/form-data; boundary=x")):  # fmt: skip
+        monkeypatch.setattr(forms, name, 0.2)
+        assert bert.ask("POST", place, None, {"Content-Type": kind, "Content-Length": "9"}).status == 408
+    assert bert.send_file(page, place, "a.pdf", b"x").status == 200
 
 
 def test_steps_are_asked_for_and_looks_and_measures_kept(own: World) -> None:
@@ -518,11 +544,86 @@ def test_a_preview_ends_with_the_password_of_its_session(own: World, by: str) ->
     assert nobody.ask("GET", source).status in (403, 404)
 
 
+def sent(body: bytes, kind: str = "application/x-www-form-urlencoded; charset=utf-8", size: int = 7) -> SentForm:
+    """The form of a body that comes in pieces."""
+    pieces = [body[at : at + size] for at in range(0, len(body), size)] or [b""]
+
+    async def receive() -> Message:
+        piece = pieces.pop(0)
+        return {"type": "http.request", "body": piece, "more_body": bool(pieces)}
+
+    scope = {"type": "http", "method": "POST", "headers": [(b"content-type", kind.encode("latin-1"))]}
+    return asyncio.run(app.read_form(Request(scope, receive), forms.BODY_BYTES, takes_file=True))
+
+
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        (b"a=%FF%E4x&b", {"a": "\ufffd\ufffdx", "b": ""}),
+        (b"&&a=+%2B&=x&a%3D=%26", {"a": " +", "": "x", "a=": "&"}),
+        (b"a=1;b=2", {"a": "1;b=2"}),
+        (b"", {}),
+    ],
+)
+def test_odd_forms_are_read_as_browsers_mean_them(body: bytes, fields: dict[str, str]) -> None:
+    form = sent(body)
+    assert {name: form.raw(name) for name in form.fields} == fields and form.file is None
+
+
+_PART = b'--x\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n%s\r\n'
+_FILE = _PART % (b"file", b'; filename="a.pdf"', b"x")
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "error"),
+    [
+        (b"--x--", "multipart/form-data", UsageError),  # it has no boundary
+        (b"--x--", f"multipart/form-data; boundary={'x' * 300}", UsageError),
+        (b"--x--", "multipart/form-data; boundary=x; charset=idna", UsageError),
+        (_FILE, "multipart/form-data; boundary=x", UsageError),  # it does not end
+        (_FILE + _FILE + b"--x--", "multipart/form-data; boundary=x", UsageError),
+        (_PART % (b"a", b"", b"b") * 20 + b"--x--", "multipart/form-data; boundary=x", UsageError),
+        (
+            _PART.replace(b"name=", b"nome=") % (b"a", b"", b"b") + b"--x--",
+            "multipart/form-data; boundary=x",
+            UsageError,
+        ),
+        (_PART % (b"a", b"", b"b" * 140_000) * 2 + b"--x--", "multipart/form-data; boundary=x", TooMany),
+        (b"a" * 300_000, "application/x-www-form-urlencoded", TooMany),
+        (b"&".join([b"a=1"] * 2_001), "application/x-www-form-urlencoded", UsageError),
+        (b"{}", "application/json", UsageError),
+        (b"a=b", "", UsageError),
+    ],
+)
+def test_what_is_no_form_of_ours_is_refused(body: bytes, kind: str, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        sent(body, kind, 9_000)
+
+
+def test_a_form_with_a_file_is_read_however_its_pieces_come() -> None:
+    body = _PART % (b"note", b"", b"x\r\n\xe4\xbe\x8b") + _PART % (
+        b"file", b'; filename="C:\\d\\%22\xc3\xbc%22.html"', b"--x \r\n-" * 9
+    ) + b"--x--\r\nwhat follows"  # fmt: skip
+    for size in (1, 2, 5, len(body)):
+        form = sent(body, "Multipart/Form-Data; boundary=x", size)
+        assert form.raw("note") == "x\n\u4f8b" and form.file is not None
+        assert form.file.name == '"\xfc".html' and form.file.body.read() == b"--x \r\n-" * 9
+        form.file.body.close()
+    nobody_chose = sent(_PART % (b"file", b'; filename=""', b"") + b"--x--", "multipart/form-data; boundary=x")
+    assert nobody_chose.file is None and not nobody_chose.fields
+
+
+def test_a_file_that_came_in_part_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Any] = []
+    real = formparsers.SpooledTemporaryFile
+    monkeypatch.setattr(formparsers, "SpooledTemporaryFile", lambda **more: opened.append(real(**more)) or opened[-1])
+    with pytest.raises(UsageError):
+        sent(_FILE[:-2], "multipart/form-data; boundary=x", 9)
+    assert [file.closed for file in opened] == [True]
+
+
 def test_forms_keep_their_texts_and_lose_what_no_file_can_hold() -> None:
-    form = forms.parse(
-        ("a=%00x%0D%0Ay%E4%BE%8B&a=" + quote("\ud7ff\x0b\ufffe z")).encode(),
-        "application/x-www-form-urlencoded; charset=utf-8",
-    )
+    form = sent(("a=%00x%0D%0Ay%E4%BE%8B&a=" + quote("\ud7ff\x0b\ufffe z")).encode())
     assert form.all("a") == ("x\ny\u4f8b", "\ud7ff z")
     assert form.typed() == [("a", "x\ny\u4f8b"), ("a", "\ud7ff z")]
     assert forms.of_pairs([("password", "x"), ("token", "y"), ("b", "c")]).typed() == [("b", "c")]

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
+import json
+import re
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,15 +18,17 @@ from agent.crawl.job_folder import JobState
 from agent.desk import forms
 from agent.desk.login import Guesses, Sessions, hashed
 from agent.desk.server import app
-from agent.desk.server.app import ROUTES, DeskRoute, find_route
+from agent.desk.server.app import ROUTES, DeskRoute
 from tests.desk.conftest import World
 from tests.support import desks
 from tests.support.desks import PASSWORD, PEOPLE, Answer, Client
+from tests.support.waiting import until
 from webarcfs.archive.catalogue import people
 from webarcfs.archive.catalogue.people import Acting, Person
 from webarcfs.archive.catalogue.workflow import RIGHTS, RUNS, TABLE, Right, Role, WorkflowStep
 from webarcfs.archive.model.metadata import format_time, now
 from webarcfs.web.access_log import escaped
+from webarcfs.web.routing import find_route
 
 pytestmark = pytest.mark.store
 #: Forms that need no right of their own, and why; a route that is added with a form needs one, or a reason here.
@@ -61,11 +68,22 @@ MAY = {
 _KIND = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
+#: What parameters of paths are, where a test says nothing else.
+_PARTS = {
+    "record": "20260101T000000-p", "log": "crawl.log.gz", "kind": "xml", "pair": "a..b", "name": "p", "job": "x",
+    "token": "x", "page": "web", "mark": "x", "feed": "x",
+}  # fmt: skip
+
+
+def path_of(route: DeskRoute, **parts: str) -> str:
+    """A path of a route."""
+    path = re.sub("{([a-z]+)(?::[a-z]+)?}", lambda match: {**_PARTS, **parts}[match[1]], route.path)
+    return f"{path}20260101000000/http://e.org/" if path.endswith("/") and path != "/" else path
+
+
 def example(route: DeskRoute, world: World) -> str:
     """A path of a route that exists, where it is about a snapshot."""
-    return route.example.replace("20260101T000000-p", world.ids[1]).replace(
-        "/compare/a..b", f"/compare/{world.ids[0]}..{world.ids[1]}"
-    )
+    return path_of(route, record=world.ids[1], pair=f"{world.ids[0]}..{world.ids[1]}", job=world.ids[1])
 
 
 def state_of(world: World) -> object:
@@ -99,7 +117,7 @@ def person_with(right: Right | None) -> str:
 
 def test_each_route_has_an_example_that_it_answers() -> None:
     for route in ROUTES:
-        known = find_route(ROUTES, route.example)
+        known = find_route(ROUTES, path_of(route))
         assert known is not None and known[0] is route, f"{route.name}: another route answers"
         assert route.get is not None or route.post is not None
         assert route.post is None or route.again is not None, f"{route.name}: what was typed would be lost"
@@ -129,6 +147,38 @@ def test_what_runs_is_told_to_persons_of_the_archive_alone(world: World) -> None
     for method in ("GET", "HEAD", "POST"):
         answer = Client(world.served.port).ask(method, app.PATH)
         assert (answer.status, answer.body) == (403, b"")
+
+
+@contextlib.contextmanager
+def watching(client: Client) -> Iterator[http.client.HTTPResponse]:
+    connection = http.client.HTTPConnection("127.0.0.1", client.port, timeout=60)
+    with contextlib.closing(connection):
+        cookies = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
+        connection.request("GET", app.PATH, headers={"Cookie": cookies})
+        yield connection.getresponse()
+
+
+def status_of_watching(client: Client) -> int:
+    with watching(client) as response:
+        return response.status
+
+
+def test_who_watches_is_told_until_the_session_ends(own: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forms, "WATCH_SECONDS", 0.05)
+    monkeypatch.setattr(forms, "WATCH_QUIET", 0.2)
+    monkeypatch.setattr(forms, "WATCHERS", 1)
+    client, other = own.served.client("carl"), own.served.client("anna")
+    with watching(client) as response:
+        assert response.status == 200 and response.headers["Content-Type"] == "text/event-stream; charset=utf-8"
+        assert response.headers["Cache-Control"] == "no-store"
+        state = next(line for line in response if line.startswith(b"data: "))
+        assert json.loads(state.removeprefix(b"data: "))["newest"] == len(own.ids)
+        assert b": still here\n" in response
+        assert status_of_watching(other) == 503, "one more than may watch"
+        client.submit(client.get("/"), "/logout")
+        assert b"data" not in response.read(), "it ends"
+    for _ in range(3):
+        until(lambda: status_of_watching(other) == 200)  # whoever has gone watches no more
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda each: each.name)

@@ -102,9 +102,9 @@ class Answering:
         """How many threads work, for requests that are answered or were given up."""
         return self._usual.at_work + self._costly.at_work
 
-    def endpoint(self, handler: Handler, is_costly: Callable[[Request], bool] = lambda _: False) -> Endpoint:
-        """Return the ASGI app of a handler, for a `Route`. `is_costly` says which requests may read much."""
-        return Endpoint(self, handler, lambda request: self._costly if is_costly(request) else self._usual)
+    def endpoint(self, handler: Handler, *, is_costly: bool = False) -> Endpoint:
+        """Return the ASGI app of a handler, for a `Route`. `is_costly`: its requests may read much."""
+        return Endpoint(self, handler, self._costly if is_costly else self._usual)
 
     def error_page(self, request: Request, error: Exception) -> Response:
         """Return the answer to a request whose handler raised an error. What readers cannot mend is logged."""
@@ -230,15 +230,15 @@ async def _at_a_step(response: Response, asked: float) -> None:
 class Endpoint:
     """A handler as an ASGI app."""
 
-    def __init__(self, answering: Answering, handler: Handler, lane_of: Callable[[Request], _Lane]) -> None:
+    def __init__(self, answering: Answering, handler: Handler, lane: _Lane) -> None:
         self._answering = answering
         self._handler = handler
-        self._lane_of = lane_of
+        self._lane = lane
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         request = Request(scope)
-        lane = scope[_LANE] = self._lane_of(request)
+        scope[_LANE] = self._lane
         deadline = Deadline(limits.SECONDS) if request.method in _READING else None
         gone = asyncio.ensure_future(disconnected(receive))
         asked = time.monotonic()
@@ -250,7 +250,7 @@ class Endpoint:
             await send(message)
 
         try:
-            response = await lane.run(lambda: self._handler(request), gone, deadline=deadline)
+            response = await self._lane.run(lambda: self._handler(request), gone, deadline=deadline)
             gone.cancel()  # the response looks for itself
             await _at_a_step(response, asked)
             await response(scope, receive, note)

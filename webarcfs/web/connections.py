@@ -30,6 +30,8 @@ from socket import socket
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+from starlette.datastructures import MutableHeaders
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn import Config, Server
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -88,19 +90,16 @@ class SecurityHeaders:
 
     def __init__(self, app: ASGIApp, headers: dict[str, str]) -> None:
         self._app = app
-        self._headers = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        self._headers = headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on."""
 
         async def add(message: Message) -> None:
             if message["type"] == "http.response.start":
-                own = list(message.get("headers", ()))
-                names = {name.lower() for name, _ in own}
-                message = {
-                    **message,
-                    "headers": [*own, *(header for header in self._headers if header[0] not in names)],
-                }
+                headers = MutableHeaders(scope=message)
+                for name, value in self._headers.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         await self._app(scope, receive, add)
@@ -109,28 +108,16 @@ class SecurityHeaders:
 # == request rules ====================================================================================================
 
 
-_ALLOW = (b"allow", b"GET, HEAD, OPTIONS")
-_ALLOW_OF_SCRIPTS = (b"allow", b", ".join((_ALLOW[1], *(method.encode() for method in METHODS))))
-_CLOSE = (b"connection", b"close")
-#: Answers to a script of another site that asks before it asks (Fetch, CORS-preflight). Whether it may read the answer
+_ALLOW = "GET, HEAD, OPTIONS"
+_ALLOW_OF_SCRIPTS = ", ".join((_ALLOW, *METHODS))
+#: Answer to a script of another site that asks before it asks (Fetch, CORS-preflight). Whether it may read the answer
 #: itself is said by the answer.
-_PREFLIGHT = (
-    (b"access-control-allow-origin", b"*"),
-    (b"access-control-allow-methods", _ALLOW[1]),
-    (b"access-control-allow-headers", b"accept-datetime, range"),
-    (b"access-control-max-age", b"86400"),
-)
-_PREFLIGHT_OF_SCRIPTS = (
-    _PREFLIGHT[0],
-    (b"access-control-allow-methods", _ALLOW_OF_SCRIPTS[1]),
-    (b"access-control-allow-headers", b"accept-datetime, content-type, range"),
-    _PREFLIGHT[3],
-)
+_PREFLIGHT = {"Access-Control-Allow-Origin": "*", "Access-Control-Max-Age": "86400"}
 #: The names of this machine that no other one has (RFC 6761).
 _LOCALHOST = "localhost"
 _OTHER_HOST = (
     "this server does not serve the host name that was requested; "
-    "--host gives it a further one, --origin that of a proxy\n"
+    "--host gives it a further one, --origin that of a proxy"
 )
 
 
@@ -149,8 +136,7 @@ class HostRules:
         if not self._names or is_own_host(scope["headers"], self._names, local):
             await self._app(scope, receive, send)
             return
-        refused = HTTPStatus.MISDIRECTED_REQUEST
-        await _answer(send, refused, (_CLOSE,), f"{refused} {refused.phrase}: {_OTHER_HOST}")
+        await plain_refusal(HTTPStatus.MISDIRECTED_REQUEST, f": {_OTHER_HOST}")(scope, receive, send)
 
 
 def host_names(*origins: str, hosts: Iterable[str] = ()) -> frozenset[str]:
@@ -190,30 +176,34 @@ def _plain(host: str) -> str:
 class RequestRules:
     """An ASGI app that passes on to another what it may answer; the rest is answered here, in plain text.
 
-    `is_of_script` says of a method and a raw path whether it is a script's request, which may have a body; without, no
-    request may.
+    `takes_body` says of a method and a raw path whether the request may have a body, as scripts and forms send them;
+    without, no request may. Without OPTIONS in `allow`, no script of another site is told what it may ask.
     """
 
-    def __init__(self, app: ASGIApp, is_of_script: Callable[[str, bytes], bool] | None = None) -> None:
+    def __init__(self, app: ASGIApp, takes_body: Callable[[str, bytes], bool] | None = None, allow: str = "") -> None:
         self._app = app
-        self._is_of_script = is_of_script
-        self._allow = _ALLOW if is_of_script is None else _ALLOW_OF_SCRIPTS
-        self._preflight = _PREFLIGHT if is_of_script is None else _PREFLIGHT_OF_SCRIPTS
+        self._takes_body = takes_body
+        self._allow = allow or (_ALLOW if takes_body is None else _ALLOW_OF_SCRIPTS)
+        kinds = "accept-datetime, range" if takes_body is None else "accept-datetime, content-type, range"
+        asking = {"Access-Control-Allow-Methods": self._allow, "Access-Control-Allow-Headers": kinds}
+        self._preflight = {"Allow": self._allow, **_PREFLIGHT, **asking}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or pass it on."""
         if scope["type"] != "http":
             return
-        if self._is_of_script is not None and self._is_of_script(scope["method"], scope["raw_path"]):
-            is_long = len(scope["query_string"]) > limits.QUERY_BYTES
-            refused = HTTPStatus.REQUEST_URI_TOO_LONG if is_long else None
+        method, query_bytes = scope["method"], len(scope["query_string"])
+        if self._takes_body is not None and self._takes_body(method, scope["raw_path"]):
+            refused = refusal("GET", query_bytes, ())
         else:
-            refused = refusal(scope["method"], len(scope["query_string"]), scope["headers"])
+            refused = refusal(method, query_bytes, scope["headers"])
+        if method == "OPTIONS" and method not in self._allow:
+            refused = HTTPStatus.METHOD_NOT_ALLOWED
         if refused is not None:
-            more = (self._allow, _CLOSE) if refused is HTTPStatus.METHOD_NOT_ALLOWED else (_CLOSE,)
-            await _answer(send, refused, more, f"{refused} {refused.phrase}\n")
-        elif scope["method"] == "OPTIONS":
-            await _answer(send, HTTPStatus.NO_CONTENT, (self._allow, *self._preflight))
+            allow = self._allow if refused is HTTPStatus.METHOD_NOT_ALLOWED else ""
+            await plain_refusal(refused, allow=allow)(scope, receive, send)
+        elif method == "OPTIONS":
+            await Response(status_code=HTTPStatus.NO_CONTENT, headers=self._preflight)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
@@ -230,13 +220,10 @@ def refusal(method: str, query_bytes: int, headers: Iterable[tuple[bytes, bytes]
     return None
 
 
-async def _answer(send: Send, status: HTTPStatus, headers: Iterable[tuple[bytes, bytes]], text: str = "") -> None:
-    body = text.encode()
-    described = [(b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode())]
-    await send(
-        {"type": "http.response.start", "status": int(status), "headers": [*headers, *(described if body else ())]}
-    )
-    await send({"type": "http.response.body", "body": body})
+def plain_refusal(status: HTTPStatus, reason: str = "", allow: str = "") -> Response:
+    """Return an answer in plain text, which ends the connection, since a body may follow."""
+    headers = {"Connection": "close", **({"Allow": allow} if allow else {})}
+    return PlainTextResponse(f"{status} {status.phrase}{reason}\n", status, headers)
 
 
 # == connections ======================================================================================================

@@ -3,9 +3,9 @@
 The order is the same for each route of the table: a foreign origin is refused, then who has no session logs in, then
 the right is asked for, then the form's token. So no handler decides about any of these, and none can forget it.
 
-`Bodies` takes requests before a handler sees them: three methods, and forms as whole bodies, bounded in size and time.
-A form with a file (multipart/form-data, RFC 7578) may be larger; it is read as it comes, and the file goes to a
-temporary one. Only who may send one sends more than others: that is asked before the body is read.
+`FormReader` reads a form before its handler runs, by Starlette's parser, bounded in size and time. A form with a file
+(multipart/form-data, RFC 7578) may be larger; it is read as it comes, and the file goes to a temporary one. Only who
+may send one sends more than others: that is asked before the body is read.
 
 `ROUTES` has all routes of the desk, with the right that each needs. The tests try each without a login, a right, a
 token.
@@ -32,23 +32,25 @@ import secrets
 import signal
 import threading
 import webbrowser
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from tempfile import SpooledTemporaryFile
-from typing import IO, Any, Final
+from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
-import multipart
-from starlette.datastructures import Headers
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
+from python_multipart.multipart import parse_options_header
+from starlette.formparsers import FormParser, MultiPartException, MultiPartParser
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent.desk import forms, login
-from agent.desk.forms import SentFile, SentForm
+from agent.desk.forms import SentForm
 from agent.desk.login import Session
 from agent.desk.pages import access, jobs, preview, registers, settings_pages, snapshots, today
 from agent.desk.theme.desk_rendering import DeskLook, Saying
@@ -73,136 +75,96 @@ from webarcfs.archive.model.errors import (
 from webarcfs.archive.system import processes
 from webarcfs.room.visit import Origins
 from webarcfs.web.access_log import AccessLog, Logged
-from webarcfs.web.answering import REASON, Answering, disconnected, peer
+from webarcfs.web.answering import REASON, Answering, peer
 from webarcfs.web.connections import (
     HostRules,
     ListenerServer,
+    RequestRules,
     SecurityHeaders,
     host_names,
-    refusal,
+    plain_refusal,
     room_headers,
 )
 from webarcfs.web.language import negotiated
 from webarcfs.web.listeners import Address, ListeningSocket, bind, hosts_of, inherited
-
-# == uploads ==========================================================================================================
-
-
-_KIND: Final = "multipart/form-data"
-#: Most fields, the file among them.
-_FIELDS: Final = 20
-
-
-def boundary_of(content_type: str) -> str:
-    """Return what lies between the fields of a form with a file; empty for another kind of body."""
-    kind, options = multipart.parse_options_header(content_type)
-    return str(options.get("boundary", "")) if kind == _KIND else ""
-
-
-async def read(chunks: AsyncIterator[bytes], boundary: str) -> SentForm:
-    """Return the form of a body. Raises UsageError; OSError where there is no space for the file."""
-    reading = _Reading()
-    try:
-        with multipart.PushMultipartParser(
-            boundary, max_segment_count=_FIELDS, max_segment_size=forms.UPLOAD_BYTES, strict=True
-        ) as parser:
-            async for chunk in chunks:
-                for event in parser.parse(chunk) if chunk else ():
-                    reading.hear(event)
-        return reading.form()
-    except multipart.MultipartError as error:
-        reading.close()
-        raise UsageError(str(error)) from None
-    except BaseException:
-        reading.close()
-        raise
-
-
-class _Reading:
-    """What was read of a form so far."""
-
-    def __init__(self) -> None:
-        self._pairs: list[tuple[str, str]] = []
-        self._name = ""
-        self._text: bytearray | None = None
-        self._size = 0
-        self._file: SpooledTemporaryFile[bytes] | None = None
-        self._file_name = ""
-
-    def hear(self, event: object) -> None:
-        """Take an event of the parser: the head of a field, a piece of its value, or None at its end."""
-        if isinstance(event, multipart.MultipartSegment):
-            self._begin(event.name, event.filename)
-        elif event is None:
-            if self._text is not None:
-                self._pairs.append((self._name, self._text.decode("utf-8", "replace")))
-        elif isinstance(event, bytes | bytearray | memoryview):
-            if self._text is None:
-                assert self._file is not None
-                self._file.write(event)
-            else:
-                self._size += len(event)
-                if self._size > forms.BODY_BYTES:
-                    raise UsageError("its fields are too long")
-                self._text += event
-
-    def _begin(self, name: str, file_name: str | None) -> None:
-        self._name, self._text = name, bytearray() if file_name is None else None
-        if file_name is not None:
-            if self._file is not None:
-                raise UsageError("it has two files")
-            self._file_name = file_name
-            self._file = SpooledTemporaryFile(max_size=forms.UPLOAD_IN_MEMORY)  # noqa: SIM115 # until it is answered
-
-    def form(self) -> SentForm:
-        """Return the form; a file that nobody chose is none."""
-        if self._file is None or not self._file_name:
-            self.close()
-            return forms.of_pairs(self._pairs)
-        self._file.seek(0)
-        name = forms.clean(self._file_name).replace("\\", "/").rpartition("/")[2]
-        return forms.of_pairs(self._pairs, SentFile(name, self._file))
-
-    def close(self) -> None:
-        """Let the file go."""
-        file: IO[bytes] | SpooledTemporaryFile[bytes] | None = self._file
-        if file is not None:
-            file.close()
-
+from webarcfs.web.routing import PathRoute, find_route, name_expression, static_routes
 
 # == bodies ===========================================================================================================
 
 
-#: Where the body of a request is left for its handler.
-BODY = "webarc.body"
-#: Where a form with a file is left, read.
+_WITH_FILE: Final = b"multipart/form-data"
+#: Most fields of a form with a file, that one among them.
+_FIELDS: Final = 20
+#: Where the form of a request is left for its handler, or what is wrong with it.
 FORM = "webarc.form"
-_METHODS = (b"allow", b"GET, HEAD, POST")
 
 
-class Bodies:
-    """An ASGI app that passes requests on to another, each with its whole body; what is refused is answered here."""
+class _MultiPart(MultiPartParser):
+    """Starlette's parser, which does not tell a whole form from the beginning of one."""
 
-    def __init__(self, app: ASGIApp, takes_file: Callable[[str], bool], may_send: Callable[[Request], bool]) -> None:
-        """`takes_file`: whether a path takes a file; `may_send`: whether a person who may send one asks. It blocks."""
+    spool_max_size = forms.UPLOAD_IN_MEMORY
+    is_whole = False
+
+    def on_end(self) -> None:
+        """Note that the last boundary came."""
+        self.is_whole = True
+
+
+async def read_form(request: Request, most: int, *, takes_file: bool = False) -> SentForm:
+    """Return the form of a request, whose body has so many bytes at most.
+
+    Raises UsageError for what is no form, TooMany, ClientDisconnect; OSError where there is no space for the file.
+    """
+    kind, options = parse_options_header(request.headers.get("content-type"))
+    if int(request.headers.get("content-length", "0")) > most:
+        raise TooMany(f"a body of more than {most} bytes")
+
+    async def bounded() -> AsyncGenerator[bytes, None]:
+        size = 0
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size > most:
+                raise TooMany(f"a body of more than {most} bytes")
+            yield chunk
+        if isinstance(parser, _MultiPart):
+            text = sum(len(value) for _, value in parser.items if isinstance(value, str))
+            if not parser.is_whole or text > limit:
+                raise UsageError("the form ends too early, or its fields are too long")
+
+    parser: FormParser | _MultiPart
+    limit = forms.BODY_BYTES
+    if takes_file and kind == _WITH_FILE and options.get(b"charset", b"utf-8").lower() == b"utf-8":
+        parser = _MultiPart(request.headers, bounded(), max_files=1, max_fields=_FIELDS - 1, max_part_size=limit)
+    elif kind == b"application/x-www-form-urlencoded":
+        parser = FormParser(request.headers, bounded(), max_fields=forms.FIELDS, max_part_size=limit)
+    else:
+        raise UsageError("a form of this page was expected")
+    try:
+        return forms.of_pairs((await parser.parse()).multi_items())
+    except MultiPartException as error:
+        raise UsageError(error.message) from None
+
+
+class FormReader:
+    """An ASGI app that passes requests on to another, each with its form, within bounds of size and time."""
+
+    def __init__(self, app: ASGIApp, may_send: Callable[[Request], bool] | None = None) -> None:
+        """`may_send`, where a form has a file: whether a person who may send it asks. It blocks."""
         self._app = app
-        self._takes_file = takes_file
         self._may_send = may_send
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or pass it on."""
-        if scope["type"] != "http":
-            return
-        method = scope["method"]
-        as_read = "GET" if method == "POST" else method
-        headers = [header for header in scope["headers"] if method != "POST" or header[0] not in _OF_BODIES]
-        refused = HTTPStatus.METHOD_NOT_ALLOWED if method == "OPTIONS" else None
-        refused = refused or refusal(as_read, len(scope["query_string"]), headers)
-        if refused is None and method == "POST":
-            refused = await self._read(scope, receive)
+        """Pass a request on, or refuse it."""
+        refused = None
+        if scope["method"] == "POST":
+            try:
+                refused = await self._read(Request(scope, receive))
+            except ClientDisconnect:  # nobody is there to be answered
+                return
         if refused is not None:
-            is_large = refused is HTTPStatus.REQUEST_ENTITY_TOO_LARGE and self._takes_file(scope["path"])
-            await _refuse(send, refused, ": a file that is attached has 20 MB at most" if is_large else "")
+            is_large = refused is HTTPStatus.REQUEST_ENTITY_TOO_LARGE and self._may_send is not None
+            reason = ": a file that is attached has 20 MB at most" if is_large else ""
+            await plain_refusal(refused, reason)(scope, receive, send)
             return
         try:
             await self._app(scope, receive, send)
@@ -211,86 +173,28 @@ class Bodies:
             if isinstance(form, SentForm) and form.file is not None:
                 form.file.body.close()
 
-    async def _read(self, scope: Scope, receive: Receive) -> HTTPStatus | None:
-        """Leave the body in the scope; return the status with which it is refused."""
-        boundary = boundary_of(Headers(scope=scope).get("content-type", ""))
-        if boundary and self._takes_file(scope["path"]):
-            return await self._read_file(scope, receive, boundary)
-        length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-        if not length.isdigit() or len(length) > 12 or int(length) > forms.BODY_BYTES:
-            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    async def _read(self, request: Request) -> HTTPStatus | None:
+        """Leave the form in the scope; return the status with which it is refused."""
+        most, seconds, too_large = forms.BODY_BYTES, forms.BODY_SECONDS, HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        kind, _ = parse_options_header(request.headers.get("content-type"))
+        if self._may_send is not None and kind == _WITH_FILE:
+            seconds = forms.UPLOAD_SECONDS
+            if await asyncio.to_thread(self._may_send, request):
+                most = forms.UPLOAD_BYTES
+            else:
+                too_large = HTTPStatus.FORBIDDEN
         try:
-            body = await asyncio.wait_for(_whole(receive), forms.BODY_SECONDS)
-        except TimeoutError:
-            return HTTPStatus.REQUEST_TIMEOUT
-        if len(body) > forms.BODY_BYTES:
-            return HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-        scope[BODY] = body
-        return None
-
-    async def _read_file(self, scope: Scope, receive: Receive, boundary: str) -> HTTPStatus | None:
-        """Leave the form of a body with a file in the scope; return the status with which it is refused."""
-        may_send = await asyncio.to_thread(self._may_send, Request(scope))
-        most = forms.UPLOAD_BYTES if may_send else forms.BODY_BYTES
-        too_large = HTTPStatus.REQUEST_ENTITY_TOO_LARGE if may_send else HTTPStatus.FORBIDDEN
-        length = Headers(scope=scope).get("content-length", "0")
-        if not (length.isascii() and length.isdigit()) or len(length) > 12 or int(length) > most:
-            return too_large
-        try:
-            async with asyncio.timeout(forms.UPLOAD_SECONDS):
-                scope[FORM] = await read(_chunks(receive, most), boundary)
+            async with asyncio.timeout(seconds):
+                request.scope[FORM] = await read_form(request, most, takes_file=self._may_send is not None)
         except TimeoutError:
             return HTTPStatus.REQUEST_TIMEOUT
         except TooMany:
             return too_large
-        except UsageError:
-            return HTTPStatus.BAD_REQUEST
-        except OSError:  # no space for it
+        except UsageError as error:
+            request.scope[FORM] = error  # for the handler: who asks from elsewhere learns nothing of it
+        except OSError:  # no space for the file
             return HTTPStatus.INSUFFICIENT_STORAGE
         return None
-
-
-async def _chunks(receive: Receive, most: int) -> AsyncIterator[bytes]:
-    """Yield a body as it comes. Raises TooMany; a client that has gone ends it."""
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            return
-        body = message.get("body", b"")
-        size += len(body)
-        if size > most:
-            raise TooMany(f"a body of more than {most} bytes")
-        yield body
-        if not message.get("more_body"):
-            return
-
-
-_OF_BODIES = (b"content-length", b"transfer-encoding")
-
-
-async def _whole(receive: Receive) -> bytes:
-    """Return the body of a request; one byte too many where it is too long; nothing if the client has gone."""
-    body = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
-            return b""
-        body += message.get("body", b"")
-        if len(body) > forms.BODY_BYTES or not message.get("more_body"):
-            return bytes(body[: forms.BODY_BYTES + 1])
-
-
-async def _refuse(send: Send, status: HTTPStatus, reason: str) -> None:
-    body = f"{status} {status.phrase}{reason}\n".encode()
-    headers = [
-        (b"content-type", b"text/plain; charset=utf-8"),
-        (b"content-length", str(len(body)).encode()),
-        (b"connection", b"close"),
-        *([_METHODS] if status is HTTPStatus.METHOD_NOT_ALLOWED else []),
-    ]
-    await send({"type": "http.response.start", "status": int(status), "headers": headers})
-    await send({"type": "http.response.body", "body": body})
 
 
 # == routing, pure ====================================================================================================
@@ -300,19 +204,18 @@ async def _refuse(send: Send, status: HTTPStatus, reason: str) -> None:
 Handler = Callable[[DeskVisit, Mapping[str, str]], Response]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeskRoute:
-    """A path, as an expression over the decoded path, with the handlers of GET and POST; None: there is none.
+@dataclass(eq=False, repr=False)
+class DeskRoute(PathRoute):
+    """A path, with the handlers of GET and POST; None: there is none.
 
     `looks` and `acts` are the rights of GET and POST; None: every person of the archive. `again` shows the page of a
-    form with what was typed: after a fault, or a login. `example` is a path, for tests. `action` is what tokens of the
-    form are made for; empty: the path, without `suffix` where two buttons send one form to two places. `takes_file`:
-    its form has a file.
+    form with what was typed, after a fault, or a login; None: `get` does. `action` is what tokens of the form are made
+    for; empty: the path, without `suffix` where two buttons send one form to two places. `takes_file`: its form has a
+    file.
     """
 
     name: str
-    pattern: re.Pattern[str]
-    example: str
+    path: str
     get: Handler | None = None
     post: Handler | None = None
     looks: Right | None = None
@@ -322,62 +225,50 @@ class DeskRoute:
     suffix: str = ""
     takes_file: bool = False
 
+    def __post_init__(self) -> None:
+        super().__init__(self.name, self.path)
+        self.again = self.again or self.get
+
     def action_of(self, path: str) -> str:
         """Return for which action a token must be made that is sent to a path."""
         return self.action or path.removesuffix(self.suffix)
 
 
-def route(name: str, pattern: str, example: str, **more: object) -> DeskRoute:
-    """Return a route."""
-    return DeskRoute(name=name, pattern=re.compile(pattern, re.DOTALL), example=example, **more)  # type: ignore[arg-type] # as DeskRoute has them
-
-
-def find_route(routes: tuple[DeskRoute, ...], path: str) -> tuple[DeskRoute, dict[str, str]] | None:
-    """Return the first route that fits a path, and what the path says."""
-    for route in routes:
-        if match := route.pattern.fullmatch(path):
-            return route, match.groupdict()
-    return None
-
-
 # == routes ===========================================================================================================
 
 
-_RECORD = r"/snapshot/(?P<record>[^/]+)"
-_EXAMPLE = "/snapshot/20260101T000000-p"
+name_expression("rest", ".+")
+name_expression("export", "xml|json|dc")
+name_expression("name", "[^/+]+")
+name_expression("preview", "web|notice")
 
 
-def _of_snapshot(name: str, word: str, post: object, right: Right) -> DeskRoute:
+def _of_snapshot(name: str, word: str, post: Any, right: Right | None, *, takes_file: bool = False) -> DeskRoute:
     """Return the route of a form on the page of a snapshot."""
-    return route(name, f"{_RECORD}/{word}", f"{_EXAMPLE}/{word}", post=post, acts=right, again=snapshots.show_snapshot)
+    path, again = f"/snapshot/{{record}}/{word}", snapshots.show_snapshot
+    return DeskRoute(name, path, post=post, acts=right, again=again, takes_file=takes_file)
 
 
 #: The first that fits answers.
 ROUTES: Final[tuple[DeskRoute, ...]] = (
-    route("today", r"/", "/", get=today.today),
-    route("snapshots as a table", r"/snapshots\.csv", "/snapshots.csv", get=snapshots.as_csv),
-    route("snapshots", r"/snapshots", "/snapshots", get=snapshots.listed),
-    route("ticks", r"/snapshots/ticks", "/snapshots/ticks", post=snapshots.keep_ticks, again=snapshots.again,
-          action=snapshots.PATH),
-    route("release the ticked", r"/snapshots/release", "/snapshots/release", post=snapshots.release_several,
-          acts=Right.RELEASE, again=snapshots.again, action=snapshots.PATH),
-    route("choose several", r"/snapshots/several", "/snapshots/several", post=snapshots.to_several,
-          acts=Right.DESCRIBE, again=snapshots.again, action=snapshots.PATH),
-    route("change several", r"/snapshots/edit", "/snapshots/edit", get=snapshots.several, post=snapshots.save_several,
-          looks=Right.DESCRIBE, acts=Right.DESCRIBE, again=snapshots.several),
-    route("new snapshot", r"/new", "/new", get=snapshots.show, post=snapshots.start,
-          looks=Right.CAPTURE, acts=Right.CAPTURE,
-          again=snapshots.show),
-    route("log", rf"{_RECORD}/log/(?P<log>.+)", f"{_EXAMPLE}/log/crawl.log.gz", get=snapshots.show_log),
-    route("picture", rf"{_RECORD}/picture/(?P<name>[^/]+)", f"{_EXAMPLE}/picture/01-replay.jpg",
-          get=snapshots.show_picture),
-    route("preview", rf"{_RECORD}/preview", f"{_EXAMPLE}/preview", get=preview.begin),
+    DeskRoute("today", "/", today.today),
+    DeskRoute("snapshots as a table", "/snapshots.csv", snapshots.as_csv),
+    DeskRoute("snapshots", "/snapshots", snapshots.listed),
+    DeskRoute("ticks", "/snapshots/ticks", post=snapshots.keep_ticks, again=snapshots.again, action=snapshots.PATH),
+    DeskRoute("release the ticked", "/snapshots/release", post=snapshots.release_several, acts=Right.RELEASE,
+              again=snapshots.again, action=snapshots.PATH),
+    DeskRoute("choose several", "/snapshots/several", post=snapshots.to_several, acts=Right.DESCRIBE,
+              again=snapshots.again, action=snapshots.PATH),
+    DeskRoute("change several", "/snapshots/edit", snapshots.several, snapshots.save_several, Right.DESCRIBE,
+              Right.DESCRIBE),
+    DeskRoute("new snapshot", "/new", snapshots.show, snapshots.start, Right.CAPTURE, Right.CAPTURE),
+    DeskRoute("log", "/snapshot/{record}/log/{log:rest}", snapshots.show_log),
+    DeskRoute("picture", "/snapshot/{record}/picture/{name}", snapshots.show_picture),
+    DeskRoute("preview", "/snapshot/{record}/preview", preview.begin),
     _of_snapshot("description", "describe", snapshots.save, Right.DESCRIBE),
-    route("attach", f"{_RECORD}/attach", f"{_EXAMPLE}/attach", post=snapshots.attach, acts=Right.DESCRIBE,
-          again=snapshots.show_snapshot, takes_file=True),
+    _of_snapshot("attach", "attach", snapshots.attach, Right.DESCRIBE, takes_file=True),
     _of_snapshot("detach", "detach", snapshots.detach, Right.DESCRIBE),
-    route("attachment", rf"{_RECORD}/attachment/(?P<name>[^/]+)", f"{_EXAMPLE}/attachment/contract.pdf",
-          get=snapshots.download),
+    DeskRoute("attachment", "/snapshot/{record}/attachment/{name}", snapshots.download),
     _of_snapshot("release", "release", snapshots.release, Right.RELEASE),
     _of_snapshot("reject", "reject", snapshots.reject, Right.REVIEW),
     _of_snapshot("reopen", "reopen", snapshots.reopen, Right.REVIEW),
@@ -388,58 +279,51 @@ ROUTES: Final[tuple[DeskRoute, ...]] = (
     _of_snapshot("patch", "patch", snapshots.patch, Right.CAPTURE),
     _of_snapshot("look", "look", snapshots.look, Right.REVIEW),
     _of_snapshot("measure", "measure", snapshots.measure, Right.PROCESS),
-    route("step", f"{_RECORD}/step", f"{_EXAMPLE}/step", post=snapshots.step, again=snapshots.show_snapshot),
-    route("snapshot as a file", rf"{_RECORD}\.(?P<kind>xml|json|dc)", f"{_EXAMPLE}.xml", get=snapshots.exported),
-    route("snapshot", _RECORD, _EXAMPLE, get=snapshots.show_snapshot),
-    route("previewed page", r"/s/(?P<token>[^/]+)/(?:web|notice)/.*", "/s/x/web/20260101000000/http://e.org/",
-          get=preview.shown),
-    route("compare", r"/compare/(?P<pair>[^/]+)", "/compare/a..b", get=snapshots.compare),
-    route("compare with any", r"/compare", "/compare", get=snapshots.choose),
-    route("running", r"/running", "/running", get=jobs.running),
-    route("order", r"/job/(?P<job>[^/]+)/order", "/job/20260101T000000-p/order", post=jobs.give, acts=Right.CAPTURE,
-          again=jobs.running),
-    route("publications", r"/publications", "/publications", get=settings_pages.listed),
-    route("new publication", r"/publications/\+new", "/publications/+new",
-          get=settings_pages.new, post=settings_pages.save,
-          looks=Right.PUBLICATIONS, acts=Right.PUBLICATIONS, again=settings_pages.new),
-    route("try a new publication", r"/publications/\+try", "/publications/+try", post=settings_pages.try_,
-          acts=Right.PUBLICATIONS, again=settings_pages.new, action="/publications/+new"),
-    route("trial", r"/publications-trial/(?P<mark>[^/]+)", "/publications-trial/x", get=settings_pages.trial,
-          looks=Right.PUBLICATIONS),
-    route("publication", r"/publications/(?P<name>[^/+]+)", "/publications/p", get=settings_pages.show,
-          post=settings_pages.save, acts=Right.PUBLICATIONS, again=settings_pages.show),
-    route("try a publication", r"/publications/(?P<name>[^/+]+)/try", "/publications/p/try", post=settings_pages.try_,
-          acts=Right.PUBLICATIONS, again=settings_pages.show, suffix="/try"),
-    route("retire", r"/publications/(?P<name>[^/+]+)/retire", "/publications/p/retire", post=settings_pages.retire,
-          acts=Right.PUBLICATIONS, again=settings_pages.show),
-    route("registers", r"/registers", "/registers", get=registers.show),
-    route("keep in a register", r"/registers/save", "/registers/save", post=registers.save, acts=Right.PUBLICATIONS,
-          again=registers.show),
-    route("report", r"/report/(?P<job>[^/]+)", "/report/20260101T000000-p", get=jobs.report),
-    route("access", r"/access", "/access", get=access.show),
-    route("withhold", r"/access/withhold", "/access/withhold", post=access.withhold, acts=Right.WITHDRAW,
-          again=access.show),
-    route("lift", r"/access/lift", "/access/lift", post=access.lift, acts=Right.WITHDRAW, again=access.show),
-    route("options", r"/options", "/options",
-          get=settings_pages.show_options, post=settings_pages.save_options, acts=Right.OPTIONS,
-          again=settings_pages.show_options),
-    route("people", r"/people", "/people", get=access.show_people, looks=Right.PEOPLE),
-    route("save person", r"/people/save", "/people/save",
-          post=access.save, acts=Right.PEOPLE, again=access.show_people),
-    route("remove person", r"/people/remove", "/people/remove", post=access.remove, acts=Right.PEOPLE,
-          again=access.show_people),
-    route("password", r"/password", "/password", get=access.password, post=access.set_password, again=access.password),
-    route("feed", r"/feed/(?P<feed>[^/]+)\.atom", "/feed/x.atom", get=today.read),
-    route("address of the feed", r"/feed", "/feed", get=today.show_feed, post=today.change, again=today.show_feed),
-    route("language", r"/language", "/language", post=access.language, again=today.today),
-    route("logout", r"/logout", "/logout", post=access.logout, again=today.today),
+    _of_snapshot("step", "step", snapshots.step, None),
+    DeskRoute("snapshot as a file", "/snapshot/{record}.{kind:export}", snapshots.exported),
+    DeskRoute("snapshot", "/snapshot/{record}", snapshots.show_snapshot),
+    DeskRoute("previewed page", "/s/{token}/{page:preview}/", preview.shown),
+    DeskRoute("compare", "/compare/{pair}", snapshots.compare),
+    DeskRoute("compare with any", "/compare", snapshots.choose),
+    DeskRoute("running", "/running", jobs.running),
+    DeskRoute("order", "/job/{job}/order", post=jobs.give, acts=Right.CAPTURE, again=jobs.running),
+    DeskRoute("publications", "/publications", settings_pages.listed),
+    DeskRoute("new publication", "/publications/+new", settings_pages.new, settings_pages.save, Right.PUBLICATIONS,
+              Right.PUBLICATIONS),
+    DeskRoute("try a new publication", "/publications/+try", post=settings_pages.try_, acts=Right.PUBLICATIONS,
+              again=settings_pages.new, action="/publications/+new"),
+    DeskRoute("trial", "/publications-trial/{mark}", settings_pages.trial, looks=Right.PUBLICATIONS),
+    DeskRoute("publication", "/publications/{name:name}", settings_pages.show, settings_pages.save,
+              acts=Right.PUBLICATIONS),
+    DeskRoute("try a publication", "/publications/{name:name}/try", post=settings_pages.try_, acts=Right.PUBLICATIONS,
+              again=settings_pages.show, suffix="/try"),
+    DeskRoute("retire", "/publications/{name:name}/retire", post=settings_pages.retire, acts=Right.PUBLICATIONS,
+              again=settings_pages.show),
+    DeskRoute("registers", "/registers", registers.show),
+    DeskRoute("keep in a register", "/registers/save", post=registers.save, acts=Right.PUBLICATIONS,
+              again=registers.show),
+    DeskRoute("report", "/report/{job}", jobs.report),
+    DeskRoute("access", "/access", access.show),
+    DeskRoute("withhold", "/access/withhold", post=access.withhold, acts=Right.WITHDRAW, again=access.show),
+    DeskRoute("lift", "/access/lift", post=access.lift, acts=Right.WITHDRAW, again=access.show),
+    DeskRoute("options", "/options", settings_pages.show_options, settings_pages.save_options, acts=Right.OPTIONS),
+    DeskRoute("people", "/people", access.show_people, looks=Right.PEOPLE),
+    DeskRoute("save person", "/people/save", post=access.save, acts=Right.PEOPLE, again=access.show_people),
+    DeskRoute("remove person", "/people/remove", post=access.remove, acts=Right.PEOPLE, again=access.show_people),
+    DeskRoute("password", "/password", access.password, access.set_password),
+    DeskRoute("feed", "/feed/{feed}.atom", today.read),
+    DeskRoute("address of the feed", "/feed", today.show_feed, today.change),
+    DeskRoute("language", "/language", post=access.language, again=today.today),
+    DeskRoute("logout", "/logout", post=access.logout, again=today.today),
 )  # fmt: skip
+LOGIN: Final = DeskRoute("login", "/login")
+#: Any other path.
+_ABSENT: Final = DeskRoute("absent", "/")
 
 
 # == app ==============================================================================================================
 
 
-_YEAR = 365 * 24 * 3600
 #: Fields of the form of a login that keep another form.
 _KEPT, _BACK = "kept-", "back"
 _WRONG = msgid("The name or the password is wrong.")
@@ -463,44 +347,61 @@ class DeskApp:
         self.desk = desk
         self.look = DeskLook(desk.archive)
 
-    def answer(self, request: Request) -> Response:
+    def router(self, answering: Answering, names: frozenset[str]) -> Router:
+        """Return the desk as an ASGI app. `names` are its hosts; without any it is any."""
+
+        def endpoint(route: DeskRoute) -> ASGIApp:
+            may_send = partial(self._may_act, route) if route.takes_file else None
+            return FormReader(answering.endpoint(partial(self.answer, route)), may_send)
+
+        watching = Watching(self.desk, self.is_known)
+        own = [route.bound(endpoint(route)) for route in (*ROUTES, LOGIN)]
+        return Router(
+            [*static_routes(answering, self.look.static_file), *own, PathRoute("events", PATH).bound(watching)],
+            redirect_slashes=False,
+            default=endpoint(_ABSENT),
+            middleware=[
+                Middleware(SecurityHeaders, desk_headers()),
+                Middleware(HostRules, names),
+                Middleware(RequestRules, lambda method, _: method == "POST", "GET, HEAD, POST"),
+            ],
+        )
+
+    def answer(self, route: DeskRoute, request: Request) -> Response:
         """Answer a request."""
-        path = request.scope["path"]
-        if (static := self._static(path)) is not None:
-            return static
         is_post = request.method == "POST"
         self.desk.look(surely=is_post)
         try:
-            return self._answer(request, path, is_post=is_post)
+            return self._answer(route, request, is_post=is_post)
         finally:
             if is_post:
                 self.desk.look(surely=True)  # the next page shows what the form changed
 
-    def _answer(self, request: Request, path: str, *, is_post: bool) -> Response:
+    def _answer(self, route: DeskRoute, request: Request, *, is_post: bool) -> Response:
         if is_post and not self._is_own_origin(request):
             return self._message(request, HTTPStatus.FORBIDDEN, msgid("This form is not of this desk"))
-        form = _form(request) if is_post else SentForm()
-        if path == "/login":
+        form = request.scope.get(FORM, SentForm())
+        if isinstance(form, UsageError):
+            raise form
+        if route is LOGIN:
             return self._login(request, form)
-        known = find_route(ROUTES, path)
-        if known is None:
+        if route is _ABSENT:
             raise NotFound("there is no such page")
-        route, path_params = known
-        if (part := self._by_secret(request, route, path_params)) is not None:
+        if (part := self._by_secret(request, route)) is not None:
             return part
         who = self._who(request)
         if who is None:
-            return self._ask(request, form if is_post and route.post is not None else SentForm())
+            return self._ask(request, form if route.post is not None else SentForm())
         session, person, cookie = who
         visit = replace(self._visit(request, session, person), form=form)
-        response = self._acted(route, path_params, visit) if is_post else self._looked(route, path_params, visit)
+        response = self._handled(route, visit)
         if cookie:
             self.desk.set_cookie(response, cookie)
         return response
 
-    def _by_secret(self, request: Request, route: DeskRoute, path_params: Mapping[str, str]) -> Response | None:
+    def _by_secret(self, request: Request, route: DeskRoute) -> Response | None:
         """Return what a secret in the path opens, without a session; None for any other."""
-        secret = path_params.get("feed", "")
+        secret, token = request.path_params.get("feed", ""), request.path_params.get("token", "")
         if secret:
             request.scope["path"] = _FEED  # logs have the path
         if request.method == "POST":
@@ -508,58 +409,37 @@ class DeskApp:
         if secret:
             reader = self.desk.persons.of_feed(secret)
             once = None if reader is None else self._visit(request, self.desk.sessions.once(reader), reader)
-            return None if once is None else self._looked(route, path_params, once)
-        return preview.embedded(request, self.desk, path_params["token"]) if "token" in path_params else None
+            return None if once is None else self._handled(route, once)
+        return preview.embedded(request, self.desk, token) if token else None
 
-    def _looked(self, route: DeskRoute, path_params: Mapping[str, str], visit: DeskVisit) -> Response:
-        if route.get is None:
+    def _handled(self, route: DeskRoute, visit: DeskVisit) -> Response:
+        is_post = visit.request.method == "POST"
+        handler, right = (route.post, route.acts) if is_post else (route.get, route.looks)
+        if handler is None:
             return self._message(visit.request, HTTPStatus.METHOD_NOT_ALLOWED, msgid("This cannot be asked here"))
-        return self._refused(route.looks, visit) or route.get(visit, path_params)
+        if right is not None and not visit.may(right):
+            text = f"{visit.person.name}: {visit.person.role}, {right}"
+            return self._message(visit.request, HTTPStatus.FORBIDDEN, _HEADINGS[HTTPStatus.FORBIDDEN], text, visit)
+        return self._acted(route, handler, visit) if is_post else handler(visit, visit.request.path_params)
 
-    def _acted(self, route: DeskRoute, path_params: Mapping[str, str], visit: DeskVisit) -> Response:
-        if route.post is None:
-            return self._message(visit.request, HTTPStatus.METHOD_NOT_ALLOWED, msgid("This cannot be asked here"))
-        refused = self._refused(route.acts, visit)
-        if refused is not None:
-            return refused
+    def _acted(self, route: DeskRoute, post: Handler, visit: DeskVisit) -> Response:
         token = self.desk.tokens.read(visit.form.raw(forms.TOKEN), visit.session.public, route.action_of(visit.path))
         visit = replace(visit, form=replace(visit.form, token=token))
         if not token.is_ours:
-            return self._again(route, path_params, visit, Problem(self._said(visit, _LATE), status=403))
+            return self._again(route, visit, Problem(self._said(visit, _LATE), status=403))
         if not self.desk.sessions.is_new(visit.session, token.mark):
-            return self._again(
-                route, path_params, visit, Problem(self._said(visit, _TWICE), status=409), is_typed=False
-            )
+            return self._again(route, visit, Problem(self._said(visit, _TWICE), status=409), is_typed=False)
         try:
-            return route.post(visit, path_params)
+            return post(visit, visit.request.path_params)
         except (WebarcError, OSError) as error:
-            return self._again(route, path_params, visit, _problem(error))
+            return self._again(route, visit, _problem(error))
 
-    def _refused(self, right: Right | None, visit: DeskVisit) -> Response | None:
-        """Return the answer to a person without a right; None to one who has it."""
-        if right is None or visit.may(right):
-            return None
-        text = f"{visit.person.name}: {visit.person.role}, {right}"
-        return self._message(
-            visit.request, HTTPStatus.FORBIDDEN, msgid("You do not have the right to do this"), text, visit
-        )
-
-    def _again(
-        self,
-        route: DeskRoute,
-        path_params: Mapping[str, str],
-        visit: DeskVisit,
-        problem: Problem | None,
-        *,
-        is_typed: bool = True,
-    ) -> Response:
+    def _again(self, route: DeskRoute, visit: DeskVisit, problem: Problem, *, is_typed: bool = True) -> Response:
         """Show the page of a form, with what was typed and why it was not taken."""
-        again = route.again or route.get
-        if again is None or not (route.looks is None or visit.may(route.looks)):
-            status = HTTPStatus(problem.status if problem is not None else 403)
-            text = problem.text if problem is not None else ""
-            return self._message(visit.request, status, msgid("This form was not taken"), text, visit)
-        return again(replace(visit.with_problem(problem), is_typed=is_typed), path_params)
+        if route.again is None or not (route.looks is None or visit.may(route.looks)):
+            heading = msgid("This form was not taken")
+            return self._message(visit.request, HTTPStatus(problem.status), heading, problem.text, visit)
+        return route.again(replace(visit.with_problem(problem), is_typed=is_typed), visit.request.path_params)
 
     # -- who asks ----------------------------------------------------------------------------------------------------
 
@@ -588,18 +468,11 @@ class DeskApp:
         """Return whether a person of the archive asks."""
         return self._who(request) is not None
 
-    @staticmethod
-    def takes_file(path: str) -> bool:
-        """Return whether a form that is sent to a path has a file."""
-        known = find_route(ROUTES, path)
-        return known is not None and known[0].takes_file
-
-    def may_send_file(self, request: Request) -> bool:
-        """Return whether a person asks who may act on a path."""
-        known = find_route(ROUTES, request.scope["path"])
+    def _may_act(self, route: DeskRoute, request: Request) -> bool:
+        """Return whether a person asks who may send the form of a route."""
         with suppress(WebarcError, OSError):
             who = self._who(request)
-            return who is not None and known is not None and (known[0].acts is None or who[1].may(known[0].acts))
+            return who is not None and (route.acts is None or who[1].may(route.acts))
         return False
 
     def _ask(self, request: Request, form: SentForm) -> Response:
@@ -647,12 +520,12 @@ class DeskApp:
         route, path_params = known
         form = forms.of_pairs([(name.removeprefix(_KEPT), value) for name, value in kept])
         parts = urlsplit(back)
-        scope = {**request.scope, "path": parts.path, "query_string": parts.query.encode(), "method": "POST"}
+        scope = {**request.scope, "path": parts.path, "query_string": parts.query.encode(), "path_params": path_params}
         visit = self._visit(Request(scope), session, person)
         token = self.desk.tokens.read(form.raw(forms.TOKEN), session.public, "")
         visit = replace(visit, form=replace(form, token=token))
         problem = Problem(self._said(visit, _MEANWHILE), status=200)
-        return self._again(route, path_params, visit, problem)
+        return self._again(route, visit, problem)
 
     def _login_page(
         self, request: Request, *, back: str, kept: list[tuple[str, str]] | None = None, name: str = "",
@@ -705,14 +578,6 @@ class DeskApp:
         body = self.look.render(view, Saying(language, request.scope["path"], visit))
         return HTMLResponse(body, int(status), dict(NO_STORE))
 
-    def _static(self, path: str) -> Response | None:
-        if not path.startswith("/static/") and path != "/favicon.ico":
-            return None
-        file = self.look.static_file(path)
-        if file is None:
-            return PlainTextResponse("404 Not Found\n", 404)
-        return Response(file[0], media_type=file[1], headers={"Cache-Control": f"public, max-age={_YEAR}, immutable"})
-
     def error(self, request: Request, status: HTTPStatus, error: WebarcError | None) -> Response:
         """Return the page of an error."""
         is_known = False
@@ -754,14 +619,6 @@ _HEADINGS = {
 }
 
 
-def _form(request: Request) -> SentForm:
-    """Return what was sent. Raises UsageError for what is no form."""
-    form = request.scope.get(FORM)
-    if isinstance(form, SentForm):
-        return form
-    return forms.parse(request.scope.get(BODY, b""), request.headers.get("content-type", ""))
-
-
 def _problem(error: Exception) -> Problem:
     """Return the answer to a form that could not be taken: 409 where somebody else was faster, else 400 or 403."""
     status = HTTPStatus.CONFLICT if isinstance(error, Busy) else http_status_of(error)
@@ -790,11 +647,7 @@ def _own_path(text: str) -> str:
 
 
 PATH = "/events"
-_HEADERS = [
-    (b"content-type", b"text/event-stream; charset=utf-8"),
-    (b"cache-control", b"no-store"),
-    (b"x-accel-buffering", b"no"),
-]
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 #: Looks at the jobs until the newest snapshot is asked for again.
 _EVERY = 5
 
@@ -812,40 +665,29 @@ class Watching:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one who watches, until it goes."""
-        allowed = await asyncio.to_thread(self._may_watch, Request(scope))
-        if not allowed or len(self._watchers) >= forms.WATCHERS or scope["method"] != "GET":
-            status = 403 if not allowed else 503
-            await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"0")]})
-            await send({"type": "http.response.body", "body": b""})
-            return
-        await send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+        request = Request(scope)
+        response = Response(status_code=HTTPStatus.FORBIDDEN)
+        if await asyncio.to_thread(self._may_watch, request):
+            response = StreamingResponse(self._tell(request), 200, _HEADERS, "text/event-stream")
+            if len(self._watchers) >= forms.WATCHERS or scope["method"] != "GET":
+                response = Response(status_code=HTTPStatus.SERVICE_UNAVAILABLE)
+        await response(scope, receive, send)
+
+    async def _tell(self, request: Request) -> AsyncGenerator[str, None]:
         own: asyncio.Queue[str] = asyncio.Queue(4)
-        gone = asyncio.ensure_future(disconnected(receive))
         self._watchers[own] = ""
         if self._looking is None or self._looking.done():
             self._looking = asyncio.create_task(self._look())
         try:
-            await self._tell(own, gone, scope, send)
+            while True:
+                try:
+                    yield f"data: {await asyncio.wait_for(own.get(), forms.WATCH_QUIET)}\n\n"
+                except TimeoutError:
+                    if not await asyncio.to_thread(self._may_watch, request):  # the session may have ended meanwhile
+                        return
+                    yield ": still here\n\n"
         finally:
             self._watchers.pop(own, None)
-            gone.cancel()
-
-    async def _tell(self, own: asyncio.Queue[str], gone: asyncio.Future[None], scope: Scope, send: Send) -> None:
-        while not gone.done():
-            waiting = asyncio.ensure_future(own.get())
-            both: set[asyncio.Future[Any]] = {waiting, gone}
-            await asyncio.wait(both, timeout=forms.WATCH_QUIET, return_when=asyncio.FIRST_COMPLETED)
-            if waiting.done():
-                text = f"data: {waiting.result()}\n\n"
-            else:
-                waiting.cancel()
-                # The session may have ended meanwhile.
-                if gone.done() or not await asyncio.to_thread(self._may_watch, Request(scope)):
-                    break
-                text = ": still here\n\n"
-            await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
-        with contextlib.suppress(OSError):
-            await send({"type": "http.response.body", "body": b""})
 
     async def _look(self) -> None:
         """Look at the jobs as long as somebody watches."""
@@ -908,14 +750,7 @@ def make(desk: Desk, log: AccessLog | None = None, names: frozenset[str] = froze
     """Return the app of a desk, and the threads in which it answers. `names` are its hosts; without any it is any."""
     app = DeskApp(desk)
     answering = Answering(app.error)
-    pages = answering.endpoint(app.answer)
-    watching = Watching(desk, app.is_known)
-
-    async def route(scope: Scope, receive: Receive, send: Send) -> None:
-        await (watching if scope.get("path") == PATH else pages)(scope, receive, send)
-
-    bounded = Bodies(route, app.takes_file, app.may_send_file)
-    ruled: ASGIApp = SecurityHeaders(HostRules(bounded, names), desk_headers())
+    ruled = app.router(answering, names)
     return (Logged(ruled, log, "desk") if log is not None and log.is_on else ruled), answering
 
 

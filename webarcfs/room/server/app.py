@@ -8,14 +8,15 @@ room's own.
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
+from itertools import chain
 from urllib.parse import parse_qs, unquote
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Router
 from starlette.types import ASGIApp
 
 from webarcfs.access.gate import Reader
@@ -46,6 +47,7 @@ from webarcfs.room.views import ErrorPage, Notice
 from webarcfs.room.visit import OfThread, Origins, Shared, Visit, reader_of
 from webarcfs.web.answering import Answering, peer
 from webarcfs.web.language import negotiated
+from webarcfs.web.routing import PathRoute, name_expression, static_routes
 
 # == apps =============================================================================================================
 
@@ -76,25 +78,15 @@ Make = Callable[[RoomOptions], RoomApps]
 # == app ==============================================================================================================
 
 
-_Handler = Callable[[Visit, Mapping[str, str]], Response]
-_YEAR = 365 * 24 * 3600
+Handler = Callable[[Visit, Mapping[str, str]], Response]
 
 
-@dataclass(frozen=True, slots=True)
-class RoomRoute:
-    """A path of the room, as an expression over the decoded path, and what answers it. `name` is for people.
+class RoomRoute(PathRoute):
+    """A path of the room, and what answers it. `is_costly`: it may read all captures of a site, or of the archive."""
 
-    `is_costly`: it may read all captures of a site, or of the archive.
-    """
-
-    name: str
-    pattern: re.Pattern[str]
-    answer: _Handler
-    is_costly: bool = False
-
-
-def _route(name: str, pattern: str, answer: _Handler, *, is_costly: bool = False) -> RoomRoute:
-    return RoomRoute(name, re.compile(pattern, re.DOTALL), answer, is_costly)
+    def __init__(self, name: str, path: str, answer: Handler, *, is_costly: bool = False) -> None:
+        super().__init__(name, path)
+        self.answer, self.is_costly = answer, is_costly
 
 
 # -- the room's own pages ----------------------------------------------------------------------------------------------
@@ -201,13 +193,15 @@ def _led(visit: Visit, place: str) -> Response:
 
 def _past(visit: Visit, _: Mapping[str, str]) -> Response:
     """Answer what lies below /web/, /timemap/ and /diff/."""
+    asked = _asked(visit)
+    return _replay(visit, asked) if isinstance(asked, Replay) else _about_time(visit, asked)
+
+
+def _asked(visit: Visit) -> Replay | TimeGate | TimeMap | Calendar | PrefixList | Diff:
     asked = parse(visit.raw_path, visit.query)
     if isinstance(asked, Refused):
-        kind = NotFound if asked.reason is UrlFault.ELSEWHERE else UsageError
-        raise kind(asked.reason)
-    if isinstance(asked, Replay):
-        return _replay(visit, asked)
-    return _about_time(visit, asked)
+        raise (NotFound if asked.reason is UrlFault.ELSEWHERE else UsageError)(asked.reason)
+    return asked
 
 
 def _replay(visit: Visit, asked: Replay) -> Response:
@@ -248,56 +242,69 @@ def _availability(visit: Visit, _: Mapping[str, str]) -> Response:
     return mementos.availability(visit)
 
 
-#: All paths of the room; the first that fits answers.
-ROUTES: tuple[RoomRoute, ...] = (
-    _route("home", r"/", _home),
-    _route("lists of the past", r"/(?:web/[0-9]*\*|timemap|diff)/.*", _past, is_costly=True),
-    _route("past", r"/web/.*", _past),
-    _route("side by side", r"/side/.*", _side, is_costly=True),
-    _route("publication", r"/publication/(?P<name>[^/]+)", _publication),
-    _route("links as CSV", r"/snapshot/(?P<record>[^/]+)/links\.csv", _links_as_csv, is_costly=True),
-    _route("links", r"/snapshot/(?P<record>[^/]+)/links", _links, is_costly=True),
-    _route("record as a file", r"/snapshot/(?P<record>[^/]+)\.(?P<kind>xml|json|dc)", _record_as),
-    _route("record", r"/snapshot/(?P<record>[^/]+)", _record, is_costly=True),
-    _route("compare", r"/compare/(?P<pair>[^/]+)", _compare, is_costly=True),
-    _route("search as a file", r"/search\.(?P<kind>csv|json)", _search_as, is_costly=True),
-    _route("search", r"/search", _search, is_costly=True),
-    _route("opensearch", r"/opensearch\.xml", _opensearch),
-    _route("versions", r"/versions", _versions),
-    _route("urls", r"/urls", _urls, is_costly=True),
-    _route("cdx", r"/cdx(?:/search/cdx)?", _cdx, is_costly=True),
-    _route("availability", r"/wayback/available", _availability),
-    _route("form", r"/notice/form/.*", _form),
-    _route("notice", r"/notice/(?P<kind>external|form|function|left-out|closed)", _notice),
-    _route("about", r"/about", _about),
-    _route("status", r"/status\.json", _status),
-    _route("news", r"/news\.atom", _news),
-    _route("robots", r"/robots\.txt", _robots),
-)
-
-#: Paths of replay's listener: archived pages, and what they embed.
-REPLAY_ROUTES: tuple[RoomRoute, ...] = (
-    _route("past", r"/web/.*", lambda visit, _: _replayed(visit)),
-    _route("robots", r"/robots\.txt", lambda _, __: PlainTextResponse("User-agent: *\nDisallow: /\n")),
-)
-#: Paths of the listener that pywb asks, which answers what the public may see.
-PYWB_ROUTES: tuple[RoomRoute, ...] = (
-    _route("cdx", r"/cdx/pywb", lambda visit, _: mementos.for_pywb(visit)),
-    _route(
-        "record", r"/record/(?P<name>.*)", lambda visit, path_params: mementos.answer_record(visit, path_params["name"])
-    ),
-)
-
-
-def _replayed(visit: Visit) -> Response:
-    asked = parse(visit.raw_path, visit.query)
-    if isinstance(asked, Refused):
-        raise UsageError(asked.reason)
+def _replayed(visit: Visit, _: Mapping[str, str]) -> Response:
+    asked = _asked(visit)
     if not isinstance(asked, Replay | TimeGate):
         raise NotFound("there is no such page")
     if isinstance(asked, TimeGate) or asked.modifier in FRAMES:  # the frame is the room's
         return _led(visit, visit.origins.room + asked.location)
     return archived.answer(visit, asked)
+
+
+def _absent(_: Request) -> Response:
+    raise NotFound("there is no such page")
+
+
+name_expression("digits", "[0-9]*")
+name_expression("export", "xml|json|dc")
+name_expression("rows", "csv|json")
+name_expression("notice", "|".join(Notice))
+name_expression("token", "[^/]*")
+#: All paths of the room; the first that fits answers, so those that are asked for most come first.
+ROUTES: tuple[RoomRoute, ...] = (
+    RoomRoute("calendar", "/web/{digits:digits}*/", _past, is_costly=True),
+    RoomRoute("past", "/web/", _past),
+    RoomRoute("home", "/", _home),
+    RoomRoute("search", "/search", _search, is_costly=True),
+    RoomRoute("search as a file", "/search.{kind:rows}", _search_as, is_costly=True),
+    RoomRoute("TimeMap", "/timemap/", _past, is_costly=True),
+    RoomRoute("differences", "/diff/", _past, is_costly=True),
+    RoomRoute("side by side", "/side/", _side, is_costly=True),
+    RoomRoute("publication", "/publication/{name}", _publication),
+    RoomRoute("links as CSV", "/snapshot/{record}/links.csv", _links_as_csv, is_costly=True),
+    RoomRoute("links", "/snapshot/{record}/links", _links, is_costly=True),
+    RoomRoute("record as a file", "/snapshot/{record}.{kind:export}", _record_as),
+    RoomRoute("record", "/snapshot/{record}", _record, is_costly=True),
+    RoomRoute("compare", "/compare/{pair}", _compare, is_costly=True),
+    RoomRoute("opensearch", "/opensearch.xml", _opensearch),
+    RoomRoute("versions", "/versions", _versions),
+    RoomRoute("urls", "/urls", _urls, is_costly=True),
+    RoomRoute("cdx", "/cdx", _cdx, is_costly=True),
+    RoomRoute("cdx of the Wayback Machine", "/cdx/search/cdx", _cdx, is_costly=True),
+    RoomRoute("availability", "/wayback/available", _availability),
+    RoomRoute("form", "/notice/form/", _form),
+    RoomRoute("notice", "/notice/{kind:notice}", _notice),
+    RoomRoute("about", "/about", _about),
+    RoomRoute("status", "/status.json", _status),
+    RoomRoute("news", "/news.atom", _news),
+    RoomRoute("robots", "/robots.txt", _robots),
+)
+#: Paths of replay's listener: archived pages, and what they embed.
+REPLAY_ROUTES: tuple[RoomRoute, ...] = (
+    RoomRoute("past", "/web/", _replayed),
+    RoomRoute("robots", "/robots.txt", lambda _, __: PlainTextResponse("User-agent: *\nDisallow: /\n")),
+)
+#: The same for readers with rights, whose name is in the path.
+NAMED_ROUTES = tuple(
+    RoomRoute(f"{route.name} of a reader", f"/~{{token:token}}{route.path}", route.answer) for route in REPLAY_ROUTES
+)
+#: Paths of the listener that pywb asks, which answers what the public may see.
+PYWB_ROUTES: tuple[RoomRoute, ...] = (
+    RoomRoute("cdx", "/cdx/pywb", lambda visit, _: mementos.for_pywb(visit)),
+    RoomRoute(
+        "record", "/record/{name:path}", lambda visit, path_params: mementos.answer_record(visit, path_params["name"])
+    ),
+)
 
 
 # -- a worker ----------------------------------------------------------------------------------------------------------
@@ -312,6 +319,7 @@ class _Room:
         self.key = options.key.hex()
         self.two = options.has_two_origins
         self.look = Look(self.shared.archive)
+        self.answering = Answering(self.error)
         self.origins = Origins(options.origin if self.two else "", options.replay_origin)
         self.base = options.origin
         self.runs_scripts = options.engine is Engine.PYWB
@@ -330,54 +338,35 @@ class _Room:
             has_search=visit.services.has_search,
         )  # fmt: skip
 
-    def room(self, request: Request) -> Response:
-        """Answer a request to the room."""
-        if (response := self.static(request)) is not None:
-            return response
+    def of_proxy(self, request: Request) -> Visit:
+        """Return the visit of a request to the room: a proxy names readers with rights."""
         reader = reader_of(self.shared.settings().readers, peer(request), request.headers)
-        token = replay_url.prefix_of(reader, self.key)
-        if not self.two and request.scope["path"].startswith("/~"):
-            return self.replay(request)
-        return self.routed(ROUTES, self.visit(request, reader, token))
+        return self.visit(request, reader, replay_url.prefix_of(reader, self.key))
 
-    def replay(self, request: Request) -> Response:
-        """Answer a request to replay's listener: readers with rights are known by their token alone."""
+    def of_token(self, request: Request) -> Visit:
+        """Return the visit of a request to replay: readers with rights are known by their token alone."""
         raw = (request.scope.get("raw_path") or request.scope["path"].encode()).partition(b"?")[0]
         reader, token, rest = replay_url.split(raw, self.key)
         scope = {**request.scope, "raw_path": rest, "path": unquote(rest.decode("latin-1"))}
-        visit = self.visit(Request(scope), reader, token)
-        return self.routed(REPLAY_ROUTES, visit)
+        return self.visit(Request(scope), reader, token)
 
-    def pywb(self, request: Request) -> Response:
-        """Answer pywb, by what the public may see."""
-        return self.routed(PYWB_ROUTES, self.visit(request, Reader(), ""))
+    def of_public(self, request: Request) -> Visit:
+        """Return the visit of pywb, which sees what the public may see."""
+        return self.visit(request, Reader(), "")
 
-    @staticmethod
-    def routed(routes: tuple[RoomRoute, ...], visit: Visit) -> Response:
-        """Answer by the first route that fits."""
-        path = visit.request.scope["path"]
-        for route in routes:
-            if match := route.pattern.fullmatch(path):
-                return route.answer(visit, match.groupdict())
-        raise NotFound("there is no such page")
+    def bound(self, routes: Iterable[RoomRoute], visit_of: Callable[[Request], Visit]) -> list[PathRoute]:
+        """Return routes with what answers them."""
 
-    @staticmethod
-    def is_costly(request: Request) -> bool:
-        """Return whether a request to the room may read much."""
-        path = request.scope["path"]
-        route = next((route for route in ROUTES if route.pattern.fullmatch(path)), None)
-        return route is not None and route.is_costly
+        def endpoint(route: RoomRoute) -> ASGIApp:
+            return self.answering.endpoint(
+                lambda request: route.answer(visit_of(request), request.path_params), is_costly=route.is_costly
+            )
 
-    def static(self, request: Request) -> Response | None:
-        """Return one of our own files, for a year, since its digest is in its name."""
-        path = request.scope["path"]
-        if not path.startswith("/static/") and path != "/favicon.ico":
-            return None
-        file = self.look.static_file(path)
-        if file is None:
-            raise NotFound("there is no such file")
-        caching = {"Cache-Control": f"public, max-age={_YEAR}, immutable"}
-        return Response(file[0], media_type=file[1], headers=caching)
+        return [route.bound(endpoint(route)) for route in routes]
+
+    def router(self, *routes: list[PathRoute]) -> Router:
+        """Return the app of a listener."""
+        return Router(list(chain(*routes)), redirect_slashes=False, default=self.answering.endpoint(_absent))
 
     def error(self, request: Request, status: HTTPStatus, error: WebarcError | None) -> Response:
         """Return the page of an error, which must not depend on what it is about."""
@@ -411,17 +400,18 @@ _TOO_LONG = (
 def make(options: RoomOptions) -> RoomApps:
     """Make the apps of a worker. Raises NotAnArchive, and what opening the archive raises."""
     room = _Room(options)
-    answering = Answering(room.error)
-    own, source = answering.endpoint(room.room, room.is_costly), answering.endpoint(room.pywb)
-    if not options.has_two_origins:
-        return RoomApps(own, None, answering.close, source)
-    replay = answering.endpoint(room.replay)
+    own, named = room.bound(ROUTES, room.of_proxy), room.bound(NAMED_ROUTES, room.of_token)
+    static, close = static_routes(room.answering, room.look.static_file), room.answering.close
+    source = room.router(room.bound(PYWB_ROUTES, room.of_public))
+    if not room.two:
+        return RoomApps(room.router(static, own, named), None, close, source)
+    replay = room.router(room.bound(REPLAY_ROUTES, room.of_token), named)
     if not options.pywb:
-        return RoomApps(own, replay, answering.close, source)
+        return RoomApps(room.router(static, own), replay, close, source)
     proxy = PywbProxy(options.pywb, options.origin, options.replay_origin, replay)
 
-    async def close() -> None:
-        await answering.close()
+    async def close_both() -> None:
+        await close()
         await proxy.close()
 
-    return RoomApps(own, proxy, close, source, is_of_script)
+    return RoomApps(room.router(static, own), proxy, close_both, source, is_of_script)
