@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from babel.messages.extract import extract_from_dir
-from babel.messages.pofile import read_po
 from playwright.sync_api import Browser, Route
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -20,7 +18,6 @@ from tests.room.samples import EMPTY, REPLAY, RICH, START, each_text, row
 from tests.support.browsers import chromium, needs_chromium
 from webarcfs.archive.config.directory import Archive
 from webarcfs.room import theme
-from webarcfs.room.pages import records
 from webarcfs.room.theme import rendering
 from webarcfs.room.theme.rendering import Look, link_to
 from webarcfs.room.views import Change, FramePage, Notice, NoticePage
@@ -148,32 +145,6 @@ def test_what_is_closed_is_not_opened_from_a_list() -> None:
 
 
 # -- languages ---------------------------------------------------------------------------------------------------------
-
-
-def msgids() -> dict[str, object]:
-    """The texts of templates and code, by their singular."""
-    methods = [("templates/**.html", "jinja2.ext:babel_extract"), ("**.py", "python")]
-    options = {"templates/**.html": {"silent": "false"}}
-    keywords = {"_": None, "gettext": None, "ngettext": (1, 2), "msgid": None}
-    found = extract_from_dir(str(HERE), methods, options, keywords)
-    return {each[2] if isinstance(each[2], str) else each[2][0]: each[2] for each in found}
-
-
-def test_each_text_has_its_german() -> None:
-    with (Path(language.__file__).parent / "locale" / "de" / "room.po").open("rb") as file:
-        german = {each.id if isinstance(each.id, str) else each.id[0]: each for each in read_po(file, "de") if each.id}
-    wanted = msgids() | {label: label for label in records.GROUPS.values()} | {each.value: each for each in Change}
-    assert [text for text in wanted if text not in german] == []
-    code = "".join(path.read_text("utf-8") for path in HERE.parent.rglob("*.py"))
-    for text, each in german.items():
-        both = (each.string,) if isinstance(each.string, str) else tuple(each.string or ())
-        assert both, text
-        assert all(both), text
-        assert not each.fuzzy
-        places = set(re.findall(r"%\(\w+\)s", str(each.id)))
-        assert all(set(re.findall(r"%\(\w+\)s", said)) <= places for said in both), text
-        assert set(re.findall(r"%\(\w+\)s", both[-1])) == places, text
-        assert text in wanted or f'"{text}"' in code, f"nothing shows {text!r}"
 
 
 def test_dates_and_numbers_are_those_of_the_language() -> None:

@@ -366,16 +366,11 @@ _TEMPLATES: Mapping[type, str] = {
 @dataclass(frozen=True, slots=True)
 class Kit:
     """What another program adds to the room's look: classes and their templates, and a folder with its own
-    `templates/` (which come before the room's), `static/` and `locale/`.
+    `templates/` (which come before the room's) and `static/`.
     """
 
     folder: Path
     templates: Mapping[type, str]
-
-    @property
-    def locale(self) -> Path:
-        """The folder of its texts."""
-        return self.folder / "locale"
 
 
 class Look:
@@ -445,12 +440,11 @@ class Look:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        more = self._kit.locale if self._kit is not None else None
-        texts = languages.translations(language, more)
+        texts = languages.translations(language)
         environment.install_gettext_translations(texts, newstyle=True)  # type: ignore[attr-defined] # of the extension
         for name in ("number", "size", "name_of_language"):
             environment.filters[name] = partial(getattr(languages, name), language=language)
-        environment.filters["said"] = partial(languages.translate, language=language, more=more)
+        environment.filters["said"] = partial(languages.translate, language=language)
         # Dates are elements; where text is needed, as in a title or an attribute, they are `…_text`.
         for name in ("day", "moment"):
             as_text = partial(getattr(languages, name), language=language)
