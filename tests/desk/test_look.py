@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,9 +94,10 @@ def test_each_text_has_its_german_with_the_same_places() -> None:
 def test_every_field_state_and_step_is_named_and_explained() -> None:
     assert words._HELP.keys() == BY_NUMBER.keys()
     for field in FIELDS:
-        label, text = words.of_field(field, "en")
+        label, text = words.of_field(field, "en", str)
         assert label and field.de in text
-        assert words.of_field(field, "de")[0] == field.de
+        german = words.of_field(field, "de", partial(language.translate, language="de"))
+        assert german[0] == field.de and german[1] not in text
     assert set(words.STATES) == set(RecordState)
     assert len({sign for _, sign in words.STATES.values()}) >= 6
     assert set(words.STEPS) == set(WorkflowStep) - {WorkflowStep.NEW}
