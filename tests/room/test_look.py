@@ -17,17 +17,16 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from tests.room.samples import EMPTY, REPLAY, RICH, START, each_text, row
 from tests.support.browsers import chromium, needs_chromium
 from webarcfs.archive.config.directory import Archive
-from webarcfs.room import theme
 from webarcfs.room.theme import rendering
-from webarcfs.room.theme.rendering import Look, link_to
+from webarcfs.room.theme.rendering import Look
 from webarcfs.room.views import Change, FramePage, Notice, NoticePage
 from webarcfs.web import language
 from webarcfs.web.connections import room_headers
+from webarcfs.web.rendering import link_to
 
 pytestmark = pytest.mark.store
 
 LOOK = Look()
-HERE = Path(theme.__file__).parent
 ALL = {f"{name} (rich)": page for name, page in RICH.items()} | {
     f"{name} (empty)": page for name, page in EMPTY.items()
 }
@@ -185,7 +184,6 @@ def test_pictures_have_names_and_say_in_words_what_they_show() -> None:
         for node in LexborHTMLParser(rendered(RICH[name])).css("svg[role=img]"):
             assert (node.css_first("title").text() or "").strip()  # type: ignore[union-attr] # it is there
     assert "2008: 9" in LexborHTMLParser(rendered(RICH["publication"])).css_first("#years-desc").text()  # type: ignore[union-attr] # it is there
-    assert rendering.strip([], "x", "y") == ""
     assert rendering.sizes([row(bytes=None)] * 3, "x", "en") == ""
     many = rendering.sizes([row(number % 9 + 3, title="<b>") for number in range(500)], "<i>", "en")
     assert "<i>" not in many
@@ -208,12 +206,13 @@ def test_our_files_are_found_by_their_digest_alone() -> None:
 
 
 def test_the_first_page_is_small() -> None:
-    sizes = {name: len((HERE / "static" / name).read_bytes()) for name in ("room.css", "favicon.svg")}
-    assert sizes["room.css"] < 25_000
-    assert sum(sizes.values()) + len(rendered(RICH["home"])) < 50_000
-    sheet = (HERE / "static" / "room.css").read_text()
-    assert "url(" not in sheet
-    assert "@import" not in sheet
+    found = LexborHTMLParser(html := rendered(RICH["home"]))
+    paths = [node.attributes["href"] or "" for node in found.css("link[rel=stylesheet], link[rel=icon]")]
+    sheets = b"".join((LOOK.static_file(path) or (b"",))[0] for path in paths)
+    assert len(sheets) < 26_000
+    assert len(sheets) + len(html) < 50_000
+    assert b"url(" not in sheets
+    assert b"@import" not in sheets
 
 
 # -- in a browser ------------------------------------------------------------------------------------------------------
