@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -37,8 +36,6 @@ from webarcfs.web import language as languages
 # == desk =============================================================================================================
 
 
-#: The folder of the desk's texts.
-LOCALE = Path(__file__).parent / "theme" / "locale"
 _T = TypeVar("_T")
 #: Services that a thread keeps: of staff, and of records that are previewed.
 _SERVICES = 8
@@ -126,11 +123,11 @@ class Desk:
 
     def said(self, text: str, language: str) -> str:
         """Return a text of ours in a language."""
-        return languages.translate(text, language, LOCALE)
+        return languages.translate(text, language)
 
     def look_up(self, language: str) -> Callable[[str], str]:
         """Return what says texts of ours in a language."""
-        return partial(languages.translate, language=language, more=LOCALE)
+        return partial(languages.translate, language=language)
 
     def history(self) -> History:
         """Return the runs of publications, and the open jobs as they are now."""

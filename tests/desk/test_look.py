@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import re
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from babel.messages.extract import extract_from_dir
@@ -15,32 +19,46 @@ from agent.desk import forms, login
 from agent.desk.theme import words
 from agent.reports import missing_urls
 from tests.desk.conftest import World
-from webarcfs import web
+from tests.support.sources import MODULES, tree
+from webarcfs import room, web
 from webarcfs.archive.catalogue.record import BY_NUMBER, FIELDS, RecordState
 from webarcfs.archive.catalogue.workflow import TABLE, Role, WorkflowStep
 from webarcfs.archive.config import settings
 from webarcfs.archive.model.errors import UsageError
+from webarcfs.room.pages.records import GROUPS
+from webarcfs.room.views import Change
+from webarcfs.web import language
 
 pytestmark = pytest.mark.store
-HERE = Path(desk.__file__).parent
+#: The programs whose pages have texts, and what they share.
+FOLDERS = [Path(str(package.__file__)).parent for package in (desk, room, web)]
 
 
 def msgids() -> set[str]:
-    """All texts of the desk's code and templates, and of the settings that its forms show."""
+    """All texts of code and templates, the plural of those that have one, and those of the settings that forms show."""
     methods = [("**.py", "python"), ("**/templates/**.html", "jinja2.ext:babel_extract")]
-    options = {"**/templates/**.html": {"trimmed": "true", "newstyle_gettext": "true"}}
-    keywords = {"_": None, "msgid": None}
-    found = {each[2] for each in extract_from_dir(HERE, methods, options, keywords)}
+    options = {"**/templates/**.html": {"trimmed": "true", "newstyle_gettext": "true", "silent": "false"}}
+    keywords: dict[str, Any] = {"_": None, "gettext": None, "ngettext": (1, 2), "msgid": None}
+    extracted = [each[2] for folder in FOLDERS for each in extract_from_dir(folder, methods, options, keywords)]
+    wanted = {text if isinstance(text, str) else text[-1] for text in extracted}
     for name in ("CrawlSettings", "MountSettings", "IndexSettings", "DescribeSettings", "BackupSettings",
                  "ReleaseSettings", "Publication"):  # fmt: skip
         for each in dataclasses.fields(getattr(settings, name)):
             if "check" in each.metadata:
                 key = each.metadata.get("key", each.name)
-                found |= {words.label_of_setting(key, str), each.metadata["help"]}
+                wanted |= {words.label_of_setting(key, str), each.metadata["help"]}
                 values = map(str, getattr(each.metadata["check"], "words", ()))
-                found |= {label for _, label in words.choices_of_setting(key, values, str)}
-    found |= set(missing_urls.TEXTS)
-    return {str(each) for each in found if each}
+                wanted |= {label for _, label in words.choices_of_setting(key, values, str)}
+    wanted |= {*missing_urls.TEXTS, *GROUPS.values(), *(change.value for change in Change)}
+    return {str(text) for text in wanted if text}
+
+
+def strings() -> Iterator[str]:
+    """Yield the strings of the code: what a page shows of a record or of a job is one of them."""
+    for module in MODULES:
+        for node in ast.walk(tree(module)):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
 
 
 def test_each_value_of_a_setting_has_a_choice() -> None:
@@ -52,25 +70,28 @@ def test_each_value_of_a_setting_has_a_choice() -> None:
 
 
 def test_each_text_has_its_german_with_the_same_places() -> None:
-    german: dict[str, str] = {}
-    for path in (Path(web.__file__).parent / "locale/de/room.po", HERE / "theme/locale/de/desk.po"):
-        with path.open("rb") as file:
-            german |= {each.id: str(each.string) for each in read_po(file, "de") if isinstance(each.id, str)}
+    with (Path(language.__file__).parent / "locale/de/webarcfs.po").open("rb") as file:
+        entries = [entry for entry in read_po(file, "de") if entry.id]
+    german = {entry.id if isinstance(entry.id, str) else entry.id[-1]: entry for entry in entries}
     wanted = msgids()
-    assert len(wanted) > 400
+    assert len(wanted) > 700
     assert sorted(wanted - german.keys()) == []
-    for text in wanted:
-        places = [sorted(re.findall(r"%\(\w+\)s", each)) for each in (text, german[text])]
-        assert places[0] == places[1], text
-        assert german[text].strip(), text
+    shown = {form for text in strings() for form in (text, text.replace("_", " ").capitalize())}
+    assert sorted(german.keys() - wanted - shown) == []
+    for text, entry in german.items():
+        both = (entry.string,) if isinstance(entry.string, str) else tuple(entry.string or ())
+        assert all(string.strip() for string in both) and not entry.fuzzy, text
+        places = [set(re.findall(r"%\(\w+\)s", string)) for string in (text, both[-1], "".join(both))]
+        assert places[0] == places[1] == places[2], text
 
 
 def test_every_field_state_and_step_is_named_and_explained() -> None:
     assert words._HELP.keys() == BY_NUMBER.keys()
     for field in FIELDS:
-        label, text = words.of_field(field, "en")
+        label, text = words.of_field(field, "en", str)
         assert label and field.de in text
-        assert words.of_field(field, "de")[0] == field.de
+        german = words.of_field(field, "de", partial(language.translate, language="de"))
+        assert german[0] == field.de and german[1] not in text
     assert set(words.STATES) == set(RecordState)
     assert len({sign for _, sign in words.STATES.values()}) >= 6
     assert set(words.STEPS) == set(WorkflowStep) - {WorkflowStep.NEW}

@@ -59,7 +59,7 @@ ONLY = {
     "warcio": set(),
     "uvicorn": {"webarcfs.web.connections"},
     "httpx": {"webarcfs.room.replay.pywb_proxy"},
-    "jinja2": {"webarcfs.room.theme.rendering"},
+    "jinja2": {"webarcfs.web.rendering"},
     "re2": {"webarcfs.room.replay.cdx"},
     "babel": {"webarcfs.web.language"},
     "itsdangerous": {"webarcfs.room.replay.replay_url", "agent.desk.login"},
@@ -132,8 +132,8 @@ PURE_PARTS = (
     ("webarcfs.archive.index.links", "links words"),
     ("webarcfs.archive.index.query", "condition"),
     ("webarcfs.archive.index.query", "condition errors"),
-    ("webarcfs.room.theme.rendering", "links"),
     ("webarcfs.room.theme.rendering", "pictures"),
+    ("webarcfs.web.rendering", "links"),
 )
 IMPURE = {"os", "subprocess", "socket", "sqlite3", "pygit2", "shutil", "tempfile", "threading", "pathlib"}
 #: Functions whose first argument is the name of a statement in sql/.

@@ -11,26 +11,22 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from babel.messages.extract import extract_from_dir
-from babel.messages.pofile import read_po
 from playwright.sync_api import Browser, Route
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from tests.room.samples import EMPTY, REPLAY, RICH, START, each_text, row
 from tests.support.browsers import chromium, needs_chromium
 from webarcfs.archive.config.directory import Archive
-from webarcfs.room import theme
-from webarcfs.room.pages import records
 from webarcfs.room.theme import rendering
-from webarcfs.room.theme.rendering import Look, link_to
+from webarcfs.room.theme.rendering import Look
 from webarcfs.room.views import Change, FramePage, Notice, NoticePage
 from webarcfs.web import language
 from webarcfs.web.connections import room_headers
+from webarcfs.web.rendering import link_to
 
 pytestmark = pytest.mark.store
 
 LOOK = Look()
-HERE = Path(theme.__file__).parent
 ALL = {f"{name} (rich)": page for name, page in RICH.items()} | {
     f"{name} (empty)": page for name, page in EMPTY.items()
 }
@@ -150,32 +146,6 @@ def test_what_is_closed_is_not_opened_from_a_list() -> None:
 # -- languages ---------------------------------------------------------------------------------------------------------
 
 
-def msgids() -> dict[str, object]:
-    """The texts of templates and code, by their singular."""
-    methods = [("templates/**.html", "jinja2.ext:babel_extract"), ("**.py", "python")]
-    options = {"templates/**.html": {"silent": "false"}}
-    keywords = {"_": None, "gettext": None, "ngettext": (1, 2), "msgid": None}
-    found = extract_from_dir(str(HERE), methods, options, keywords)
-    return {each[2] if isinstance(each[2], str) else each[2][0]: each[2] for each in found}
-
-
-def test_each_text_has_its_german() -> None:
-    with (Path(language.__file__).parent / "locale" / "de" / "room.po").open("rb") as file:
-        german = {each.id if isinstance(each.id, str) else each.id[0]: each for each in read_po(file, "de") if each.id}
-    wanted = msgids() | {label: label for label in records.GROUPS.values()} | {each.value: each for each in Change}
-    assert [text for text in wanted if text not in german] == []
-    code = "".join(path.read_text("utf-8") for path in HERE.parent.rglob("*.py"))
-    for text, each in german.items():
-        both = (each.string,) if isinstance(each.string, str) else tuple(each.string or ())
-        assert both, text
-        assert all(both), text
-        assert not each.fuzzy
-        places = set(re.findall(r"%\(\w+\)s", str(each.id)))
-        assert all(set(re.findall(r"%\(\w+\)s", said)) <= places for said in both), text
-        assert set(re.findall(r"%\(\w+\)s", both[-1])) == places, text
-        assert text in wanted or f'"{text}"' in code, f"nothing shows {text!r}"
-
-
 def test_dates_and_numbers_are_those_of_the_language() -> None:
     assert language.moment(START, "en") == "2 Aug 2005, 03:00 CET"
     assert language.moment(START, "de") == "2. Aug. 2005, 03:00 Uhr MEZ"
@@ -214,7 +184,6 @@ def test_pictures_have_names_and_say_in_words_what_they_show() -> None:
         for node in LexborHTMLParser(rendered(RICH[name])).css("svg[role=img]"):
             assert (node.css_first("title").text() or "").strip()  # type: ignore[union-attr] # it is there
     assert "2008: 9" in LexborHTMLParser(rendered(RICH["publication"])).css_first("#years-desc").text()  # type: ignore[union-attr] # it is there
-    assert rendering.strip([], "x", "y") == ""
     assert rendering.sizes([row(bytes=None)] * 3, "x", "en") == ""
     many = rendering.sizes([row(number % 9 + 3, title="<b>") for number in range(500)], "<i>", "en")
     assert "<i>" not in many
@@ -237,12 +206,13 @@ def test_our_files_are_found_by_their_digest_alone() -> None:
 
 
 def test_the_first_page_is_small() -> None:
-    sizes = {name: len((HERE / "static" / name).read_bytes()) for name in ("room.css", "favicon.svg")}
-    assert sizes["room.css"] < 25_000
-    assert sum(sizes.values()) + len(rendered(RICH["home"])) < 50_000
-    sheet = (HERE / "static" / "room.css").read_text()
-    assert "url(" not in sheet
-    assert "@import" not in sheet
+    found = LexborHTMLParser(html := rendered(RICH["home"]))
+    paths = [node.attributes["href"] or "" for node in found.css("link[rel=stylesheet], link[rel=icon]")]
+    sheets = b"".join((LOOK.static_file(path) or (b"",))[0] for path in paths)
+    assert len(sheets) < 26_000
+    assert len(sheets) + len(html) < 50_000
+    assert b"url(" not in sheets
+    assert b"@import" not in sheets
 
 
 # -- in a browser ------------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
-"""The languages of the room: which one a reader gets, its texts, and dates, numbers and sizes as it writes them.
+"""The languages of the pages: which one a person gets, its texts, and dates, numbers and sizes as it writes them.
 
-The texts are English msgids; other languages are `locale/<language>/room.po`, read when a worker starts. Times are
+The texts are English msgids; other languages are `locale/<language>/webarcfs.po`, read when a worker starts. Times are
 shown in CET, the archive's clock, and say so.
 """
 
@@ -66,39 +66,26 @@ def _weighted(accepted: str) -> list[tuple[str, float]]:
     return languages
 
 
-@lru_cache(maxsize=2 * len(LANGUAGES))
-def translations(language: str, more: Path | None = None) -> gettext.NullTranslations:
-    """Return the texts of a language; of English, the msgids.
-
-    `more` is the folder of another program's texts, `<language>/*.po`, which come before the room's.
-    """
-    texts: gettext.NullTranslations | None = None
-    for path in (*sorted((more / language).glob("*.po") if more is not None else ()), _LOCALES / language / "room.po"):
-        if path.exists():
-            read = _read(path, language)
-            if texts is None:
-                texts = read
-            else:
-                texts.add_fallback(read)
-    return texts or gettext.NullTranslations()
-
-
-def _read(path: Path, language: str) -> gettext.NullTranslations:
-    with path.open("rb") as file:
-        catalogue = read_po(file, language)
+@lru_cache(maxsize=len(LANGUAGES))
+def translations(language: str) -> gettext.NullTranslations:
+    """Return the texts of a language; of English, the msgids."""
+    path = _LOCALES / language / "webarcfs.po"
+    if not path.exists():
+        return gettext.NullTranslations()
     compiled = io.BytesIO()
-    write_mo(compiled, catalogue)
+    with path.open("rb") as file:
+        write_mo(compiled, read_po(file, language))
     compiled.seek(0)
     return gettext.GNUTranslations(compiled)
 
 
-def translate(text: str, language: str, more: Path | None = None) -> str:
+def translate(text: str, language: str) -> str:
     """Return a text of a view in a language, where it is one of ours; any other text as it is.
 
     It is for values, which others may have written: what comes back is plain text that templates escape, whereas their
     own `_()` returns markup and takes `%` for a place to fill.
     """
-    return translations(language, more).gettext(text) if text else ""
+    return translations(language).gettext(text) if text else ""
 
 
 # -- dates -------------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from webarcfs.room.pages.records import GROUPS
 def of_field(visit: DeskVisit, field: Field, value: str, *, is_told: bool = False, now: str | None = None) -> FormField:
     """Return a field of a record. The English help names the German term of 2005, by which archivists know it."""
     is_area = field.name.casefold().endswith("remarks") or "\n" in value
-    label, help_text = words.of_field(field, visit.language)
+    label, help_text = words.of_field(field, visit.language, visit.desk.look_up(visit.language))
     faults = visit.problem.faults if visit.problem is not None else {}
     return FormField(
         name=field.name,

@@ -1,5 +1,5 @@
-"""The look of the desk: the room's, with templates, style, a small script and texts of its own.
+"""The look of the desk: templates, style and small scripts over those of `webarcfs.web`.
 
 Public: `desk_rendering` (made once, safe for any thread), `words` (what states, steps, settings and fields are called,
-and what they are for). `templates/`, `static/` and `locale/` have no code.
+and what they are for). `templates/` and `static/` have no code.
 """

@@ -1,4 +1,4 @@
-"""Pages of the desk from the values of `views`: the room's rendering, with what every page of the desk shows."""
+"""The pages of the desk: the template of each, and what every page shows."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from agent.desk.theme import words
 from agent.desk.visit import DeskVisit
 from webarcfs.archive.catalogue.workflow import Right
 from webarcfs.archive.config.directory import Archive
-from webarcfs.room.theme.rendering import Kit, Look
+from webarcfs.web.rendering import PageRenderer
 
-_HERE = Path(__file__).parent
 _TEMPLATES: dict[type, str] = {
     views.LoginPage: "login.html",
     views.MessagePage: "message.html",
@@ -42,17 +41,6 @@ _TEMPLATES: dict[type, str] = {
     views.RegistersPage: "registers.html",
     views.ReportPage: "report.html",
 }
-#: The pages of the head, in their order: path, words (a msgid), and the right without which it is not shown.
-_NAVIGATION: tuple[tuple[str, str, Right | None], ...] = (
-    ("/", words.msgid("Today"), None),
-    ("/snapshots", words.msgid("Crawls"), None),
-    ("/running", words.msgid("Running"), None),
-    ("/publications", words.msgid("Publications"), None),
-    ("/registers", words.msgid("Registers"), None),
-    ("/access", words.msgid("Access"), None),
-    ("/options", words.msgid("Options"), None),
-    ("/people", words.msgid("People"), Right.PEOPLE),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +64,8 @@ class DeskLook:
     """Renders pages of the desk, and has its files."""
 
     def __init__(self, archive: Archive) -> None:
-        self._look = Look(archive, Kit(_HERE, _TEMPLATES))
+        names = {"words": words, "options": options}
+        self._pages = PageRenderer(Path(__file__).parent, _TEMPLATES, archive, lambda _: names)
 
     def render(self, page: object, saying: Saying) -> str:
         """Return the HTML of a page."""
@@ -90,18 +79,13 @@ class DeskLook:
         more = {
             "person": None if visit is None else visit.person,
             "may": (lambda _: False) if visit is None else (lambda right: visit.may(Right(right))),
-            "navigation": []
-            if visit is None
-            else [(path, text) for path, text, right in _NAVIGATION if right is None or visit.may(right)],
             "token": token,
             "said_before": saying.said,
             "problem": None if visit is None else visit.problem,
             "by_proxy": visit is not None and bool(visit.session.proxy),
-            "words": words,
-            "options": options,
         }
-        return self._look.render(page, language=saying.language, path=saying.path, more=more)
+        return self._pages.render(page, language=saying.language, path=saying.path, more=more)
 
     def static_file(self, path: str) -> tuple[bytes, str] | None:
         """Return the bytes and the type of one of our files; None for any other path."""
-        return self._look.static_file(path)
+        return self._pages.static_file(path)

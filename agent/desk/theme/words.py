@@ -1,7 +1,7 @@
 """What states, steps, events, roles, rights, fields and settings are called on pages: msgids, and their signs. Pure.
 
-A crawl is called a crawl here, whatever the code calls its record, job or capture. The help of fields and settings is
-in English and German. The English help of a field names the German term of the source, by which archivists know it.
+A crawl is called a crawl here, whatever the code calls its record, job or capture. The English help of a field names
+the German term of the source, by which archivists know it.
 """
 
 from __future__ import annotations
@@ -10,15 +10,12 @@ from collections.abc import Callable, Iterable
 
 from webarcfs.archive.catalogue.record import Field, FieldNumber, RecordState
 from webarcfs.archive.catalogue.workflow import WorkflowStep
+from webarcfs.web import language
 
 # == words, pure ======================================================================================================
 
 
-def msgid(text: str) -> str:
-    """Return a text as it is, and mark it as one that is translated where it is shown."""
-    return text
-
-
+msgid = language.msgid
 #: State → its word, and a sign that distinguishes it without colour.
 STATES: dict[str, tuple[str, str]] = {
     RecordState.OPEN: (msgid("not fetched yet"), "○"),
@@ -101,185 +98,89 @@ def state(word: str) -> tuple[str, str]:
 
 
 ABOUT = msgid("Title and access")
-#: Number of a field → what it is for, in English and German.
-_HELP: dict[int, tuple[str, str]] = {
-    FieldNumber.ID: ("Names the crawl for good.", "Benennt den Crawl auf Dauer."),
-    FieldNumber.SIGNATURE: (
-        "The mark by which the archive finds the fonds, as 5100.",
-        "Das Zeichen des Bestands im Archiv, etwa 5100.",
-    ),
-    FieldNumber.PROVENANCE: (
-        "The office that answers for the site.",
-        "Die Stelle, die für die Seiten verantwortlich ist.",
-    ),
-    FieldNumber.PROJECT: (
-        "The project that the site belongs to, as Internet or Intranet.",
-        "Das Projekt, zu dem die Seiten gehören, etwa Internet oder Intranet.",
-    ),
-    FieldNumber.OCCASION: (
-        "Regular, or why it was fetched beside the schedule.",
-        "Turnus, oder warum außerhalb des Turnus heruntergeladen wurde.",
-    ),
-    FieldNumber.REMARKS: (
-        "Whatever others should know of this crawl.",
-        "Was andere über diesen Crawl wissen sollten.",
-    ),
-    FieldNumber.DATE: ("When its pages were fetched, CET.", "Wann die Seiten geholt wurden, MEZ."),
-    FieldNumber.PERSON: ("Who had it fetched.", "Wer das Herunterladen veranlasst hat."),
-    FieldNumber.OPERATING_SYSTEM: ("What the server said of itself.", "Was der Server über sich selbst sagte."),
-    FieldNumber.PATH: ("The repositories that hold its pages.", "Die Repositorien, die seine Seiten enthalten."),
-    FieldNumber.TOOL: (
-        "The program that fetched it, with its version.",
-        "Das Programm, das heruntergeladen hat, mit Version.",
-    ),
-    FieldNumber.DOMAIN: ("The domain that was wanted.", "Die Domain, die gewünscht war."),
-    FieldNumber.EXCLUDED_DOMAIN: (
-        "Hosts and folders that were left out, with the reason.",
-        "Rechner und Verzeichnisse, die ausgelassen wurden, mit dem Grund.",
-    ),
-    FieldNumber.INTERNAL_DEPTH: (
-        "How many links away from a start page a page could be.",
-        "Wie viele Links eine Seite von einer Startseite entfernt sein durfte.",
-    ),
-    FieldNumber.EXTERNAL_DEPTH: (
-        "How far links to other sites were followed.",
-        "Wie weit Links zu anderen Angeboten gefolgt wurde.",
-    ),
-    FieldNumber.EXCLUDED_EXTENSIONS: (
-        "Files of these kinds were not fetched, as exe, zip.",
-        "Dateien dieser Art wurden nicht geholt, etwa exe, zip.",
-    ),
-    FieldNumber.RATE_LIMIT: ("How fast the crawler was allowed to fetch.", "Wie schnell der Crawler holen durfte."),
-    FieldNumber.PARALLEL_DOWNLOADS: (
-        "How many servers were requested at a time.",
-        "Wie viele Server zugleich angefragt wurden.",
-    ),
-    FieldNumber.COMMAND_LINE: (
-        "How the crawler was called, word for word.",
-        "Wie der Crawler aufgerufen wurde, wörtlich.",
-    ),
-    FieldNumber.CRAWLER_REMARKS: (
-        "What else was particular about the crawler.",
-        "Was am Crawler sonst noch besonders war.",
-    ),
-    FieldNumber.STATUS: ("How far it is.", "Wie weit er ist."),
-    FieldNumber.BYTES: ("Bytes of all its files.", "Bytes aller seiner Dateien."),
-    FieldNumber.FILES: ("How many files it has.", "Wie viele Dateien er hat."),
-    FieldNumber.FOLDERS: ("How many folders it has.", "Wie viele Ordner er hat."),
-    FieldNumber.FILES_BY_EXTENSION: (
-        "How many files have which extension.",
-        "Wie viele Dateien welche Erweiterung haben.",
-    ),
-    FieldNumber.MAKERS: (
-        "By which programs such files were made then.",
-        "Mit welchen Programmen solche Dateien damals entstanden.",
-    ),
-    FieldNumber.READERS: (
-        "With which programs they can be read today.",
-        "Mit welchen Programmen sie heute lesbar sind.",
-    ),
-    FieldNumber.NEW_EXTENSIONS: (
-        "Extensions that the crawl before did not have.",
-        "Erweiterungen, die der vorige noch nicht hatte.",
-    ),
-    FieldNumber.DURATION: ("How long fetching took.", "Wie lange das Herunterladen dauerte."),
-    FieldNumber.CAPTURE_REMARKS: ("What went wrong while it was fetched.", "Was beim Herunterladen misslang."),
-    FieldNumber.COPY_DATE: ("When the untouched form was safe.", "Wann die unberührte Form gesichert war."),
-    FieldNumber.COPY_PERSON: ("Who had the copy made.", "Wer die Kopie veranlasst hat."),
-    FieldNumber.COPY_PATH: ("Where the untouched form lies.", "Wo die unberührte Form liegt."),
-    FieldNumber.COUNTED: ("Whether its files were counted.", "Ob seine Dateien gezählt wurden."),
-    FieldNumber.CONVERSION_DATE: ("When pages were converted.", "Wann Seiten konvertiert wurden."),
-    FieldNumber.CONVERSION_PERSON: ("Who had them converted.", "Wer die Konvertierung veranlasst hat."),
-    FieldNumber.BYTES_CONVERTED: (
-        "Bytes with converted pages in place of the others.",
-        "Bytes mit konvertierten statt der übrigen Seiten.",
-    ),
-    FieldNumber.CONVERSION_DURATION: ("How long the conversion took.", "Wie lange die Konvertierung dauerte."),
-    FieldNumber.LINKS: ("All links of all pages.", "Alle Links aller Seiten."),
-    FieldNumber.EXTERNAL_LINKS_REPLACED: (
-        "Links that lead to a notice, since their target is not archived.",
-        "Links, die zu einem Hinweis führen, weil ihr Ziel nicht archiviert ist.",
-    ),
-    FieldNumber.EXTERNAL_LINKS: ("The same, each target once.", "Dieselben, jedes Ziel einmal."),
-    FieldNumber.INTERNAL_LINKS: ("Links that stay within the crawl.", "Links, die in dem Crawl bleiben."),
-    FieldNumber.LINK_REMARKS: ("What is particular about its links.", "Was an seinen Links besonders ist."),
-    FieldNumber.ERROR_PAGES: (
-        "Pages that are error messages of the server.",
-        "Seiten, die Fehlermeldungen des Servers sind.",
-    ),
-    FieldNumber.ERROR_PAGE_REMARKS: ("What is particular about error pages.", "Was an Fehlerseiten besonders ist."),
-    FieldNumber.SEARCH_LINKS: (
-        "Links and forms of the site's own search, which cannot work here.",
-        "Links und Formulare der Suche der Seiten, die hier nicht gehen kann.",
-    ),
-    FieldNumber.SEARCH_LINK_REMARKS: ("What is particular about them.", "Was an ihnen besonders ist."),
-    FieldNumber.CONVERTER: (
-        "The program that converted, with its version.",
-        "Das Programm, das konvertiert hat, mit Version.",
-    ),
-    FieldNumber.CONVERTER_PARAMETERS: (
-        "Its settings, as they were used.",
-        "Seine Einstellungen, wie sie benutzt wurden.",
-    ),
-    FieldNumber.FILES_CONVERTED: ("Pages that have an XHTML form.", "Seiten, die eine XHTML-Form haben."),
-    FieldNumber.FILES_NOT_CONVERTED: (
-        "Pages for which none could be made.",
-        "Seiten, für die keine gemacht werden konnte.",
-    ),
-    FieldNumber.CONVERSION_REMARKS: ("What went wrong in the conversion.", "Was bei der Konvertierung misslang."),
-    FieldNumber.INDEX_DATE: ("When its words were indexed.", "Wann seine Wörter indexiert wurden."),
-    FieldNumber.INDEX_PERSON: ("Who had them indexed.", "Wer die Indexierung veranlasst hat."),
-    FieldNumber.INDEX_DURATION: ("How long indexing took.", "Wie lange die Indexierung dauerte."),
-    FieldNumber.INDEXER: (
-        "The program that indexed, with its version.",
-        "Das Programm, das indexiert hat, mit Version.",
-    ),
-    FieldNumber.INDEXER_PARAMETERS: (
-        "Its settings, as they were used.",
-        "Seine Einstellungen, wie sie benutzt wurden.",
-    ),
-    FieldNumber.TERMS: ("How many different words the index has.", "Wie viele verschiedene Wörter der Index hat."),
-    FieldNumber.INDEX_REMARKS: ("What went wrong in indexing.", "Was bei der Indexierung misslang."),
-    FieldNumber.RELEASE_DATE: ("When readers got it.", "Wann Benutzer ihn bekamen."),
-    FieldNumber.RELEASE_PERSON: ("Who released it.", "Wer ihn freigegeben hat."),
-    FieldNumber.CHECKED_PAGES: (
-        "Pages that were looked at, and what was found.",
-        "Seiten, die angesehen wurden, und was sich zeigte.",
-    ),
-    FieldNumber.OTHER_CHECKS: ("What else was checked.", "Was sonst geprüft wurde."),
-    FieldNumber.RELEASE_REMARKS: (
-        "Why it was released, rejected or withdrawn.",
-        "Warum er freigegeben, verworfen oder zurückgenommen wurde.",
-    ),
-    FieldNumber.BACKUP_DATE: ("When it was backed up.", "Wann er gesichert wurde."),
-    FieldNumber.BACKUP_PERSON: ("Who had it backed up.", "Wer die Sicherung veranlasst hat."),
-    FieldNumber.BACKUP_DURATION: ("How long the backup took.", "Wie lange die Sicherung dauerte."),
-    FieldNumber.BACKUP_BYTES: ("Bytes that the backup added.", "Bytes, die die Sicherung hinzufügte."),
-    FieldNumber.BACKUP_SOFTWARE: ("The program that made the backup.", "Das Programm, das die Sicherung gemacht hat."),
-    FieldNumber.BACKUP_PARAMETERS: ("How it was called.", "Wie es aufgerufen wurde."),
-    FieldNumber.MEDIUM: (
-        "On what the backup lies, as a disk or a tape.",
-        "Worauf die Sicherung liegt, etwa Platte oder Band.",
-    ),
-    FieldNumber.MEDIUM_URI: (
-        "Where that is found: a path, or its mark on the shelf.",
-        "Wo das zu finden ist: ein Pfad oder die Signatur im Regal.",
-    ),
-    FieldNumber.BACKUP_REMARKS: ("What is particular about the backup.", "Was an der Sicherung besonders ist."),
-    FieldNumber.MEASURE_DATE: ("When the measure was taken.", "Wann die Maßnahme stattfand."),
-    FieldNumber.MEASURE_PERSON: ("Who took it.", "Wer sie vorgenommen hat."),
-    FieldNumber.MEASURE_KIND: (
-        "In a word, as migration or conversion.",
-        "In einem Wort, etwa Migration oder Konvertierung.",
-    ),
-    FieldNumber.MEASURE_DESCRIPTION: ("What was done, to which files.", "Was gemacht wurde, an welchen Dateien."),
-    FieldNumber.MEASURE_SOFTWARE: ("Program and version.", "Programm und Version."),
-    FieldNumber.MEASURE_PARAMETERS: ("How the program was set.", "Wie das Programm eingestellt war."),
-    FieldNumber.MEASURE_BYTES: (
-        "Bytes of the crawl afterwards; empty: as counted.",
-        "Bytes des Crawls danach; leer: wie gezählt.",
-    ),
-    FieldNumber.MEASURE_REMARKS: ("Why it was taken, and what went wrong.", "Warum sie stattfand, und was misslang."),
+#: Number of a field → what it is for (msgids).
+_HELP: dict[int, str] = {
+    FieldNumber.ID: msgid("Names the crawl for good."),
+    FieldNumber.SIGNATURE: msgid("The mark by which the archive finds the fonds, as 5100."),
+    FieldNumber.PROVENANCE: msgid("The office that answers for the site."),
+    FieldNumber.PROJECT: msgid("The project that the site belongs to, as Internet or Intranet."),
+    FieldNumber.OCCASION: msgid("Regular, or why it was fetched beside the schedule."),
+    FieldNumber.REMARKS: msgid("Whatever others should know of this crawl."),
+    FieldNumber.DATE: msgid("When its pages were fetched, CET."),
+    FieldNumber.PERSON: msgid("Who had it fetched."),
+    FieldNumber.OPERATING_SYSTEM: msgid("What the server said of itself."),
+    FieldNumber.PATH: msgid("The repositories that hold its pages."),
+    FieldNumber.TOOL: msgid("The program that did it, with its version."),
+    FieldNumber.DOMAIN: msgid("The domain that was wanted."),
+    FieldNumber.EXCLUDED_DOMAIN: msgid("Hosts and folders that were left out, with the reason."),
+    FieldNumber.INTERNAL_DEPTH: msgid("How many links away from a start page a page could be."),
+    FieldNumber.EXTERNAL_DEPTH: msgid("How far links to other sites were followed."),
+    FieldNumber.EXCLUDED_EXTENSIONS: msgid("Files of these kinds were not fetched, as exe, zip."),
+    FieldNumber.RATE_LIMIT: msgid("How fast the crawler was allowed to fetch."),
+    FieldNumber.PARALLEL_DOWNLOADS: msgid("How many servers were requested at a time."),
+    FieldNumber.COMMAND_LINE: msgid("How the crawler was called, word for word."),
+    FieldNumber.CRAWLER_REMARKS: msgid("What else is particular."),
+    FieldNumber.STATUS: msgid("How far it is."),
+    FieldNumber.BYTES: msgid("Bytes of all its files."),
+    FieldNumber.FILES: msgid("How many files it has."),
+    FieldNumber.FOLDERS: msgid("How many folders it has."),
+    FieldNumber.FILES_BY_EXTENSION: msgid("How many files have which extension."),
+    FieldNumber.MAKERS: msgid("By which programs such files were made then."),
+    FieldNumber.READERS: msgid("With which programs they can be read today."),
+    FieldNumber.NEW_EXTENSIONS: msgid("Extensions that the crawl before did not have."),
+    FieldNumber.DURATION: msgid("How long it took."),
+    FieldNumber.CAPTURE_REMARKS: msgid("What went wrong."),
+    FieldNumber.COPY_DATE: msgid("When it was done."),
+    FieldNumber.COPY_PERSON: msgid("Who had it done."),
+    FieldNumber.COPY_PATH: msgid("Where the untouched form lies."),
+    FieldNumber.COUNTED: msgid("Whether its files were counted."),
+    FieldNumber.CONVERSION_DATE: msgid("When it was done."),
+    FieldNumber.CONVERSION_PERSON: msgid("Who had it done."),
+    FieldNumber.BYTES_CONVERTED: msgid("Bytes with converted pages in place of the others."),
+    FieldNumber.CONVERSION_DURATION: msgid("How long it took."),
+    FieldNumber.LINKS: msgid("All links of all pages."),
+    FieldNumber.EXTERNAL_LINKS_REPLACED: msgid("Links that lead to a notice, since their target is not archived."),
+    FieldNumber.EXTERNAL_LINKS: msgid("The same, each target once."),
+    FieldNumber.INTERNAL_LINKS: msgid("Links that stay within the crawl."),
+    FieldNumber.LINK_REMARKS: msgid("What else is particular."),
+    FieldNumber.ERROR_PAGES: msgid("Pages that are error messages of the server."),
+    FieldNumber.ERROR_PAGE_REMARKS: msgid("What else is particular."),
+    FieldNumber.SEARCH_LINKS: msgid("Links and forms of the site's own search, which cannot work here."),
+    FieldNumber.SEARCH_LINK_REMARKS: msgid("What else is particular."),
+    FieldNumber.CONVERTER: msgid("The program that did it, with its version."),
+    FieldNumber.CONVERTER_PARAMETERS: msgid("The settings of the program, as they were used."),
+    FieldNumber.FILES_CONVERTED: msgid("Pages that have an XHTML form."),
+    FieldNumber.FILES_NOT_CONVERTED: msgid("Pages for which none could be made."),
+    FieldNumber.CONVERSION_REMARKS: msgid("What went wrong."),
+    FieldNumber.INDEX_DATE: msgid("When it was done."),
+    FieldNumber.INDEX_PERSON: msgid("Who had it done."),
+    FieldNumber.INDEX_DURATION: msgid("How long it took."),
+    FieldNumber.INDEXER: msgid("The program that did it, with its version."),
+    FieldNumber.INDEXER_PARAMETERS: msgid("The settings of the program, as they were used."),
+    FieldNumber.TERMS: msgid("How many different words the index has."),
+    FieldNumber.INDEX_REMARKS: msgid("What went wrong."),
+    FieldNumber.RELEASE_DATE: msgid("When readers got it."),
+    FieldNumber.RELEASE_PERSON: msgid("Who released it."),
+    FieldNumber.CHECKED_PAGES: msgid("Pages that were looked at, and what was found."),
+    FieldNumber.OTHER_CHECKS: msgid("What else was checked."),
+    FieldNumber.RELEASE_REMARKS: msgid("Why it was released, rejected or withdrawn."),
+    FieldNumber.BACKUP_DATE: msgid("When it was done."),
+    FieldNumber.BACKUP_PERSON: msgid("Who had it done."),
+    FieldNumber.BACKUP_DURATION: msgid("How long it took."),
+    FieldNumber.BACKUP_BYTES: msgid("Bytes that the backup added."),
+    FieldNumber.BACKUP_SOFTWARE: msgid("The program that did it, with its version."),
+    FieldNumber.BACKUP_PARAMETERS: msgid("The settings of the program, as they were used."),
+    FieldNumber.MEDIUM: msgid("On what the backup lies, as a disk or a tape."),
+    FieldNumber.MEDIUM_URI: msgid("Where that is found: a path, or its mark on the shelf."),
+    FieldNumber.BACKUP_REMARKS: msgid("What else is particular."),
+    FieldNumber.MEASURE_DATE: msgid("When it was done."),
+    FieldNumber.MEASURE_PERSON: msgid("Who took it."),
+    FieldNumber.MEASURE_KIND: msgid("In a word, as migration or conversion."),
+    FieldNumber.MEASURE_DESCRIPTION: msgid("What was done, to which files."),
+    FieldNumber.MEASURE_SOFTWARE: msgid("The program that did it, with its version."),
+    FieldNumber.MEASURE_PARAMETERS: msgid("The settings of the program, as they were used."),
+    FieldNumber.MEASURE_BYTES: msgid("Bytes of the crawl afterwards; empty: as counted."),
+    FieldNumber.MEASURE_REMARKS: msgid("Why it was taken, and what went wrong."),
 }
 #: Name of what is no field of the 81 → label and help (msgids).
 _ABOUT: dict[str, tuple[str, str]] = {
@@ -289,12 +190,10 @@ _ABOUT: dict[str, tuple[str, str]] = {
 }
 
 
-def of_field(field: Field, language: str) -> tuple[str, str]:
+def of_field(field: Field, code: str, text: Callable[[str], str]) -> tuple[str, str]:
     """Return label and help of a field in a language."""
-    english, german = _HELP[field.number]
-    if language == "de":
-        return field.de, german
-    return field.en[:1].upper() + field.en[1:], f"{english} ({field.de})"
+    help_text = text(_HELP[field.number])
+    return (field.de, help_text) if code == "de" else (field.en[:1].upper() + field.en[1:], f"{help_text} ({field.de})")
 
 
 def of_about(name: str, text: Callable[[str], str]) -> tuple[str, str]:

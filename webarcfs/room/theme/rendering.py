@@ -1,7 +1,4 @@
-"""Pages of the room from the values of `views`: a template for each class of page, in the language of the reader.
-
-Everything that a value has is text; the templates escape it. An href becomes a link only where it leads into the room,
-whoever wrote it. Only our own pictures and dates are markup.
+"""The pages of the room: the template of each, and the pictures in them.
 
 Pictures are SVG and made here: shares of a whole, upright bars, the calendar of a URL. They have names for screen
 readers and no styles of their own: `room.css` has the colours, for light and dark. What a picture shows is beside it as
@@ -11,57 +8,19 @@ text or as a table. Nothing is said by colour alone. All text is escaped.
 from __future__ import annotations
 
 import calendar
-import hashlib
-import mimetypes
-import re
-import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from functools import lru_cache, partial
-from importlib.metadata import PackageNotFoundError, version
+from functools import partial
 from pathlib import Path
-from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.system import clocks
 from webarcfs.room import views
 from webarcfs.room.views import CalendarEntry, Change, Slice, SnapshotRow
 from webarcfs.web import language as languages
-
-# == links, pure ======================================================================================================
-
-
-#: What a browser takes out of a URL, or for a slash.
-_NOT_IN_PATHS = re.compile(r"[\x00-\x20\x7f\\]")
-
-
-def link_to(href: str, beside: str = "", attribute: str = "href") -> Markup:
-    """Return the attribute of a link that leads to a path of the room, or to the origin of the URL `beside`.
-
-    Any other href gives none: the words are then text. What a browser would take out of a path, or for a
-    slash, is encoded, so that no path becomes the name of another host.
-    """
-    href = _NOT_IN_PATHS.sub(lambda match: f"%{ord(match[0]):02X}", href)
-    is_ours = href.startswith(("/", "?", "#")) and not href.startswith("//")
-    origin = origin_of(beside)
-    if not is_ours and not (origin and href.startswith(f"{origin}/")):
-        return Markup("")
-    return Markup(' {}="{}"').format(attribute, href)
-
-
-def origin_of(url: str) -> str:
-    """Return the origin of a web URL; empty for any other."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return ""
-    return f"{parts.scheme}://{parts.netloc}" if parts.scheme in ("http", "https") and parts.netloc else ""
-
+from webarcfs.web.rendering import PageRenderer, link_to
 
 # == pictures, pure ===================================================================================================
 
@@ -97,45 +56,6 @@ def parts_of(slices: Sequence[Slice], rest: str) -> list[Slice]:
         others = slices[MOST:]
         shown.append(Slice(rest, sum(part.documents for part in others), sum(part.bytes for part in others)))
     return shown
-
-
-def strip(parts: Sequence[Slice], title: str, description: str, *, by_size: bool = False) -> Markup:
-    """Return a strip that shows what a whole consists of, by documents or by size; nothing for an empty whole."""
-    values = [part.bytes if by_size else part.documents for part in parts]
-    whole = sum(values)
-    if not whole:
-        return Markup("")
-    x, rects = 0.0, []
-    for at, value in enumerate(values):
-        width = 1000 * value / whole
-        rects.append(
-            Markup('<rect class="part p{}" x="{:.1f}" y="0" width="{:.1f}" height="28"/>').format(
-                at, x, max(width - 3, 0.8)
-            )
-        )
-        x += width
-    kind = "size" if by_size else "count"
-    return Markup(
-        '<svg class="picture strip" viewBox="0 0 1000 28" preserveAspectRatio="none" role="img" '
-        'aria-labelledby="strip-{}"><title id="strip-{}">{}. {}</title>{}</svg>'
-    ).format(kind, kind, title, description, Markup("").join(rects))
-
-
-def swatch(at: int) -> Markup:
-    """Return the colour of a part, for the table beside a strip."""
-    return Markup(
-        '<svg class="swatch" viewBox="0 0 12 12" width="12" height="12" aria-hidden="true">'
-        '<rect class="part p{}" width="12" height="12" rx="2"/></svg>'
-    ).format(min(at, MOST))
-
-
-def share(value: int, most: int) -> Markup:
-    """Return a bar for the cell of a table that has the value as text."""
-    width = 100 * value / most if most > 0 else 0
-    return Markup(
-        '<svg class="share" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">'
-        '<rect class="ground" width="100" height="8"/><rect class="bar" width="{:.1f}" height="8"/></svg>'
-    ).format(max(width, 0.8) if value else 0)
 
 
 # -- upright bars ------------------------------------------------------------------------------------------------------
@@ -337,12 +257,6 @@ def _picture(key: str, measures: tuple[float, float], title: str, inside: Markup
 # == rendering ========================================================================================================
 
 
-_HERE = Path(__file__).parent
-_STATIC = _HERE / "static"
-#: Times that are kept as elements, of each form: lists have the same ones for years.
-_TIMES = 4_096
-#: A language, as pages say theirs (BCP 47, its first part).
-_LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,3}")
 #: The page of a class.
 _TEMPLATES: Mapping[type, str] = {
     views.HomePage: "home.html",
@@ -363,166 +277,13 @@ _TEMPLATES: Mapping[type, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Kit:
-    """What another program adds to the room's look: classes and their templates, and a folder with its own
-    `templates/` (which come before the room's), `static/` and `locale/`.
-    """
+class Look(PageRenderer):
+    """Renders the pages of the room, and has its files. Any thread may use it."""
 
-    folder: Path
-    templates: Mapping[type, str]
-
-    @property
-    def locale(self) -> Path:
-        """The folder of its texts."""
-        return self.folder / "locale"
+    def __init__(self, archive: Archive | None = None) -> None:
+        super().__init__(Path(__file__).parent, _TEMPLATES, archive, _pictures)
 
 
-class Look:
-    """Renders pages, and has the room's own files. Any thread may use it."""
-
-    def __init__(self, archive: Archive | None = None, kit: Kit | None = None) -> None:
-        """`archive` may have texts of its own in `texts/<language>.toml`."""
-        self._kit = kit
-        self._templates = {**_TEMPLATES, **(kit.templates if kit is not None else {})}
-        static = [*sorted(_STATIC.iterdir()), *(sorted((kit.folder / "static").iterdir()) if kit is not None else ())]
-        self._files = {path.name: path.read_bytes() for path in static}
-        self._digests = {name: hashlib.sha256(body).hexdigest()[:12] for name, body in self._files.items()}
-        self._environments = {language: self._environment(language) for language in languages.LANGUAGES}
-        self._texts = {language: _texts(archive, language) for language in languages.LANGUAGES}
-        self._version = _version()
-
-    def render(
-        self,
-        page: object,
-        *,
-        language: str,
-        path: str,
-        query: str = "",
-        has_search: bool = False,
-        more: Mapping[str, object] | None = None,
-    ) -> str:
-        """Return the HTML of a page. `path` and `query` are the page's own, for the switch of languages.
-
-        `more` are further names for the templates. Ends with the deadline of the thread.
-        """
-        template = self._environments[language].get_template(self._templates[type(page)])
-        pieces = template.generate(
-            more or {},
-            page=page,
-            language=language,
-            here=path,
-            has_search=has_search,
-            texts=self._texts[language],
-            version=self._version,
-            switches=[(code, _switched(path, query, code)) for code in languages.LANGUAGES],
-        )
-        return "".join(_until_deadline(pieces))
-
-    def static(self, name: str) -> str:
-        """Return the path of one of our files: with its digest, so that it may be kept for a year."""
-        return f"/static/{self._digests[name]}/{name}"
-
-    def static_file(self, path: str) -> tuple[bytes, str] | None:
-        """Return the bytes and the type of one of our files; None for any other path."""
-        if path == "/favicon.ico":
-            path = self.static("favicon.svg")
-        _, _, rest = path.partition("/static/")
-        digest, _, name = rest.partition("/")
-        if self._digests.get(name) != digest:
-            return None
-        kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-        return self._files[name], f"{kind}; charset=utf-8" if kind.startswith("text/") else kind
-
-    def _environment(self, language: str) -> Environment:
-        environment = Environment(
-            loader=FileSystemLoader(
-                [*([self._kit.folder / "templates"] if self._kit is not None else []), _HERE / "templates"]
-            ),
-            autoescape=True,
-            undefined=StrictUndefined,
-            extensions=["jinja2.ext.i18n"],
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        more = self._kit.locale if self._kit is not None else None
-        texts = languages.translations(language, more)
-        environment.install_gettext_translations(texts, newstyle=True)  # type: ignore[attr-defined] # of the extension
-        for name in ("number", "size", "name_of_language"):
-            environment.filters[name] = partial(getattr(languages, name), language=language)
-        environment.filters["said"] = partial(languages.translate, language=language, more=more)
-        # Dates are elements; where text is needed, as in a title or an attribute, they are `…_text`.
-        for name in ("day", "moment"):
-            as_text = partial(getattr(languages, name), language=language)
-            environment.filters[f"{name}_text"] = as_text
-            environment.filters[name] = lru_cache(_TIMES)(partial(_time, as_text=as_text))
-        environment.filters.update(to=link_to, paragraphs=_paragraphs, shown=_shown, lang=_lang)
-        environment.globals.update(
-            static=self.static,
-            swatch=swatch,
-            share=share,
-            strip=strip,
-            parts_of=parts_of,
-            mark=mark,
-            years=partial(years, language=language),
-            sizes=partial(sizes, language=language),
-            months_of=partial(months_of, language=language),
-            years_of=partial(years_of, language=language),
-        )
-        return environment
-
-
-# -- filters of the templates ------------------------------------------------------------------------------------------
-
-
-def _time(value: datetime, as_text: partial[str]) -> Markup:
-    """Return a time as an element that programs can read. Lists have hundreds; `%` costs half of `format`."""
-    return Markup('<time datetime="%s">%s</time>') % (value.isoformat(), as_text(value))
-
-
-def _lang(code: str) -> Markup:
-    """Return the attribute that says the language of a text that others wrote; nothing where it is not known."""
-    return Markup(' lang="{}"').format(code.lower()) if _LANGUAGE_TAG.fullmatch(code) else Markup("")
-
-
-def _paragraphs(text: str) -> list[str]:
-    """Return the paragraphs of a text: an empty line ends one."""
-    return [paragraph.strip() for paragraph in re.split(r"\n[ \t]*\n", text.replace("\r\n", "\n")) if paragraph.strip()]
-
-
-def _shown(rows: Iterable[object], *names: str) -> frozenset[str]:
-    """Return those of the names under which some row has a value: columns that have none are not shown."""
-    all_rows = list(rows)
-    return frozenset(name for name in names if any(getattr(row, name) not in ("", None, ()) for row in all_rows))
-
-
-def _switched(path: str, query: str, language: str) -> str:
-    """Return the page's own URL in another language; pages about archived URLs keep what follows as it is."""
-    if path.startswith(("/web/", "/diff/", "/side/", "/timemap/")):
-        return ""
-    pairs = [(name, value) for name, value in parse_qsl(query, keep_blank_values=True) if name != "lang"]
-    return f"?{urlencode([*pairs, ('lang', language)])}"
-
-
-def _texts(archive: Archive | None, language: str) -> dict[str, str]:
-    """Return the archive's own texts in a language; a file with faults has none."""
-    if archive is None:
-        return {}
-    try:
-        texts = tomllib.loads((archive.root / "texts" / f"{language}.toml").read_text("utf-8-sig"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
-        return {}
-    return {name: value for name, value in texts.items() if isinstance(value, str)}
-
-
-def _version() -> str:
-    try:
-        return version("webarcfs")
-    except PackageNotFoundError:
-        return ""
-
-
-def _until_deadline(pieces: Iterable[str]) -> Iterator[str]:
-    for piece in pieces:
-        clocks.check()
-        yield piece
+def _pictures(language: str) -> dict[str, object]:
+    drawn = {picture.__name__: partial(picture, language=language) for picture in (years, sizes, months_of, years_of)}
+    return {"parts_of": parts_of, "mark": mark, **drawn}
