@@ -1,7 +1,8 @@
-"""Pages of the desk from the values of `views`: the room's rendering, with what every page of the desk shows."""
+"""Pages of the desk: the room's rendering, with templates of the desk and what every page of it shows."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -9,7 +10,6 @@ from urllib.parse import unquote
 
 from markupsafe import Markup
 
-from agent.desk import views
 from agent.desk.forms import TOKEN
 from agent.desk.theme import words
 from agent.desk.visit import DeskVisit
@@ -18,30 +18,6 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.room.theme.rendering import Kit, Look
 
 _HERE = Path(__file__).parent
-_TEMPLATES: dict[type, str] = {
-    views.LoginPage: "login.html",
-    views.MessagePage: "message.html",
-    views.TodayPage: "today.html",
-    views.SnapshotsPage: "snapshots.html",
-    views.SeveralPage: "several.html",
-    views.NewPage: "new.html",
-    views.SnapshotPage: "snapshot.html",
-    views.LogPage: "log.html",
-    views.PreviewPage: "preview.html",
-    views.PreviewNote: "preview_note.html",
-    views.ComparedPage: "compared.html",
-    views.AccessPage: "access.html",
-    views.PeoplePage: "people.html",
-    views.PasswordPage: "password.html",
-    views.FeedPage: "feed.html",
-    views.OptionsPage: "options.html",
-    views.RunningPage: "running.html",
-    views.PublicationsPage: "publications.html",
-    views.DeskPublicationPage: "publication_form.html",
-    views.TrialPage: "trial.html",
-    views.RegistersPage: "registers.html",
-    views.ReportPage: "report.html",
-}
 #: The pages of the head, in their order: path, words (a msgid), and the right without which it is not shown.
 _NAVIGATION: tuple[tuple[str, str, Right | None], ...] = (
     ("/", words.msgid("Today"), None),
@@ -76,10 +52,10 @@ class DeskLook:
     """Renders pages of the desk, and has its files."""
 
     def __init__(self, archive: Archive) -> None:
-        self._look = Look(archive, Kit(_HERE, _TEMPLATES))
+        self._look = Look(archive, Kit(_HERE))
 
-    def render(self, page: object, saying: Saying) -> str:
-        """Return the HTML of a page."""
+    def render(self, template: str, values: Mapping[str, object], saying: Saying) -> str:
+        """Return the HTML of a page from a template of the desk, or of the room, and its values."""
         visit = saying.visit
 
         def token(action: str, state: str = "") -> Markup:
@@ -87,7 +63,7 @@ class DeskLook:
             form_token = visit.desk.tokens.form(visit.session.public, unquote(action), state)
             return Markup('<input type="hidden" name="{}" value="{}">').format(TOKEN, form_token)
 
-        more = {
+        shared = {
             "person": None if visit is None else visit.person,
             "may": (lambda _: False) if visit is None else (lambda right: visit.may(Right(right))),
             "navigation": []
@@ -100,7 +76,7 @@ class DeskLook:
             "words": words,
             "options": options,
         }
-        return self._look.render(page, language=saying.language, path=saying.path, more=more)
+        return self._look.render(template, {**values, **shared}, language=saying.language, path=saying.path)
 
     def static_file(self, path: str) -> tuple[bytes, str] | None:
         """Return the bytes and the type of one of our files; None for any other path."""

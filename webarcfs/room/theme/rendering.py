@@ -1,4 +1,4 @@
-"""Pages of the room from the values of `views`: a template for each class of page, in the language of the reader.
+"""Pages of the room from a template and its values, in the language of the reader.
 
 Everything that a value has is text; the templates escape it. An href becomes a link only where it leads into the room,
 whoever wrote it. Only our own pictures and dates are markup.
@@ -29,7 +29,6 @@ from markupsafe import Markup
 
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.system import clocks
-from webarcfs.room import views
 from webarcfs.room.views import CalendarEntry, Change, Slice, SnapshotRow
 from webarcfs.web import language as languages
 
@@ -343,34 +342,16 @@ _STATIC = _HERE / "static"
 _TIMES = 4_096
 #: A language, as pages say theirs (BCP 47, its first part).
 _LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,3}")
-#: The page of a class.
-_TEMPLATES: Mapping[type, str] = {
-    views.HomePage: "home.html",
-    views.PublicationPage: "publication.html",
-    views.RecordPage: "record.html",
-    views.ComparePage: "compare.html",
-    views.LinksPage: "links.html",
-    views.SearchPage: "search.html",
-    views.CalendarPage: "calendar.html",
-    views.PrefixPage: "prefix.html",
-    views.DiffPage: "diff.html",
-    views.FramePage: "frame.html",
-    views.NoticePage: "notice.html",
-    views.MissingPage: "missing.html",
-    views.InnerNotice: "inner_notice.html",
-    views.ErrorPage: "error.html",
-    views.AboutPage: "about.html",
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Kit:
-    """What another program adds to the room's look: classes and their templates, and a folder with its own
-    `templates/` (which come before the room's), `static/` and `locale/`.
+    """What another program adds to the room's look.
+
+    That is a folder with its own `templates/` (which come before the room's), `static/` and `locale/`.
     """
 
     folder: Path
-    templates: Mapping[type, str]
 
     @property
     def locale(self) -> Path:
@@ -384,7 +365,6 @@ class Look:
     def __init__(self, archive: Archive | None = None, kit: Kit | None = None) -> None:
         """`archive` may have texts of its own in `texts/<language>.toml`."""
         self._kit = kit
-        self._templates = {**_TEMPLATES, **(kit.templates if kit is not None else {})}
         static = [*sorted(_STATIC.iterdir()), *(sorted((kit.folder / "static").iterdir()) if kit is not None else ())]
         self._files = {path.name: path.read_bytes() for path in static}
         self._digests = {name: hashlib.sha256(body).hexdigest()[:12] for name, body in self._files.items()}
@@ -394,28 +374,30 @@ class Look:
 
     def render(
         self,
-        page: object,
+        template: str,
+        values: Mapping[str, object],
         *,
         language: str,
         path: str,
         query: str = "",
         has_search: bool = False,
-        more: Mapping[str, object] | None = None,
     ) -> str:
-        """Return the HTML of a page. `path` and `query` are the page's own, for the switch of languages.
+        """Return the HTML of a page. The template has the values by their names, and those that all pages share.
 
-        `more` are further names for the templates. Ends with the deadline of the thread.
+        `path` and `query` are the page's own, for the switch of languages. Ends with the deadline of the thread.
         """
-        template = self._environments[language].get_template(self._templates[type(page)])
-        pieces = template.generate(
-            more or {},
-            page=page,
-            language=language,
-            here=path,
-            has_search=has_search,
-            texts=self._texts[language],
-            version=self._version,
-            switches=[(code, _switched(path, query, code)) for code in languages.LANGUAGES],
+        pieces = (
+            self._environments[language]
+            .get_template(template)
+            .generate(
+                values,
+                language=language,
+                here=path,
+                has_search=has_search,
+                texts=self._texts[language],
+                version=self._version,
+                switches=[(code, _switched(path, query, code)) for code in languages.LANGUAGES],
+            )
         )
         return "".join(_until_deadline(pieces))
 
