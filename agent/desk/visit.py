@@ -215,11 +215,19 @@ class DeskVisit(Visit):
         """Return whether the person has a right."""
         return self.person.may(right)
 
-    def page(self, view: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-        """Return a page of the desk."""
-        if self.problem is not None and status == 200:
-            status = self.problem.status
-        return HTMLResponse(self.renderer(view, self), status, {**NO_STORE, **(headers or {})})
+    def page(
+        self,
+        template: str,
+        /,
+        *,
+        http_status: int = 200,
+        http_headers: Mapping[str, str] | None = None,
+        **values: object,
+    ) -> Response:
+        """Return a page of the desk, which its template makes of these values."""
+        if self.problem is not None and http_status == 200:
+            http_status = self.problem.status
+        return HTMLResponse(self.renderer(template, values, self), http_status, {**NO_STORE, **(http_headers or {})})
 
     def led(self, place: str, message: str = "", kind: str = "done") -> Response:
         """Lead to a page after a form was taken; it says what was done (a msgid, or text)."""

@@ -212,7 +212,7 @@ def test_records_for_the_engine_with_scripts(crawled: Archive) -> None:
     try:
         shown = []
         for capture in visit.services.captures.history(URLS[0]).captures:
-            record = mementos.answer_record(visit, record_name(capture.captured, capture.url))
+            record = mementos.answer_record(visit, {"name": record_name(capture.captured, capture.url)})
             assert b"X-Plain: seen" in bytes(record.body)
             shown.append(has_hidden(bytes(record.body)))
         assert shown[0] == set() and shown[-1] >= {"ses5ion", "ne7t"}

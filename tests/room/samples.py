@@ -5,54 +5,41 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any
 
 from webarcfs.archive.model.metadata import CET
 from webarcfs.room.views import (
-    AboutPage,
     CalendarEntry,
-    CalendarPage,
     Change,
-    Choice,
     Compared,
-    ComparePage,
     DiffLine,
-    DiffPage,
-    ErrorPage,
     ExternalLinkRow,
-    Facet,
     FieldGroup,
-    Fonds,
-    FramePage,
-    FrameRecord,
-    HitGroup,
-    HitRow,
-    HomePage,
-    InnerNotice,
     Line,
-    LinksPage,
     Marked,
-    MissingPage,
     Notice,
-    NoticePage,
     PageLink,
     Pages,
-    PartRow,
-    PrefixPage,
-    PrefixRow,
-    PublicationPage,
-    PublicationRow,
-    RecordPage,
-    SearchPage,
     Slice,
     SnapshotRow,
 )
 
-_T = TypeVar("_T")
+#: A template, and its values.
+Sample = tuple[str, dict[str, Any]]
 
 START = datetime(2005, 8, 2, 3, 0, tzinfo=CET)
 REPLAY = "http://replay.test"
 _PAGE = "http://www.bundestag.example/parlament/gremien/ausschuesse/wirtschaft/protokolle/2005/sitzung_42.html?druck=1"
+
+
+def page(template: str, /, **values: Any) -> Sample:
+    """A page of a template with these values."""
+    return template, values
+
+
+def with_values(sample: Sample, **values: Any) -> Sample:
+    """The same page, with some other values."""
+    return page(sample[0], **{**sample[1], **values})
 
 
 def _year(number: int) -> datetime:
@@ -130,8 +117,9 @@ _SNIPPET = (
 )
 
 
-def _hit(number: int) -> HitRow:
-    return HitRow(
+def _hit(number: int) -> dict[str, Any]:
+    return page(
+        "",
         href=f"/web/200508{number:02}020000/{_PAGE}",
         calendar=f"/web/*/{_PAGE}",
         title=("Protokoll der 42. Sitzung", "", "Minutes of the committee on economic affairs")[number % 3],
@@ -146,20 +134,21 @@ def _hit(number: int) -> HitRow:
         project="Internet",
         domain="www.bundestag.example",
         record=PageLink("/snapshot/a", "Internetangebot des Deutschen Bundestages"),
-    )  # fmt: skip
+    )[1]
 
 
 _FACETS = (
-    Facet("type", "Kind of file", ((PageLink("?type=html", "html"), 1_204), (PageLink("?type=pdf", "pdf", True), 311))),
-    Facet(
+    ("type", "Kind of file", ((PageLink("?type=html", "html"), 1_204), (PageLink("?type=pdf", "pdf", True), 311))),
+    (
         "site",
         "Site",
         ((PageLink("?site=a", "www.bundestag.example"), 1_411), (PageLink("?site=b", "dip.example"), 104)),
     ),
-    Facet("language", "Language", ((PageLink("?language=de", "de"), 1_400), (PageLink("?language=en", "en"), 115))),
-    Facet("", "Year", ((PageLink("", "2005"), 800), (PageLink("", "2006"), 900))),
+    ("language", "Language", ((PageLink("?language=de", "de"), 1_400), (PageLink("?language=en", "en"), 115))),
+    ("", "Year", ((PageLink("", "2005"), 800), (PageLink("", "2006"), 900))),
 )
-_SEARCHED = SearchPage(
+_SEARCHED = page(
+    "search.html",
     words="bericht ausschuss",
     fields={"site": "www.bundestag.example", "type": "pdf", "sort": "date", "after": "2005"},
     has_index=True,
@@ -179,14 +168,19 @@ _SEARCHED = SearchPage(
     missing=2,
     publications=("bundestag", "mitmischen"),
     snapshots=(("a", "Internetangebot, 2 Aug 2005", True), ("b", "Internetangebot, 3 Sep 2005", False)),
+    groups=(),
+    fault="",
 )
-_GROUPED = replace(
+_GROUPED = with_values(
     _SEARCHED,
     hits=(),
     facets=(),
     groups=tuple(
-        HitGroup(f"s-{number}", "Internetangebot des Deutschen Bundestages", _year(number), "www.bundestag.example",
-                 number * 100, (_hit(number), _hit(number + 1)), "/search?q=bericht&at=x")
+        {
+            "anchor": f"s-{number}", "title": "Internetangebot des Deutschen Bundestages", "date": _year(number),
+            "domain": "www.bundestag.example", "total": number * 100, "hits": (_hit(number), _hit(number + 1)),
+            "more": "/search?q=bericht&at=x",
+        }
         for number in range(1, 4)
     ),
     groupings=(PageLink("?q=", "by URL"), PageLink("?group=snapshot", "by snapshot", True)),
@@ -223,17 +217,19 @@ _YEARS = tuple(
     (PageLink(f"/web/{year}*/{_PAGE}", str(year), year == 2005), count)
     for year, count in ((2005, 6), (2006, 3), (2008, 1))
 )
-_CALENDAR = CalendarPage(
+_CALENDAR = page(
+    "calendar.html",
     url=_PAGE,
     entries=_ENTRIES,
-    years=tuple((replace(link, is_here=False), count) for link, count in _YEARS),
+    counts_by_year=tuple((replace(link, is_here=False), count) for link, count in _YEARS),
     year=None,
     versions=6,
     timemaps=tuple(PageLink(f"/timemap/{kind}/{_PAGE}", kind) for kind in ("link", "json", "cdxj")),
     others=(PageLink("/web/*/http://bundestag.example/", "http://bundestag.example/"),),
     prefix="/web/*/http://www.bundestag.example/parlament/*",
 )
-_DIFF = DiffPage(
+_DIFF = page(
+    "diff.html",
     url=_PAGE,
     old=_ENTRIES[0],
     new=_ENTRIES[2],
@@ -259,7 +255,8 @@ _DIFF = DiffPage(
     old_frame=f"/web/1/{_PAGE}",
     new_frame=f"/web/2/{_PAGE}",
 )
-_FRAME = FramePage(
+_FRAME = page(
+    "frame.html",
     url=_PAGE,
     title="Protokoll der 42. Sitzung",
     source=f"{REPLAY}/web/20050802020000mp_/{_PAGE}",
@@ -276,14 +273,8 @@ _FRAME = FramePage(
     differences=f"/diff/1..2/{_PAGE}",
     raw=f"{REPLAY}/web/20050802020000id_/{_PAGE}",
     search="/search?from=a",
-    record=FrameRecord(
-        href="/snapshot/200508012-bundestag",
-        signature="5100",
-        project="Internet",
-        date=row().date,
-        is_occasion=True,
-        complete=True,
-    ),
+    record=row(),
+    record_href="/snapshot/200508012-bundestag",
     goes_on=PageLink(f"/web/20050802020000/{_PAGE}/on", f"{_PAGE}/on"),
     alone=f"{REPLAY}/web/20050802020000mp_/{_PAGE}",
     has_scripts=True,
@@ -292,8 +283,14 @@ _FRAME = FramePage(
     copy="SingleFile",
     certificate=("expired", "host"),
     rendered=f"/web/20050802020000rf_/{_PAGE}",
+    as_sent="",
+    is_carried_over=False,
+    reason_against="",
+    size=0,
+    message_script=False,
 )
-_MISSING = MissingPage(
+_MISSING = page(
+    "missing.html",
     url=_PAGE,
     date=START,
     before=PageLink(f"/web/1/{_PAGE}", "2 Jul 2005, 03:00 CET"),
@@ -305,142 +302,190 @@ _MISSING = MissingPage(
     record=row(),
 )
 _PUBLICATIONS = tuple(
-    PublicationRow(f"/publication/{name}", name, description, count, _year(1), row(14), row(13) if count > 1 else None)
+    {
+        "href": f"/publication/{name}", "name": name, "description": description, "count": count, "first": _year(1),
+        "newest": row(14), "next_to_newest": row(13) if count > 1 else None,
+    }
     for name, description, count in (
         ("bundestag", "Das Internetangebot des Deutschen Bundestages mit den Protokollen und Drucksachen.", 1_201),
         ("mitmischen", "Das Jugendportal.", 24),
         ("wahl", "", 1),
     )
-)
-_HOME = HomePage(
+)  # fmt: skip
+_HOME = page(
+    "home.html",
     query="",
-    fonds=(Fonds("5100", _PUBLICATIONS), Fonds("5101 (Fraktionen)", _PUBLICATIONS[1:2])),
+    fonds=(("5100", _PUBLICATIONS), ("5101 (Fraktionen)", _PUBLICATIONS[1:2])),
     rows=(),
     pages=None,
     filters=(
-        Choice("signature", "Signature", (PageLink("/?signature=5100", "5100"), PageLink("/?signature=5101", "5101"))),
-        Choice("type", "Type", (PageLink("/", "occasion", True), PageLink("/?type=regular", "regular")), "occasion"),
-        Choice("year", "Year", tuple(PageLink(f"/?year={year}", str(year)) for year in range(2024, 2004, -1))),
+        ("signature", "Signature", "", (PageLink("/?signature=5100", "5100"), PageLink("/?signature=5101", "5101"))),
+        ("type", "Type", "occasion", (PageLink("/", "occasion", True), PageLink("/?type=regular", "regular"))),
+        ("year", "Year", "", tuple(PageLink(f"/?year={year}", str(year)) for year in range(2024, 2004, -1))),
     ),
     order=(),
-    has_search=True,
     total_snapshots=1_240,
 )
 
-RICH: dict[str, object] = {
+_FORM = with_values(
+    _SEARCHED, words="", fields={}, total=0, hits=(), facets=(), pages=None, suggestion=None, from_record=None,
+    sorts=(), groupings=(), exports=(), missing=0, publications=(), snapshots=(),
+)  # fmt: skip
+_BARE_HOME = page("home.html", query="", fonds=(), rows=(), pages=None, filters=(), order=(), total_snapshots=0)
+_BARE_CALENDAR = page(
+    "calendar.html", url="http://e.org/", entries=(), counts_by_year=(), year=None, versions=0, timemaps=(), others=(),
+    prefix="",
+)  # fmt: skip
+_BARE_RECORD = page(
+    "record.html", row=bare_row(), is_closed=False, groups=(), starts=(), domains=(), types=(), extensions=(),
+    before=None, changes=(), compare="", links="", neighbours=(), exports=(), resources=(0, 0),
+)  # fmt: skip
+
+
+def notice(kind: Notice, text: str = "") -> Sample:
+    """A notice of which there is nothing to say, or the archive's own words."""
+    return page(
+        "notice.html", kind=kind, url="", back="", text=text, reason="", until=None, record=None, groups=()
+    )  # fmt: skip
+
+
+def _domain(name: str, documents: int, size: int, *, is_resource: bool = False) -> dict[str, Any]:
+    start = f"/web/1/http://{name}/"
+    return {"domain": name, "start": start, "documents": documents, "bytes": size, "is_resource": is_resource}
+
+
+RICH: dict[str, Sample] = {
     "home": _HOME,
-    "list": replace(
+    "list": with_values(
         _HOME, fonds=(), query="wahl", rows=(_CLOSED, *_ROWS), pages=_WAY,
         order=(PageLink("/?all=1", "newest first", True), PageLink("/?all=1&order=oldest", "oldest first")),
     ),
-    "publication": PublicationPage(
-        name="bundestag", description="Das Internetangebot des Deutschen Bundestages.", rows=_ROWS, pages=_WAY,
-        years=((2005, 2), (2006, 4), (2007, 0), (2008, 9), (2009, 12)),
+    "publication": page(
+        "publication.html", name="bundestag", description="Das Internetangebot des Deutschen Bundestages.", rows=_ROWS,
+        pages=_WAY,
+        counts_by_year=((2005, 2), (2006, 4), (2007, 0), (2008, 9), (2009, 12)),
         compare=(PageLink("/compare/a..b", ""), PageLink("/compare/b..c", "")), search="/search?publication=bundestag",
     ),
-    "record": RecordPage(
-        row=row(), is_closed=False, groups=_GROUPS,
+    "record": page(
+        "record.html", row=row(), is_closed=False, groups=_GROUPS,
         starts=(PageLink(f"/web/1/{_PAGE}", _PAGE), PageLink("/web/1/http://dip.example/", "http://dip.example/")),
-        parts=(*(PartRow(name, f"/web/1/http://{name}/", 24_000, 991_000_000) for name in row().domains),
-               PartRow("fonts.example", "/web/1/http://fonts.example/", 3, 91_000, is_resource=True)),
+        domains=(*(_domain(name, 24_000, 991_000_000) for name in row().domains),
+                 _domain("fonts.example", 3, 91_000, is_resource=True)),
         resources=(3, 91_000),
         types=_TYPES, extensions=_EXTENSIONS, before=row(11), changes=_COMPARED, compare="/compare/a..b",
         links="/snapshot/a/links", neighbours=(PageLink("/snapshot/b", "earlier"), PageLink("/snapshot/c", "later")),
         exports=tuple(PageLink(f"/snapshot/a.{kind}", kind.upper()) for kind in ("xml", "json", "dc")),
     ),
-    "closed record": RecordPage(
-        _CLOSED, True, _GROUPS, (), (), (), (), None, (), "", "", (PageLink("/snapshot/b", "earlier"),), ()
+    "closed record": with_values(
+        _BARE_RECORD, row=_CLOSED, is_closed=True, groups=_GROUPS, neighbours=(PageLink("/snapshot/b", "earlier"),)
     ),
-    "compare": ComparePage(
-        a=row(11), b=row(12), types=_COMPARED, extensions=_COMPARED[:2],
+    "compare": page(
+        "compare.html", a=row(11), b=row(12), types=_COMPARED, extensions=_COMPARED[:2],
         documents=tuple(PageLink(f"/diff/1..2/{_PAGE}", f"{what} {_PAGE}") for what in ("added", "removed", "changed")),
         counts=(("added", 1_204), ("removed", 3), ("changed", 41)),
         figures=(("bytes after the download", "3,212,345,678", "3,303,345,678"), ("number of files", "48211", "")),
-        pages=_WAY,
+        pages=_WAY, other=PageLink("/compare/a..b?role=any", "with what only pages of other hosts needed"),
     ),
-    "links": LinksPage(
-        row(),
-        tuple(
+    "links": page(
+        "links.html", row=row(), links=tuple(
             ExternalLinkRow(number, ("Bundesrat", "zum Bundesrat"), f"http://www.bundesrat.example/{'a' * 90}/{number}",
                             ("_blank",), (PageLink(f"/web/1/{_PAGE}", _PAGE),), 17)
             for number in range(1, 5)
         ),
-        _WAY, "/snapshot/a/links.csv",
+        pages=_WAY, csv="/snapshot/a/links.csv",
     ),
     "search": _SEARCHED,
     "grouped search": _GROUPED,
-    "faulty search": SearchPage(
-        "bericht AND (ausschuss", {}, True, fault="a bracket is open at 12:\nbericht AND (ausschuss\n            ^",
+    "faulty search": with_values(
+        _FORM, words="bericht AND (ausschuss", fault="a bracket is open at 12:\nbericht AND (ausschuss\n            ^",
     ),
     "calendar": _CALENDAR,
-    "calendar of a year": replace(_CALENDAR, year=2005, years=_YEARS, entries=_ENTRIES[:6]),
-    "prefix": PrefixPage(
-        "http://www.bundestag.example/parlament/",
-        tuple(PrefixRow(f"/web/*/{_PAGE}", _PAGE, "text/html", 9, START, _year(3), number != 2) for number in range(5)),
-        "/urls?prefix=x&after=y",
+    "calendar of a year": with_values(_CALENDAR, year=2005, counts_by_year=_YEARS, entries=_ENTRIES[:6]),
+    "prefix": page(
+        "prefix.html", prefix="http://www.bundestag.example/parlament/", following="/urls?prefix=x&after=y",
+        rows=tuple({"href": f"/web/*/{_PAGE}", "url": _PAGE, "mime_type": "text/html", "versions": 9, "first": START,
+                    "last": _year(3), "is_present": number != 2} for number in range(5)),
     ),
     "diff": _DIFF,
-    "diff in one column": replace(_DIFF, is_side_by_side=False, other_view="?view=side"),
+    "diff in one column": with_values(_DIFF, is_side_by_side=False, other_view="?view=side"),
     "frame": _FRAME,
-    "notice in a frame": InnerNotice("Not in this snapshot", _PAGE),
-    "frame of a document of another type": replace(_FRAME, reason_against="not-read", size=12),
-    "frame of a download": replace(_FRAME, reason_against="too-large", size=17_300_000),
-    "frame of pywb": replace(_FRAME, runs_scripts=True, message_script=True, is_unreleased=False, furthest=0),
+    "notice in a frame": page("inner_notice.html", heading="Not in this snapshot", url=_PAGE),
+    "frame of a document of another type": with_values(_FRAME, reason_against="not-read", size=12),
+    "frame of a download": with_values(_FRAME, reason_against="too-large", size=17_300_000),
+    "frame of pywb": with_values(_FRAME, runs_scripts=True, message_script=True, is_unreleased=False, furthest=0),
     **{
-        f"notice {kind.value}": NoticePage(
-            kind, "http://www.bundesrat.example/?a=1&b=<2>", f"/web/1/{_PAGE}", reason="Appraised as not worth keeping",
-            until=datetime(2035, 1, 1, tzinfo=CET), record=row(), groups=_GROUPS if kind is Notice.CLOSED else (),
+        f"notice {kind.value}": with_values(
+            notice(kind), url="http://www.bundesrat.example/?a=1&b=<2>", back=f"/web/1/{_PAGE}", record=row(),
+            reason="Appraised as not worth keeping", until=datetime(2035, 1, 1, tzinfo=CET),
+            groups=_GROUPS if kind is Notice.CLOSED else (),
         )
         for kind in Notice
     },
     "missing": _MISSING,
-    "error": ErrorPage(400, "This cannot be asked", "There is no such page", "a bracket is open at 12"),
-    "about": AboutPage(
-        "0.1.0", "built-in", 1_240, 4, 31, START, _year(60),
-        (("TimeMap", "/timemap/link/<url>"), ("CDX", "/cdx?url=<url>"), ("OpenSearch", "/opensearch.xml")),
+    "error": page(
+        "error.html", status=400, heading="This cannot be asked", text="There is no such page",
+        details="a bracket is open at 12",
+    ),
+    "about": page(
+        "about.html", engine="built-in", snapshots=1_240, publications=4, domains=31, first=START, last=_year(60),
+        interfaces=(("TimeMap", "/timemap/link/<url>"), ("CDX", "/cdx?url=<url>"), ("OpenSearch", "/opensearch.xml")),
     ),
 }  # fmt: skip
 
-_GONE = CalendarEntry("", START, Change.GONE, 0, 0, "")
-EMPTY: dict[str, object] = {
-    "home": HomePage("", (), (), None, (), (), False, 0),
-    "list": HomePage("nothing", (), (), Pages(0, 0, 0), (), (), True, 1),
-    "one publication": replace(
-        _HOME, fonds=(Fonds("", (PublicationRow("/publication/p", "p", "", 1, START, bare_row(), None),)),), filters=()
+EMPTY: dict[str, Sample] = {
+    "home": _BARE_HOME,
+    "list": with_values(_BARE_HOME, query="nothing", pages=Pages(0, 0, 0), total_snapshots=1),
+    "one publication": with_values(
+        _HOME, filters=(), fonds=(("", ({"href": "/publication/p", "name": "p", "description": "", "count": 1,
+                                         "first": START, "newest": bare_row(), "next_to_newest": None},)),),
     ),
-    "publication": PublicationPage("p", "", (bare_row(),), Pages(1, 1, 1), (), (), ""),
-    "record": RecordPage(bare_row(), False, (), (), (), (), (), None, (), "", "", (), ()),
-    "compare": ComparePage(bare_row(), bare_row(), (), (), (), (), (), None),
-    "links": LinksPage(bare_row(), (), Pages(0, 0, 0), ""),
-    "search": SearchPage("", {}, True),
-    "search without a hit": SearchPage("nothing", {}, True),
-    "search without an index": SearchPage("", {}, False),
-    "calendar": CalendarPage("http://e.org/", (), (), None, 0, (), (), ""),
-    "calendar of one": CalendarPage("http://e.org/", _ENTRIES[:1], ((_YEARS[0][0], 1),), None, 1, (), (), ""),
-    "prefix": PrefixPage("http://e.org/", (), ""),
-    "diff of the same": replace(_DIFF, lines=(), is_same=True, is_cut=False),
-    "diff of no texts": replace(_DIFF, lines=(), is_text=False, is_cut=False),
-    "diff of the text alone": replace(_DIFF, lines=(), is_cut=False),
-    "frame as rendered": replace(
+    "publication": page(
+        "publication.html", name="p", description="", rows=(bare_row(),), pages=Pages(1, 1, 1), counts_by_year=(),
+        compare=(), search="",
+    ),
+    "record": _BARE_RECORD,
+    "compare": page(
+        "compare.html", a=bare_row(), b=bare_row(), types=(), extensions=(), documents=(), counts=(), figures=(),
+        pages=None, other=None,
+    ),
+    "links": page("links.html", row=bare_row(), links=(), pages=Pages(0, 0, 0), csv=""),
+    "search": _FORM,
+    "search without a hit": with_values(_FORM, words="nothing"),
+    "search without an index": with_values(_FORM, has_index=False),
+    "calendar": _BARE_CALENDAR,
+    "calendar of one": with_values(
+        _BARE_CALENDAR, entries=_ENTRIES[:1], counts_by_year=((_YEARS[0][0], 1),), versions=1
+    ),
+    "prefix": page("prefix.html", prefix="http://e.org/", rows=(), following=""),
+    "diff of the same": with_values(_DIFF, lines=(), is_same=True, is_cut=False),
+    "diff of no texts": with_values(_DIFF, lines=(), is_text=False, is_cut=False),
+    "diff of the text alone": with_values(_DIFF, lines=(), is_cut=False),
+    "frame as rendered": with_values(
         _FRAME, rendered="", as_sent=f"/web/20050802020000/{_PAGE}", has_scripts=False, goes_on=None
     ),
-    "frame": FramePage(
-        url="http://e.org/", title="", source="/web/1mp_/http://e.org/", sandbox="", date=START, captured=START,
+    "frame": with_values(
+        _FRAME, url="http://e.org/", title="", source="/web/1mp_/http://e.org/", sandbox="", date=START, captured=START,
         is_unchanged=False,
         furthest=None, previous=None, following=None, first=None, last=None, calendar="/web/*/http://e.org/",
         differences="", raw="/web/1id_/http://e.org/", search="", record=None, has_scripts=False, runs_scripts=False,
+        record_href="", goes_on=None, alone="", is_unreleased=False, copy="", certificate=(), rendered="",
     ),
-    **{f"notice {kind.value}": NoticePage(kind, "", "") for kind in Notice},
-    "notice in a frame": InnerNotice("Not in this snapshot", ""),
-    "missing": MissingPage("http://e.org/", None, None, None, (), "/web/*/http://e.org/", "", "", None),
-    "error": ErrorPage(404, "There is no such page", ""),
-    "about": AboutPage("", "built-in", 0, 0, 0, None, None),
+    **{f"notice {kind.value}": notice(kind) for kind in Notice},
+    "notice in a frame": page("inner_notice.html", heading="Not in this snapshot", url=""),
+    "missing": page(
+        "missing.html", url="http://e.org/", date=None, before=None, after=None, variants=(),
+        calendar="/web/*/http://e.org/", prefix="", search="", record=None,
+    ),
+    "error": page("error.html", status=404, heading="There is no such page", text="", details=""),
+    "about": page(
+        "about.html", engine="built-in", snapshots=0, publications=0, domains=0, first=None, last=None, interfaces=()
+    ),
 }  # fmt: skip
 
 
-def each_text(value: _T, change: Any) -> _T:
-    """The same value with every text in it changed; what is no text stays."""
-    return _changed(value, change)  # type: ignore[no-any-return] # it is of the same type
+def each_text(sample: Sample, change: Any) -> Sample:
+    """The same page with every text in its values changed; what is no text stays."""
+    return sample[0], _changed(sample[1], change)
 
 
 def _changed(value: Any, change: Any) -> Any:

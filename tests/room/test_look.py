@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,12 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Route
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from tests.room.samples import EMPTY, REPLAY, RICH, START, each_text, row
+from tests.room.samples import EMPTY, REPLAY, RICH, START, Sample, each_text, notice, row, with_values
 from tests.support.browsers import chromium, needs_chromium
 from webarcfs.archive.config.directory import Archive
 from webarcfs.room.theme import rendering
 from webarcfs.room.theme.rendering import Look
-from webarcfs.room.views import Change, FramePage, Notice, NoticePage
+from webarcfs.room.views import Change, Notice
 from webarcfs.web import language
 from webarcfs.web.connections import room_headers
 from webarcfs.web.rendering import link_to
@@ -41,11 +40,11 @@ HOSTILE = (
 )  # fmt: skip
 
 
-def rendered(page: object, code: str = "en", **others: Any) -> str:
-    return LOOK.render(page, language=code, **{"path": "/x", "has_search": True, **others})
+def rendered(page: Sample, code: str = "en", **others: Any) -> str:
+    return LOOK.render(*page, language=code, **{"path": "/x", "has_search": True, **others})
 
 
-def nodes(page: object, code: str = "en") -> list[LexborNode]:
+def nodes(page: Sample, code: str = "en") -> list[LexborNode]:
     return LexborHTMLParser(rendered(page, code)).css("*")
 
 
@@ -109,7 +108,7 @@ def test_a_frame_shows_replay_and_nothing_else() -> None:
 
 
 def test_columns_that_have_no_value_are_not_shown() -> None:
-    def heads(page: object) -> list[str]:
+    def heads(page: Sample) -> list[str]:
         return [node.text().strip() for node in LexborHTMLParser(rendered(page)).css("table.snapshots thead th")]
 
     assert heads(EMPTY["publication"]) == ["Date", "Crawl", "View"]
@@ -125,12 +124,12 @@ def test_the_archives_own_words_stand_in_place_of_ours(tmp_path: Path) -> None:
         'form = "Erster <b>Absatz</b>.\\n\\nZweiter Absatz."\n'
     )
     look = Look(Archive(tmp_path))
-    html = look.render(NoticePage(Notice.FORM, "", ""), language="de", path="/notice/form")
+    html = look.render(*notice(Notice.FORM), language="de", path="/notice/form")
     found = LexborHTMLParser(html)
     assert [node.text() for node in found.css(".notice-page p")][:2] == ["Erster <b>Absatz</b>.", "Zweiter Absatz."]
     assert "Webarchiv des Hauses" in found.css_first("title").text()  # type: ignore[union-attr] # it is there
     assert "Das Haus" in found.css_first("header").text()  # type: ignore[union-attr] # it is there
-    own = look.render(NoticePage(Notice.FORM, "", "", text="Nur hier."), language="de", path="/notice/form")
+    own = look.render(*notice(Notice.FORM, "Nur hier."), language="de", path="/notice/form")
     assert "Nur hier." in own
     assert "Absatz" not in own
 
@@ -322,8 +321,7 @@ def test_the_frame_believes_messages_of_its_iframe_alone(
 ) -> None:
     stage = Stage()
     page = RICH["frame of pywb"]
-    assert isinstance(page, FramePage)
-    stage.html = rendered(replace(page, url="http://e.org/a", sandbox="allow-scripts allow-same-origin"))
+    stage.html = rendered(with_values(page, url="http://e.org/a", sandbox="allow-scripts allow-same-origin"))
     context = browser.new_context()
     context.route("**/*", stage.answer)
     tab = context.new_page()

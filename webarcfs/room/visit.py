@@ -290,9 +290,9 @@ class Origins:
 
 
 class Renderer(Protocol):
-    """Makes the HTML of a view."""
+    """Makes the HTML of a page."""
 
-    def __call__(self, view: object, visit: Visit, /) -> str:
+    def __call__(self, template: str, values: Mapping[str, object], visit: Visit, /) -> str:
         """Return a page in the language of the visit."""
 
 
@@ -309,11 +309,31 @@ class Visit:
     token: str = ""
     key: str = field(default="", repr=False)
 
-    def page(self, view: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-        """Return a page of the room. It depends on the reader, and is judged each time: caches must ask again."""
-        caching = "private, no-store" if self.reader.name else "no-cache"
-        fields = {"Cache-Control": caching, "Vary": "Accept-Language", **(headers or {})}
-        return HTMLResponse(self.renderer(view, self), status, fields)
+    def page(
+        self,
+        template: str,
+        /,
+        *,
+        http_status: int = 200,
+        http_headers: Mapping[str, str] | None = None,
+        **values: object,
+    ) -> Response:
+        """Return a page of the room, which its template makes of these values."""
+        headers = {"Cache-Control": self.caching, "Vary": "Accept-Language", **(http_headers or {})}
+        return HTMLResponse(self.renderer(template, values, self), http_status, headers)
+
+    def file(self, body: bytes, media_type: str) -> Response:
+        """Return what is no page."""
+        return Response(body, media_type=media_type, headers={"Cache-Control": self.caching})
+
+    def led(self, place: str) -> Response:
+        """Return a redirect."""
+        return Response(status_code=302, headers={"Location": place, "Cache-Control": self.caching})
+
+    @property
+    def caching(self) -> str:
+        """The Cache-Control of a response. It depends on the reader, and is judged each time: caches must ask again."""
+        return "private, no-store" if self.reader.name else "no-cache"
 
     @property
     def names_purpose(self) -> bool:

@@ -69,16 +69,13 @@ _Names = Mapping[str, object]
 class PageRenderer:
     """Renders the pages of a program, and has its files. Any thread may use it."""
 
-    def __init__(
-        self, theme: Path, templates: Mapping[type, str], archive: Archive | None, names: Callable[[str], _Names]
-    ) -> None:
+    def __init__(self, theme: Path, archive: Archive | None, names: Callable[[str], _Names]) -> None:
         """`theme` has `templates/` and `static/` of the program, `archive` may have texts in `texts/<language>.toml`.
 
-        `templates` has the template of each class of pages; `names` returns what all have in a language.
+        `names` returns what all templates have in a language.
         """
         self._names = names
         self._folders = (_HERE, theme)
-        self._templates = templates
         static = [path for folder in self._folders for path in sorted((folder / "static").iterdir())]
         self._files = {path.name: path.read_bytes() for path in static}
         self._digests = {name: hashlib.sha256(body).hexdigest()[:12] for name, body in self._files.items()}
@@ -88,28 +85,30 @@ class PageRenderer:
 
     def render(
         self,
-        page: object,
+        template: str,
+        values: _Names,
         *,
         language: str,
         path: str,
         query: str = "",
         has_search: bool = False,
-        more: _Names | None = None,
     ) -> str:
-        """Return the HTML of a page. `path` and `query` are the page's own, for the switch of languages.
+        """Return the HTML of a page. The template has the values by their names, and those that all pages share.
 
-        `more` are further names for the templates. Ends with the deadline of the thread.
+        `path` and `query` are the page's own, for the switch of languages. Ends with the deadline of the thread.
         """
-        template = self._environments[language].get_template(self._templates[type(page)])
-        pieces = template.generate(
-            more or {},
-            page=page,
-            language=language,
-            here=path,
-            has_search=has_search,
-            texts=self._texts[language],
-            version=self._version,
-            switches=[(code, _switched(path, query, code)) for code in languages.LANGUAGES],
+        pieces = (
+            self._environments[language]
+            .get_template(template)
+            .generate(
+                values,
+                language=language,
+                here=path,
+                has_search=has_search,
+                texts=self._texts[language],
+                version=self._version,
+                switches=[(code, _switched(path, query, code)) for code in languages.LANGUAGES],
+            )
         )
         return "".join(_until_deadline(pieces))
 

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 
 from agent.desk import forms, login
 from agent.desk.theme import words
-from agent.desk.views import AccessPage, FormField, PasswordPage, PeoplePage, PersonRow, RuleRow
+from agent.desk.views import FormField
 from agent.desk.visit import NO_STORE, DeskVisit
 from agent.operations import withholding
 from webarcfs.access import access_rules
@@ -50,20 +50,14 @@ def show_people(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         FormField(name="password", label=text(words.msgid("New password")), value="", kind="password",
                   help=text(words.msgid("Empty: it stays as it is. The person may change it."))),
     )  # fmt: skip
-    rows = tuple(
-        PersonRow(
-            person.key,
-            person.name,
-            str(person.role),
-            person.unix,
-            bool(person.password),
-            tuple(sorted(RIGHTS[person.role])),
-        )
-        for person in known.values()
+    return visit.page(
+        "people.html",
+        rows=list(known.values()),
+        fields=fields,
+        chosen=person.key if person is not None else "",
+        state=str(visit.desk.persons.state()),
+        rights_of={role: sorted(RIGHTS[role]) for role in Role},
     )
-    rights = tuple((str(role), tuple(sorted(map(str, RIGHTS[role])))) for role in Role)
-    view = PeoplePage(rows, fields, person.key if person is not None else "", str(visit.desk.persons.state()), rights)
-    return visit.page(view)
 
 
 def save(visit: DeskVisit, _: Mapping[str, str]) -> Response:
@@ -102,7 +96,7 @@ def _must_be_current(visit: DeskVisit) -> None:
 
 def password(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Show the form of one's own password."""
-    return visit.page(PasswordPage(bool(visit.person.password), forms.PASSWORD_SHORTEST))
+    return visit.page("password.html", has_password=bool(visit.person.password), shortest=forms.PASSWORD_SHORTEST)
 
 
 def set_password(visit: DeskVisit, _: Mapping[str, str]) -> Response:
@@ -169,13 +163,13 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         FormField(name="lapses", label=text(words.msgid("Ends by itself on")), value=visit.typed("lapses", ""),
                   placeholder="2030-01-01", help=text(words.msgid("Empty: it stays until it is lifted."))),
     )  # fmt: skip
-    closed = tuple(
-        (publication.name, str(publication.closed_for), 0)
+    closed = [
+        (publication.name, str(publication.closed_for))
         for publication in visit.desk.settings().publications
         if publication.closed_for is not None
-    )
-    view = AccessPage(rules=tuple(map(_row, reversed(_by_id(rules)))), closed=closed, fields=fields, fault=fault)
-    return visit.page(view)
+    ]
+    rows = list(map(_row, reversed(_by_id(rules))))
+    return visit.page("access.html", rules=rows, closed=closed, fields=fields, fault=fault)
 
 
 def _by_id(rules: Iterable[AccessRule]) -> list[list[AccessRule]]:
@@ -186,21 +180,12 @@ def _by_id(rules: Iterable[AccessRule]) -> list[list[AccessRule]]:
     return list(groups.values())
 
 
-def _row(rules: Sequence[AccessRule]) -> RuleRow:
+def _row(rules: Sequence[AccessRule]) -> tuple[AccessRule, list[str], str]:
+    """Return a rule about an address in its spellings: the first of them, all addresses, and the span of captures."""
     rule = rules[0]
     ends = ["" if end is None else format_time(end) for end in (rule.after, rule.before)]
-    return RuleRow(
-        id=rule.id,
-        addresses=tuple(spelling.url or spelling.key for spelling in rules),
-        access=str(rule.access),
-        user=rule.user,
-        span="..".join(ends) if any(ends) else "",
-        lapses=rule.lapses,
-        reason=rule.reason,
-        public_text=rule.public_text,
-        by=rule.by,
-        at=rule.at,
-    )
+    addresses = [spelling.url or spelling.key for spelling in rules]
+    return rule, addresses, "..".join(ends) if any(ends) else ""
 
 
 def withhold(visit: DeskVisit, _: Mapping[str, str]) -> Response:

@@ -17,10 +17,11 @@ from starlette.responses import Response
 
 from agent.catalogue import stepfolders
 from agent.crawl import crawl_log, job_folder, job_orders
+from agent.crawl.frontier import ShownView
 from agent.crawl.job_folder import JobState, publication_of, step_of
 from agent.crawl.job_orders import OrderWord
 from agent.desk.theme import words
-from agent.desk.views import JobCard, LackRow, OrderRow, ReportPage, ReportTable, RunningPage, ShownRow
+from agent.desk.views import JobCard, LackRow, OrderRow, ReportTable
 from agent.desk.visit import DeskVisit
 from agent.operations import ordering
 from agent.reports import missing_urls, shown_pages, tables
@@ -151,15 +152,15 @@ _HEADINGS = {
 def running(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Show what runs."""
     archive = visit.desk.archive
-    view = RunningPage(
-        jobs=tuple(cards(visit)),
-        steps=tuple(steps(archive)),
-        coming=tuple(coming(visit, 10)),
-        finished=tuple(_finished(visit)),
+    return visit.page(
+        "running.html",
+        jobs=list(cards(visit)),
+        steps=list(steps(archive)),
+        coming=coming(visit, 10),
+        finished=list(_finished(visit)),
         has_agent=agent_status.running(archive) is not None,
         command=f"webarc-agent start --archive {archive.root}",
     )
-    return visit.page(view)
 
 
 def cards(visit: DeskVisit) -> Iterator[JobCard]:
@@ -187,7 +188,6 @@ def card(visit: DeskVisit, job: JobState) -> JobCard:
         documents=job.documents,
         bytes=job.bytes,
         speed=job.a_second if job.runs else 0.0,
-        left=job.left if job.runs else None,
         latest_end=_time(job.latest_end),
         held=job.held,
         urls=tuple(sorted(job.urls.items())),
@@ -297,17 +297,17 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     lacks = visit.desk.kept(("missing", job, changed, patches), lambda: missing_now(archive, job, summary))
     begun = _begun(job)
     when = f", {languages.moment(begun, visit.language)}" if begun is not None else ""
-    pages, more_pages = visit.desk.kept(("shown", job, changed), lambda: _first_shown_rows(folder))
+    pages, more_pages = visit.desk.kept(("shown", job, changed), lambda: _first_shown(folder))
     with opened(archive, Catalogue(archive)) as records:
         has_record = records.row(job) is not None
     known = None
     with suppress(Damaged):
         known = job_folder.load_item(folder)
-    view = ReportPage(
-        job=job,
+    return visit.page(
+        "report.html",
         name=f"{publication_of(job)}{when}",
         snapshot=f"/snapshot/{quote(job, safe='')}" if has_record else "",
-        facts=tuple(_facts(summary)),
+        facts=list(_facts(summary)),
         warnings=(
             *(known.warnings if known is not None else ()),
             *lacks.lines(),
@@ -317,25 +317,21 @@ def report(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         tables=visit.desk.kept(("report", job, changed, patches), counted),
         log=f"/snapshot/{quote(job, safe='')}/log/{crawl_log.COMPRESSED}"
         if has_record and (folder / crawl_log.COMPRESSED).exists() else "",
-        missing=tuple(lack_rows(most_rows(lacks.rows, _ROWS))),
+        missing=list(lack_rows(most_rows(lacks.rows, _ROWS))),
         shown=pages,
         more_shown=more_pages,
     )  # fmt: skip
-    return visit.page(view)
 
 
-def shown_rows(folder: Path) -> Iterator[ShownRow]:
-    """Yield the pages that a browser was to show, worst first; nothing where their file cannot be read."""
+def _first_shown(folder: Path) -> tuple[list[ShownView], int]:
+    """Return the first pages that a browser was to show, worst first, and how many more there are.
+
+    There are none where their file cannot be read.
+    """
     with suppress(Damaged):
-        for page in shown_pages.worst_first(shown_pages.read(folder)):
-            words_of_page = tuple(filter(None, page.words.split(",")))
-            yield ShownRow(page.url, words_of_page, page.requests, page.refused, page.missed, page.has_failed)
-
-
-def _first_shown_rows(folder: Path) -> tuple[tuple[ShownRow, ...], int]:
-    """Return the first rows of these pages, and how many more there are."""
-    rows = tuple(shown_rows(folder))
-    return rows[:_ROWS], len(rows[_ROWS:])
+        pages = shown_pages.worst_first(shown_pages.read(folder))
+        return pages[:_ROWS], len(pages[_ROWS:])
+    return [], 0
 
 
 def lack_rows(rows: Iterable[tuple[str, str, int]]) -> Iterator[LackRow]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from starlette.requests import Request
@@ -16,7 +17,6 @@ from starlette.responses import RedirectResponse, Response
 from agent.desk.pages import snapshots
 from agent.desk.pages.snapshots import start_of
 from agent.desk.theme import words
-from agent.desk.views import PreviewNote, PreviewPage
 from agent.desk.visit import NO_STORE, Desk, DeskVisit
 from agent.reports import missing_urls, tables
 from agent.reports.missing_urls import advice_on
@@ -27,8 +27,8 @@ from webarcfs.archive.model.errors import Damaged, NotFound, TookTooLong, UsageE
 from webarcfs.archive.system import clocks
 from webarcfs.room.pages import archived, frame, lists
 from webarcfs.room.replay.replay_url import FRAMES, Refused, Replay, TimeGate, parse
-from webarcfs.room.views import ErrorPage, FramePage, MissingPage, PageLink
-from webarcfs.room.visit import Origins, Visit
+from webarcfs.room.views import PageLink
+from webarcfs.room.visit import Origins, Renderer, Visit
 
 
 def begin(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
@@ -58,39 +58,48 @@ class _Preview:
     def __init__(self, visit: DeskVisit, record: str, prefix: str) -> None:
         self.visit, self.record, self.prefix = visit, record, prefix
 
-    def render(self, view: object, _: Visit) -> str:
-        """Return the HTML of what the room made: its frame in ours, and any other page as a note."""
-        page: object = view
-        if isinstance(view, FramePage):
-            page = _framed(self, view)
-        elif isinstance(view, MissingPage):
-            page = self._missing(view.url)
-        elif isinstance(view, ErrorPage):
-            page = PreviewNote(view.heading, view.details, self.record)
-        return self.visit.renderer(page, self.visit)
+    def render(self, template: str, values: Mapping[str, Any], _: Visit) -> str:
+        """Return the HTML of what the room answers: its frame in ours, and any other page as a note."""
+        match template:
+            case "frame.html":
+                template, values = "preview.html", _framed(self, values)
+            case "missing.html":
+                template, values = "preview_note.html", self._missing(values["url"])
+            case "error.html":
+                template, values = "preview_note.html", _note(values["heading"], values["details"], self.record)
+        return self.visit.renderer(template, values, self.visit)
 
-    def _missing(self, url: str) -> PreviewNote:
-        """Return the note on a page that the crawl does not have, with what its log says of the URL."""
+    def _missing(self, url: str) -> dict[str, Any]:
+        """Return the note on a page that the crawl does not have, with what its log has of the URL."""
         archive = self.visit.desk.archive
         record = Catalogue(archive).read(self.record)[0]
-        note = PreviewNote(words.msgid("This crawl does not have the page"), url, self.record)
+        note = _note(words.msgid("This crawl does not have the page"), url, self.record)
         try:
             with clocks.under(clocks.Deadline(_SECONDS)):
                 lines = missing_urls.lines_of(archive, record.job_name, url)
         except (NotFound, Damaged):
-            return replace(note, unseen=words.msgid("Its log is not there, or is damaged."))
+            return note | {"unseen": words.msgid("Its log is not there, or is damaged.")}
         except TookTooLong:
             unseen = words.msgid("The log of this crawl is long. The command report with --url reads all of it.")
-            return replace(note, unseen=unseen)
+            return note | {"unseen": unseen}
         if not lines:
-            return replace(note, unseen=words.msgid("No page that the crawl read has a link to it."))
-        fates = tuple(
-            (line.url, tuple(tables.fate(line))[1:], "" if line.archived else advice_on(line.reason))
+            return note | {"unseen": words.msgid("No page that the crawl read has a link to it.")}
+        fates = [
+            (line.url, list(tables.fate(line))[1:], "" if line.archived else advice_on(line.reason))
             for line in lines.values()
-        )
+        ]
         failed = next(filter(missing_urls.has_failed, lines.values()), None)
         patch = None if failed is None else snapshots.patch_button(self.visit, record, failed.url)
-        return replace(note, fate=fates, patch=patch)
+        return note | {"fate": fates, "patch": patch}
+
+
+def _note(text: str, url: str, record: str) -> dict[str, Any]:
+    """Return the values of a note on a page that the snapshot does not have, or that leads out of it.
+
+    `fate` has what the crawl's log has of the URL: its spelling, sentences, what to do. `unseen` is why the log has
+    nothing.
+    """
+    return {"text": text, "url": url, "record": record, "fate": (), "unseen": "", "patch": None}
 
 
 #: Seconds that the logs of a crawl and of its patches are read for a page.
@@ -129,8 +138,8 @@ def embedded(request: Request, desk: Desk, token: str) -> Response | None:
     return response
 
 
-def _in_words(view: object, _: Visit) -> str:
-    return f"{getattr(view, 'heading', 'This crawl does not have it')}\n"
+def _in_words(_template: str, values: Mapping[str, object], _: Visit) -> str:
+    return f"{values.get('heading', 'This crawl does not have it')}\n"
 
 
 def _asked(room: Visit) -> Replay | TimeGate:
@@ -142,7 +151,7 @@ def _asked(room: Visit) -> Replay | TimeGate:
     return asked
 
 
-def _room_visit(request: Request, desk: Desk, record: str, prefix: str, *, language: str, renderer: object) -> Visit:
+def _room_visit(request: Request, desk: Desk, record: str, prefix: str, *, language: str, renderer: Renderer) -> Visit:
     """Return the request as the room has it: without the prefix, the record open."""
     scope = dict(request.scope)
     raw = (scope.get("raw_path") or scope["path"].encode()).partition(b"?")[0]
@@ -150,11 +159,11 @@ def _room_visit(request: Request, desk: Desk, record: str, prefix: str, *, langu
     scope["path"] = scope["path"].removeprefix(prefix)
     services = desk.services(record)
     origins = Origins(prefix=prefix)
-    return Visit(Request(scope), services.gate.reader, language, services, origins, renderer, prefix)  # type: ignore[arg-type] # a renderer
+    return Visit(Request(scope), services.gate.reader, language, services, origins, renderer, prefix)
 
 
-def _framed(preview: _Preview, view: FramePage) -> PreviewPage:
-    """Return the frame of a page, whose links stay in the preview."""
+def _framed(preview: _Preview, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of the frame around a page, whose links stay in the preview."""
     visit = preview.visit
 
     def within(link: PageLink | None) -> PageLink | None:
@@ -166,25 +175,19 @@ def _framed(preview: _Preview, view: FramePage) -> PreviewPage:
         raise NotFound(f"there is no crawl {preview.record}")
     line = snapshots.line_of(visit, row)
     release = line.next if line.next is not None and line.next.action.endswith(f"/{WorkflowStep.RELEASE}") else None
-    shown_frame = replace(
-        view,
-        previous=within(view.previous),
-        following=within(view.following),
-        first=within(view.first),
-        last=within(view.last),
-        rendered=view.rendered and preview.prefix + view.rendered,
-        as_sent=view.as_sent and preview.prefix + view.as_sent,
-        calendar="",
-        differences="",
-        search="",
-        is_unreleased=row.state is not RecordState.RELEASED,
-    )
-    withhold = f"/access?{urlencode({'url': view.url})}" if visit.may(Right.WITHDRAW) else ""
-    return PreviewPage(
-        frame=shown_frame, name=line.name, state=line.state, release=release, withhold=withhold,
-        href=f"/snapshot/{quote(preview.record, safe='')}",
-        patch=snapshots.patch_button(visit, row),
-    )  # fmt: skip
+    return {
+        **values,
+        "previous": within(values["previous"]),
+        "following": within(values["following"]),
+        "rendered": values["rendered"] and preview.prefix + values["rendered"],
+        "as_sent": values["as_sent"] and preview.prefix + values["as_sent"],
+        "is_unreleased": row.state is not RecordState.RELEASED,
+        "name": line.name,
+        "release": release,
+        "withhold": f"/access?{urlencode({'url': values['url']})}" if visit.may(Right.WITHDRAW) else "",
+        "href": f"/snapshot/{quote(preview.record, safe='')}",
+        "patch": snapshots.patch_button(visit, row),
+    }
 
 
 def _notice(visit: DeskVisit, record: str) -> Response:
@@ -196,4 +199,4 @@ def _notice(visit: DeskVisit, record: str) -> Response:
         if is_form
         else words.msgid("This link leads out of the crawl")
     )
-    return visit.page(PreviewNote(text, url, record))
+    return visit.page("preview_note.html", **_note(text, url, record))

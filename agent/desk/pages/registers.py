@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 
 from starlette.responses import Response
 
 from agent.desk.theme import words
-from agent.desk.views import FormatRow, FormField, RegistersPage
+from agent.desk.views import FormField
 from agent.desk.visit import DeskVisit
 from agent.operations import registers
 from webarcfs.archive.catalogue import formats
@@ -35,12 +36,7 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     counted = desk.kept(("counts", None if state is None else state.commit), lambda: registers.newest_counts(archive))
     risky = set(formats.unreadable({**known, "": Format()}, counted))
     names = sorted(counted.keys() | known.keys(), key=lambda name: (-counted[name], name))[:_MOST]
-    rows = tuple(
-        FormatRow(
-            name, counted[name], known.get(name, Format()).made_by, known.get(name, Format()).read_by, name in risky
-        )
-        for name in names
-    )
+    rows = [(name, counted[name], known.get(name, Format())) for name in names]
     chosen = visit.form.one("what") if visit.is_typed else visit.parameter("what")
     own = known.get(chosen, Format())
     kind = types.get(chosen, MediaType())
@@ -60,26 +56,21 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         FormField(name="extension", label=text(words.msgid("Extension")),
                   value=visit.typed("extension", kind.extension)),
     )  # fmt: skip
-    profiles = tuple(
-        (name, profile.description, profile.include, profile.exclude, tuple(p.name for p in desk.settings().publications
-                                                                   if p.profile == name))
-        for name, profile in desk.settings().profiles.items()
-    )  # fmt: skip
-    view = RegistersPage(
+    users: dict[str, list[str]] = defaultdict(list)
+    for publication in desk.settings().publications:
+        users[publication.profile or ""].append(publication.name)
+    return visit.page(
+        "registers.html",
         rows=rows,
-        at_risk=tuple(row for row in rows if row.is_at_risk),
-        types=tuple((name, mime_type.description, mime_type.extension) for name, mime_type in sorted(types.items())),
-        profiles=profiles,
-        programs=tuple((program.name, program.maker, program.version, program.path) for program in _programs(visit)),
+        at_risk=[row for row in rows if row[0] in risky],
+        types=sorted(types.items()),
+        profiles=desk.settings().profiles,
+        users=users,
+        programs=desk.kept(("programs",), registers.programs),
         of_format=of_format,
         of_type=of_type,
         fault=fault,
     )
-    return visit.page(view)
-
-
-def _programs(visit: DeskVisit) -> list[registers.Program]:
-    return visit.desk.kept(("programs",), registers.programs)
 
 
 def save(visit: DeskVisit, _: Mapping[str, str]) -> Response:

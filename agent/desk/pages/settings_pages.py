@@ -24,18 +24,11 @@ from starlette.responses import Response
 from agent.desk import forms
 from agent.desk.pages import fields, jobs, snapshots
 from agent.desk.theme import words
-from agent.desk.views import (
-    DeskPublicationPage,
-    FieldSet,
-    FormField,
-    OptionsPage,
-    PublicationLine,
-    PublicationsPage,
-    TrialPage,
-)
+from agent.desk.views import FieldSet, FormField
 from agent.desk.visit import DeskVisit
 from agent.operations import trying
 from agent.operations.trying import Trial
+from agent.reports.tables import sentence_of
 from agent.service import scheduler
 from webarcfs.archive.catalogue.workflow import Right
 from webarcfs.archive.config import settings_files
@@ -85,8 +78,9 @@ def show_options(visit: DeskVisit, _: Mapping[str, str]) -> Response:
             FieldSet(heading, fields.of_settings(visit, kind, values, prefix=prefix, is_open=is_open), unfolded)
         )
     path = visit.desk.archive.settings
-    view = OptionsPage(tuple(sets), _state(visit), is_open, str(path), "\n".join(faults))
-    return visit.page(view)
+    return visit.page(
+        "options.html", sets=sets, state=_state(visit), is_open=is_open, file=str(path), fault="\n".join(faults)
+    )
 
 
 def _state(visit: DeskVisit) -> str:
@@ -242,24 +236,27 @@ def listed(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         newest = desk.kept(("newest", tables.commit, names), lambda: tables.newest(names))
     past, at = desk.history(), now()
     running = {job.publication for job in past.open}
-    rows = tuple(
-        PublicationLine(
-            name=publication.name,
-            href=f"/publications/{quote(publication.name, safe='')}",
-            description=publication.description,
-            urls=publication.named_urls,
-            interval=str(publication.crawl.interval),
-            next=None
+    rows = [
+        {
+            "name": publication.name,
+            "href": f"/publications/{quote(publication.name, safe='')}",
+            "description": publication.description,
+            "urls": publication.named_urls,
+            "interval": str(publication.crawl.interval),
+            "next": None
             if publication.retired
             else scheduler.next_due(publication, past.runs.get(publication.name, ()), at),
-            retired=publication.retired,
-            is_running=publication.name in running,
-            count=newest[publication.name][0] if publication.name in newest else 0,
-            last=from_epoch(newest[publication.name][1]) if publication.name in newest else None,
-        )
+            "retired": publication.retired,
+            "is_running": publication.name in running,
+            "count": newest[publication.name][0] if publication.name in newest else 0,
+            "last": from_epoch(newest[publication.name][1]) if publication.name in newest else None,
+        }
         for publication in shown
-    )
-    return visit.page(PublicationsPage(rows, pages, visit.parameter("q"), faults, len(settings.publications)))
+    ]
+    return visit.page(
+        "publications.html", rows=rows, pages=pages, query=visit.parameter("q"), faults=faults,
+        total=len(settings.publications),
+    )  # fmt: skip
 
 
 def _text_of(publication: Publication) -> str:
@@ -272,13 +269,13 @@ def _text_of(publication: Publication) -> str:
 
 def new(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Show the form of a new publication."""
-    return visit.page(_view(visit, "", {}, None))
+    return _form(visit, "", {}, None)
 
 
 def show(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Show a publication; with the right, as a form. Raises NotFound."""
     own, _ = _own_table(visit, path_params["name"])
-    return visit.page(_view(visit, path_params["name"], own, None))
+    return _form(visit, path_params["name"], own, None)
 
 
 def _own_table(visit: DeskVisit, name: str) -> tuple[dict[str, Any], str]:
@@ -303,7 +300,8 @@ def _state_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _view(visit: DeskVisit, name: str, own: Mapping[str, Any], trial: TrialPage | None) -> DeskPublicationPage:
+def _form(visit: DeskVisit, name: str, own: Mapping[str, Any], trial: RunningTrial | None) -> Response:
+    """Show a publication, or a new one. `copy` is what a file of its own would have."""
     desk = visit.desk
     settings = desk.settings()
     held = next(
@@ -317,24 +315,26 @@ def _view(visit: DeskVisit, name: str, own: Mapping[str, Any], trial: TrialPage 
     copy = ""
     if name and not is_own and visit.may(Right.PUBLICATIONS):
         copy = settings_files.text_of({"publication": [own]})
-    card = [job_card for job_card in jobs.cards(visit) if job_card.publication == name]
-    return DeskPublicationPage(
+    counts = {} if trial is None or trial.found is None else trial.found.refused
+    return visit.page(
+        "publication_form.html",
         name=name,
         description=held.description if name else "",
-        sets=tuple(_sets(visit, name, held, own, trial, is_open=is_open)),
+        sets=list(_sets(visit, name, held, own, None if trial is None else trial.found, is_open=is_open)),
         state=state,
         is_open=is_open,
         retired=held.retired if name else False,
         place=settings_files.place_of(desk.archive, name) if name else "",
         copy=copy,
         trial=trial,
-        jobs=tuple(card),
+        refused=[(word, counts[word], sentence_of(word)) for word in sorted(counts, key=lambda word: -counts[word])],
+        jobs=[card for card in jobs.cards(visit) if card.publication == name],
         snapshots=f"/snapshots?publication={quote(name, safe='')}" if name else "",
     )
 
 
 def _sets(
-    visit: DeskVisit, name: str, held: Publication, own: Mapping[str, Any], trial: TrialPage | None, *, is_open: bool
+    visit: DeskVisit, name: str, held: Publication, own: Mapping[str, Any], trial: Trial | None, *, is_open: bool
 ) -> Iterator[FieldSet]:
     text = visit.desk.look_up(visit.language)
     faults = visit.problem.faults if visit.problem is not None else {}
@@ -405,9 +405,9 @@ def _choices(key: str, setting: Any, hint: Any, text: Callable[[str], str]) -> t
     return (("", text("as the archive says")), *words.choices_of_setting(key, values, text)) if values else ()
 
 
-def _of_trial(trial: TrialPage, text: Callable[[str], str]) -> str:
+def _of_trial(trial: Trial, text: Callable[[str], str]) -> str:
     """Return what a trial says of whether the site needs a browser; empty where it says nothing of that."""
-    if trial.runs or trial.fault or trial.is_feed or not trial.is_good:
+    if trial.feed or not trial.is_good:
         return ""
     if trial.needs_browser:
         sentence = words.msgid("The trial: %(needing)s of %(all)s start pages hold little without their scripts.")
@@ -578,11 +578,10 @@ def trial(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     running_trial = TRIALS.find(path_params["mark"], visit.session.public)
     if running_trial is None:
         raise NotFound(visit.desk.said(words.msgid("This trial is over; try again."), visit.language))
-    shown = TrialPage.of(running_trial.found, running_trial.fault)
     if running_trial.runs:
-        return visit.page(shown)
+        return visit.page("trial.html")
     kept = forms.of_pairs(list(running_trial.typed))
     kept = replace(kept, token=forms.FormToken("", running_trial.state, False))
     typed = replace(visit, form=kept, is_typed=True)
     own = _own_table(visit, running_trial.name)[0] if running_trial.name else {}
-    return visit.page(_view(typed, running_trial.name, own, shown))
+    return _form(typed, running_trial.name, own, running_trial)

@@ -37,23 +37,7 @@ from agent.crawl.job_folder import step_folder
 from agent.desk import forms
 from agent.desk.pages import fields, jobs
 from agent.desk.theme import words
-from agent.desk.views import (
-    AttachedFiles,
-    AttachmentRow,
-    Button,
-    CheckRow,
-    ComparedPage,
-    EventRow,
-    FormField,
-    LogPage,
-    NewPage,
-    PicturesRow,
-    SeveralPage,
-    SnapshotLine,
-    SnapshotPage,
-    SnapshotsPage,
-    Work,
-)
+from agent.desk.views import Button, FormField, SnapshotLine, Work
 from agent.desk.visit import NO_STORE, DeskVisit
 from agent.operations import patching, records
 from agent.operations.records import Measure
@@ -157,9 +141,7 @@ def line_of(visit: DeskVisit, row: RecordRow, *, is_ticked: bool = False) -> Sna
         number=row.number,
         href=href_of(row.id),
         name=name_of(row, visit.language),
-        title=row.title,
         publication=row.publication,
-        date=row.date,
         state=str(row.state),
         complete=row.complete or not row.has_parts,
         reason=row.reason,
@@ -306,14 +288,14 @@ def show(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         ("robots", "yes" if crawl.robots else "no"),
         ("user_agent", crawl.user_agent),
     )
-    view = NewPage(
+    return visit.page(
+        "new.html",
         publications=known,
         fields=(*first, *more),
         told=crawl_settings,
         has_agent=agent_status.running(desk.archive) is not None,
         command=f"webarc-agent start --archive {desk.archive.root}",
     )
-    return visit.page(view)
 
 
 def _choices(settings: Settings) -> tuple[tuple[str, str], ...]:
@@ -358,7 +340,7 @@ _NAVIGATION = "#others"
 def compare(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     """Show the comparison, with the others of the same publication to choose from. Raises NotFound."""
     first, _, second = path_params["pair"].partition("..")
-    page = room_records.compare(visit, path_params["pair"])
+    values = room_records.comparison(visit, path_params["pair"])
     with open_tables(visit) as tables:
         row = tables.row(second)
         year = visit.parameter("year")
@@ -367,7 +349,10 @@ def compare(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         pages, part = pages_of(visit, total, forms.ROWS, name="others", place=_NAVIGATION)
         known = [] if row is None else tables.listed(chosen, offset=part.start, limit=forms.ROWS)
     others = lines(visit, (row for row in known if row.has_parts and row.id not in (first, second)))
-    return visit.page(ComparedPage(page, others, second, pages, year, bool(year) or total > forms.ROWS))
+    has_filter = bool(year) or total > forms.ROWS
+    return visit.page(
+        "compared.html", **values, others=others, second=second, pages_of_others=pages, year=year, has_filter=has_filter
+    )
 
 
 def choose(visit: DeskVisit, _: Mapping[str, str]) -> Response:
@@ -398,16 +383,15 @@ _MOST_ROWS = 100_000
 
 def listed(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Show the list."""
-    query = visit.query.decode("latin-1")
-    return visit.page(_view(visit, query, forms.read(visit.parameter("ticked"))))
+    return _list(visit, visit.query.decode("latin-1"), forms.read(visit.parameter("ticked")))
 
 
 def again(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Show the list after a form about ticked snapshots that was not taken."""
-    return visit.page(_view(visit, visit.form.raw("query"), _ticked(visit)))
+    return _list(visit, visit.form.raw("query"), _ticked(visit))
 
 
-def _view(visit: DeskVisit, query: str, ticked: frozenset[int]) -> SnapshotsPage:
+def _list(visit: DeskVisit, query: str, ticked: frozenset[int]) -> Response:
     path_params = dict(parse_qsl(query[:8_000], keep_blank_values=True))
     chosen = _chosen(path_params)
     oldest = path_params.get("order") == "oldest"
@@ -426,12 +410,13 @@ def _view(visit: DeskVisit, query: str, ticked: frozenset[int]) -> SnapshotsPage
         _href(kept, ticked, page=page - 1) if page > 1 else "",
         _href(kept, ticked, page=page + 1) if page < last_page else "",
     )  # fmt: skip
-    return SnapshotsPage(
+    return visit.page(
+        "snapshots.html",
         rows=lines(visit, rows, ticked),
         pages=pages,
         page=page,
         last_page=last_page,
-        filters=tuple(_filters(visit, path_params)),
+        filters=_filters(visit, path_params),
         has_filters=any(name in kept for name in _FILTERS),
         quick=_quick(path_params),
         orders=(
@@ -577,10 +562,10 @@ def several(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     with open_tables(visit) as tables:
         shown = [row for number in numbers[: forms.TODAY_ROWS] if (record := tables.id_of(number))
                  and (row := tables.row(record)) is not None]  # fmt: skip
-    view = SeveralPage(
-        ticked=forms.written(ticked), rows=lines(visit, shown), total=len(numbers), fields=_common_fields(visit)
-    )
-    return visit.page(view)
+    return visit.page(
+        "several.html", ticked=forms.written(ticked), rows=lines(visit, shown), total=len(numbers),
+        fields=_common_fields(visit),
+    )  # fmt: skip
 
 
 def to_several(visit: DeskVisit, _: Mapping[str, str]) -> Response:
@@ -624,17 +609,6 @@ def save_several(visit: DeskVisit, _: Mapping[str, str]) -> Response:
 
 
 _PIECE = 1 << 16
-
-
-def shown(visit: DeskVisit, record: Record) -> AttachedFiles:
-    """Return what the page of a snapshot shows of its attachments."""
-    return AttachedFiles(tuple(_rows(record)), visit.typed("note", ""), LARGEST_ATTACHMENT)
-
-
-def _rows(record: Record) -> Iterator[AttachmentRow]:
-    for attachment in record.attachments:
-        href = f"{href_of(record.id)}/attachment/{quote(attachment.name, safe='')}"
-        yield AttachmentRow(attachment.name, href, attachment.bytes, attachment.at, attachment.by, attachment.note)
 
 
 def attach(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
@@ -731,7 +705,8 @@ def show_log(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     asked = visit.parameter("line")
     first = max(int(asked), 1) if asked.isascii() and asked.isdecimal() and len(asked) < 10 else 1
     lines, is_more = _piece(path, first)
-    view = LogPage(
+    return visit.page(
+        "log.html",
         title=path_params["log"],
         back=PageLink(f"/snapshot/{quote(record.id, safe='')}", words.msgid("Back to the crawl")),
         text="\n".join(lines),
@@ -739,7 +714,6 @@ def show_log(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         previous=visit.with_parameters(line=max(first - _LINES, 1)) if first > 1 else "",
         following=visit.with_parameters(line=first + _LINES) if is_more else "",
     )
-    return visit.page(view)
 
 
 def _piece(path: Path, first: int) -> tuple[list[str], bool]:
@@ -758,20 +732,6 @@ def _piece(path: Path, first: int) -> tuple[list[str], bool]:
 
 
 # == pictures =========================================================================================================
-
-
-def pictures_of(archive: Archive, record: Record) -> Iterator[PicturesRow]:
-    """Yield the pages whose pictures the last check compared, the least like first."""
-    base = f"{href_of(record.id)}/picture/"
-    for row in picture_check.read(_checks_folder(archive, record)):
-        yield PicturesRow(
-            url=row.url,
-            percent=None if row.likeness is None else round(100 * row.likeness),
-            lacks=row.lacks,
-            crawl=f"{base}{quote(row.crawl, safe='')}" if row.crawl else "",
-            replay=f"{base}{quote(row.replay, safe='')}" if row.replay else "",
-            fault=row.fault,
-        )
 
 
 def show_picture(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
@@ -810,31 +770,30 @@ def show_snapshot(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
     at = progress_of(record, is_locked=line.is_locked)
     state_of_form = visit.form.token.state if visit.is_typed and visit.form.token.state else blob
     preview = f"{line.href}/preview" if record.parts else ""
-    view = SnapshotPage(
+    return visit.page(
+        "snapshot.html",
         line=line,
         access=_access(record),
         way=tuple((words.EVENTS[TABLE[step].event], step in at.done or _is_past(step, record), step in way.set_up
                    or step is WorkflowStep.COUNT) for step in ORDER),
-        buttons=tuple(_buttons(visit, record, at, way, line)),
+        buttons=list(_buttons(visit, record, at, way, line)),
         shared=_shared(visit, record),
         preview=preview,
-        starts=tuple(_starts(record)),
         resources=record.resources,
-        why=tuple(_why(visit, record)),
-        failures=tuple(_failures(visit, record)),
+        why=list(_why(visit, record)),
+        failures=list(_failures(visit, record)),
         asked=tuple(words.STEPS[step] for step in RUNS if _snapshot_is_asked(visit, record, step)),
         asked_now=jobs.asked(archive).get(record.id, ""),
         sets=fields.sets_of(visit, record, _groups()),
         blob=blob if visit.problem is not None and visit.problem.status == 409 else state_of_form,
         may_edit=visit.may(Right.DESCRIBE),
-        checks=tuple(_checks(visit, record)),
-        pictures=tuple(pictures_of(archive, record)),
+        checks=list(_checks(visit, record)),
+        pictures=picture_check.read(_checks_folder(archive, record)),
         extensions=_extensions(record),
         compare=line.compare,
         others=f"/compare?{urlencode({'to': record.id})}" if record.parts else "",
-        logs=tuple(of_record(archive, record)),
-        events=tuple(EventRow(words.EVENTS.get(event.what, event.what), event.at, event.by, event.text)
-                     for event in reversed(record.events)),
+        logs=list(of_record(archive, record)),
+        events=record.events[::-1],
         orders=jobs.rows(archive, record.job_name, visit.language),
         exports=tuple(PageLink(f"{line.href}.{kind}", kind.upper()) for kind in ("xml", "json", "dc")),
         report=report_href(archive, record.job_name),
@@ -843,11 +802,12 @@ def show_snapshot(visit: DeskVisit, path_params: Mapping[str, str]) -> Response:
         has_agent=agent_status.running(archive) is not None,
         job=record.job_name if (archive.jobs / record.job_name).is_dir() else "",
         handover=_handover(visit, record),
-        attachments=shown(visit, record),
-        missing=tuple(jobs.lack_rows((lack.host, lack.word, lack.urls) for lack in record.missing)),
+        attachments=record.attachments,
+        note=visit.typed("note", ""),
+        most_bytes=LARGEST_ATTACHMENT,
+        missing=list(jobs.lack_rows((lack.host, lack.word, lack.urls) for lack in record.missing)),
         again=f"/new?{urlencode({'publication': record.publication})}" if visit.may(Right.CAPTURE) else "",
     )  # fmt: skip
-    return visit.page(view)
 
 
 def _handover(visit: DeskVisit, record: Record) -> str:
@@ -936,11 +896,6 @@ def _shared(visit: DeskVisit, record: Record) -> tuple[int, int] | None:
     return visit.desk.kept(("shared", record.id, services.gate.state), counted)
 
 
-def _starts(record: Record) -> Iterator[PageLink]:
-    for tag in record.newest_tags:
-        yield PageLink(f"{href_of(record.id)}/preview?{urlencode({'domain': tag.domain})}", tag.domain)
-
-
 def _why(visit: DeskVisit, record: Record) -> Iterator[str]:
     """Yield why it is incomplete, or what was noted when it was fetched."""
     for folder in (visit.desk.archive.reports / record.job_name, visit.desk.archive.jobs / record.job_name):
@@ -961,15 +916,15 @@ def _failures(visit: DeskVisit, record: Record) -> Iterator[tuple[str, str, str]
             yield words.STEPS[step], failure.reason, failure.again
 
 
-def _checks(visit: DeskVisit, record: Record) -> Iterator[CheckRow]:
+def _checks(visit: DeskVisit, record: Record) -> Iterator[tuple[str, str, str]]:
+    """Yield what the checks found; or the reference pages that wait for a look, and their previews."""
     waiting = records.looks(visit.desk.archive, record) if progress_of(record).looks_wanted else []
     for page in waiting:
-        name = checking.name_of(page)
         href = f"{href_of(record.id)}/preview?{urlencode({'url': page.url})}"
-        yield CheckRow(name, name, href, page.url if record.parts else "")
+        yield "", checking.name_of(page), href
     for number in (62, 63):
         for text in filter(None, record.text(number).split("; ")):
-            yield CheckRow(text)
+            yield text, "", ""
 
 
 def _extensions(record: Record) -> tuple[Slice, ...]:

@@ -23,7 +23,7 @@ from agent.desk import forms, login
 from agent.desk.pages import jobs, snapshots
 from agent.desk.pages.snapshots import lines, open_tables
 from agent.desk.theme import words
-from agent.desk.views import Attention, FeedPage, TodayPage
+from agent.desk.views import Attention
 from agent.desk.visit import NO_STORE, DeskVisit
 from agent.maintenance.backups import MARK
 from agent.service import agent_status
@@ -76,19 +76,18 @@ def find_waiting(visit: DeskVisit, most: int = forms.TODAY_ROWS) -> Found:
 def today(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Show the page."""
     desk, overview = visit.desk, find_waiting(visit)
-    view = TodayPage(
-        attentions=tuple(attentions(visit)),
+    return visit.page(
+        "today.html",
+        attentions=list(attentions(visit)),
         waiting=lines(visit, overview.waiting),
         waiting_total=overview.total,
         passed_total=overview.passed,
         troubled=lines(visit, overview.troubled),
-        jobs=tuple(jobs.cards(visit)),
+        jobs=list(jobs.cards(visit)),
         has_publications=bool(desk.settings().publications),
         last=overview.newest.date if overview.newest is not None else None,
         next=next(iter(jobs.coming(visit)), None),
-        command=f"webarc-agent start --archive {desk.archive.root}",
     )
-    return visit.page(view)
 
 
 def attentions(visit: DeskVisit) -> Iterator[Attention]:
@@ -172,7 +171,7 @@ class OpenTask:
 
 def show_feed(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     """Show whether there is an address, and the forms that make one and take it back."""
-    return visit.page(FeedPage(bool(visit.person.feed), ""))
+    return visit.page("feed.html", has_feed=bool(visit.person.feed), address="")
 
 
 def change(visit: DeskVisit, _: Mapping[str, str]) -> Response:
@@ -183,7 +182,7 @@ def change(visit: DeskVisit, _: Mapping[str, str]) -> Response:
         return visit.led("/feed", words.msgid("The address was taken back; it opens nothing any more."))
     secret, kept = login.make_secret()
     people.set_feed(archive, key, kept)
-    return visit.page(FeedPage(True, f"{visit.base}/feed/{secret}.atom?lang={visit.language}"))
+    return visit.page("feed.html", has_feed=True, address=f"{visit.base}/feed/{secret}.atom?lang={visit.language}")
 
 
 # -- the feed ----------------------------------------------------------------------------------------------------------

@@ -55,7 +55,6 @@ from agent.desk.login import Session
 from agent.desk.pages import access, jobs, preview, registers, settings_pages, snapshots, today
 from agent.desk.theme.desk_rendering import DeskLook, Saying
 from agent.desk.theme.words import msgid
-from agent.desk.views import LoginPage, MessagePage
 from agent.desk.visit import NO_STORE, Desk, DeskVisit, Problem
 from agent.operations.records import catalogue_of
 from webarcfs.archive.catalogue.catalogue import Catalogue, RecordSelection, opened
@@ -532,9 +531,11 @@ class DeskApp:
         message: str = "", wait: int = 0, status: HTTPStatus = HTTPStatus.OK,
     ) -> Response:  # fmt: skip
         has_people = any(person.password for person in self.desk.persons.all().values())
-        view = LoginPage(back, tuple(kept or ()), name, message, wait, has_people, str(self.desk.archive.root))
-        language = self._language(request, None)
-        body = self.look.render(view, Saying(language, request.scope["path"]))
+        values = {
+            "back": back, "kept": kept or (), "name": name, "said": message, "wait": wait, "has_people": has_people,
+            "archive": str(self.desk.archive.root),
+        }  # fmt: skip
+        body = self.look.render("login.html", values, Saying(self._language(request, None), request.scope["path"]))
         return HTMLResponse(body, int(status), dict(NO_STORE))
 
     def _address(self, request: Request) -> str:
@@ -562,10 +563,10 @@ class DeskApp:
         asked = request.query_params.get("lang", "") or (session.language if session is not None else "")
         return negotiated(asked, request.headers.get("accept-language", ""))
 
-    def _render(self, view: object, visit: object) -> str:
+    def _render(self, template: str, values: Mapping[str, object], visit: object) -> str:
         assert isinstance(visit, DeskVisit)
         messages = self.desk.sessions.hear(visit.session)
-        return self.look.render(view, Saying(visit.language, visit.path, visit, tuple(messages)))
+        return self.look.render(template, values, Saying(visit.language, visit.path, visit, tuple(messages)))
 
     def _said(self, visit: DeskVisit, text: str) -> str:
         return self.desk.said(text, visit.language)
@@ -573,9 +574,9 @@ class DeskApp:
     def _message(
         self, request: Request, status: HTTPStatus, heading: str, text: str = "", visit: DeskVisit | None = None
     ) -> Response:
-        view = MessagePage(int(status), heading, text)
         language = visit.language if visit is not None else self._language(request, None)
-        body = self.look.render(view, Saying(language, request.scope["path"], visit))
+        saying = Saying(language, request.scope["path"], visit)
+        body = self.look.render("message.html", {"heading": heading, "text": text}, saying)
         return HTMLResponse(body, int(status), dict(NO_STORE))
 
     def error(self, request: Request, status: HTTPStatus, error: WebarcError | None) -> Response:

@@ -1,7 +1,8 @@
-"""The pages of the desk: the template of each, and what every page shows."""
+"""The pages of the desk: what every page of it shows."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -9,38 +10,12 @@ from urllib.parse import unquote
 
 from markupsafe import Markup
 
-from agent.desk import views
 from agent.desk.forms import TOKEN
 from agent.desk.theme import words
 from agent.desk.visit import DeskVisit
 from webarcfs.archive.catalogue.workflow import Right
 from webarcfs.archive.config.directory import Archive
 from webarcfs.web.rendering import PageRenderer
-
-_TEMPLATES: dict[type, str] = {
-    views.LoginPage: "login.html",
-    views.MessagePage: "message.html",
-    views.TodayPage: "today.html",
-    views.SnapshotsPage: "snapshots.html",
-    views.SeveralPage: "several.html",
-    views.NewPage: "new.html",
-    views.SnapshotPage: "snapshot.html",
-    views.LogPage: "log.html",
-    views.PreviewPage: "preview.html",
-    views.PreviewNote: "preview_note.html",
-    views.ComparedPage: "compared.html",
-    views.AccessPage: "access.html",
-    views.PeoplePage: "people.html",
-    views.PasswordPage: "password.html",
-    views.FeedPage: "feed.html",
-    views.OptionsPage: "options.html",
-    views.RunningPage: "running.html",
-    views.PublicationsPage: "publications.html",
-    views.DeskPublicationPage: "publication_form.html",
-    views.TrialPage: "trial.html",
-    views.RegistersPage: "registers.html",
-    views.ReportPage: "report.html",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +40,10 @@ class DeskLook:
 
     def __init__(self, archive: Archive) -> None:
         names = {"words": words, "options": options}
-        self._pages = PageRenderer(Path(__file__).parent, _TEMPLATES, archive, lambda _: names)
+        self._pages = PageRenderer(Path(__file__).parent, archive, lambda _: names)
 
-    def render(self, page: object, saying: Saying) -> str:
-        """Return the HTML of a page."""
+    def render(self, template: str, values: Mapping[str, object], saying: Saying) -> str:
+        """Return the HTML of a page from a template of the desk, or of the room, and its values."""
         visit = saying.visit
 
         def token(action: str, state: str = "") -> Markup:
@@ -76,7 +51,7 @@ class DeskLook:
             form_token = visit.desk.tokens.form(visit.session.public, unquote(action), state)
             return Markup('<input type="hidden" name="{}" value="{}">').format(TOKEN, form_token)
 
-        more = {
+        shared = {
             "person": None if visit is None else visit.person,
             "may": (lambda _: False) if visit is None else (lambda right: visit.may(Right(right))),
             "token": token,
@@ -84,7 +59,7 @@ class DeskLook:
             "problem": None if visit is None else visit.problem,
             "by_proxy": visit is not None and bool(visit.session.proxy),
         }
-        return self._pages.render(page, language=saying.language, path=saying.path, more=more)
+        return self._pages.render(template, {**values, **shared}, language=saying.language, path=saying.path)
 
     def static_file(self, path: str) -> tuple[bytes, str] | None:
         """Return the bytes and the type of one of our files; None for any other path."""

@@ -5,18 +5,21 @@ All feeds of the room and of the desk have their elements from here (RFC 4287).
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 
 from lxml import etree
+from starlette.responses import JSONResponse, Response
 
 from webarcfs.access.reader_stores import RecordHead
 from webarcfs.archive.model.errors import WebarcError
 from webarcfs.archive.model.metadata import format_time, utc
 from webarcfs.room.pages import lists
+from webarcfs.room.replay.headers import whole
 from webarcfs.room.replay.replay_url import record_path
-from webarcfs.room.views import AboutPage
-from webarcfs.room.visit import Services, Visit
+from webarcfs.room.visit import Visit
 
 # == atom, pure =======================================================================================================
 
@@ -92,12 +95,12 @@ def release() -> str:
         return "unknown"
 
 
-def about(visit: Visit) -> AboutPage:
-    """Return what the archive is, for readers."""
+def about(visit: Visit, _: Mapping[str, str]) -> Response:
+    """Show what the archive is, for readers."""
     records = visit.services.records
     groups = records.groups()
-    return AboutPage(
-        version=release(),
+    return visit.page(
+        "about.html",
         engine="pywb" if visit.origins.runs_scripts else "built-in",
         snapshots=sum(group.count for group in groups),
         publications=len({group.publication for group in groups}),
@@ -108,9 +111,9 @@ def about(visit: Visit) -> AboutPage:
     )
 
 
-def status(services: Services) -> tuple[dict[str, object], bool]:
-    """Return what monitors ask, and whether all is well: what cannot be decided is closed, and said here."""
-    faults = []
+def status(visit: Visit, _: Mapping[str, str]) -> Response:
+    """Return what monitors ask; 503 unless all is well. What cannot be decided is closed, and named here."""
+    services, faults = visit.services, []
     counts: dict[str, object] = {}
     for name, look in (
         ("access", services.gate.rules),
@@ -128,13 +131,14 @@ def status(services: Services) -> tuple[dict[str, object], bool]:
         "search": services.has_search,
         **counts,
     }
-    return report, not faults
+    return JSONResponse(report, 503 if faults else 200, {"Cache-Control": "no-store"})
 
 
-def news(visit: Visit) -> bytes:
+def news(visit: Visit, _: Mapping[str, str]) -> Response:
     """Return the released snapshots as an Atom feed (RFC 4287), newest first. Its order and ids follow the releases.
 
-    A page has 50 of them and the address of the next (RFC 5005), so that a program finds all records from here.
+    A page has 50 of them and the address of the next (RFC 5005), so that a program finds all records from here. A
+    program that has it gets 304, since feeds are asked for again and again.
     """
     services = visit.services
     pages, part = lists.pages_of(visit, services.records.count_open(), _ENTRIES)
@@ -148,7 +152,10 @@ def news(visit: Visit) -> bytes:
             link(feed, f"{base}{place}", rel)
     for head in heads:
         _entry(feed, base, head)
-    return written(feed)
+    body = written(feed)
+    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    fields = [("Content-Type", KIND), ("ETag", etag), ("Cache-Control", visit.caching)]
+    return whole(visit.request, 200, body, fields)
 
 
 def _entry(feed: Element, base: str, head: RecordHead) -> None:

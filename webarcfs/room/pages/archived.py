@@ -16,10 +16,10 @@ replaces the query of its action, so all of it is in the path. A rule of the pub
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
-from urllib.parse import unquote, urlencode
+from urllib.parse import parse_qs, unquote, urlencode
 
 from starlette.responses import PlainTextResponse, Response
 
@@ -59,7 +59,7 @@ from webarcfs.room.replay.rewriting import (
     rule_for,
     shown_type,
 )
-from webarcfs.room.views import ErrorPage, InnerNotice, MissingPage, Notice, NoticePage, PageLink, SnapshotRow
+from webarcfs.room.views import Notice, PageLink, SnapshotRow
 from webarcfs.room.visit import Visit
 from webarcfs.web import limits
 from webarcfs.web.answering import CHANCE
@@ -85,17 +85,20 @@ def of_redirect(url: str, place: str) -> Headers:
 _LONGEST = 2_000
 
 
-def notice(visit: Visit, kind: Notice) -> NoticePage:
-    """Return a notice: `url` is what it is about, `from` the page that led here, as `<digits>/<url>`."""
+def notice(visit: Visit, path_params: Mapping[str, str]) -> Response:
+    """Show a notice: `url` is what it is about, `from` the page that led here, as `<digits>/<url>`."""
+    kind = Notice(path_params["kind"])
     url = visit.parameter("url")[:_LONGEST]
     place = _place(visit.parameter("from"))
     rule = None if place is None or kind is not Notice.FUNCTION else rule_for(_rules(visit, place), "link", url, None)
     return _notices_page(visit, kind, url, place, "" if rule is None else rule.text)
 
 
-def form(visit: Visit, action: str, place_text: str, fields: Mapping[str, Sequence[str]]) -> NoticePage | str:
-    """Return the notice of a form that was sent; or the path to go to, where a rule makes a search or a page of it."""
-    place = _place(place_text)
+def form(visit: Visit, _: Mapping[str, str]) -> Response:
+    """Show the notice of a form that was sent; or lead on, where a rule makes a search or a page of it."""
+    action, _slash, place_text = visit.raw_path.removeprefix(b"/notice/form/").decode("latin-1").partition("/")
+    fields = parse_qs(visit.query.decode("latin-1"), keep_blank_values=True, max_num_fields=100)
+    place = _place(unquote(place_text))
     written = unquote(action)[:_LONGEST]
     if place is None:
         return _notices_page(visit, Notice.FORM, written, None, "")
@@ -103,32 +106,29 @@ def form(visit: Visit, action: str, place_text: str, fields: Mapping[str, Sequen
     rule = rule_for(_rules(visit, place), "form", url or written, None)
     if rule is None:
         return _notices_page(visit, Notice.FORM, url or written, place, "")
-    value = (list(fields.get(rule.term, ())) or [""])[0]
+    value = fields.get(rule.term, [""])[0]
     if rule.does == "search":
         record = _head_id(visit, place)
-        return f"/search?{urlencode({'q': value, **({'from': record} if record else {})})}"
+        return visit.led(f"/search?{urlencode({'q': value, **({'from': record} if record else {})})}")
     if rule.does == "select-page" and (target := resolver(place.url, "utf-8")(bare(value))):
-        return replay_path(place.digits, Modifier.FRAME, target)
+        return visit.led(replay_path(place.digits, Modifier.FRAME, target))
     return _notices_page(visit, Notice.FUNCTION, url or written, place, rule.text)
 
 
-def left_out(visit: Visit, url: str, reason: str, place: tuple[str, int]) -> NoticePage:
-    """Return the notice of a URL that an appraisal left out. `place` are domain and snapshot."""
-    return NoticePage(Notice.LEFT_OUT, url, "", reason=reason, record=_row(visit, *place))
-
-
-def closed(visit: Visit, url: str, until: datetime | None, place: tuple[str, int]) -> NoticePage:
-    """Return the notice of a URL that is closed until a date: with the description of its record, and nothing else."""
+def closed(visit: Visit, url: str, until: datetime | None, place: tuple[str, int]) -> Response:
+    """Show that a URL is closed until a date: with the description of its record, and nothing else."""
     record_id = visit.services.gate.facts(place[0]).records.get(place[1])
     head = None if record_id is None else visit.services.records.head(record_id)
-    if head is None:
-        return NoticePage(Notice.CLOSED, url, "", until=until)
-    groups = field_groups(visit.services.records.read(head.id), visit.language)
-    row = lists.snapshot_row(visit.services, head)
-    return NoticePage(Notice.CLOSED, url, "", until=until, record=row, groups=groups)
+    return visit.page(
+        "notice.html", kind=Notice.CLOSED, url=url, back="", text="", reason="", until=until,
+        record=None if head is None else lists.snapshot_row(visit.services, head),
+        groups=() if head is None else field_groups(visit.services.records.read(head.id), visit.language),
+        http_status=403, http_headers=_REFUSED,
+    )  # fmt: skip
 
 
-def _notices_page(visit: Visit, kind: Notice, url: str, place: Replay | None, text: str) -> NoticePage:
+def _notices_page(visit: Visit, kind: Notice, url: str, place: Replay | None, text: str) -> Response:
+    """Show a notice. Its URL is shown word for word; `text` is the archive's own words, empty for ours."""
     back = ""
     if place is not None:
         modifier = place.modifier if place.modifier in FRAMES else Modifier.FRAME
@@ -136,7 +136,9 @@ def _notices_page(visit: Visit, kind: Notice, url: str, place: Replay | None, te
     record = None
     if place is not None and (seq := memento.state_of(visit.services, domain_of(place.url), place.seconds)) is not None:
         record = _row(visit, domain_of(place.url), seq)
-    return NoticePage(kind=kind, url=url, back=back, text=text, record=record)
+    return visit.page(
+        "notice.html", kind=kind, url=url, back=back, text=text, reason="", until=None, record=record, groups=()
+    )
 
 
 def _place(text: str) -> Replay | None:
@@ -181,30 +183,41 @@ def missing(visit: Visit, located: Located, modifier: Modifier = Modifier.FRAME)
 
 def _inner(visit: Visit, located: Located) -> Response:
     """Return the same answer as a small notice: its heading, and the URL."""
+    heading, status = "Not in this snapshot", 404
     if isinstance(located.state.answer, Closed):
-        return visit.page(InnerNotice("This is under embargo", located.url), 403, _REFUSED)
-    if isinstance(located.state.answer, Blocked):
-        return visit.page(InnerNotice("Not available for legal reasons", located.url), 451, _REFUSED)
-    return visit.page(InnerNotice("Not in this snapshot", located.url), 404)
+        heading, status = "This is under embargo", 403
+    elif isinstance(located.state.answer, Blocked):
+        heading, status = "Not available for legal reasons", 451
+    headers_of_refusal = None if status == 404 else _REFUSED
+    return visit.page(
+        "inner_notice.html", heading=heading, url=located.url, http_status=status, http_headers=headers_of_refusal
+    )
 
 
 def _whole(visit: Visit, located: Located) -> Response:
     answer = located.state.answer
     place = located.domain, located.state.closed or located.state.seq
     if isinstance(answer, Closed):
-        return visit.page(closed(visit, located.url, answer.until, place), 403, _REFUSED)
+        return closed(visit, located.url, answer.until, place)
     if isinstance(answer, Blocked):
-        text = "This page is archived, and may not be shown."
-        return visit.page(ErrorPage(451, "Not available for legal reasons", text, answer.text), 451, _REFUSED)
+        return visit.page(
+            "error.html", status=451, heading="Not available for legal reasons",
+            text="This page is archived, and may not be shown.", details=answer.text,
+            http_status=451, http_headers=_REFUSED,
+        )  # fmt: skip
     if located.seq is not None:
         exclusions = memento.leaving(visit.services, located.domain, located.seq).exclusions
         exclusion = memento.left_out(exclusions, located.url)
         if exclusion is not None:
-            return visit.page(left_out(visit, located.url, exclusion.reason, (located.domain, located.seq)), 404)
-    return visit.page(_page(visit, located), 404)
+            return visit.page(
+                "notice.html", kind=Notice.LEFT_OUT, url=located.url, back="", text="", reason=exclusion.reason,
+                until=None, record=_row(visit, located.domain, located.seq), groups=(), http_status=404,
+            )  # fmt: skip
+    return _absent(visit, located)
 
 
-def _page(visit: Visit, located: Located) -> MissingPage:
+def _absent(visit: Visit, located: Located) -> Response:
+    """Say that a snapshot does not have a URL, and what there is instead."""
     services, seq = visit.services, located.seq
     before: VisibleState | None = None
     after: VisibleState | None = None
@@ -212,12 +225,14 @@ def _page(visit: Visit, located: Located) -> MissingPage:
         before, after = services.captures.history(located.url).beside(seq)
     head = None if seq is None else memento.record_of(services, located.domain, seq)
     folder = located.url.partition("?")[0].rpartition("/")[0]
-    return MissingPage(
+    return visit.page(
+        "missing.html",
+        http_status=404,
         url=located.url,
         date=None if seq is None else from_epoch(seq),
         before=_version(visit, located.url, before),
         after=_version(visit, located.url, after),
-        variants=tuple(variants(services, located.url)),
+        variants=list(variants(services, located.url)),
         calendar=calendar_path(located.url),
         prefix=prefix_path(f"{folder}/"),
         search=f"/search?{urlencode({'q': f'site:{located.domain}'})}" if services.has_search else "",
@@ -241,7 +256,8 @@ def answer(visit: Visit, asked: Replay, *, of_chance: bool = True) -> Response:
     `of_chance`: a script may be led to a URL that differs in what time or chance made.
     """
     if visit.request.headers.get("service-worker", "").lower() == "script":
-        return visit.page(ErrorPage(403, "Not allowed", "Archived service workers are not run."), 403)
+        text = "Archived service workers are not run."
+        return visit.page("error.html", status=403, heading="Not allowed", text=text, details="", http_status=403)
     if asked.modifier in MODULES and visit.origins.runs_scripts:
         return module(visit, asked)
     located = memento.locate(visit.services, asked.url, asked.seconds)
@@ -282,7 +298,7 @@ def beside_replay(visit: Visit, asked: Replay) -> Response:
 
 def redirect(visit: Visit, place: str, url: str) -> Response:
     """Return a redirect within the room, which is no memento."""
-    fields = [*of_redirect(url, place), ("Cache-Control", caching(visit))]
+    fields = [*of_redirect(url, place), ("Cache-Control", visit.caching)]
     return headers.with_fields(Response(status_code=302), fields)
 
 
@@ -302,7 +318,7 @@ def led_on(
     prefix = visit.origins.prefix if modifier in FRAMES else visit.token
     place = prefix + replay_path(digits, modifier, target) + mark + fragment
     fields = [("Location", place), *of_capture(visit, located, capture)]
-    return headers.with_fields(Response(status_code=capture.status), [*fields, ("Cache-Control", caching(visit))])
+    return headers.with_fields(Response(status_code=capture.status), [*fields, ("Cache-Control", visit.caching)])
 
 
 def _body(visit: Visit, located: Located, capture: VisibleCapture, modifier: Modifier) -> Response:
@@ -314,7 +330,7 @@ def _body(visit: Visit, located: Located, capture: VisibleCapture, modifier: Mod
         *of_capture(visit, located, capture),
         *headers.echo_head(head),
     ]
-    fields.append(("Cache-Control", caching(visit)))
+    fields.append(("Cache-Control", visit.caching))
     anew = rewritten(visit, located, capture, head, modifier)
     if _is_download(capture, modifier):
         fields.append(("Content-Disposition", "attachment"))
@@ -351,7 +367,7 @@ def _rendered(visit: Visit, located: Located, capture: VisibleCapture) -> Respon
     fields: headers.Headers = [
         *headers.COMMON,
         *of_capture(visit, located, capture),
-        ("Cache-Control", caching(visit)),
+        ("Cache-Control", visit.caching),
         ("Content-Security-Policy", headers.policy(visit.origins.room or "'self'", is_framed=True, has_links=True)),
         ("Content-Type", "text/html; charset=utf-8"),
         ("ETag", _etag(visit, located, blob, Modifier.RENDERED, body)),
@@ -370,11 +386,6 @@ def _is_download(capture: VisibleCapture, modifier: Modifier) -> bool:
     if modifier in (Modifier.SCRIPT, Modifier.SHEET) or modifier in MODULES:
         return False
     return modifier is Modifier.AS_SENT or reason_against(capture.mime_type, capture.size) is not None
-
-
-def caching(visit: Visit) -> str:
-    """Return the Cache-Control of an answer that the gate judged."""
-    return "private, no-store" if visit.reader.name else "no-cache"
 
 
 # == modules ==========================================================================================================
@@ -419,7 +430,7 @@ def module(visit: Visit, asked: Replay) -> Response:
         *headers.COMMON,
         *of_capture(visit, located, capture),
         *headers.echo_head(head),
-        ("Cache-Control", caching(visit)),
+        ("Cache-Control", visit.caching),
         ("Content-Type", "text/javascript; charset=utf-8"),
         ("Content-Security-Policy", headers.POLICY_WITH_SCRIPTS),
         ("Connection-Allowlist", headers.connections(visit.origins.room)),

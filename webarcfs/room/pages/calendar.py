@@ -9,14 +9,16 @@ follows, its query included. So `/urls?prefix=…&after=…` has the further pag
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
 from urllib.parse import urlencode
 
+from starlette.responses import Response
+
 from webarcfs.access.visible_captures import UrlHistory, VisibleCapture, VisibleState
 from webarcfs.archive.index.database import NEVER, Span
-from webarcfs.archive.model.errors import NotFound
+from webarcfs.archive.model.errors import NotFound, UsageError
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.model.urls import canonical, parse, surt
 from webarcfs.content import visible_lines
@@ -26,6 +28,8 @@ from webarcfs.room.replay import memento
 from webarcfs.room.replay.replay_url import (
     MapFormat,
     Modifier,
+    Refused,
+    archived_url,
     at_other_host,
     calendar_path,
     diff_path,
@@ -34,26 +38,23 @@ from webarcfs.room.replay.replay_url import (
     replay_path,
     timemap_path,
 )
-from webarcfs.room.views import (
-    CalendarEntry,
-    CalendarPage,
-    Change,
-    DiffLine,
-    DiffPage,
-    Line,
-    Marked,
-    PageLink,
-    PrefixPage,
-    PrefixRow,
-)
+from webarcfs.room.views import CalendarEntry, Change, DiffLine, Line, Marked, PageLink
 from webarcfs.room.visit import Services, Visit
 from webarcfs.web import limits
 
 # == calendar =========================================================================================================
 
 
-def calendar(visit: Visit, url: str, year: int | None) -> CalendarPage:
-    """Return the snapshots of a URL, those of a year where one is given. One that readers see nothing of has none."""
+def versions(visit: Visit, _: Mapping[str, str]) -> Response:
+    """Lead from a form to the calendar of a URL. Raises UsageError."""
+    url = archived_url(visit.parameter("url").encode("utf-8", "replace"))
+    if isinstance(url, Refused):
+        raise UsageError(url.reason)
+    return visit.led(calendar_path(url))
+
+
+def calendar(visit: Visit, url: str, year: int | None) -> Response:
+    """Show the snapshots of a URL, those of a year where one is given. One that readers see nothing of has none."""
     history = visit.services.captures.history(url)
     entries = list(_entries(visit.services, history))
     counts: dict[int, int] = {}
@@ -61,16 +62,17 @@ def calendar(visit: Visit, url: str, year: int | None) -> CalendarPage:
         counts[entry.date.year] = counts.get(entry.date.year, 0) + 1
     if year is None and len(entries) > limits.CALENDAR_ENTRIES:
         year = max(counts)
-    return CalendarPage(
+    return visit.page(
+        "calendar.html",
         url=url,
-        entries=tuple(entry for entry in entries if year is None or entry.date.year == year),
-        years=tuple(
+        entries=[entry for entry in entries if year is None or entry.date.year == year],
+        counts_by_year=[
             (PageLink(calendar_path(url, at), str(at), at == year), count) for at, count in sorted(counts.items())
-        ),
+        ],
         year=year,
         versions=sum(not capture.is_revisit for capture in history.captures),
-        timemaps=tuple(PageLink(timemap_path(kind, url), kind) for kind in MapFormat),
-        others=tuple(variants(visit.services, url)),
+        timemaps=[PageLink(timemap_path(kind, url), kind) for kind in MapFormat],
+        others=list(variants(visit.services, url)),
         prefix=prefix_path(f"{url.partition('?')[0].rpartition('/')[0]}/"),
     )
 
@@ -120,40 +122,46 @@ def variants(services: Services, url: str) -> Iterator[PageLink]:
 # -- below a prefix ----------------------------------------------------------------------------------------------------
 
 
-def below(visit: Visit, prefix: str, after_key: str = "") -> PrefixPage:
-    """Return a page of the URLs below a prefix, behind the key `after_key`. Raises UrlRefused."""
+def urls(visit: Visit, _: Mapping[str, str]) -> Response:
+    """Show a further page of the URLs below a prefix. Raises UsageError, UrlRefused."""
+    prefix = archived_url(visit.parameter("prefix").encode("utf-8", "replace"), is_prefix=True)
+    if isinstance(prefix, Refused):
+        raise UsageError(prefix.reason)
+    return below(visit, prefix, visit.parameter("after"))
+
+
+def below(visit: Visit, prefix: str, after_key: str = "") -> Response:
+    """Show a page of the URLs below a prefix, behind the key `after_key`. Raises UrlRefused."""
     url = canonical(prefix)
     low = surt(url)
     if not prefix.endswith("/") and low.endswith("/") and url != prefix and parse(url).path == "/":
         low = low.removesuffix("/")
-    key = after_key
-    after = (key, "\U0010ffff", "", NEVER) if key.startswith(low) else None
-    rows: list[PrefixRow] = []
-    last = ""
-    urls = groupby(
-        visit.services.captures.below(Span(low, f"{low}\U0010ffff", after)), key=lambda capture: capture.surt
-    )
-    for at, group in urls:
+    after = (after_key, "\U0010ffff", "", NEVER) if after_key.startswith(low) else None
+    rows: list[dict[str, object]] = []
+    last = following = ""
+    captures = visit.services.captures.below(Span(low, f"{low}\U0010ffff", after))
+    for key, group in groupby(captures, key=lambda capture: capture.surt):
         if len(rows) == lists.ROWS:
             following = f"/urls?{urlencode({'prefix': prefix, 'after': last})}"
-            return PrefixPage(prefix, tuple(rows), following)
+            break
         rows.append(_prefix_row(list(group)))
-        last = at
-    return PrefixPage(prefix, tuple(rows), "")
+        last = key
+    return visit.page("prefix.html", prefix=prefix, rows=rows, following=following)
 
 
-def _prefix_row(captures: list[VisibleCapture]) -> PrefixRow:
+def _prefix_row(captures: list[VisibleCapture]) -> dict[str, object]:
+    """Return a URL, how many versions it has, and from when to when."""
     newest = max(captures, key=lambda capture: capture.since)
     url = min(captures, key=lambda capture: (capture.is_redirect, -capture.since)).url
-    return PrefixRow(
-        href=calendar_path(url),
-        url=url,
-        mime_type=newest.mime_type,
-        versions=len(captures),
-        first=from_epoch(min(capture.since for capture in captures)),
-        last=from_epoch(max(capture.last for capture in captures)),
-        is_present=any(capture.until == NEVER for capture in captures),
-    )
+    return {
+        "href": calendar_path(url),
+        "url": url,
+        "mime_type": newest.mime_type,
+        "versions": len(captures),
+        "first": from_epoch(min(capture.since for capture in captures)),
+        "last": from_epoch(max(capture.last for capture in captures)),
+        "is_present": any(capture.until == NEVER for capture in captures),
+    }
 
 
 # == differences ======================================================================================================
@@ -176,8 +184,12 @@ class WordBudget:
     is_coarse: bool = False
 
 
-def differences(visit: Visit, old: int, new: int, url: str, *, side_by_side: bool) -> DiffPage:
-    """Return what changed in a page between two times. Raises NotFound where one of them does not show it."""
+def differences(visit: Visit, old: int, new: int, url: str, *, side_by_side: bool) -> Response:
+    """Show what changed in the text of a page between two times: side by side, or one line below the other.
+
+    `is_cut` says that only the beginning was compared, `is_coarse` that some lines are marked as a whole. Raises
+    NotFound where one of the times does not show the page.
+    """
     services = visit.services
     first, second = (_version(services, url, seconds) for seconds in (old, new))
     a, b = first.capture, second.capture
@@ -188,21 +200,22 @@ def differences(visit: Visit, old: int, new: int, url: str, *, side_by_side: boo
     shown = [_shown(services, domain, capture) for capture in (a, b)]
     is_same = a.blob == b.blob and shown[0] == shown[1]
     is_text = all(text for text, _ in shown) or not any(visible_lines.is_binary(body) for body, _ in bodies)
-    lines: tuple[DiffLine, ...] = ()
+    lines: list[DiffLine] = []
     is_cut = any(cut for _, cut in (*bodies, *shown))
     budget = WordBudget()
     if is_text and not is_same:
         texts = visible_lines.compared_lines((bodies[0][0], bodies[1][0]), (shown[0][0], shown[1][0]))
         is_cut = is_cut or any(len(text) > limits.DIFF_LINES for text in texts)
         old_lines, new_lines = (text[: limits.DIFF_LINES] for text in texts)
-        lines = tuple(compared(old_lines, new_lines, budget))
-    return DiffPage(
+        lines = list(compared(old_lines, new_lines, budget))
+    return visit.page(
+        "diff.html",
         url=url,
         old=entry(url, first, Change.SAME),
         new=entry(url, second, Change.SAME if is_same else Change.CHANGED),
         lines=lines,
         is_side_by_side=side_by_side,
-        other_view=f"{diff_path(first.seq, second.seq, url)}",
+        other_view=diff_path(first.seq, second.seq, url),
         is_text=is_text,
         is_same=is_same,
         is_cut=is_cut,

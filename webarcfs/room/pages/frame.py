@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from webarcfs.access.reader_stores import RecordHead
 from webarcfs.access.visible_captures import UrlHistory, VisibleCapture
 from webarcfs.archive.model.errors import UrlRefused
 from webarcfs.archive.model.metadata import from_epoch
@@ -29,7 +29,7 @@ from webarcfs.room.replay.replay_url import (
     replay_path,
 )
 from webarcfs.room.replay.rewriting import has_scripts, head_of, reading_of, reason_against, references_of
-from webarcfs.room.views import FramePage, FrameRecord, PageLink
+from webarcfs.room.views import PageLink
 from webarcfs.room.visit import Evidence, Services, Visit
 from webarcfs.web import limits
 
@@ -58,14 +58,14 @@ def frame(visit: Visit, asked: Replay) -> Response:
     if is_rendered and not has_dom:
         return redirect(visit, visit.origins.prefix + replay_path(asked.digits, Modifier.FRAME, asked.url), asked.url)
     history = visit.services.captures.history(located.url)
-    view = _view(
+    values = _values(
         visit, located, located.seq, capture, history, evidence=evidence, has_dom=has_dom, is_rendered=is_rendered
     )
     fields = headers_for_all(visit.origins.base, located.url, history, capture)
-    return visit.page(view, capture.status, dict(fields))
+    return visit.page("frame.html", http_status=capture.status, http_headers=dict(fields), **values)
 
 
-def _view(
+def _values(
     visit: Visit,
     located: Located,
     seq: int,
@@ -75,8 +75,15 @@ def _view(
     evidence: Evidence,
     has_dom: bool,
     is_rendered: bool,
-) -> FramePage:
-    """Return the frame around a page, or around what a browser showed of it, with the way to the other one."""
+) -> dict[str, Any]:
+    """Return the values of the frame around a page, or around what a browser showed of it.
+
+    `source` is the URL of the page itself, `date` the snapshot's time, `captured` that of the server's response. An
+    earlier snapshot stored it if it `is_unchanged`, since the snapshot's own crawl met it again, or `is_carried_over`,
+    since that crawl has no capture of it. `furthest` is the largest distance in days between the snapshot and what the
+    page embeds, None if it is not known. A browser would proceed from the page to where it `goes_on`. `alone` is the
+    page as it is printed. `rendered` is the frame of the page as a browser showed it, `as_sent` the way back.
+    """
     services, url = visit.services, located.url
     before, after = history.beside(seq)
     shown = [state for state in history.states if state.capture is not None]
@@ -98,48 +105,41 @@ def _view(
     changed = next(
         (state for state in reversed(shown) if state.seq < seq and _differs(services, state.capture, capture)), None
     )
-    return FramePage(
-        url=url,
-        title=capture.title,
-        source=source,
-        sandbox=headers.SANDBOX_WITH_SCRIPTS if runs_scripts else headers.SANDBOX,
-        date=from_epoch(seq),
-        captured=from_epoch(_first_captured(capture, history)),
-        is_unchanged=is_met,
-        is_carried_over=is_older and not is_met,
-        furthest=furthest,
-        goes_on=None if not goes_on or is_of_pywb else PageLink(replay_path(digits, Modifier.FRAME, goes_on), goes_on),
-        previous=_version(url, before.seq if before else None, frame_modifier),
-        following=_version(url, after.seq if after else None, frame_modifier),
-        first=_version(url, shown[0].seq if shown and shown[0].seq < seq else None, frame_modifier),
-        last=_version(url, shown[-1].seq if shown and shown[-1].seq > seq else None, frame_modifier),
-        calendar=calendar_path(url),
-        differences="" if changed is None else diff_path(changed.seq, seq, url),
-        raw=f"{visit.origins.replay}{visit.token}{replay_path(digits, Modifier.AS_SENT, url)}",
-        alone="" if runs_scripts else source,
-        search=f"/search?{urlencode({'from': head.id})}" if head is not None and services.has_search else "",
-        record=None if head is None else _record(head),
-        has_scripts=not is_rendered and has_scripts(services, located.domain, capture),
-        runs_scripts=visit.origins.runs_scripts,
-        reason_against="" if is_of_pywb or is_rendered else reason_against(capture.mime_type, capture.size) or "",
-        size=capture.size,
-        message_script=runs_scripts,
-        rendered=replay_path(digits, Modifier.RENDERED_FRAME, url) if has_dom and not is_rendered else "",
-        as_sent=replay_path(digits, Modifier.FRAME, url) if is_rendered else "",
-        copy=evidence.copy,
-        certificate=evidence.certificate,
-    )
-
-
-def _record(head: RecordHead) -> FrameRecord:
-    return FrameRecord(
-        href=record_path(head.id),
-        signature=head.signature,
-        project=head.project,
-        date=head.date,
-        is_occasion=head.is_occasion,
-        complete=head.complete,
-    )
+    return {
+        "url": url,
+        "title": capture.title,
+        "source": source,
+        "sandbox": headers.SANDBOX_WITH_SCRIPTS if runs_scripts else headers.SANDBOX,
+        "date": from_epoch(seq),
+        "captured": from_epoch(_first_captured(capture, history)),
+        "is_unchanged": is_met,
+        "is_carried_over": is_older and not is_met,
+        "furthest": furthest,
+        "goes_on": None
+        if not goes_on or is_of_pywb
+        else PageLink(replay_path(digits, Modifier.FRAME, goes_on), goes_on),
+        "previous": _version(url, before.seq if before else None, frame_modifier),
+        "following": _version(url, after.seq if after else None, frame_modifier),
+        "first": _version(url, shown[0].seq if shown and shown[0].seq < seq else None, frame_modifier),
+        "last": _version(url, shown[-1].seq if shown and shown[-1].seq > seq else None, frame_modifier),
+        "calendar": calendar_path(url),
+        "differences": "" if changed is None else diff_path(changed.seq, seq, url),
+        "raw": f"{visit.origins.replay}{visit.token}{replay_path(digits, Modifier.AS_SENT, url)}",
+        "alone": "" if runs_scripts else source,
+        "search": f"/search?{urlencode({'from': head.id})}" if head is not None and services.has_search else "",
+        "record": head,
+        "record_href": "" if head is None else record_path(head.id),
+        "has_scripts": not is_rendered and has_scripts(services, located.domain, capture),
+        "runs_scripts": visit.origins.runs_scripts,
+        "is_unreleased": False,
+        "reason_against": "" if is_of_pywb or is_rendered else reason_against(capture.mime_type, capture.size) or "",
+        "size": capture.size,
+        "message_script": runs_scripts,
+        "rendered": replay_path(digits, Modifier.RENDERED_FRAME, url) if has_dom and not is_rendered else "",
+        "as_sent": replay_path(digits, Modifier.FRAME, url) if is_rendered else "",
+        "copy": evidence.copy,
+        "certificate": evidence.certificate,
+    }
 
 
 def _first_captured(capture: VisibleCapture, history: UrlHistory) -> int:

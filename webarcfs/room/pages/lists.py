@@ -6,10 +6,12 @@ Several pages share the row of a snapshot, and the way through a long list.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 from operator import attrgetter
 from urllib.parse import quote
+
+from starlette.responses import Response
 
 from webarcfs.access.reader_stores import RecordHead
 from webarcfs.access.visible_captures import VisibleCapture
@@ -20,7 +22,7 @@ from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.model.urls import surt
 from webarcfs.content.text import HTML_TYPES
 from webarcfs.room.replay.replay_url import Modifier, digits_of, publication_path, record_path, replay_path
-from webarcfs.room.views import Choice, Fonds, HomePage, PageLink, Pages, PublicationPage, PublicationRow, SnapshotRow
+from webarcfs.room.views import PageLink, Pages, SnapshotRow
 from webarcfs.room.visit import Services, Visit
 
 # == rows =============================================================================================================
@@ -174,8 +176,8 @@ _FILTERS: dict[str, tuple[str, Callable[[ShownGroup], str]]] = {
 _MOST_VALUES = 30
 
 
-def home(visit: Visit) -> HomePage:
-    """Return the first page: fonds with their publications; or snapshots, where something chooses them."""
+def home(visit: Visit, _: Mapping[str, str]) -> Response:
+    """Show the first page: fonds with their publications; or snapshots, where something chooses them."""
     services = visit.services
     groups = services.records.groups()
     query = " ".join(visit.parameter("q").split()[:MOST_WORDS])  # the page shows the words that count
@@ -185,8 +187,7 @@ def home(visit: Visit) -> HomePage:
         matching = services.records.groups(_selection(query, chosen))
     publications = {group.publication for group in groups}
     as_list = bool(query or chosen or visit.parameter("all") or len(publications) == 1)
-    fonds: tuple[Fonds, ...] = ()
-    shown: tuple[SnapshotRow, ...] = ()
+    shown: list[SnapshotRow] = []
     pages = None
     if as_list:
         pages, part = pages_of(visit, _total(matching))
@@ -194,25 +195,23 @@ def home(visit: Visit) -> HomePage:
         if matching:
             is_oldest = visit.parameter("order") == "oldest"
             heads = services.records.listed(_selection(query, chosen), part, oldest=is_oldest)
-        shown = tuple(snapshot_row(services, head) for head in heads)
-    else:
-        fonds = _fonds(services, groups)
+        shown = [snapshot_row(services, head) for head in heads]
     total = _total(groups)
-    return HomePage(
+    return visit.page(
+        "home.html",
         query=query,
-        fonds=fonds,
+        fonds=() if as_list else _fonds(services, groups),
         rows=shown,
         pages=pages,
-        filters=tuple(_choices(visit, matching if query else groups, chosen)) if total > 1 else (),
+        filters=list(_choices(visit, matching if query else groups, chosen)) if total > 1 else (),
         order=_orders(visit) if as_list else (),
-        has_search=services.has_search,
         total_snapshots=total,
     )
 
 
-def publication(visit: Visit, name: str) -> PublicationPage:
-    """Return the page of a publication. Raises NotFound, also for one of which readers see nothing."""
-    services = visit.services
+def publication(visit: Visit, path_params: Mapping[str, str]) -> Response:
+    """Show a publication: its snapshots, newest first. Raises NotFound, also for one of which readers see nothing."""
+    services, name = visit.services, path_params["name"]
     years = services.records.years_of(name)
     if not years:
         raise NotFound(f"there is no publication {name!r}")
@@ -220,18 +219,18 @@ def publication(visit: Visit, name: str) -> PublicationPage:
     heads = open_ones = services.records.of_publication(name, part)
     if part.start or any(head.closed_until is not None for head in heads):
         open_ones = services.records.of_publication(name, part, only_open=True)
-    shown = tuple(snapshot_row(services, head) for head in heads)
     compare = [
         PageLink(f"/compare/{quote(older.id, safe='')}..{quote(newer.id, safe='')}", "")
         for newer, older in pairwise(open_ones)
     ]
-    return PublicationPage(
+    return visit.page(
+        "publication.html",
         name=name,
         description=publication_description(services, name),
-        rows=shown,
+        rows=[snapshot_row(services, head) for head in heads],
         pages=pages,
-        years=tuple(years.items()),
-        compare=tuple(compare),
+        counts_by_year=list(years.items()),
+        compare=compare,
         search=f"/search?publication={quote(name, safe='')}" if services.has_search else "",
     )
 
@@ -257,28 +256,32 @@ def _total(groups: Iterable[ShownGroup]) -> int:
     return sum(group.count for group in groups)
 
 
-def _fonds(services: Services, groups: Sequence[ShownGroup]) -> tuple[Fonds, ...]:
+def _fonds(services: Services, groups: Sequence[ShownGroup]) -> list[tuple[str, list[dict[str, object]]]]:
+    """Return the signatures with their publications: of each what it is, and its newest snapshot and the next to it."""
     by_publication: dict[str, list[ShownGroup]] = defaultdict(list)
     for group in groups:
         by_publication[group.publication].append(group)
     newest = services.records.newest(by_publication, 2)
-    by_signature: dict[str, list[PublicationRow]] = defaultdict(list)
+    by_signature: dict[str, list[dict[str, object]]] = defaultdict(list)
     for name, heads in sorted(newest.items()):
         by_signature[heads[0].signature].append(
-            PublicationRow(
-                href=publication_path(name),
-                name=name,
-                description=publication_description(services, name),
-                count=_total(by_publication[name]),
-                first=min(group.first for group in by_publication[name]),
-                newest=snapshot_row(services, heads[0]),
-                next_to_newest=snapshot_row(services, heads[1]) if len(heads) > 1 else None,
-            )
+            {
+                "href": publication_path(name),
+                "name": name,
+                "description": publication_description(services, name),
+                "count": _total(by_publication[name]),
+                "first": min(group.first for group in by_publication[name]),
+                "newest": snapshot_row(services, heads[0]),
+                "next_to_newest": snapshot_row(services, heads[1]) if len(heads) > 1 else None,
+            }
         )
-    return tuple(Fonds(signature, tuple(rows)) for signature, rows in sorted(by_signature.items()))
+    return sorted(by_signature.items(), key=lambda fonds: fonds[0])
 
 
-def _choices(visit: Visit, groups: Sequence[ShownGroup], chosen: dict[str, str]) -> Iterable[Choice]:
+def _choices(
+    visit: Visit, groups: Sequence[ShownGroup], chosen: dict[str, str]
+) -> Iterator[tuple[str, str, str, list[PageLink]]]:
+    """Yield the filters: the name in the URL, the label (a msgid), the chosen value, and all values as links."""
     for name, (label, value_of) in _FILTERS.items():
         counts: Counter[str] = Counter()
         for group in groups:
@@ -288,15 +291,15 @@ def _choices(visit: Visit, groups: Sequence[ShownGroup], chosen: dict[str, str])
         if len(counts) < 2 and not value:
             continue
         frequent = sorted(counts, key=lambda option: (-counts[option], option))[:_MOST_VALUES]
-        links = tuple(
+        links = [
             PageLink(
                 visit.with_parameters("/", page=None, **{name: None if option == value else option}),
                 option,
                 option == value,
             )
             for option in sorted(frequent, reverse=name == "year")
-        )
-        yield Choice(name, label, links, value)
+        ]
+        yield name, label, value, links
 
 
 def _orders(visit: Visit) -> tuple[PageLink, ...]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 
@@ -26,7 +26,7 @@ from webarcfs.archive.index.database import Span
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.archive.model.metadata import CommitTag, from_epoch, utc
 from webarcfs.archive.model.urls import both_schemes, domain_of
-from webarcfs.room.pages.archived import caching, missing, redirect
+from webarcfs.room.pages.archived import missing, redirect
 from webarcfs.room.replay import cdx, memento
 from webarcfs.room.replay.cdx import CdxFault, CdxQuestion, SurtRange, parse_question
 from webarcfs.room.replay.headers import with_fields
@@ -116,7 +116,7 @@ def timegate(visit: Visit, asked: TimeGate) -> Response:
     if capture is None:
         return missing(visit, memento.locate(visit.services, asked.url, seconds))
     fields = timegate_headers(visit.origins.base, asked.url, history.captures, capture, place)
-    return with_fields(Response(status_code=302), [*CORS, *fields, ("Cache-Control", caching(visit))])
+    return with_fields(Response(status_code=302), [*CORS, *fields, ("Cache-Control", visit.caching)])
 
 
 def _history(visit: Visit, asked: TimeGate, seconds: int) -> tuple[UrlHistory, TimeGate]:
@@ -145,20 +145,20 @@ def timemap(visit: Visit, asked: TimeMap) -> Response:
         if other is None:
             return missing(visit, located)
         return redirect(visit, replace(asked, url=other).location, asked.url)
-    fields = [*CORS, *timemap_headers(asked.form), ("Cache-Control", caching(visit))]
+    fields = [*CORS, *timemap_headers(asked.form), ("Cache-Control", visit.caching)]
     return with_fields(StreamedAnswer(streamed(line.encode() for line in lines)), fields)
 
 
 # == cdx service ======================================================================================================
 
 
-def answer_cdx(visit: Visit) -> Response:
+def answer_cdx(visit: Visit, _: Mapping[str, str]) -> Response:
     """Return the rows that a query asks for; 400 with the parameter that is wrong."""
     question = parse_question(visit.query)
     if isinstance(question, CdxFault):
         return with_fields(PlainTextResponse(f"{question}\n", 400), CORS)
     kind = f"{cdx.MEDIA_TYPES[question.output]}; charset=utf-8"
-    fields = [*CORS, ("Content-Type", kind), ("Cache-Control", caching(visit))]
+    fields = [*CORS, ("Content-Type", kind), ("Cache-Control", visit.caching)]
     pieces = _pieces(visit.services, question)
     begin = list(islice(pieces, _AT_ONCE))
     if len(begin) < _AT_ONCE:
@@ -181,7 +181,7 @@ def _pieces(services: Services, question: CdxQuestion) -> Iterator[str]:
     return cdx.answer(question, lambda asked, backwards: _read(services, asked, backwards=backwards))
 
 
-def for_pywb(visit: Visit) -> Response:
+def for_pywb(visit: Visit, _: Mapping[str, str]) -> Response:
     """Return the rows for pywb: the version in force, or a redirect and the document behind it."""
     question = parse_question(visit.query)
     if isinstance(question, CdxFault):
@@ -192,14 +192,14 @@ def for_pywb(visit: Visit) -> Response:
     return PlainTextResponse("".join(lines))
 
 
-def availability(visit: Visit) -> Response:
+def availability(visit: Visit, _: Mapping[str, str]) -> Response:
     """Return the memento that is closest to a time, as JSON."""
     question = cdx.parse_availability(visit.query)
     if isinstance(question, CdxFault):
         return with_fields(PlainTextResponse(f"{question}\n", 400), CORS)
     url = memento.at_other_host(visit.services, question.url) or question.url
     body = cdx.availability(visit.origins.base, question, url, visit.services.captures.history(url).captures)
-    fields = [*CORS, ("Content-Type", "application/json"), ("Cache-Control", caching(visit))]
+    fields = [*CORS, ("Content-Type", "application/json"), ("Cache-Control", visit.caching)]
     return with_fields(Response(body), fields)
 
 
@@ -214,9 +214,9 @@ _AT_ONCE = 2
 # == warc records =====================================================================================================
 
 
-def answer_record(visit: Visit, name: str) -> Response:
+def answer_record(visit: Visit, path_params: Mapping[str, str]) -> Response:
     """Return the record of the capture of a time at a URL. Raises NotFound."""
-    asked = cdx.parse_record_name(name)
+    asked = cdx.parse_record_name(path_params["name"])
     if asked is None:
         raise NotFound("there is no such record")
     domain = domain_of(asked.url)

@@ -14,7 +14,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Any
 from urllib.parse import quote
+
+from starlette.responses import Response
 
 from webarcfs.access.reader_stores import RecordHead
 from webarcfs.access.visible_captures import VisibleCapture
@@ -25,17 +28,7 @@ from webarcfs.archive.model.errors import Forbidden, NotFound, UrlRefused
 from webarcfs.archive.model.metadata import ANY_ROLE, CommitTag, format_time
 from webarcfs.room.pages import lists
 from webarcfs.room.replay.replay_url import diff_path, record_path
-from webarcfs.room.views import (
-    Compared,
-    ComparePage,
-    ExternalLinkRow,
-    FieldGroup,
-    LinksPage,
-    PageLink,
-    PartRow,
-    RecordPage,
-    Slice,
-)
+from webarcfs.room.views import Compared, ExternalLinkRow, FieldGroup, PageLink, Slice
 from webarcfs.room.visit import Services, Visit
 from webarcfs.web import limits
 
@@ -183,9 +176,13 @@ def head_of(services: Services, record_id: str) -> RecordHead:
     return head
 
 
-def record(visit: Visit, record_id: str) -> RecordPage:
-    """Return the page of a record; of a closed one its description alone. Raises NotFound."""
-    services = visit.services
+def record(visit: Visit, path_params: Mapping[str, str]) -> Response:
+    """Show a record as readers see it; of a closed one its description alone. Raises NotFound.
+
+    Its statistics are of the pages that the reader may see. `resources` are the documents, and their bytes, that only
+    pages of other hosts needed.
+    """
+    services, record_id = visit.services, path_params["record"]
     head = head_of(services, record_id)
     whole_record = services.records.read(record_id)
     row = lists.snapshot_row(services, head)
@@ -196,27 +193,26 @@ def record(visit: Visit, record_id: str) -> RecordPage:
         for label, neighbour in (("earlier", earlier), ("later", later))
         if neighbour is not None
     ]
-    exports = tuple(PageLink(f"{row.href}.{kind}", kind.upper()) for kind in ("xml", "json", "dc"))
-    if head.closed_until is not None:
-        return RecordPage(row, True, groups, (), (), (), (), None, (), "", "", tuple(neighbours), ())
-    total = of_tags(services, head.tags)
-    older = earlier
+    is_closed = head.closed_until is not None
+    total = Counts() if is_closed else of_tags(services, head.tags)
+    older = None if is_closed else earlier
     if older is not None and older.closed_until is not None:
         older = services.records.beside(head.id, only_open=True)
-    return RecordPage(
+    return visit.page(
+        "record.html",
         row=row,
-        is_closed=False,
+        is_closed=is_closed,
         groups=groups,
-        starts=tuple(PageLink(href, url) for url, href in lists.start_urls(services, head)),
-        parts=tuple(_part(services, head)),
+        starts=[] if is_closed else [PageLink(href, url) for url, href in lists.start_urls(services, head)],
+        domains=[] if is_closed else list(_domains(services, head)),
         types=slices(total.types),
         extensions=slices(total.extensions),
         before=None if older is None else lists.snapshot_row(services, older),
         changes=() if older is None else compared(of_tags(services, older.tags).types, total.types),
         compare="" if older is None else f"/compare/{quote(older.id, safe='')}..{quote(head.id, safe='')}",
-        links=f"{row.href}/links" if services.archive.links.exists() else "",
-        neighbours=tuple(neighbours),
-        exports=exports,
+        links=f"{row.href}/links" if services.archive.links.exists() and not is_closed else "",
+        neighbours=neighbours,
+        exports=[] if is_closed else [PageLink(f"{row.href}.{kind}", kind.upper()) for kind in ("xml", "json", "dc")],
         resources=total.resources,
     )
 
@@ -241,25 +237,25 @@ def field_groups(record: Record, language: str) -> tuple[FieldGroup, ...]:
     return tuple(groups)
 
 
-def _part(services: Services, head: RecordHead) -> Iterator[PartRow]:
+def _domains(services: Services, head: RecordHead) -> Iterator[dict[str, object]]:
+    """Yield what a snapshot has of each domain: of a site its pages, of any other host what they needed."""
     for tag in head.tags:
         counts = of_tag(services, tag)
         is_resource = tag.domain in head.resource_domains
         start = lists.frame_of(tag, lists.root_of(services, tag, has_pages=not is_resource))
-        of_pages, of_resources = (counts.documents, counts.bytes), counts.resources
-        documents, size = of_resources if is_resource else of_pages
-        yield PartRow(tag.domain, start, documents, size, is_resource)
+        documents, size = counts.resources if is_resource else (counts.documents, counts.bytes)
+        yield {"domain": tag.domain, "start": start, "documents": documents, "bytes": size, "is_resource": is_resource}
 
 
-def exported(visit: Visit, record_id: str, kind: str) -> tuple[bytes, str]:
-    """Return a record as readers see it, and its type: `xml`, `json` or `dc`. Raises NotFound, Forbidden if closed."""
+def exported(visit: Visit, path_params: Mapping[str, str]) -> Response:
+    """Return a record as readers see it: `xml`, `json` or `dc`. Raises NotFound, Forbidden if closed."""
+    record_id, kind = path_params["record"], path_params["kind"]
     _must_be_open(head_of(visit.services, record_id))
     whole_record = visit.services.records.read(record_id)
-    if kind == "xml":
-        return write_record(whole_record), "application/xml"
-    if kind == "dc":
-        return write_dublin_core(whole_record, ""), "application/xml"
-    return _as_json(whole_record), "application/json"
+    if kind == "json":
+        return visit.file(_as_json(whole_record), "application/json")
+    body = write_record(whole_record) if kind == "xml" else write_dublin_core(whole_record, "")
+    return visit.file(body, "application/xml")
 
 
 def _as_json(record: Record) -> bytes:
@@ -273,29 +269,29 @@ def _as_json(record: Record) -> bytes:
 # -- external links ----------------------------------------------------------------------------------------------------
 
 
-def links(visit: Visit, record_id: str) -> LinksPage:
-    """Return the external links of a snapshot: each target with its texts and pages. Raises NotFound, Forbidden."""
+def links(visit: Visit, path_params: Mapping[str, str]) -> Response:
+    """Show the external links of a snapshot: each target with its texts and pages. Raises NotFound, Forbidden."""
     services = visit.services
-    head = head_of(services, record_id)
+    head = head_of(services, path_params["record"])
     targets = _external(services, head)
     pages, part = lists.pages_of(visit, len(targets))
-    shown = tuple(
+    rows = [
         _link_row(head, number, target, links) for number, (target, links) in enumerate(targets[part], part.start + 1)
-    )
+    ]
     row = lists.snapshot_row(services, head)
-    return LinksPage(row, shown, pages, f"{row.href}/links.csv")
+    return visit.page("links.html", row=row, links=rows, pages=pages, csv=f"{row.href}/links.csv")
 
 
-def links_as_csv(visit: Visit, record_id: str) -> bytes:
+def links_as_csv(visit: Visit, path_params: Mapping[str, str]) -> Response:
     """Return the external links of a snapshot as a table: number, target, text, page, times, window."""
     services = visit.services
-    head = head_of(services, record_id)
+    head = head_of(services, path_params["record"])
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(("number", "target", "text", "page", "times", "window"))
     for number, (target, links) in enumerate(_external(services, head), 1):
         writer.writerows((number, target, link.text, link.page, link.times, link.window) for link in links)
-    return text.getvalue().encode()
+    return visit.file(text.getvalue().encode(), "text/csv; charset=utf-8")
 
 
 def _must_be_open(head: RecordHead) -> None:
@@ -335,8 +331,16 @@ def _link_row(head: RecordHead, number: int, target: str, links: Sequence[FoundL
 _FIGURES = (22, 23, 24, 37, 39, 41, 42)
 
 
-def compare(visit: Visit, pair: str) -> ComparePage:
-    """Return the comparison of two snapshots, `A..B`. Raises NotFound, Forbidden for a closed one."""
+def compare(visit: Visit, path_params: Mapping[str, str]) -> Response:
+    """Show two snapshots, `A..B`, side by side. Raises NotFound, Forbidden for a closed one."""
+    return visit.page("compare.html", **comparison(visit, path_params["pair"]))
+
+
+def comparison(visit: Visit, pair: str) -> dict[str, Any]:
+    """Return the values of the page that compares two snapshots. Raises NotFound, Forbidden for a closed one.
+
+    `other` leads to the documents with what only pages of other hosts needed, or without it.
+    """
     services = visit.services
     first, dots, second = pair.partition("..")
     if not dots:
@@ -349,19 +353,18 @@ def compare(visit: Visit, pair: str) -> ComparePage:
     changes = list(_changes(services, a, b, with_resources=with_resources))
     pages, part = lists.pages_of(visit, len(changes))
     kinds = ("added", "removed", "changed")
-    return ComparePage(
-        a=lists.snapshot_row(services, a),
-        b=lists.snapshot_row(services, b),
-        types=compared(figures_a.types, figures_b.types),
-        extensions=compared(figures_a.extensions, figures_b.extensions),
-        documents=tuple(PageLink(href, f"{what} {url}") for what, url, href in changes[part]),
-        counts=tuple((kind, sum(what == kind for what, _, _ in changes)) for kind in kinds),
-        figures=tuple(_figures(services, a, b, visit.language)),
-        pages=pages if len(changes) > part.stop or part.start else None,
-        other=_other(visit, with_resources=with_resources)
-        if figures_a.resources[0] or figures_b.resources[0]
-        else None,
-    )
+    has_resources = figures_a.resources[0] or figures_b.resources[0]
+    return {
+        "a": lists.snapshot_row(services, a),
+        "b": lists.snapshot_row(services, b),
+        "types": compared(figures_a.types, figures_b.types),
+        "extensions": compared(figures_a.extensions, figures_b.extensions),
+        "documents": [PageLink(href, f"{what} {url}") for what, url, href in changes[part]],
+        "counts": [(kind, sum(what == kind for what, _, _ in changes)) for kind in kinds],
+        "figures": list(_figures(services, a, b, visit.language)),
+        "pages": pages if len(changes) > part.stop or part.start else None,
+        "other": _other(visit, with_resources=with_resources) if has_resources else None,
+    }
 
 
 def _other(visit: Visit, *, with_resources: bool) -> PageLink:

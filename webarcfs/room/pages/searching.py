@@ -6,18 +6,20 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
+
+from starlette.responses import Response
 
 from webarcfs.archive.catalogue.catalogue import ShownSelection
 from webarcfs.archive.model.errors import BadCondition, Damaged, NotFound, TooMany
 from webarcfs.archive.model.metadata import CommitTag, parse_moment, parse_time
 from webarcfs.room.pages import lists
 from webarcfs.room.replay.replay_url import calendar_path, record_path
-from webarcfs.room.views import Facet, HitGroup, HitRow, Marked, PageLink, SearchPage
+from webarcfs.room.views import Marked, PageLink
 from webarcfs.room.visit import Services, Visit
 from webarcfs.search.query_language import AskedRole, parse_search
 
@@ -56,72 +58,76 @@ _FACETS = {
 _SORTS = {"": "by relevance", "date": "newest first", "oldest": "oldest first", "url": "by URL"}
 
 
-def search(visit: Visit) -> SearchPage:
-    """Return the answer to a search; without words, the form."""
+#: The values of a search without hits.
+_NO_HITS: dict[str, Any] = {
+    "fault": "", "total": 0, "hits": (), "groups": (), "facets": (), "pages": None, "suggestion": None, "sorts": (),
+    "groupings": (), "exports": (), "missing": 0,
+}  # fmt: skip
+
+
+def search(visit: Visit, _: Mapping[str, str]) -> Response:
+    """Show the hits of a search; without words, the form. A `fault` marks what is wrong with the words."""
     services = visit.services
     words = visit.parameter("q")[:_LONGEST]
     fields = {name: visit.parameter(name) for name in _FIELDS if visit.parameter(name)}
     head = services.records.head(visit.parameter("from")) if visit.parameter("from") else None
-    empty = SearchPage(
+    hits: dict[str, Any] = {}
+    if words and services.has_search:
+        try:
+            hits = _answered(visit, words)
+        except (BadCondition, NotFound, TooMany) as error:
+            hits = {"fault": str(error)}
+    return visit.page(
+        "search.html",
         words=words,
         fields=fields,
         has_index=services.has_search,
         from_record=None if head is None else lists.snapshot_row(services, head),
-        publications=tuple(sorted({group.publication for group in services.records.groups()})),
-        snapshots=tuple(_snapshots(visit)),
+        publications=sorted({group.publication for group in services.records.groups()}),
+        snapshots=list(_snapshots(visit)),
+        **(_NO_HITS | hits),
     )
-    if not words or not services.has_search:
-        return empty
-    try:
-        return _answered(visit, empty)
-    except (BadCondition, NotFound, TooMany) as error:
-        return replace(empty, fault=str(error))
 
 
-def _answered(visit: Visit, page: SearchPage) -> SearchPage:
-    parse_search(page.words)  # so that a fault is marked at its place in what was typed
+def _answered(visit: Visit, words: str) -> dict[str, Any]:
+    parse_search(words)  # so that a fault is marked at its place in what was typed
     services, question = visit.services, question_of(visit)
     searcher = services.searcher()
     if visit.parameter("group") == "snapshot":
         number = lists.page_of(visit)
         asked = replace(question, limit=_GROUPS + 1, offset=(number - 1) * _GROUPS)
         groups = searcher.by_snapshot(asked)
-        hit_groups = tuple(
-            _group(services, visit, group.commitTag, group.total, group.hits) for group in groups[:_GROUPS]
-        )
         answer = searcher.ask(replace(question, limit=1))
         pages, _ = lists.pages_of(visit, (number - 1) * _GROUPS + len(groups), _GROUPS)
-        return replace(
-            page,
-            total=answer.total,
-            groups=hit_groups,
-            pages=pages,
-            groupings=_groupings(visit),
-            missing=answer.missing,
-        )
+        return {
+            "total": answer.total,
+            "groups": [_group(services, visit, group.commitTag, group.total, group.hits) for group in groups[:_GROUPS]],
+            "pages": pages,
+            "groupings": _groupings(visit),
+            "missing": answer.missing,
+        }
     offset = (lists.page_of(visit) - 1) * HITS
     answer = searcher.ask(replace(question, limit=HITS, offset=offset))
     pages, _ = lists.pages_of(visit, answer.total, HITS)
     suggestion = None
     if answer.suggestion:
         suggestion = PageLink(visit.with_parameters(q=answer.suggestion, page=None), answer.suggestion)
-    return replace(
-        page,
-        total=answer.total,
-        hits=tuple(_hit(services, hit) for hit in answer.hits),
-        facets=tuple(_facets(visit, searcher.facets(question))) if answer.total else (),
-        pages=pages,
-        suggestion=suggestion,
-        sorts=tuple(
+    return {
+        "total": answer.total,
+        "hits": [_hit(services, hit) for hit in answer.hits],
+        "facets": list(_facets(visit, searcher.facets(question))) if answer.total else (),
+        "pages": pages,
+        "suggestion": suggestion,
+        "sorts": [
             PageLink(visit.with_parameters(sort=name, page=None), label, visit.parameter("sort") == name)
             for name, label in _SORTS.items()
-        ),
-        groupings=_groupings(visit),
-        exports=tuple(
+        ],
+        "groupings": _groupings(visit),
+        "exports": [
             PageLink(visit.with_parameters(f"/search.{kind}", page=None), kind.upper()) for kind in ("csv", "json")
-        ),
-        missing=answer.missing,
-    )
+        ],
+        "missing": answer.missing,
+    }
 
 
 def question_of(visit: Visit) -> SearchQuestion:
@@ -166,41 +172,43 @@ def _snapshots(visit: Visit) -> Iterator[tuple[str, str, bool]]:
             yield record.id, f"{record.title or record.domain}", record.id in chosen
 
 
-def _hit(services: Services, hit: Hit) -> HitRow:
+def _hit(services: Services, hit: Hit) -> dict[str, object]:
+    """Return a hit. `calendar` has the versions of its URL; `first` and `last` are snapshots that have the URL."""
     tag = CommitTag.parse(hit.commitTag)
     record_id = services.gate.facts(tag.domain).records.get(int(tag.crawl_time.timestamp()))
     head = None if record_id is None else services.records.head(record_id)
-    return HitRow(
-        href=lists.frame_of(tag, hit.url),
-        calendar=calendar_path(hit.url),
-        title=hit.title,
-        url=hit.url,
-        mime_type=hit.mimeType,
-        language=hit.language,
-        size=hit.size,
-        first=parse_time(hit.first),
-        last=parse_time(hit.last),
-        snippet=Marked(hit.snippet.text, hit.snippet.marks),
-        signature="" if head is None else head.signature,
-        project="" if head is None else head.project,
-        domain=tag.domain,
-        record=None if head is None else PageLink(record_path(head.id), head.title),
-    )
+    return {
+        "href": lists.frame_of(tag, hit.url),
+        "calendar": calendar_path(hit.url),
+        "title": hit.title,
+        "url": hit.url,
+        "mime_type": hit.mimeType,
+        "language": hit.language,
+        "size": hit.size,
+        "first": parse_time(hit.first),
+        "last": parse_time(hit.last),
+        "snippet": Marked(hit.snippet.text, hit.snippet.marks),
+        "signature": "" if head is None else head.signature,
+        "project": "" if head is None else head.project,
+        "domain": tag.domain,
+        "record": None if head is None else PageLink(record_path(head.id), head.title),
+    }
 
 
-def _group(services: Services, visit: Visit, tag_text: str, total: int, hits: Iterable[Hit]) -> HitGroup:
+def _group(services: Services, visit: Visit, tag_text: str, total: int, hits: Iterable[Hit]) -> dict[str, object]:
+    """Return the hits of one snapshot: how many, the first of them, and where all are."""
     tag = CommitTag.parse(tag_text)
     record_id = services.gate.facts(tag.domain).records.get(int(tag.crawl_time.timestamp()))
     head = None if record_id is None else services.records.head(record_id)
-    return HitGroup(
-        anchor=re.sub(r"[^A-Za-z0-9]", "-", tag_text),
-        title=tag.domain if head is None or not head.title else head.title,
-        date=tag.crawl_time,
-        domain=tag.domain,
-        total=total,
-        hits=tuple(_hit(services, hit) for hit in hits),
-        more=visit.with_parameters(at=tag_text, group=None, page=None, record=None),
-    )
+    return {
+        "anchor": re.sub(r"[^A-Za-z0-9]", "-", tag_text),
+        "title": tag.domain if head is None or not head.title else head.title,
+        "date": tag.crawl_time,
+        "domain": tag.domain,
+        "total": total,
+        "hits": [_hit(services, hit) for hit in hits],
+        "more": visit.with_parameters(at=tag_text, group=None, page=None, record=None),
+    }
 
 
 def _groupings(visit: Visit) -> tuple[PageLink, ...]:
@@ -211,7 +219,10 @@ def _groupings(visit: Visit) -> tuple[PageLink, ...]:
     )
 
 
-def _facets(visit: Visit, counts: dict[str, list[tuple[str, int]]]) -> Iterator[Facet]:
+def _facets(
+    visit: Visit, counts: dict[str, list[tuple[str, int]]]
+) -> Iterator[tuple[str, str, list[tuple[PageLink, int]]]]:
+    """Yield the facets: the name in the URL, the label (a msgid), and the values with their counts."""
     for name, (parameter, label) in _FACETS.items():
         chosen = visit.parameter(parameter) if parameter else ""
         values = []
@@ -221,14 +232,14 @@ def _facets(visit: Visit, counts: dict[str, list[tuple[str, int]]]) -> Iterator[
             href = visit.with_parameters("", **changes) if parameter else ""
             values.append((PageLink(href, value, here), count))
         if len(values) > 1 or chosen:
-            yield Facet(parameter, label, tuple(values))
+            yield parameter, label, values
 
 
 # -- taken away --------------------------------------------------------------------------------------------------------
 
 
-def exported(visit: Visit, kind: str) -> tuple[bytes, str]:
-    """Return the hits as `csv` or `json`, 1,000 at most, and the type. `archived` is where each is read.
+def exported(visit: Visit, path_params: Mapping[str, str]) -> Response:
+    """Return the hits as `csv` or `json`, 1,000 at most. `archived` is where each is read.
 
     Raises BadCondition, NotFound (also where the archive has no full-text index), Busy.
     """
@@ -244,21 +255,21 @@ def exported(visit: Visit, kind: str) -> tuple[bytes, str]:
         }
         for hit in answer.hits
     ]
-    if kind == "json":
+    if path_params["kind"] == "json":
         output = {"total": answer.total, "hits": rows, "suggestion": answer.suggestion}
-        return json.dumps(output, ensure_ascii=False, indent=1).encode(), "application/json"
+        return visit.file(json.dumps(output, ensure_ascii=False, indent=1).encode(), "application/json")
     text = io.StringIO()
     if rows:
         writer = csv.DictWriter(text, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    return text.getvalue().encode(), "text/csv; charset=utf-8"
+    return visit.file(text.getvalue().encode(), "text/csv; charset=utf-8")
 
 
-def description(visit: Visit) -> bytes:
+def description(visit: Visit, _: Mapping[str, str]) -> Response:
     """Return the OpenSearch description, by which browsers add the search to theirs."""
     address = quote(visit.base, safe=":/[]")
-    return (
+    text = (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         '<OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">'
         "<ShortName>Web archive</ShortName><Description>Words in archived pages</Description>"
@@ -266,4 +277,5 @@ def description(visit: Visit) -> bytes:
         f'<Url type="text/html" template="{address}/search?q={{searchTerms}}"/>'
         f'<Url type="application/json" template="{address}/search.json?q={{searchTerms}}"/>'
         "</OpenSearchDescription>\n"
-    ).encode()
+    )
+    return visit.file(text.encode(), "application/opensearchdescription+xml")

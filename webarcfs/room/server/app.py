@@ -7,15 +7,14 @@ room's own.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from itertools import chain
-from urllib.parse import parse_qs, unquote
+from urllib.parse import unquote
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Router
 from starlette.types import ASGIApp
 
@@ -24,7 +23,6 @@ from webarcfs.archive.config import directory
 from webarcfs.archive.model.errors import NotFound, TookTooLong, UsageError, WebarcError
 from webarcfs.room.pages import about, archived, calendar, frame, lists, mementos, records, searching
 from webarcfs.room.replay import replay_url
-from webarcfs.room.replay.headers import whole
 from webarcfs.room.replay.pywb_proxy import PywbProxy
 from webarcfs.room.replay.replay_url import (
     FRAMES,
@@ -36,14 +34,12 @@ from webarcfs.room.replay.replay_url import (
     TimeGate,
     TimeMap,
     UrlFault,
-    archived_url,
-    calendar_path,
     parse,
 )
 from webarcfs.room.replay.script_requests import is_of_script
 from webarcfs.room.server.options import Engine, RoomOptions
 from webarcfs.room.theme.rendering import Look
-from webarcfs.room.views import ErrorPage, Notice
+from webarcfs.room.views import Notice
 from webarcfs.room.visit import OfThread, Origins, Shared, Visit, reader_of
 from webarcfs.web.answering import Answering, peer
 from webarcfs.web.language import negotiated
@@ -89,103 +85,9 @@ class RoomRoute(PathRoute):
         self.answer, self.is_costly = answer, is_costly
 
 
-# -- the room's own pages ----------------------------------------------------------------------------------------------
-
-
-def _home(visit: Visit, _: Mapping[str, str]) -> Response:
-    return visit.page(lists.home(visit))
-
-
-def _publication(visit: Visit, path_params: Mapping[str, str]) -> Response:
-    return visit.page(lists.publication(visit, path_params["name"]))
-
-
-def _record(visit: Visit, path_params: Mapping[str, str]) -> Response:
-    return visit.page(records.record(visit, path_params["record"]))
-
-
-def _record_as(visit: Visit, path_params: Mapping[str, str]) -> Response:
-    return _bytes(visit, *records.exported(visit, path_params["record"], path_params["kind"]))
-
-
-def _links(visit: Visit, path_params: Mapping[str, str]) -> Response:
-    return visit.page(records.links(visit, path_params["record"]))
-
-
-def _links_as_csv(visit: Visit, path_params: Mapping[str, str]) -> Response:
-    return _bytes(visit, records.links_as_csv(visit, path_params["record"]), "text/csv; charset=utf-8")
-
-
-def _compare(visit: Visit, path_params: Mapping[str, str]) -> Response:
-    return visit.page(records.compare(visit, path_params["pair"]))
-
-
-def _search(visit: Visit, _: Mapping[str, str]) -> Response:
-    return visit.page(searching.search(visit))
-
-
-def _search_as(visit: Visit, path_params: Mapping[str, str]) -> Response:
-    return _bytes(visit, *searching.exported(visit, path_params["kind"]))
-
-
-def _opensearch(visit: Visit, _: Mapping[str, str]) -> Response:
-    return _bytes(visit, searching.description(visit), "application/opensearchdescription+xml")
-
-
-def _versions(visit: Visit, _: Mapping[str, str]) -> Response:
-    """Lead from a form to the calendar of a URL."""
-    url = archived_url(visit.parameter("url").encode("utf-8", "replace"))
-    if isinstance(url, Refused):
-        raise UsageError(url.reason)
-    return _led(visit, calendar_path(url))
-
-
-def _urls(visit: Visit, _: Mapping[str, str]) -> Response:
-    prefix = archived_url(visit.parameter("prefix").encode("utf-8", "replace"), is_prefix=True)
-    if isinstance(prefix, Refused):
-        raise UsageError(prefix.reason)
-    return visit.page(calendar.below(visit, prefix, visit.parameter("after")))
-
-
-def _notice(visit: Visit, path_params: Mapping[str, str]) -> Response:
-    return visit.page(archived.notice(visit, Notice(path_params["kind"])))
-
-
-def _form(visit: Visit, _: Mapping[str, str]) -> Response:
-    action, _slash, place = visit.raw_path.removeprefix(b"/notice/form/").decode("latin-1").partition("/")
-    fields = parse_qs(visit.query.decode("latin-1"), keep_blank_values=True, max_num_fields=100)
-    page_or_path = archived.form(visit, action, unquote(place), fields)
-    return _led(visit, page_or_path) if isinstance(page_or_path, str) else visit.page(page_or_path)
-
-
-def _about(visit: Visit, _: Mapping[str, str]) -> Response:
-    return visit.page(about.about(visit))
-
-
-def _status(visit: Visit, _: Mapping[str, str]) -> Response:
-    status, is_well = about.status(visit.services)
-    return JSONResponse(status, 200 if is_well else 503, {"Cache-Control": "no-store"})
-
-
-def _news(visit: Visit, _: Mapping[str, str]) -> Response:
-    """Return the feed; 304 to a program that has it, since feeds are asked for again and again."""
-    body = about.news(visit)
-    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
-    fields = [("Content-Type", "application/atom+xml"), ("ETag", etag), ("Cache-Control", archived.caching(visit))]
-    return whole(visit.request, 200, body, fields)
-
-
 def _robots(_visit: Visit, _: Mapping[str, str]) -> Response:
     """Keep crawlers out of replay: an archive must not be found in place of the sites that it archives."""
     return PlainTextResponse("User-agent: *\nDisallow: /web/\nDisallow: /diff/\nDisallow: /search\nDisallow: /cdx\n")
-
-
-def _bytes(visit: Visit, body: bytes, kind: str) -> Response:
-    return Response(body, media_type=kind, headers={"Cache-Control": archived.caching(visit)})
-
-
-def _led(visit: Visit, place: str) -> Response:
-    return Response(status_code=302, headers={"Location": place, "Cache-Control": archived.caching(visit)})
 
 
 # -- URLs of the past --------------------------------------------------------------------------------------------------
@@ -217,14 +119,14 @@ def _about_time(visit: Visit, asked: TimeGate | TimeMap | Calendar | PrefixList 
         case TimeMap():
             return mementos.timemap(visit, asked)
         case Calendar():
-            return visit.page(calendar.calendar(visit, asked.url, asked.year))
+            return calendar.calendar(visit, asked.url, asked.year)
         case PrefixList():
-            return visit.page(calendar.below(visit, asked.prefix))
+            return calendar.below(visit, asked.prefix)
     return _diff(visit, asked, side_by_side=False)
 
 
 def _diff(visit: Visit, asked: Diff, *, side_by_side: bool) -> Response:
-    return visit.page(calendar.differences(visit, asked.old, asked.new, asked.url, side_by_side=side_by_side))
+    return calendar.differences(visit, asked.old, asked.new, asked.url, side_by_side=side_by_side)
 
 
 def _side(visit: Visit, _: Mapping[str, str]) -> Response:
@@ -234,20 +136,12 @@ def _side(visit: Visit, _: Mapping[str, str]) -> Response:
     return _diff(visit, asked, side_by_side=True)
 
 
-def _cdx(visit: Visit, _: Mapping[str, str]) -> Response:
-    return mementos.answer_cdx(visit)
-
-
-def _availability(visit: Visit, _: Mapping[str, str]) -> Response:
-    return mementos.availability(visit)
-
-
 def _replayed(visit: Visit, _: Mapping[str, str]) -> Response:
     asked = _asked(visit)
     if not isinstance(asked, Replay | TimeGate):
         raise NotFound("there is no such page")
     if isinstance(asked, TimeGate) or asked.modifier in FRAMES:  # the frame is the room's
-        return _led(visit, visit.origins.room + asked.location)
+        return visit.led(visit.origins.room + asked.location)
     return archived.answer(visit, asked)
 
 
@@ -264,29 +158,29 @@ name_expression("token", "[^/]*")
 ROUTES: tuple[RoomRoute, ...] = (
     RoomRoute("calendar", "/web/{digits:digits}*/", _past, is_costly=True),
     RoomRoute("past", "/web/", _past),
-    RoomRoute("home", "/", _home),
-    RoomRoute("search", "/search", _search, is_costly=True),
-    RoomRoute("search as a file", "/search.{kind:rows}", _search_as, is_costly=True),
+    RoomRoute("home", "/", lists.home),
+    RoomRoute("search", "/search", searching.search, is_costly=True),
+    RoomRoute("search as a file", "/search.{kind:rows}", searching.exported, is_costly=True),
     RoomRoute("TimeMap", "/timemap/", _past, is_costly=True),
     RoomRoute("differences", "/diff/", _past, is_costly=True),
     RoomRoute("side by side", "/side/", _side, is_costly=True),
-    RoomRoute("publication", "/publication/{name}", _publication),
-    RoomRoute("links as CSV", "/snapshot/{record}/links.csv", _links_as_csv, is_costly=True),
-    RoomRoute("links", "/snapshot/{record}/links", _links, is_costly=True),
-    RoomRoute("record as a file", "/snapshot/{record}.{kind:export}", _record_as),
-    RoomRoute("record", "/snapshot/{record}", _record, is_costly=True),
-    RoomRoute("compare", "/compare/{pair}", _compare, is_costly=True),
-    RoomRoute("opensearch", "/opensearch.xml", _opensearch),
-    RoomRoute("versions", "/versions", _versions),
-    RoomRoute("urls", "/urls", _urls, is_costly=True),
-    RoomRoute("cdx", "/cdx", _cdx, is_costly=True),
-    RoomRoute("cdx of the Wayback Machine", "/cdx/search/cdx", _cdx, is_costly=True),
-    RoomRoute("availability", "/wayback/available", _availability),
-    RoomRoute("form", "/notice/form/", _form),
-    RoomRoute("notice", "/notice/{kind:notice}", _notice),
-    RoomRoute("about", "/about", _about),
-    RoomRoute("status", "/status.json", _status),
-    RoomRoute("news", "/news.atom", _news),
+    RoomRoute("publication", "/publication/{name}", lists.publication),
+    RoomRoute("links as CSV", "/snapshot/{record}/links.csv", records.links_as_csv, is_costly=True),
+    RoomRoute("links", "/snapshot/{record}/links", records.links, is_costly=True),
+    RoomRoute("record as a file", "/snapshot/{record}.{kind:export}", records.exported),
+    RoomRoute("record", "/snapshot/{record}", records.record, is_costly=True),
+    RoomRoute("compare", "/compare/{pair}", records.compare, is_costly=True),
+    RoomRoute("opensearch", "/opensearch.xml", searching.description),
+    RoomRoute("versions", "/versions", calendar.versions),
+    RoomRoute("urls", "/urls", calendar.urls, is_costly=True),
+    RoomRoute("cdx", "/cdx", mementos.answer_cdx, is_costly=True),
+    RoomRoute("cdx of the Wayback Machine", "/cdx/search/cdx", mementos.answer_cdx, is_costly=True),
+    RoomRoute("availability", "/wayback/available", mementos.availability),
+    RoomRoute("form", "/notice/form/", archived.form),
+    RoomRoute("notice", "/notice/{kind:notice}", archived.notice),
+    RoomRoute("about", "/about", about.about),
+    RoomRoute("status", "/status.json", about.status),
+    RoomRoute("news", "/news.atom", about.news),
     RoomRoute("robots", "/robots.txt", _robots),
 )
 #: Paths of replay's listener: archived pages, and what they embed.
@@ -300,10 +194,8 @@ NAMED_ROUTES = tuple(
 )
 #: Paths of the listener that pywb asks, which answers what the public may see.
 PYWB_ROUTES: tuple[RoomRoute, ...] = (
-    RoomRoute("cdx", "/cdx/pywb", lambda visit, _: mementos.for_pywb(visit)),
-    RoomRoute(
-        "record", "/record/{name:path}", lambda visit, path_params: mementos.answer_record(visit, path_params["name"])
-    ),
+    RoomRoute("cdx", "/cdx/pywb", mementos.for_pywb),
+    RoomRoute("record", "/record/{name:path}", mementos.answer_record),
 )
 
 
@@ -330,11 +222,11 @@ class _Room:
         origins = Origins(self.origins.room, self.origins.replay, self.base, self.runs_scripts and not reader.name)
         return Visit(request, reader, language, self.services.of(reader), origins, self.render, token, self.key)
 
-    def render(self, view: object, visit: Visit) -> str:
+    def render(self, template: str, values: Mapping[str, object], visit: Visit) -> str:
         """Return a page in the language of the visit."""
         request = visit.request
         return self.look.render(
-            view, language=visit.language, path=request.url.path, query=visit.query.decode("latin-1"),
+            template, values, language=visit.language, path=request.url.path, query=visit.query.decode("latin-1"),
             has_search=visit.services.has_search,
         )  # fmt: skip
 
@@ -371,12 +263,13 @@ class _Room:
     def error(self, request: Request, status: HTTPStatus, error: WebarcError | None) -> Response:
         """Return the page of an error, which must not depend on what it is about."""
         language = negotiated("", request.headers.get("accept-language", ""))
+        heading, text, details = _HEADINGS.get(status, "Something is wrong"), _TEXTS.get(status, ""), ""
         if isinstance(error, TookTooLong):
-            view = ErrorPage(status, "This takes too long", _TOO_LONG, "")
-        else:
-            reason = str(error) if error is not None and status == HTTPStatus.BAD_REQUEST else ""
-            view = ErrorPage(status, _HEADINGS.get(status, "Something is wrong"), _TEXTS.get(status, ""), reason)
-        page = self.look.render(view, language=language, path=request.url.path, query="", has_search=False)
+            heading, text = "This takes too long", _TOO_LONG
+        elif error is not None and status == HTTPStatus.BAD_REQUEST:
+            details = str(error)
+        values = {"status": status, "heading": heading, "text": text, "details": details}
+        page = self.look.render("error.html", values, language=language, path=request.url.path)
         return Response(page, int(status), {"Cache-Control": "no-store"}, "text/html; charset=utf-8")
 
 

@@ -1,4 +1,4 @@
-"""The pages of the room: the template of each, and the pictures in them.
+"""The pages of the room, and the pictures in them.
 
 Pictures are SVG and made here: shares of a whole, upright bars, the calendar of a URL. They have names for screen
 readers and no styles of their own: `room.css` has the colours, for light and dark. What a picture shows is beside it as
@@ -17,7 +17,6 @@ from pathlib import Path
 from markupsafe import Markup
 
 from webarcfs.archive.config.directory import Archive
-from webarcfs.room import views
 from webarcfs.room.views import CalendarEntry, Change, Slice, SnapshotRow
 from webarcfs.web import language as languages
 from webarcfs.web.rendering import PageRenderer, link_to
@@ -257,31 +256,11 @@ def _picture(key: str, measures: tuple[float, float], title: str, inside: Markup
 # == rendering ========================================================================================================
 
 
-#: The page of a class.
-_TEMPLATES: Mapping[type, str] = {
-    views.HomePage: "home.html",
-    views.PublicationPage: "publication.html",
-    views.RecordPage: "record.html",
-    views.ComparePage: "compare.html",
-    views.LinksPage: "links.html",
-    views.SearchPage: "search.html",
-    views.CalendarPage: "calendar.html",
-    views.PrefixPage: "prefix.html",
-    views.DiffPage: "diff.html",
-    views.FramePage: "frame.html",
-    views.NoticePage: "notice.html",
-    views.MissingPage: "missing.html",
-    views.InnerNotice: "inner_notice.html",
-    views.ErrorPage: "error.html",
-    views.AboutPage: "about.html",
-}
-
-
 class Look(PageRenderer):
     """Renders the pages of the room, and has its files. Any thread may use it."""
 
     def __init__(self, archive: Archive | None = None) -> None:
-        super().__init__(Path(__file__).parent, _TEMPLATES, archive, _pictures)
+        super().__init__(Path(__file__).parent, archive, _pictures)
 
 
 def _pictures(language: str) -> dict[str, object]:
