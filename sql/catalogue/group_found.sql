@@ -8,5 +8,9 @@ SELECT r.signature, r.publication, r.project, r.occasion, r.year, count(*), min(
    AND (:project = '' OR r.project = :project)
    AND (:occasion = -1 OR r.occasion = :occasion)
    AND (:year = '' OR r.year = :year)
-   AND (:words = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(:words) WHERE NOT instr(r.readerWords, value)))
+   AND (:word1 = '' OR instr(r.readerWords, :word1))
+   AND (:word2 = '' OR instr(r.readerWords, :word2))
+   AND (:word3 = '' OR instr(r.readerWords, :word3))
+   AND (:word4 = '' OR instr(r.readerWords, :word4))
+   AND (:word5 = '' OR instr(r.readerWords, :word5))
  GROUP BY r.signature, r.publication, r.project, r.occasion, r.year;

@@ -6,6 +6,10 @@ SELECT s.id FROM record AS s
    AND (:project = '' OR s.project = :project)
    AND (:occasion = -1 OR s.occasion = :occasion)
    AND (:year = '' OR s.year = :year)
-   AND (:words = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(:words) WHERE NOT instr(s.readerWords, value)))
+   AND (:word1 = '' OR instr(s.readerWords, :word1))
+   AND (:word2 = '' OR instr(s.readerWords, :word2))
+   AND (:word3 = '' OR instr(s.readerWords, :word3))
+   AND (:word4 = '' OR instr(s.readerWords, :word4))
+   AND (:word5 = '' OR instr(s.readerWords, :word5))
  ORDER BY s.date ASC, s.number ASC
  LIMIT :limit OFFSET :offset;

@@ -736,7 +736,7 @@ _PATIENCE = 2.0
 #: Held by a thread while it reads the file, for the reason of `sqlite_file.IN_TURN`.
 _IN_TURN = threading.Lock()
 #: Words of a reader that choose records; each is looked for in each record.
-MOST_WORDS = 10
+MOST_WORDS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -825,14 +825,15 @@ class ShownSelection:
     def parameters(self) -> dict[str, Any]:
         """Return the parameters of the statements in sql/catalogue/."""
         # SQLite ends a text at a NUL; no record has either of the two characters.
-        words = dict.fromkeys(self.words.replace("\0", "\uffff").casefold().split())
+        words = list(dict.fromkeys(self.words.replace("\0", "\uffff").casefold().split()))[:MOST_WORDS]
+        words += [""] * (MOST_WORDS - len(words))
         return {
-            "words": json.dumps(list(words)[:MOST_WORDS]),
             "signature": self.signature,
             "publication": self.publication,
             "project": self.project,
             "occasion": -1 if self.is_occasion is None else int(self.is_occasion),
             "year": self.year,
+            **{f"word{at}": word for at, word in enumerate(words, 1)},
         }
 
 
