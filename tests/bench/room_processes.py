@@ -61,7 +61,9 @@ def room(archive: Archive, workers: int = 1) -> Iterator[Server]:
         try:
             assert process.stdout is not None
             assert "is at" in process.stdout.readline(), "webarc serve did not start"
-            pids = tuple(_children(process.pid))
+            pids = tuple(
+                pid for pid in _children(process.pid) if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+            )
             assert len(pids) == workers, pids
             yield Server(port, replay, pids)
         finally:

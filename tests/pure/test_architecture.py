@@ -57,7 +57,7 @@ ONLY = {
         "agent.crawl.wgetpool",
     },
     "warcio": set(),
-    "uvicorn": {"webarcfs.web.connections"},
+    "uvicorn": {"webarcfs.web.connections", "webarcfs.web.workers"},
     "httpx": {"webarcfs.room.replay.pywb_proxy"},
     "jinja2": {"webarcfs.web.rendering"},
     "re2": {"webarcfs.room.replay.cdx"},

@@ -15,14 +15,14 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route, Router
 
 from webarcfs.archive.model import errors
-from webarcfs.room.server import supervisor, worker
+from webarcfs.room.server import serving
 from webarcfs.room.server.app import RoomApps
 from webarcfs.room.server.options import Engine, RoomOptions, ServerOptions, replay_address
 from webarcfs.web import limits
 from webarcfs.web.answering import Answering, StreamedAnswer, peer
 from webarcfs.web.listeners import address
 
-#: Limits of the workers by name, as JSON; `fails` is a file in whose presence a worker does not start.
+#: Limits by name, as JSON; `fails` is a file in whose presence a worker does not start.
 LIMITS, FAILS, NOTES = "STUB_LIMITS", "STUB_FAILS", "STUB_NOTES"
 
 
@@ -45,7 +45,7 @@ def main() -> None:
         sys.stdout.flush()
 
     try:
-        supervisor.serve(options, (sys.executable, "-m", "tests.room.stub_room", "worker"), say)
+        serving.serve(options, say, make)
     except errors.WebarcError as error:
         sys.stderr.write(f"{error}\n")
         sys.exit(errors.exit_code_of(error))
@@ -72,6 +72,7 @@ def make(options: RoomOptions) -> RoomApps:
                 Route("/slow/{seconds}", answering.endpoint(slow)),
                 Route("/big/{megabytes}", answering.endpoint(big)),
                 Route("/fails/{kind}", answering.endpoint(failing)),
+                Route("/stuck", stick),
                 Route("/own-policy", answering.endpoint(own_policy)),
                 Route("/{rest:path}", answering.endpoint(echo)),
             ],
@@ -86,6 +87,12 @@ def slow(request: Request) -> Response:
     Path(os.environ[NOTES]).with_name("slow").touch()
     time.sleep(float(request.path_params["seconds"]))
     return PlainTextResponse("slow")
+
+
+async def stick(_: Request) -> Response:
+    """An answer that never comes, and no other one of its worker."""
+    while True:
+        time.sleep(1)  # the loop is stuck
 
 
 def big(request: Request) -> Response:
@@ -125,9 +132,7 @@ def own_policy(_: Request) -> Response:
     return PlainTextResponse("x", headers={"Content-Security-Policy": "sandbox"})
 
 
+for limit, value in json.loads(os.environ.get(LIMITS, "{}")).items():  # workers import this module as well
+    setattr(limits, limit, value)
 if __name__ == "__main__":
-    if sys.argv[1:] == ["worker"]:
-        for name, value in json.loads(os.environ.get(LIMITS, "{}")).items():
-            setattr(limits, name, value)
-        worker.main(make)
     main()

@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -24,6 +25,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.types import ASGIApp
 
 from tests.room import stub_room
 from tests.support.archives import make_archive, publish
@@ -36,12 +38,11 @@ from webarcfs.room.server.options import (
     Engine,
     RoomOptions,
     ServerOptions,
-    WorkerOrder,
     replay_address,
     room_options,
 )
 from webarcfs.web.access_log import AnsweredRequest, escaped, line
-from webarcfs.web.connections import host_names, is_own_host
+from webarcfs.web.connections import Connections, host_names, is_own_host
 from webarcfs.web.listeners import TcpAddress, UnixAddress, address, bind, host_name, origin
 
 pytestmark = pytest.mark.store
@@ -76,9 +77,15 @@ class Room:
         return socket.create_connection(("127.0.0.1", self.port), timeout=120)
 
     def workers(self) -> set[int]:
-        """Its living processes."""
+        """Its living processes, but for that in which multiprocessing tracks resources."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text("ascii").split()
-        return {int(each) for each in children}
+        return {int(child) for child in children if b"spawn_main" in _command(child)}
+
+
+def _command(process: str) -> bytes:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    return b""
 
 
 def started(tmp_path: Path, listen: str = "127.0.0.1:0", replay: str = "127.0.0.1:0", **environment: str) -> Room:
@@ -347,6 +354,98 @@ def test_a_worker_that_is_killed_is_replaced_while_the_others_answer(tmp_path: P
         assert seen and room.json()["key"] == key and len(key) == 64
 
 
+@pytest.mark.parametrize("is_loop", [True, False])
+def test_a_worker_that_is_stuck_is_replaced(tmp_path: Path, *, is_loop: bool) -> None:
+    with served(tmp_path, **{stub_room.LIMITS: '{"HEALTH_SECONDS": 5}'}) as room:
+        before = room.workers()
+        if is_loop:
+            with room.connect() as client:
+                client.sendall(b"GET /stuck HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                assert _at_end(client), "its worker is killed"
+        else:
+            os.kill(min(before), signal.SIGSTOP)
+        until(lambda: len(room.workers()) == 2 and room.workers() != before, every=0.02)
+        until(lambda: {room.json()["worker"] for _ in range(20)} - before, every=0.02)
+
+
+def test_a_worker_that_is_stuck_does_not_keep_it_from_its_end(tmp_path: Path) -> None:
+    room = started(tmp_path, **{stub_room.LIMITS: '{"GRACE_SECONDS": 0}'})
+    os.kill(min(room.workers()), signal.SIGSTOP)
+    room.process.terminate()
+    assert room.process.wait(60) == 0
+
+
+def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
+    room = started(tmp_path, **{stub_room.LIMITS: '{"GRACE_SECONDS": 1000}'})
+    workers = room.workers()
+    with room.connect() as client:
+        client.sendall(b"GET /slow/1000 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        until(room.notes.with_name("slow").exists, every=0.02)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            room.process.send_signal(number)
+            time.sleep(1.0)  # two of one kind that come together are one (signal(7))
+        assert room.process.wait(60) == 0
+        assert not any(map(lives, workers))
+
+
+def test_it_ends_with_its_terminal(tmp_path: Path) -> None:
+    terminal, theirs = os.openpty()
+    script = (
+        "import fcntl, os, sys, termios\n"
+        "os.setsid()\n"
+        f"fcntl.ioctl({theirs}, termios.TIOCSCTTY, 0)\n"
+        "sys.argv = ['', '127.0.0.1:0', 'same']\n"
+        "from tests.room.stub_room import main\n"
+        "main()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, cwd=ROOT, pass_fds=[theirs],
+        env={**os.environ, stub_room.NOTES: str(tmp_path / "notes")},
+    ) as process:  # fmt: skip
+        try:
+            os.close(theirs)
+            assert process.stdout is not None and process.stdout.readline()
+            os.close(terminal)
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+
+
+def test_processes_that_come_and_go_leave_no_descriptor(tmp_path: Path) -> None:
+    with served(tmp_path) as room:
+        descriptors = Path(f"/proc/{room.process.pid}/fd")
+
+        def renew() -> int:
+            before = room.workers()
+            os.kill(min(before), signal.SIGKILL)
+            room.process.send_signal(signal.SIGHUP)
+            until(lambda: len(room.workers()) == 2 and not before & room.workers(), every=0.02)
+            return len(list(descriptors.iterdir()))
+
+        counts = [renew() for _ in range(4)]
+        assert counts[-1] <= counts[0] + 2, counts
+
+
+def test_nothing_comes_from_the_current_folder(tmp_path: Path) -> None:
+    archive = make_archive(tmp_path)
+    publish(archive, pages={"index.html": b"<p>x"})
+    program, folder = tmp_path / "webarc", tmp_path / "folder"
+    program.write_text("from webarcfs.commands.cli import main\nif __name__ == '__main__':\n    main()\n")
+    folder.mkdir()
+    for name in ("multiprocessing", "httptools", "webarcfs", "sitecustomize"):
+        (folder / f"{name}.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'w')\n")
+    with subprocess.Popen(
+        [sys.executable, program, "serve", "--archive", archive.root, "--listen", "127.0.0.1:0", "--access-log", "log"],
+        stdout=subprocess.PIPE, cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as process:  # fmt: skip
+        try:
+            assert process.stdout is not None and process.stdout.readline()
+        finally:
+            process.terminate()
+        assert process.wait(60) == 0
+    assert not (tmp_path / "imported").exists() and (folder / "log").exists()
+
+
 def test_a_reload_loses_no_request_and_ends_the_old_workers(tmp_path: Path) -> None:
     with served(tmp_path) as room:
         before, statuses, stop = room.workers(), list[int](), threading.Event()
@@ -430,7 +529,7 @@ def test_the_end_does_not_wait_for_who_takes_too_long(tmp_path: Path) -> None:
         assert room.process.wait(60) == 0
 
 
-def test_workers_end_with_their_supervisor_and_the_next_one_has_its_address(tmp_path: Path) -> None:
+def test_workers_end_with_their_parent_and_the_next_one_has_its_address(tmp_path: Path) -> None:
     path = tmp_path / "room"
     room = started(tmp_path)
     again = (f"127.0.0.1:{room.port}", f"127.0.0.1:{room.replay_port}")
@@ -470,12 +569,12 @@ def test_an_address_in_use_is_refused_and_a_unix_socket_of_a_dead_server_is_not(
             bind(address(wrong), 0)
 
 
-def _ask_unix(path: Path) -> dict[str, Any]:
+def _ask_unix(path: Path | str) -> dict[str, Any]:
     said: dict[str, Any] = json.loads(_answer_unix(path, "localhost")[2])
     return said
 
 
-def _answer_unix(path: Path, host: str) -> tuple[bytes, bytes, bytes]:
+def _answer_unix(path: Path | str, host: str) -> tuple[bytes, bytes, bytes]:
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(path))
         client.sendall(b"GET / HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n" % host.encode())
@@ -502,6 +601,109 @@ def test_systemd_is_told_and_may_hand_over_the_sockets(tmp_path: Path) -> None:
             assert manager.recv(4096).startswith(b"RELOADING=1\nMONOTONIC_USEC=")
             assert manager.recv(4096).startswith(b"READY=1")
         assert manager.recv(4096) == b"STOPPING=1"
+
+
+def test_the_app_is_that_of_the_socket_that_systemd_handed_over(tmp_path: Path) -> None:
+    """Names without a file (unix(7)) have no other difference."""
+    names = [f"\0webarc-{os.getpid()}-{name}" for name in ("replay", "room")]
+    script = (
+        "import os, socket, sys\n"
+        f"for number, name in enumerate({names!r}, 3):\n"
+        "    listener = socket.socket(socket.AF_UNIX)\n"
+        "    listener.bind(name)\n"
+        "    listener.listen()\n"
+        "    os.dup2(listener.detach(), number)\n"
+        "    os.set_inheritable(number, True)\n"
+        "os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='2', LISTEN_FDNAMES='replay:room')\n"
+        "os.execv(sys.executable, [sys.executable, '-m', 'tests.room.stub_room', '127.0.0.1:0', 'same'])\n"
+    )
+    origins = {"STUB_ORIGIN": "http://room.example", "STUB_REPLAY_ORIGIN": "http://replay.example"}
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, cwd=ROOT,
+        env={**os.environ, stub_room.NOTES: str(tmp_path / "notes"), **origins},
+    ) as process:  # fmt: skip
+        try:
+            assert process.stdout is not None and process.stdout.readline()
+            for name in names:
+                assert _ask_unix(name)["listener"] == name.rpartition("-")[2]
+        finally:
+            process.terminate()
+        assert process.wait(60) == 0
+
+
+def _find_apps(listeners: list[socket.socket], addresses: list[Any]) -> list[object]:
+    """Connect to the addresses; which of the listeners has each connection, as it says and as it is."""
+
+    def app(number: int) -> ASGIApp:
+        async def answer(*_: object) -> None:
+            raise AssertionError(number)
+
+        return answer
+
+    apps = [app(number) for number in range(len(listeners))]
+    connections = Connections(listeners, apps)
+    answers = list[object]()
+    for address_asked in addresses:
+        family = (
+            socket.AF_UNIX
+            if isinstance(address_asked, str)
+            else socket.AF_INET6
+            if ":" in address_asked[0]
+            else socket.AF_INET
+        )
+        with socket.socket(family) as client:
+            client.connect(address_asked)
+            (ready,) = select.select(listeners, [], [], 60)[0]
+            accepted, _ = ready.accept()
+            with accepted:
+                found = connections.find_app(accepted.getsockname())
+                assert found is apps[listeners.index(ready)]
+                answers.append(listeners.index(ready))
+    return answers
+
+
+def test_connections_are_told_apart_by_their_socket(tmp_path: Path) -> None:
+    with contextlib.ExitStack() as stack:
+
+        def listen(family: socket.AddressFamily, name: Any, *, dual: bool = False) -> socket.socket:
+            listener = stack.enter_context(socket.socket(family))
+            if family == socket.AF_INET6:
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, not dual)
+            listener.bind(name)
+            listener.listen()
+            return listener
+
+        loopback = listen(socket.AF_INET, ("127.0.0.1", 0))
+        port = loopback.getsockname()[1]
+        other_address = listen(socket.AF_INET, ("127.0.0.2", port))
+        six = listen(socket.AF_INET6, ("::", port))
+        any_four = listen(socket.AF_INET, ("0.0.0.0", 0))
+        both = listen(socket.AF_INET6, ("::", 0), dual=True)
+        paths = [listen(socket.AF_UNIX, str(tmp_path / name)) for name in ("a", "b:c")]
+        no_file = listen(socket.AF_UNIX, f"\0webarc-{os.getpid()}")
+        listeners = [loopback, other_address, six, any_four, both, *paths, no_file]
+        four_port, both_port = any_four.getsockname()[1], both.getsockname()[1]
+        addresses = [
+            ("127.0.0.1", port), ("127.0.0.2", port), ("::1", port), ("127.0.0.3", four_port), ("127.0.0.1", both_port),
+            ("::1", both_port), *(path.getsockname() for path in paths), f"\0webarc-{os.getpid()}",
+        ]  # fmt: skip
+        assert _find_apps(listeners, addresses) == [0, 1, 2, 3, 4, 4, 5, 6, 7]
+        assert Connections(listeners, list(range(8))).find_app(("192.0.2.1", 1)) is None  # type: ignore[arg-type]
+        twin = stack.enter_context(socket.socket(fileno=os.dup(loopback.fileno())))
+        with pytest.raises(UsageError, match="same address"):
+            Connections([loopback, twin], list(range(2)))  # type: ignore[arg-type]
+
+
+def test_many_connections_of_one_listener_take_none_from_the_other(tmp_path: Path) -> None:
+    with served(tmp_path, STUB_WORKERS="1", **{stub_room.LIMITS: '{"CONNECTIONS": 4}'}) as room:
+        with contextlib.ExitStack() as stack:
+            clients = [stack.enter_context(room.connect()) for _ in range(12)]
+            for client in clients[8:]:
+                assert _at_end(client), "one too many by far is closed"
+            assert room.ask(replay=True)[0] == 200
+            clients[0].sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert clients[0].recv(1000).startswith(b"HTTP/1.1 503 ")
+        until(lambda: room.ask()[0] == 200, every=0.05)
 
 
 def test_sockets_that_systemd_hands_over_are_found_by_name() -> None:
@@ -554,11 +756,9 @@ def test_the_check_says_where_scripts_would_get_no_storage(
     assert ("sites" in re.findall(r"^FAULT *(\S+):", done.output, re.MULTILINE)) is not is_one, done.output
 
 
-def test_the_supervisor_loads_nothing_that_reads_an_archive() -> None:
-    heavy = "{'pygit2', 'starlette.applications', 'uvicorn', 'lxml', 'sqlite3', 'jinja2', 'tantivy'}"
-    script = (
-        f"import sys, webarcfs.commands.serve, webarcfs.room.server.supervisor\nassert not {heavy} & {{*sys.modules}}"
-    )
+def test_the_parent_of_the_workers_loads_nothing_that_reads_an_archive() -> None:
+    heavy = "{'pygit2', 'starlette.applications', 'lxml', 'sqlite3', 'jinja2', 'tantivy'}"
+    script = f"import sys, webarcfs.commands.serve, webarcfs.room.server.serving\nassert not {heavy} & {{*sys.modules}}"
     subprocess.run([sys.executable, "-c", script], check=True, timeout=120, cwd=ROOT)
 
 
@@ -617,8 +817,7 @@ def test_two_listeners_have_two_origins_and_pywb_two_hosts(tmp_path: Path) -> No
     told = room_options(asked, local, following, b"k")
     assert (told.origin, told.replay_origin) == ("http://127.0.0.1:8080", "http://127.0.0.1:8081")
     assert room_options(asked, local, None, b"").replay_origin == ""
-    order = WorkerOrder(room=told, room_socket=3, replay_socket=None, ready=5, access_log="-")
-    assert WorkerOrder.from_json(order.to_json()) == order and "key" not in repr(told)
+    assert "key" not in repr(told)
     with pytest.raises(UsageError, match="--origin"):
         room_options(asked, TcpAddress("0.0.0.0", 80), following, b"")
     pywb = ServerOptions(archive=tmp_path, listen=local, replay_listen=following, engine=Engine.PYWB)

@@ -79,13 +79,13 @@ def serve(
     if check:
         _check(options)
         return
-    from webarcfs.room.server import supervisor  # noqa: PLC0415 # --help needs none of it
+    from webarcfs.room.server import serving  # noqa: PLC0415 # --help needs none of it
 
-    supervisor.serve(options, say=click.echo)
+    serving.serve(options, say=click.echo)
 
 
 def _check(options: ServerOptions) -> None:
-    from webarcfs.room.server.checks import checks  # noqa: PLC0415 # it reads the archive, which the supervisor never does
+    from webarcfs.room.server.checks import checks  # noqa: PLC0415 # it reads the archive, which the parent of the workers never does
 
     faults = 0
     for check in checks(options):

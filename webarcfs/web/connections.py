@@ -1,8 +1,11 @@
-"""The connections of a worker: uvicorn's own, with bounds, the requests that they take, and headers of every answer.
+"""The connections of a process: uvicorn's own, with bounds, the requests that they take, and headers of every answer.
+
+One server serves all sockets of its process. A connection knows its socket by its own address, so what a request says
+does not decide which app answers it.
 
 uvicorn bounds neither the size of a request's head nor the time that it takes, nor how slowly a client takes an answer.
-So what a client may send, and how slowly, is bounded here. Each second the worker has every connection looked at, which
-needs no timers. For the worker's event loop.
+So what a client may send, and how slowly, is bounded here. Each second the server looks at every connection, which
+needs no timers. For the event loop.
 
 A listener is for reading, so it takes three methods, and no bodies. Where archived scripts run, that of replay takes
 what these send as well, below archived pages alone; its app reads the bodies, within bounds. The host name must be one
@@ -19,13 +22,18 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
+import signal
 import struct
 import termios
-from asyncio import Transport
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from asyncio import Transport, get_running_loop
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import ip_address
+from multiprocessing import parent_process
 from socket import socket
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -37,6 +45,8 @@ from uvicorn import Config, Server
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from webarcfs.archive.model.errors import UsageError
+from webarcfs.archive.system import processes
 from webarcfs.warc.request_key import METHODS
 from webarcfs.web import limits
 
@@ -231,14 +241,42 @@ def plain_refusal(status: HTTPStatus, reason: str = "", allow: str = "") -> Resp
 
 #: Seconds for which a connection without a request is kept when its server ends: the request may be on its way.
 _LAST_CHANCE = 1.0
+#: Uvicorn's ticks of a second.
+_TICKS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ServedApps:
+    """What a process serves: an app for each of its sockets, in their order. `close` is awaited at the end."""
+
+    apps: Sequence[ASGIApp]
+    close: Callable[[], Awaitable[None]]
 
 
 class Connections(ServerState):
-    """The connections of one listener. `is_ending`: no connection gets a further request after its next."""
+    """The connections of a process. `is_ending`: no connection gets a further request after its next."""
 
-    def __init__(self) -> None:
+    def __init__(self, sockets: Sequence[socket], apps: Sequence[ASGIApp]) -> None:
+        """Raises UsageError for two sockets of one address, whose connections could not be told apart."""
         super().__init__()
         self.is_ending = False
+        #: How many connections the socket of an app has.
+        self.counts = Counter[ASGIApp | None]()
+        names = [_socket_name(listener.getsockname()) for listener in sockets]
+        self._apps = dict(zip(names, apps, strict=True))
+        if len(self._apps) < len(names):
+            raise UsageError("two of the sockets have the same address")
+
+    def find_app(self, name: object) -> ASGIApp | None:
+        """Return the app of a connection by its own address; a wildcard has all addresses of its family.
+
+        The only app has all connections.
+        """
+        if len(self._apps) == 1:
+            return next(iter(self._apps.values()))
+        host, port = _socket_name(name)
+        wildcard = "::" if ":" in host else "0.0.0.0"  # noqa: S104 # nothing is bound
+        return self._apps.get((host, port)) or self._apps.get((wildcard, port))
 
     def look(self, now: float) -> None:
         """Drop the connections whose clients are too slow."""
@@ -247,42 +285,69 @@ class Connections(ServerState):
                 connection.look(now)
 
 
-class ListenerServer(Server):
-    """The server of one listener in a worker: the worker handles signals, and learns when it has started and ended."""
+def _socket_name(name: Any) -> tuple[str, int]:
+    """Return host and port of a socket; a path, or a name without a file (unix(7)), has port 0."""
+    return (str(name[0]), name[1]) if isinstance(name, tuple) else (os.fsdecode(name or ""), 0)
 
-    def __init__(self, app: Callable[..., Awaitable[None]], started: Callable[[], None]) -> None:
-        config = Config(
-            app,
-            http=Connection,
-            ws="none",
-            lifespan="off",
-            interface="asgi3",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            limit_concurrency=limits.CONNECTIONS,
-            timeout_keep_alive=limits.KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=limits.GRACE_SECONDS,
-        )
+
+def server_config(make: Callable[[], ServedApps], workers: int = 1) -> Config:
+    """Return uvicorn's settings. It logs no requests, and not that one is broken, which anybody may send."""
+    return Config(
+        make,
+        factory=True,
+        http=Connection,
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        workers=workers,
+        log_config=None,
+        log_level="error",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=limits.KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=limits.GRACE_SECONDS,
+    )
+
+
+class ProcessServer(Server):
+    """The server of all sockets of a process. It ends by SIGTERM, SIGINT or the end of its parent, after its requests.
+
+    `started` is called when the sockets are served.
+    """
+
+    def __init__(self, config: Config, started: Callable[[], None]) -> None:
         super().__init__(config)
-        self.server_state = self.held = Connections()
         self._tell_started = started
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals to the worker, which has two servers in its loop."""
+        """End by a signal as without one: uvicorn raises it again at the end."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            get_running_loop().add_signal_handler(number, self.handle_exit, number, None)
         yield
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
         """Begin to accept connections."""
+        assert sockets is not None
+        self._served = cast(ServedApps, self.config.loaded_app)
+        self.server_state = self._held = Connections(sockets, self._served.apps)
         await super().startup(sockets)
         self._tell_started()
 
+    async def on_tick(self, counter: int) -> bool:
+        """Look at the parent, and each second at the connections. Return whether to end."""
+        if counter % _TICKS == 0:
+            self._held.look(get_running_loop().time())
+        parent = parent_process()  # that of multiprocessing
+        return await super().on_tick(counter) or (parent is not None and not parent.is_alive())
+
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
         """Stop accepting connections, and let those that there are finish."""
-        self.held.is_ending = True
+        processes.notify("STOPPING=1")
+        self._held.is_ending = True
         await super().shutdown(sockets)
+        await self._served.close()
 
 
 class Connection(HttpToolsProtocol):
@@ -294,15 +359,23 @@ class Connection(HttpToolsProtocol):
         self._head_bytes = 0
         #: When bytes began to wait for the client, and how many they were; None while it keeps up.
         self._waiting: tuple[float, int] | None = None
+        self._held = cast(Connections, self.server_state)
 
     # -- what uvicorn and asyncio call -------------------------------------------------------------------------------
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override] # as uvicorn's
         """Begin to wait for a head. One connection too many by far is closed at once: it holds a descriptor."""
         super().connection_made(transport)
-        if len(self.connections) > 2 * limits.CONNECTIONS:
+        self.app = self._held.find_app(transport.get_extra_info("sockname"))
+        self._held.counts[self.app] += 1
+        if self.app is None or self._held.counts[self.app] > 2 * limits.CONNECTIONS:
             transport.abort()
         self._begin_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Count it no longer."""
+        super().connection_lost(exc)
+        self._held.counts[self.app] -= 1
 
     def data_received(self, data: bytes) -> None:
         """Take bytes of a client; the first ones after a request are taken for the next one's head."""
@@ -335,9 +408,11 @@ class Connection(HttpToolsProtocol):
             self.transport.abort()
             return
         self._head_since = None
+        if self._held.counts[self.app] >= limits.CONNECTIONS or len(self.tasks) >= 2 * limits.CONNECTIONS:
+            self.limit_concurrency = 0  # uvicorn answers 503, and closes
         super().on_headers_complete()
         # What an upgraded connection sends is no HTTP, and is never read here.
-        if self._is_ending or self.parser.should_upgrade():
+        if self._held.is_ending or self.parser.should_upgrade():
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
@@ -415,7 +490,3 @@ class Connection(HttpToolsProtocol):
     @property
     def _is_idle(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
-
-    @property
-    def _is_ending(self) -> bool:
-        return cast(Connections, self.server_state).is_ending

@@ -57,6 +57,10 @@ COSTLY_THREADS: Final = 2
 POOLS: Final = 1
 #: Time that running requests have to finish when a worker ends.
 GRACE_SECONDS: Final = 10
+#: Time in which a worker gives a sign of life; else it is killed, and another one takes its place.
+HEALTH_SECONDS: Final = 30.0
+#: Time that a worker has to start.
+START_SECONDS: Final = 120.0
 #: Repositories that are open at a time.
 REPOSITORIES: Final = 256
 #: Memory of the positions of references that the rewriter keeps.

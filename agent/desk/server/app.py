@@ -29,7 +29,6 @@ import logging
 import os
 import re
 import secrets
-import signal
 import threading
 import webbrowser
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
@@ -77,15 +76,17 @@ from webarcfs.web.access_log import AccessLog, Logged
 from webarcfs.web.answering import REASON, Answering, peer
 from webarcfs.web.connections import (
     HostRules,
-    ListenerServer,
+    ProcessServer,
     RequestRules,
     SecurityHeaders,
+    ServedApps,
     host_names,
     plain_refusal,
     room_headers,
+    server_config,
 )
 from webarcfs.web.language import negotiated
-from webarcfs.web.listeners import Address, ListeningSocket, bind, hosts_of, inherited
+from webarcfs.web.listeners import Address, bind, hosts_of, inherited
 from webarcfs.web.routing import PathRoute, find_route, name_expression, static_routes
 
 # == bodies ===========================================================================================================
@@ -720,8 +721,6 @@ class Watching:
 
 
 _log = logging.getLogger("webarc")
-#: Seconds between two looks at the connections.
-_LOOK = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -760,14 +759,10 @@ def serve(options: DeskOptions, say: Callable[[str], None] = print) -> None:
 
     Raises Busy for an address in use, and what opening the archive raises.
     """
-    # It reports its own begin and end, and warns of each broken request, which anybody may send.
-    logging.getLogger("uvicorn").setLevel(logging.ERROR)
     given = inherited(os.environ, os.getpid())
     listener = next(iter(given.values())) if given else bind(options.listen)
     try:
-        owner = options.archive.stat()
-        if os.geteuid() == 0 and owner.st_uid != 0:
-            processes.become(owner.st_uid, owner.st_gid)
+        processes.become_owner(options.archive)
         processes.allow_many_files()
         origin = options.origin or listener.address.origin
         place = options.origin or str(listener.address)
@@ -775,7 +770,10 @@ def serve(options: DeskOptions, say: Callable[[str], None] = print) -> None:
         desk = Desk(archive, secrets.token_bytes(32), origin=origin, place=place)
         threading.Thread(target=_complete, args=(archive,), name="records", daemon=True).start()
         log = AccessLog(options.access_log)
-        asyncio.run(_serve(desk, log, listener, options, say))
+        app, answering = make(desk, log, host_names(origin, hosts=hosts_of(listener.address, options.hosts)))
+        config = server_config(lambda: ServedApps([app], answering.close))
+        server = ProcessServer(config, lambda: _tell(desk, place, options, say))
+        asyncio.run(server.serve([listener.socket]))
         log.close()
     finally:
         listener.close()
@@ -802,34 +800,10 @@ def _faults(desk: Desk) -> Iterator[str]:
         yield str(error)
 
 
-async def _serve(
-    desk: Desk, log: AccessLog, listener: ListeningSocket, options: DeskOptions, say: Callable[[str], None]
-) -> None:
-    loop = asyncio.get_running_loop()
-    names = host_names(desk.origin, hosts=hosts_of(listener.address, options.hosts))
-    app, answering = make(desk, log, names)
-    where = desk.origin or str(listener.address)
-
-    def started() -> None:
-        say(f"the desk of {desk.archive.root} is at {where}")
-        for fault in _faults(desk):
-            say(f"fault: {fault}")
-        processes.notify("READY=1", f"STATUS=at {where}")
-        if options.opens_browser and desk.origin:
-            threading.Thread(target=webbrowser.open, args=(f"{desk.origin}/",), daemon=True).start()
-
-    server = ListenerServer(app, started)
-
-    def end() -> None:
-        processes.notify("STOPPING=1")
-        server.should_exit = True
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, end)
-    serving = asyncio.ensure_future(server.serve([listener.socket]))
-    while not serving.done():
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait((serving,), timeout=_LOOK)
-        server.held.look(loop.time())
-    await serving
-    await answering.close()
+def _tell(desk: Desk, place: str, options: DeskOptions, say: Callable[[str], None]) -> None:
+    say(f"the desk of {desk.archive.root} is at {place}")
+    for fault in _faults(desk):
+        say(f"fault: {fault}")
+    processes.notify("READY=1", f"STATUS=at {place}")
+    if options.opens_browser and desk.origin:
+        threading.Thread(target=webbrowser.open, args=(f"{desk.origin}/",), daemon=True).start()

@@ -58,6 +58,13 @@ def become(uid: int, gid: int) -> None:
     os.setuid(uid)
 
 
+def become_owner(folder: Path) -> None:
+    """Switch to the owner of a folder, if this is root: git opens no repositories of others."""
+    owner = folder.stat()
+    if os.geteuid() == 0 and owner.st_uid != 0:
+        become(owner.st_uid, owner.st_gid)
+
+
 def group(name: str) -> int:
     """Return the number of a group, given by name or number. Raises UsageError for an unknown name."""
     if name.isascii() and name.isdecimal():

@@ -6,6 +6,6 @@ CDX server. `memento`, `rewriting` and `headers` decide for a page. The time of 
 visible snapshot that has it, in seconds (UTC). Any thread may call them.
 
 pywb, the engine that runs the scripts of archived pages, is a program of its own, in an environment of its own; nothing
-here imports it. `pywb_process.Pywb` is the supervisor's, with a thread of its own, `pywb_proxy.PywbProxy` an ASGI app
-of each worker. guard.js is ours; it runs in archived pages before their scripts.
+here imports it. `pywb_process.Pywb` is for the parent of the workers, with a thread of its own, `pywb_proxy.PywbProxy`
+an ASGI app of each worker. guard.js is ours; it runs in archived pages before their scripts.
 """

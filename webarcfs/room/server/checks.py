@@ -18,7 +18,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import query
 from webarcfs.archive.model.errors import NotFound, UsageError, WebarcError
 from webarcfs.archive.model.sites import site_of
-from webarcfs.room.server import supervisor
+from webarcfs.room.server import serving
 from webarcfs.room.server.options import Engine, ServerOptions, room_options
 
 _LIBRARIES = ("starlette", "uvicorn", "httptools", "jinja2", "babel")
@@ -106,7 +106,7 @@ def _engine(options: ServerOptions) -> str:
 
 def _addresses(options: ServerOptions) -> str:
     """Bind them, and release them."""
-    room, replay = supervisor.bound(options, 0.0)
+    room, replay = serving.bound(options, 0.0)
     try:
         bound_options = room_options(options, room.address, replay.address if replay else None, b"")
         where = f"{room.address} as {bound_options.origin or 'an unknown origin'}"

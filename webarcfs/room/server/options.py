@@ -6,7 +6,6 @@ a request's Host header.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -67,53 +66,6 @@ class RoomOptions:
     def has_two_origins(self) -> bool:
         """Whether archived pages have a listener and an origin of their own."""
         return bool(self.replay_origin)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerOrder:
-    """What the supervisor sends a worker: the options, and the descriptors of its sockets and of its word that it is
-    ready. `source_socket` is that of the listener that pywb asks.
-    """
-
-    room: RoomOptions
-    room_socket: int
-    replay_socket: int | None
-    ready: int
-    source_socket: int | None = None
-    access_log: str
-
-    def to_json(self) -> str:
-        """Return it as one line."""
-        room = self.room
-        fields = {
-            "archive": str(room.archive), "origin": room.origin, "replay_origin": room.replay_origin,
-            "engine": room.engine, "key": room.key.hex(), "room_socket": self.room_socket,
-            "replay_socket": self.replay_socket, "ready": self.ready, "access_log": self.access_log, "pywb": room.pywb,
-            "source_socket": self.source_socket, "hosts": room.hosts,
-        }  # fmt: skip
-        return json.dumps(fields)
-
-    @classmethod
-    def from_json(cls, text: str) -> WorkerOrder:
-        """Return what `to_json` wrote."""
-        fields = json.loads(text)
-        room = RoomOptions(
-            archive=Path(fields["archive"]),
-            origin=fields["origin"],
-            replay_origin=fields["replay_origin"],
-            hosts=tuple(fields["hosts"]),
-            engine=Engine(fields["engine"]),
-            key=bytes.fromhex(fields["key"]),
-            pywb=fields["pywb"],
-        )
-        return cls(
-            room=room,
-            room_socket=fields["room_socket"],
-            replay_socket=fields["replay_socket"],
-            ready=fields["ready"],
-            access_log=fields["access_log"],
-            source_socket=fields["source_socket"],
-        )
 
 
 def replay_address(text: str | None, listen: Address, engine: Engine) -> Address | None:
