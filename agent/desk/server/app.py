@@ -490,19 +490,16 @@ class DeskApp:
                 return RedirectResponse(back, 303, dict(NO_STORE))
             return self._login_page(request, back=back)
         kept = [(name, value) for name, values in form.fields.items() if name.startswith(_KEPT) for value in values]
-        name, address = form.one("name"), self._address(request)
-        wait = self.desk.guesses.begin(name, address)
-        if wait:
-            page = self._login_page(
-                request, back=back, kept=kept, name=name, wait=int(wait) + 1, status=HTTPStatus.TOO_MANY_REQUESTS
-            )
-            page.headers["Retry-After"] = str(int(wait) + 1)
-            return page
+        name = form.one("name")
+        address = login.address_of(self.desk.settings().desk, peer(request), request.headers)
+        page = partial(self._login_page, request, back=back, kept=kept, name=name)
+        if wait := self.desk.guesses.begin(name, address):
+            response = page(wait=int(wait) + 1, status=HTTPStatus.TOO_MANY_REQUESTS)
+            response.headers["Retry-After"] = str(int(wait) + 1)
+            return response
         person = self.desk.persons.find(name)
         if not login.matches(person.password if person is not None else "", form.raw("password")) or person is None:
-            return self._login_page(
-                request, back=back, kept=kept, name=name, message=_WRONG, status=HTTPStatus.FORBIDDEN
-            )
+            return page(message=_WRONG, status=HTTPStatus.FORBIDDEN)
         self.desk.guesses.was_right(name, address)
         session, cookie = self.desk.sessions.begin(person)
         session.language = request.query_params.get("lang", "")
@@ -539,17 +536,12 @@ class DeskApp:
         body = self.look.render("login.html", values, Saying(self._language(request, None), request.scope["path"]))
         return HTMLResponse(body, int(status), dict(NO_STORE))
 
-    def _address(self, request: Request) -> str:
-        return login.address_of(self.desk.settings().desk, peer(request), request.headers)
-
     def _is_own_origin(self, request: Request) -> bool:
         """Return whether a form comes from a page of this desk, as far as the browser says where it comes from."""
         site = request.headers.get("sec-fetch-site", "same-origin")
         origin = request.headers.get("origin")
-        if site != "same-origin":
-            return False
-        if origin is None:
-            return True
+        if site != "same-origin" or origin is None:
+            return site == "same-origin"
         return origin == self.desk.origin or urlsplit(origin).netloc == request.headers.get("host", "")
 
     # -- answers -----------------------------------------------------------------------------------------------------
@@ -582,10 +574,9 @@ class DeskApp:
 
     def error(self, request: Request, status: HTTPStatus, error: WebarcError | None) -> Response:
         """Return the page of an error."""
-        is_known = False
+        text = ""
         with suppress(WebarcError, OSError):
-            is_known = self.is_known(request)
-        text = str(error) if error is not None and is_known else ""
+            text = str(error) if error is not None and self.is_known(request) else ""
         reason = request.scope.get(REASON)
         if reason is not None and not isinstance(reason, Busy) and status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             text = self._reason(request, reason)

@@ -263,26 +263,21 @@ class _Room:
     def error(self, request: Request, status: HTTPStatus, error: WebarcError | None) -> Response:
         """Return the page of an error, which must not depend on what it is about."""
         language = negotiated("", request.headers.get("accept-language", ""))
-        heading, text, details = _HEADINGS.get(status, "Something is wrong"), _TEXTS.get(status, ""), ""
+        heading, text = _ERRORS.get(status, ("Something is wrong", ""))
         if isinstance(error, TookTooLong):
             heading, text = "This takes too long", _TOO_LONG
-        elif error is not None and status == HTTPStatus.BAD_REQUEST:
-            details = str(error)
+        details = str(error) if error is not None and status == HTTPStatus.BAD_REQUEST else ""
         values = {"status": status, "heading": heading, "text": text, "details": details}
         page = self.look.render("error.html", values, language=language, path=request.url.path)
         return Response(page, int(status), {"Cache-Control": "no-store"}, "text/html; charset=utf-8")
 
 
-_HEADINGS = {
-    HTTPStatus.BAD_REQUEST: "This cannot be asked",
-    HTTPStatus.NOT_FOUND: "There is no such page",
-    HTTPStatus.FORBIDDEN: "This is under embargo",
-    HTTPStatus.SERVICE_UNAVAILABLE: "The archive is busy",
-}
-_TEXTS = {
-    HTTPStatus.NOT_FOUND: "The archive has nothing at this address.",
-    HTTPStatus.FORBIDDEN: "This crawl may not be shown yet.",
-    HTTPStatus.SERVICE_UNAVAILABLE: "Please try again soon.",
+#: Headings of errors, and what is said of them.
+_ERRORS = {
+    HTTPStatus.BAD_REQUEST: ("This cannot be asked", ""),
+    HTTPStatus.NOT_FOUND: ("There is no such page", "The archive has nothing at this address."),
+    HTTPStatus.FORBIDDEN: ("This is under embargo", "This crawl may not be shown yet."),
+    HTTPStatus.SERVICE_UNAVAILABLE: ("The archive is busy", "Please try again soon."),
 }
 #: What to do about an answer that takes too long.
 _TOO_LONG = (

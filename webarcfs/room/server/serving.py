@@ -54,15 +54,17 @@ def serve(options: ServerOptions, say: Callable[[str], None] = print, make: Make
     room, replay = bound(options)
     listeners = [listener for listener in (room, replay) if listener is not None]
     try:
-        told = room_options(options, room.address, replay.address if replay else None, secrets.token_bytes(32))
+        room_values = room_options(options, room.address, replay.address if replay else None, secrets.token_bytes(32))
         if options.engine is Engine.PYWB:
             listeners.append(bind(TcpAddress("127.0.0.1", 0), 0))
         processes.become_owner(options.archive)
         _log_to_stderr()
         with _pywb(options, listeners[-1]) as pywb:
             addresses = [listener.address for listener in listeners]
-            served = partial(_served, replace(told, pywb=pywb), _log_path(options), addresses, make or _make)
-            WorkerProcesses(served, listeners, options.workers, partial(_tell, options, told, room.address, say)).run()
+            served = partial(_served, replace(room_values, pywb=pywb), _log_path(options), addresses, make or _make)
+            WorkerProcesses(
+                served, listeners, options.workers, partial(_tell, options, room_values, room.address, say)
+            ).run()
     finally:
         for listener in listeners:
             listener.close()
@@ -110,12 +112,12 @@ def _log_to_stderr() -> None:
     logging.basicConfig(format="webarc serve: %(message)s", level=logging.WARNING)
 
 
-def _tell(options: ServerOptions, told: RoomOptions, where: Address, say: Callable[[str], None]) -> None:
-    replay = f"; archived pages at {told.replay_origin}" if told.has_two_origins else ""
-    say(f"the reading room of {told.archive} is at {told.origin or where}{replay}")
+def _tell(options: ServerOptions, room_values: RoomOptions, where: Address, say: Callable[[str], None]) -> None:
+    replay = f"; archived pages at {room_values.replay_origin}" if room_values.has_two_origins else ""
+    say(f"the reading room of {room_values.archive} is at {room_values.origin or where}{replay}")
     has_display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    if options.opens_browser and has_display and told.origin:
-        threading.Thread(target=webbrowser.open, args=(f"{told.origin}/",), daemon=True).start()
+    if options.opens_browser and has_display and room_values.origin:
+        threading.Thread(target=webbrowser.open, args=(f"{room_values.origin}/",), daemon=True).start()
 
 
 # == a worker =========================================================================================================
