@@ -260,8 +260,8 @@ class Connections(ServerState):
         """Raises UsageError for two sockets of one address, whose connections could not be told apart."""
         super().__init__()
         self.is_ending = False
-        #: How many connections the socket of an app has.
-        self.counts = Counter[ASGIApp | None]()
+        #: How many connections the socket of an app has, by its identity: Starlette's apps have no hash.
+        self.counts = Counter[int]()
         names = [_socket_name(listener.getsockname()) for listener in sockets]
         self._apps = dict(zip(names, apps, strict=True))
         if len(self._apps) < len(names):
@@ -367,15 +367,15 @@ class Connection(HttpToolsProtocol):
         """Begin to wait for a head. One connection too many by far is closed at once: it holds a descriptor."""
         super().connection_made(transport)
         self.app = self._held.find_app(transport.get_extra_info("sockname"))
-        self._held.counts[self.app] += 1
-        if self.app is None or self._held.counts[self.app] > 2 * limits.CONNECTIONS:
+        self._held.counts[id(self.app)] += 1
+        if self.app is None or self._held.counts[id(self.app)] > 2 * limits.CONNECTIONS:
             transport.abort()
         self._begin_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Count it no longer."""
         super().connection_lost(exc)
-        self._held.counts[self.app] -= 1
+        self._held.counts[id(self.app)] -= 1
 
     def data_received(self, data: bytes) -> None:
         """Take bytes of a client; the first ones after a request are taken for the next one's head."""
@@ -408,7 +408,7 @@ class Connection(HttpToolsProtocol):
             self.transport.abort()
             return
         self._head_since = None
-        if self._held.counts[self.app] >= limits.CONNECTIONS or len(self.tasks) >= 2 * limits.CONNECTIONS:
+        if self._held.counts[id(self.app)] >= limits.CONNECTIONS or len(self.tasks) >= 2 * limits.CONNECTIONS:
             self.limit_concurrency = 0  # uvicorn answers 503, and closes
         super().on_headers_complete()
         # What an upgraded connection sends is no HTTP, and is never read here.
