@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import re
+import resource
 import select
 import signal
 import socket
@@ -273,6 +274,30 @@ def test_a_thousand_connections_at_once(room: Room) -> None:
     statuses = [each[9:12] for each in answers]
     assert set(statuses) <= {b"200", b"503"} and statuses.count(b"200") >= 200
     assert room.ask()[0] == 200
+
+
+def test_idle_connections_beyond_the_bound_are_closed_and_the_others_are_dropped(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4_096)), hard))
+    clients: list[socket.socket] = []
+    try:
+        with served(tmp_path, STUB_WORKERS="1", **{stub_room.LIMITS: json.dumps({"HEAD_SECONDS": 20.0})}) as room:
+            clients += [room.connect() for _ in range(2_600)]
+            (worker,) = room.workers()
+            held = Path(f"/proc/{worker}/fd")
+            until(lambda: len(list(held.iterdir())) < 2_100, every=0.1)
+            assert room.ask()[0] == 503
+            until(lambda: len(list(held.iterdir())) < 100, every=0.5)
+            assert room.ask()[0] == 200
+    finally:
+        for client in clients:
+            client.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_full_disk_for_the_log_keeps_no_request(tmp_path: Path) -> None:
+    with served(tmp_path, STUB_LOG="/dev/full") as room:
+        assert [room.ask(f"/{number}")[0] for number in range(30)] == [200] * 30
 
 
 def test_who_sends_a_head_slowly_or_takes_an_answer_slowly_is_dropped(tmp_path: Path) -> None:
