@@ -65,7 +65,8 @@ class DeskLook:
 
     def __init__(self, archive: Archive) -> None:
         names = {"words": words, "options": options}
-        self._pages = PageRenderer(Path(__file__).parent, _TEMPLATES, archive, lambda _: names)
+        macros = {"d": "desk_parts.html", "trials": "trial_parts.html"}
+        self._pages = PageRenderer(Path(__file__).parent, _TEMPLATES, archive, lambda _: names, **macros)
 
     def render(self, page: object, saying: Saying) -> str:
         """Return the HTML of a page."""
