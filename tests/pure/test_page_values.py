@@ -17,9 +17,9 @@ ROOT = Path(__file__).parents[2]
 _ENVIRONMENT = Look()._environments["en"]
 #: Names that all templates of a program may read, whatever page they are for.
 _SHARED = {
-    "webarcfs/room": {"language", "here", "has_search", "texts", "version", "switches"},
+    "webarcfs/room": {"language", "here", "has_search", "texts", "version", "switches", "parts"},
     "agent/desk": {"language", "here", "texts", "version", "switches", "person", "may", "navigation", "token",
-                   "said_before", "problem", "by_proxy", "words", "options"},
+                   "said_before", "problem", "by_proxy", "words", "options", "parts", "d", "trials"},
 }  # fmt: skip
 
 

@@ -13,13 +13,13 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache, partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from webarcfs import __version__
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.system import clocks
 from webarcfs.web import language as languages
@@ -69,19 +69,20 @@ _Names = Mapping[str, object]
 class PageRenderer:
     """Renders the pages of a program, and has its files. Any thread may use it."""
 
-    def __init__(self, theme: Path, archive: Archive | None, names: Callable[[str], _Names]) -> None:
+    def __init__(self, theme: Path, archive: Archive | None, names: Callable[[str], _Names], **macros: str) -> None:
         """`theme` has `templates/` and `static/` of the program, `archive` may have texts in `texts/<language>.toml`.
 
-        `names` returns what all templates have in a language.
+        `names` returns what all templates have in a language, and `macros` are further names: of templates whose macros
+        they share.
         """
         self._names = names
+        self._macros = {"parts": "parts.html", **macros}
         self._folders = (_HERE, theme)
         static = [path for folder in self._folders for path in sorted((folder / "static").iterdir())]
         self._files = {path.name: path.read_bytes() for path in static}
         self._digests = {name: hashlib.sha256(body).hexdigest()[:12] for name, body in self._files.items()}
         self._environments = {language: self._environment(language) for language in languages.LANGUAGES}
         self._texts = {language: _texts(archive, language) for language in languages.LANGUAGES}
-        self._version = _version()
 
     def render(
         self,
@@ -106,7 +107,7 @@ class PageRenderer:
                 here=path,
                 has_search=has_search,
                 texts=self._texts[language],
-                version=self._version,
+                version=__version__,
                 switches=[(code, _switched(path, query, code)) for code in languages.LANGUAGES],
             )
         )
@@ -149,6 +150,8 @@ class PageRenderer:
         environment.filters.update(to=link_to, paragraphs=_paragraphs, shown=_shown, lang=_lang)
         sheets = [self.static(name) for name in self._files if name.endswith(".css")]
         environment.globals.update(self._names(language), static=self.static, sheets=sheets)
+        for name, template in self._macros.items():
+            environment.globals[name] = environment.get_template(template).module
         return environment
 
 
@@ -193,13 +196,6 @@ def _texts(archive: Archive | None, language: str) -> dict[str, str]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
         return {}
     return {name: value for name, value in texts.items() if isinstance(value, str)}
-
-
-def _version() -> str:
-    try:
-        return version("webarcfs")
-    except PackageNotFoundError:
-        return ""
 
 
 def _until_deadline(pieces: Iterable[str]) -> Iterator[str]:
