@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
+from types import SimpleNamespace
 from typing import Any
 
 from webarcfs.archive.model.metadata import CET
@@ -117,9 +118,8 @@ _SNIPPET = (
 )
 
 
-def _hit(number: int) -> dict[str, Any]:
-    return page(
-        "",
+def _hit(number: int) -> SimpleNamespace:
+    return SimpleNamespace(
         href=f"/web/200508{number:02}020000/{_PAGE}",
         calendar=f"/web/*/{_PAGE}",
         title=("Protokoll der 42. Sitzung", "", "Minutes of the committee on economic affairs")[number % 3],
@@ -134,7 +134,7 @@ def _hit(number: int) -> dict[str, Any]:
         project="Internet",
         domain="www.bundestag.example",
         record=PageLink("/snapshot/a", "Internetangebot des Deutschen Bundestages"),
-    )[1]
+    )
 
 
 _FACETS = (
@@ -176,11 +176,11 @@ _GROUPED = with_values(
     hits=(),
     facets=(),
     groups=tuple(
-        {
-            "anchor": f"s-{number}", "title": "Internetangebot des Deutschen Bundestages", "date": _year(number),
-            "domain": "www.bundestag.example", "total": number * 100, "hits": (_hit(number), _hit(number + 1)),
-            "more": "/search?q=bericht&at=x",
-        }
+        SimpleNamespace(
+            anchor=f"s-{number}", title="Internetangebot des Deutschen Bundestages", date=_year(number),
+            domain="www.bundestag.example", total=number * 100, hits=(_hit(number), _hit(number + 1)),
+            more="/search?q=bericht&at=x",
+        )
         for number in range(1, 4)
     ),
     groupings=(PageLink("?q=", "by URL"), PageLink("?group=snapshot", "by snapshot", True)),
@@ -302,10 +302,10 @@ _MISSING = page(
     record=row(),
 )
 _PUBLICATIONS = tuple(
-    {
-        "href": f"/publication/{name}", "name": name, "description": description, "count": count, "first": _year(1),
-        "newest": row(14), "next_to_newest": row(13) if count > 1 else None,
-    }
+    SimpleNamespace(
+        href=f"/publication/{name}", name=name, description=description, count=count, first=_year(1),
+        newest=row(14), next_to_newest=row(13) if count > 1 else None,
+    )
     for name, description, count in (
         ("bundestag", "Das Internetangebot des Deutschen Bundestages mit den Protokollen und Drucksachen.", 1_201),
         ("mitmischen", "Das Jugendportal.", 24),
@@ -349,9 +349,9 @@ def notice(kind: Notice, text: str = "") -> Sample:
     )  # fmt: skip
 
 
-def _domain(name: str, documents: int, size: int, *, is_resource: bool = False) -> dict[str, Any]:
+def _domain(name: str, documents: int, size: int, *, is_resource: bool = False) -> SimpleNamespace:
     start = f"/web/1/http://{name}/"
-    return {"domain": name, "start": start, "documents": documents, "bytes": size, "is_resource": is_resource}
+    return SimpleNamespace(domain=name, start=start, documents=documents, bytes=size, is_resource=is_resource)
 
 
 RICH: dict[str, Sample] = {
@@ -403,8 +403,8 @@ RICH: dict[str, Sample] = {
     "calendar of a year": with_values(_CALENDAR, year=2005, counts_by_year=_YEARS, entries=_ENTRIES[:6]),
     "prefix": page(
         "prefix.html", prefix="http://www.bundestag.example/parlament/", following="/urls?prefix=x&after=y",
-        rows=tuple({"href": f"/web/*/{_PAGE}", "url": _PAGE, "mime_type": "text/html", "versions": 9, "first": START,
-                    "last": _year(3), "is_present": number != 2} for number in range(5)),
+        rows=tuple(SimpleNamespace(href=f"/web/*/{_PAGE}", url=_PAGE, mime_type="text/html", versions=9, first=START,
+                    last=_year(3), is_present=number != 2) for number in range(5)),
     ),
     "diff": _DIFF,
     "diff in one column": with_values(_DIFF, is_side_by_side=False, other_view="?view=side"),
@@ -436,8 +436,8 @@ EMPTY: dict[str, Sample] = {
     "home": _BARE_HOME,
     "list": with_values(_BARE_HOME, query="nothing", pages=Pages(0, 0, 0), total_snapshots=1),
     "one publication": with_values(
-        _HOME, filters=(), fonds=(("", ({"href": "/publication/p", "name": "p", "description": "", "count": 1,
-                                         "first": START, "newest": bare_row(), "next_to_newest": None},)),),
+        _HOME, filters=(), fonds=(("", (SimpleNamespace(href="/publication/p", name="p", description="", count=1,
+                                         first=START, newest=bare_row(), next_to_newest=None),)),),
     ),
     "publication": page(
         "publication.html", name="p", description="", rows=(bare_row(),), pages=Pages(1, 1, 1), counts_by_year=(),
@@ -489,12 +489,12 @@ def each_text(sample: Sample, change: Any) -> Sample:
 
 
 def _changed(value: Any, change: Any) -> Any:
-    if isinstance(value, Enum):
-        return value
-    if isinstance(value, str):
+    if isinstance(value, str) and not isinstance(value, Enum):
         return change(value)
     if isinstance(value, tuple):
         return tuple(_changed(each, change) for each in value)
+    if isinstance(value, SimpleNamespace):
+        return SimpleNamespace(**_changed(vars(value), change))
     if isinstance(value, dict):
         return {key: _changed(each, change) for key, each in value.items()}
     if is_dataclass(value) and not isinstance(value, type):

@@ -16,6 +16,7 @@ import tomllib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any, get_type_hints
 from urllib.parse import quote
 
@@ -237,20 +238,20 @@ def listed(visit: DeskVisit, _: Mapping[str, str]) -> Response:
     past, at = desk.history(), now()
     running = {job.publication for job in past.open}
     rows = [
-        {
-            "name": publication.name,
-            "href": f"/publications/{quote(publication.name, safe='')}",
-            "description": publication.description,
-            "urls": publication.named_urls,
-            "interval": str(publication.crawl.interval),
-            "next": None
+        SimpleNamespace(
+            name=publication.name,
+            href=f"/publications/{quote(publication.name, safe='')}",
+            description=publication.description,
+            urls=publication.named_urls,
+            interval=str(publication.crawl.interval),
+            next=None
             if publication.retired
             else scheduler.next_due(publication, past.runs.get(publication.name, ()), at),
-            "retired": publication.retired,
-            "is_running": publication.name in running,
-            "count": newest[publication.name][0] if publication.name in newest else 0,
-            "last": from_epoch(newest[publication.name][1]) if publication.name in newest else None,
-        }
+            retired=publication.retired,
+            is_running=publication.name in running,
+            count=newest[publication.name][0] if publication.name in newest else 0,
+            last=from_epoch(newest[publication.name][1]) if publication.name in newest else None,
+        )
         for publication in shown
     ]
     return visit.page(

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby
+from types import SimpleNamespace
 from urllib.parse import urlencode
 
 from starlette.responses import Response
@@ -137,7 +138,7 @@ def below(visit: Visit, prefix: str, after_key: str = "") -> Response:
     if not prefix.endswith("/") and low.endswith("/") and url != prefix and parse(url).path == "/":
         low = low.removesuffix("/")
     after = (after_key, "\U0010ffff", "", NEVER) if after_key.startswith(low) else None
-    rows: list[dict[str, object]] = []
+    rows: list[SimpleNamespace] = []
     last = following = ""
     captures = visit.services.captures.below(Span(low, f"{low}\U0010ffff", after))
     for key, group in groupby(captures, key=lambda capture: capture.surt):
@@ -149,19 +150,19 @@ def below(visit: Visit, prefix: str, after_key: str = "") -> Response:
     return visit.page("prefix.html", prefix=prefix, rows=rows, following=following)
 
 
-def _prefix_row(captures: list[VisibleCapture]) -> dict[str, object]:
+def _prefix_row(captures: list[VisibleCapture]) -> SimpleNamespace:
     """Return a URL, how many versions it has, and from when to when."""
     newest = max(captures, key=lambda capture: capture.since)
     url = min(captures, key=lambda capture: (capture.is_redirect, -capture.since)).url
-    return {
-        "href": calendar_path(url),
-        "url": url,
-        "mime_type": newest.mime_type,
-        "versions": len(captures),
-        "first": from_epoch(min(capture.since for capture in captures)),
-        "last": from_epoch(max(capture.last for capture in captures)),
-        "is_present": any(capture.until == NEVER for capture in captures),
-    }
+    return SimpleNamespace(
+        href=calendar_path(url),
+        url=url,
+        mime_type=newest.mime_type,
+        versions=len(captures),
+        first=from_epoch(min(capture.since for capture in captures)),
+        last=from_epoch(max(capture.last for capture in captures)),
+        is_present=any(capture.until == NEVER for capture in captures),
+    )
 
 
 # == differences ======================================================================================================

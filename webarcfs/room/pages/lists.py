@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 from operator import attrgetter
+from types import SimpleNamespace
 from urllib.parse import quote
 
 from starlette.responses import Response
@@ -256,24 +257,24 @@ def _total(groups: Iterable[ShownGroup]) -> int:
     return sum(group.count for group in groups)
 
 
-def _fonds(services: Services, groups: Sequence[ShownGroup]) -> list[tuple[str, list[dict[str, object]]]]:
+def _fonds(services: Services, groups: Sequence[ShownGroup]) -> list[tuple[str, list[SimpleNamespace]]]:
     """Return the signatures with their publications: of each what it is, and its newest snapshot and the next to it."""
     by_publication: dict[str, list[ShownGroup]] = defaultdict(list)
     for group in groups:
         by_publication[group.publication].append(group)
     newest = services.records.newest(by_publication, 2)
-    by_signature: dict[str, list[dict[str, object]]] = defaultdict(list)
+    by_signature: dict[str, list[SimpleNamespace]] = defaultdict(list)
     for name, heads in sorted(newest.items()):
         by_signature[heads[0].signature].append(
-            {
-                "href": publication_path(name),
-                "name": name,
-                "description": publication_description(services, name),
-                "count": _total(by_publication[name]),
-                "first": min(group.first for group in by_publication[name]),
-                "newest": snapshot_row(services, heads[0]),
-                "next_to_newest": snapshot_row(services, heads[1]) if len(heads) > 1 else None,
-            }
+            SimpleNamespace(
+                href=publication_path(name),
+                name=name,
+                description=publication_description(services, name),
+                count=_total(by_publication[name]),
+                first=min(group.first for group in by_publication[name]),
+                newest=snapshot_row(services, heads[0]),
+                next_to_newest=snapshot_row(services, heads[1]) if len(heads) > 1 else None,
+            )
         )
     return sorted(by_signature.items(), key=lambda fonds: fonds[0])
 

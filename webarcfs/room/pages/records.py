@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -237,14 +238,14 @@ def field_groups(record: Record, language: str) -> tuple[FieldGroup, ...]:
     return tuple(groups)
 
 
-def _domains(services: Services, head: RecordHead) -> Iterator[dict[str, object]]:
+def _domains(services: Services, head: RecordHead) -> Iterator[SimpleNamespace]:
     """Yield what a snapshot has of each domain: of a site its pages, of any other host what they needed."""
     for tag in head.tags:
         counts = of_tag(services, tag)
         is_resource = tag.domain in head.resource_domains
         start = lists.frame_of(tag, lists.root_of(services, tag, has_pages=not is_resource))
         documents, size = counts.resources if is_resource else (counts.documents, counts.bytes)
-        yield {"domain": tag.domain, "start": start, "documents": documents, "bytes": size, "is_resource": is_resource}
+        yield SimpleNamespace(domain=tag.domain, start=start, documents=documents, bytes=size, is_resource=is_resource)
 
 
 def exported(visit: Visit, path_params: Mapping[str, str]) -> Response:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from datetime import datetime
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -172,43 +173,43 @@ def _snapshots(visit: Visit) -> Iterator[tuple[str, str, bool]]:
             yield record.id, f"{record.title or record.domain}", record.id in chosen
 
 
-def _hit(services: Services, hit: Hit) -> dict[str, object]:
+def _hit(services: Services, hit: Hit) -> SimpleNamespace:
     """Return a hit. `calendar` has the versions of its URL; `first` and `last` are snapshots that have the URL."""
     tag = CommitTag.parse(hit.commitTag)
     record_id = services.gate.facts(tag.domain).records.get(int(tag.crawl_time.timestamp()))
     head = None if record_id is None else services.records.head(record_id)
-    return {
-        "href": lists.frame_of(tag, hit.url),
-        "calendar": calendar_path(hit.url),
-        "title": hit.title,
-        "url": hit.url,
-        "mime_type": hit.mimeType,
-        "language": hit.language,
-        "size": hit.size,
-        "first": parse_time(hit.first),
-        "last": parse_time(hit.last),
-        "snippet": Marked(hit.snippet.text, hit.snippet.marks),
-        "signature": "" if head is None else head.signature,
-        "project": "" if head is None else head.project,
-        "domain": tag.domain,
-        "record": None if head is None else PageLink(record_path(head.id), head.title),
-    }
+    return SimpleNamespace(
+        href=lists.frame_of(tag, hit.url),
+        calendar=calendar_path(hit.url),
+        title=hit.title,
+        url=hit.url,
+        mime_type=hit.mimeType,
+        language=hit.language,
+        size=hit.size,
+        first=parse_time(hit.first),
+        last=parse_time(hit.last),
+        snippet=Marked(hit.snippet.text, hit.snippet.marks),
+        signature="" if head is None else head.signature,
+        project="" if head is None else head.project,
+        domain=tag.domain,
+        record=None if head is None else PageLink(record_path(head.id), head.title),
+    )
 
 
-def _group(services: Services, visit: Visit, tag_text: str, total: int, hits: Iterable[Hit]) -> dict[str, object]:
+def _group(services: Services, visit: Visit, tag_text: str, total: int, hits: Iterable[Hit]) -> SimpleNamespace:
     """Return the hits of one snapshot: how many, the first of them, and where all are."""
     tag = CommitTag.parse(tag_text)
     record_id = services.gate.facts(tag.domain).records.get(int(tag.crawl_time.timestamp()))
     head = None if record_id is None else services.records.head(record_id)
-    return {
-        "anchor": re.sub(r"[^A-Za-z0-9]", "-", tag_text),
-        "title": tag.domain if head is None or not head.title else head.title,
-        "date": tag.crawl_time,
-        "domain": tag.domain,
-        "total": total,
-        "hits": [_hit(services, hit) for hit in hits],
-        "more": visit.with_parameters(at=tag_text, group=None, page=None, record=None),
-    }
+    return SimpleNamespace(
+        anchor=re.sub(r"[^A-Za-z0-9]", "-", tag_text),
+        title=tag.domain if head is None or not head.title else head.title,
+        date=tag.crawl_time,
+        domain=tag.domain,
+        total=total,
+        hits=[_hit(services, hit) for hit in hits],
+        more=visit.with_parameters(at=tag_text, group=None, page=None, record=None),
+    )
 
 
 def _groupings(visit: Visit) -> tuple[PageLink, ...]:
