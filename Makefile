@@ -69,6 +69,7 @@ lint: install ## ruff (rules and format), mypy (strict) and import-linter (layer
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy examples/demo.py examples/desk_demo.py
 	$(BIN)/lint-imports --no-cache --no-logo
 
 coverage: install test-packages ## Which lines the tests of tests/pure and tests/store run, subprocesses included; ARGS=tests/crawl adds more

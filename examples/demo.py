@@ -220,7 +220,7 @@ def own_site(terminal: Terminal, folder: Path) -> None:
 
         procedure(terminal, folder, domain)
 
-        scripted_page(terminal, domain)
+        scripted_page(terminal, folder, domain)
 
         room(terminal, folder, domain, ("The edited page", EDITED), snapshots=2)
 
@@ -335,10 +335,10 @@ def procedure(terminal: Terminal, folder: Path, domain: str) -> None:
     check("HTML Tidy" in shown and "Errata: good" in shown, "the record does not say what was done")
 
 
-def scripted_page(terminal: Terminal, domain: str) -> None:
+def scripted_page(terminal: Terminal, folder: Path, domain: str) -> None:
     """Crawl a page that needs a browser, and find what only its scripts have written."""
     terminal.heading("A page that needs a browser")
-    browser = check_browser(BrowserSettings())
+    browser = check_browser(BrowserSettings(), folder / "archive")
     if browser.word:
         terminal.say(
             f"Scripts make the text of many pages, and a crawl has a browser show them. None can here: {browser.why}. "
