@@ -36,7 +36,7 @@ from webarcfs.archive.model.errors import DatabaseDamaged, DatabaseOutdated, Int
 from webarcfs.archive.model.metadata import CommitTag, compact_time, parse_time
 from webarcfs.archive.system import clocks
 from webarcfs.archive.system.clocks import Deadline
-from webarcfs.room import limits
+from webarcfs.web import limits
 
 pytestmark = pytest.mark.store
 _BEGIN = parse_time("2020-01-01T03:00:00")
