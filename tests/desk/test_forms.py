@@ -581,6 +581,7 @@ _FILE = _PART % (b"file", b'; filename="a.pdf"', b"x")
         (b"--x--", f"multipart/form-data; boundary={'x' * 300}", UsageError),
         (b"--x--", "multipart/form-data; boundary=x; charset=idna", UsageError),
         (_FILE, "multipart/form-data; boundary=x", UsageError),  # it does not end
+        (b"no boundary", "multipart/form-data; boundary=x", UsageError),
         (_FILE + _FILE + b"--x--", "multipart/form-data; boundary=x", UsageError),
         (_PART % (b"a", b"", b"b") * 20 + b"--x--", "multipart/form-data; boundary=x", UsageError),
         (
@@ -595,9 +596,12 @@ _FILE = _PART % (b"file", b'; filename="a.pdf"', b"x")
         (b"a=b", "", UsageError),
     ],
 )
-def test_what_is_no_form_of_ours_is_refused(body: bytes, kind: str, error: type[Exception]) -> None:
+def test_what_is_no_form_of_ours_is_refused_without_a_line_in_the_log(
+    body: bytes, kind: str, error: type[Exception], caplog: pytest.LogCaptureFixture
+) -> None:
     with pytest.raises(error):
         sent(body, kind, 9_000)
+    assert caplog.records == []
 
 
 def test_a_form_with_a_file_is_read_however_its_pieces_come() -> None:

@@ -99,6 +99,10 @@ _FIELDS: Final = 20
 FORM = "webarc.form"
 
 
+# The parser warns of each broken form, which anybody may send as often as they like.
+logging.getLogger("python_multipart").setLevel(logging.ERROR)
+
+
 class _MultiPart(MultiPartParser):
     """Starlette's parser, which does not tell a whole form from the beginning of one."""
 
