@@ -98,10 +98,12 @@ def room(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Se
 
     monkeypatch.setattr(app, "Answering", Watched)
     with served(archive) as rooms:
-        assert rooms.get("/about").status == 200
-        begin = time.perf_counter()
-        assert rooms.get("/about").status == 200
-        monkeypatch.setattr(limits, "SECONDS", max(0.5, 40 * (time.perf_counter() - begin)))
+        seconds = []
+        for _ in range(4):
+            begin = time.perf_counter()
+            assert rooms.get("/about").status == 200
+            seconds.append(time.perf_counter() - begin)
+        monkeypatch.setattr(limits, "SECONDS", max(0.5, 40 * max(seconds[1:])))
         yield rooms, found[0]
 
 
