@@ -14,8 +14,8 @@ from typing import Final, Self, TypeVar
 from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.routing import Match, Route
+from starlette.types import ASGIApp, Scope
 
 from webarcfs.archive.model.errors import NotFound
 from webarcfs.web.answering import Answering
@@ -31,6 +31,10 @@ class PathRoute(Route):
         super().__init__(path, _UNBOUND, name=name)
         below = ".*" if path.endswith("/") and path != "/" else ""
         self.path_regex = re.compile(rf"{self.path_regex.pattern[:-1]}{below}\Z", re.DOTALL)
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Return whether a request is for the route: most are not, which is told at once."""
+        return super().matches(scope) if self.path_regex.match(scope["path"]) else (Match.NONE, {})
 
     def bound(self, app: ASGIApp) -> Self:
         """Return the route with what answers it."""
