@@ -122,7 +122,7 @@ def test_a_readers_view_is_made_before_the_condition_is_asked(tmp_path: Path) ->
     narrowed = reader_stores.narrowed(Gate(archive, Reader()))
     assert narrowed is not None
     with closing(sqlite3.connect(archive.database)) as connection:
-        narrowed(connection, {})
+        narrowed(connection, {}, query.ANY_ORIGIN)
         for condition in ("url = 'x'", "title LIKE 'x%'", "crawlTime > '2020' AND status < 400", "1 ORDER BY title"):
             said = connection.execute(f"EXPLAIN QUERY PLAN SELECT url FROM metadata WHERE {condition}").fetchall()
             plan = [text for _, parent, _, text in said if parent == 0]

@@ -13,11 +13,12 @@ from rich.text import Text
 
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.model.metadata import ROLES
-from webarcfs.commands.arguments import ArchiveArgument, moment, place_options
+from webarcfs.commands.arguments import ArchiveArgument, moment, origin_options, place_options
 from webarcfs.commands.lazy_commands import with_archive
 from webarcfs.commands.listing import LIST, Form, Row, format_option, print_object, print_rows, table_console
 
 if TYPE_CHECKING:
+    from webarcfs.archive.index.query import DocumentOrigin
     from webarcfs.search.searching import Hit, Searcher, SearchQuestion, SnapshotHits
 
 
@@ -31,9 +32,8 @@ _SORTS = ("relevance", "date", "oldest", "url")
 )
 @click.option("--record", metavar="RECORD", help="In the snapshots of this record.")
 @click.option("--all-versions", is_flag=True, help="In every version of every document.")
-@click.option("--domain", default="", metavar="HOST", help="Only of this host.")
+@origin_options
 @click.option("--type", "type_", default="", metavar="KIND|MIME", help="Only of this kind or MIME type: pdf, image/*.")
-@click.option("--publication", default="", metavar="NAME", help="Only what this publication stored.")
 @click.option("--lang", default="", metavar="CODE", help="Only in this language: de, en.")
 @click.option("--errors", is_flag=True, help="Also error pages.")
 @click.option(
@@ -52,8 +52,8 @@ _SORTS = ("relevance", "date", "oldest", "url")
 @format_option(*LIST, Form.PATHS)
 @place_options
 def search(
-    *, words: tuple[str, ...], place: ArchiveArgument, at: str | None, group: str, facets: bool, form: Form,
-    type_: str, lang: str, errors: bool, role: str | None, sort: str, **narrowing: Any,
+    *, words: tuple[str, ...], place: ArchiveArgument, origin: DocumentOrigin, at: str | None, group: str, facets: bool,
+    form: Form, type_: str, lang: str, errors: bool, role: str | None, sort: str, **narrowing: Any,
 ) -> None:  # fmt: skip
     """Show the documents in which all WORDS are.
 
@@ -88,6 +88,8 @@ def search(
     question = SearchQuestion(
         words=" ".join(words),
         at=moment(place, at),
+        domain=origin.domain,
+        publication=origin.publication,
         type=type_,
         language=lang,
         role=role or "",
