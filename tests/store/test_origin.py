@@ -151,7 +151,7 @@ def _paths(archive: Archive, *words: str) -> list[str]:
 
 
 _COMMANDS = {
-    "search": ("search", "harbour", "--all-versions"),
+    "search": ("search", "harbour"),
     "query": ("query",),
     "links": ("links", "--word", "harbour", "--ever"),
 }
