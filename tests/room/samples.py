@@ -24,6 +24,7 @@ from webarcfs.room.views import (
     Slice,
     SnapshotRow,
 )
+from webarcfs.search.curves import CurvePoint, Curves, Period, PeriodLength, periods
 
 #: A template, and its values.
 Sample = tuple[str, dict[str, Any]]
@@ -354,6 +355,39 @@ def _domain(name: str, documents: int, size: int, *, is_resource: bool = False) 
     return SimpleNamespace(domain=name, start=start, documents=documents, bytes=size, is_resource=is_resource)
 
 
+def _curves(words: tuple[str, ...], by: PeriodLength, number: int) -> Curves:
+    """Curves of some words, with periods of few versions and one of none."""
+    first = Period(2005, 8 if by is PeriodLength.MONTH else 0)
+    last = Period(first.year + number - 1) if by is PeriodLength.YEAR else Period(first.year + 3, 11)
+    points = []
+    for at, period in enumerate(periods(first, last)):
+        captured = 0 if at == 3 else 7 if at in (0, 5) else 1_200 + 311 * at
+        versions = tuple(captured * (1 + (at * (2 * n + 3)) % 7) // (9 + 5 * n) for n in range(len(words)))
+        points.append(CurvePoint(period, captured, versions))
+    return Curves(words, by, tuple(points), missing=2)
+
+
+_CURVE_WORDS = ("Bericht", '"annual report" OR minutes', "تقرير", "報告書", "Ausschuss " * 9)
+_DRAWN = _curves(_CURVE_WORDS, PeriodLength.YEAR, 19)
+_CURVE = page(
+    "curve.html", words=_CURVE_WORDS, inputs=(*_CURVE_WORDS, "", ""), has_index=True, fault="",
+    fields={"from": "2005", "to": "2023"}, curves=_DRAWN,
+    rows=tuple(
+        SimpleNamespace(
+            period=str(point.period), captured=point.captured, is_few=point.is_few,
+            cells=tuple(
+                SimpleNamespace(words=words, share=point.share(at), versions=point.versions[at], href="/search?q=a")
+                for at, words in enumerate(_CURVE_WORDS)
+            ),
+        )
+        for point in _DRAWN.points
+    ),
+    exports=(PageLink("/curve.csv?q=Bericht", "CSV"), PageLink("/curve.svg?q=Bericht", "SVG")),
+    steps=(PageLink("?by=year", "by year", True), PageLink("?by=month", "by month")),
+)  # fmt: skip
+_NO_CURVE = with_values(_CURVE, words=(), inputs=("", ""), fields={}, curves=None, rows=(), exports=(), steps=())
+
+
 RICH: dict[str, Sample] = {
     "home": _HOME,
     "list": with_values(
@@ -398,6 +432,13 @@ RICH: dict[str, Sample] = {
     "grouped search": _GROUPED,
     "faulty search": with_values(
         _FORM, words="bericht AND (ausschuss", fault="a bracket is open at 12:\nbericht AND (ausschuss\n            ^",
+    ),
+    "curve": _CURVE,
+    "curve by month": with_values(
+        _CURVE, curves=_curves(("Bericht",), PeriodLength.MONTH, 40), fields={"by": "month", "site": "dip.example"},
+    ),
+    "faulty curve": with_values(
+        _NO_CURVE, words=("bericht (",), inputs=("bericht (", "", ""), fault="this ( is never closed\n  bericht (",
     ),
     "calendar": _CALENDAR,
     "calendar of a year": with_values(_CALENDAR, year=2005, counts_by_year=_YEARS, entries=_ENTRIES[:6]),
@@ -452,6 +493,11 @@ EMPTY: dict[str, Sample] = {
     "search": _FORM,
     "search without a hit": with_values(_FORM, words="nothing"),
     "search without an index": with_values(_FORM, has_index=False),
+    "curve": _NO_CURVE,
+    "curve without an index": with_values(_NO_CURVE, has_index=False),
+    "curve of nothing": with_values(
+        _NO_CURVE, words=("a",), inputs=("a", "", ""), curves=Curves(("a",), PeriodLength.YEAR, ()), rows=()
+    ),
     "calendar": _BARE_CALENDAR,
     "calendar of one": with_values(
         _BARE_CALENDAR, entries=_ENTRIES[:1], counts_by_year=((_YEARS[0][0], 1),), versions=1

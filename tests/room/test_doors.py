@@ -154,6 +154,7 @@ def general() -> Iterator[str]:
             for more in ("", "&all=1", "&group=snapshot", "&language=en")
         )
         yield f"/search?q={word[:-1]}s"  # suggestions
+        yield from (f"/curve{end}?q={word}&q=home" for end in ("", ".csv", ".svg"))
         yield f"/search?q={word[:4]}*"
     yield from (f"/search?q=home&at={time}@{DOMAIN}" for time in ("2020-01-01T12:00:00", "2020-01-21T12:00:00"))
     yield from ("/search?q=home&sort=date", "/search?q=home&all=1&group=snapshot", "/search?q=title:home&type=html")

@@ -123,7 +123,7 @@ def test_a_readers_view_is_made_before_the_condition_is_asked(tmp_path: Path) ->
     narrowed = reader_stores.narrowed(Gate(archive, Reader()))
     assert narrowed is not None
     with closing(sqlite3.connect(archive.database)) as connection:
-        narrowed(connection, {})
+        narrowed(connection, {}, query.ANY_ORIGIN)
         for condition in ("url = 'x'", "title LIKE 'x%'", "crawlTime > '2020' AND status < 400", "1 ORDER BY title"):
             said = connection.execute(f"EXPLAIN QUERY PLAN SELECT url FROM metadata WHERE {condition}").fetchall()
             plan = [text for _, parent, _, text in said if parent == 0]
@@ -134,7 +134,8 @@ def test_a_readers_view_is_made_before_the_condition_is_asked(tmp_path: Path) ->
 def test_what_is_not_released_is_in_no_answer(tmp_path: Path) -> None:
     archive, tags = _three(tmp_path)
     questions = _questions(tags)
-    assert {*questions, "completion", "serve", "export"} == set(  # test_doors and test_export ask the last two
+    elsewhere = ("serve", "export", "curve")  # test_doors, test_export and test_curves ask them
+    assert {*questions, "completion", *elsewhere} == set(
         COMMANDS.list_commands(None) if hasattr(COMMANDS, "list_commands") else COMMANDS
     )
     hidden = (_SECRET, str(tags[1]), str(tags[1].crawl_time.year + 0) + "-01-02")

@@ -58,7 +58,7 @@ from webarcfs.archive.git.repository import Repository, is_arc
 from webarcfs.archive.history import redirect_lists, rendered_forms, versions
 from webarcfs.archive.index import database
 from webarcfs.archive.index.links import NEVER, LinkTarget, Question
-from webarcfs.archive.index.query import COLUMNS, Narrowed
+from webarcfs.archive.index.query import DocumentOrigin, Narrowed, wanted_values
 from webarcfs.archive.model.arc_paths import arc_path, second_name, split
 from webarcfs.archive.model.errors import Damaged, InvalidDocument, NotFound, UrlRefused
 from webarcfs.archive.model.metadata import CommitTag, from_epoch, now, parse_time
@@ -113,10 +113,14 @@ def narrowed(gate: Gate) -> Narrowed | None:
             sees[domain] = gate.saw(domain)
         return sees[domain](snapshot, version)
 
-    def prepare(connection: sqlite3.Connection, equal: Mapping[str, str]) -> None:
-        show(connection, snapshots, saw, permitted, named)
-        if gate.is_staff and equal:
-            _narrow(connection, equal)
+    def prepare(connection: sqlite3.Connection, equal: Mapping[str, str], origin: DocumentOrigin) -> None:
+        of_origin = snapshots
+        if origin.domain:  # of a domain of which nothing is shown nothing is read: not even the time tells of it
+            of_origin = {domain: seen for domain, seen in snapshots.items() if domain == origin.domain}
+        show(connection, of_origin, saw, permitted, named)
+        equal = equal if gate.is_staff else {}
+        if equal or not origin.is_any:
+            _narrow(connection, equal, origin)
 
     return prepare
 
@@ -157,12 +161,18 @@ def show(
     connection.execute(sql("gate/view") + sql("gate/barrier"))
 
 
-def _narrow(connection: sqlite3.Connection, equal: Mapping[str, str]) -> None:
-    """Leave out of the view, inside the gate, rows that do not have the values of `equal`, by column."""
+def _narrow(connection: sqlite3.Connection, equal: Mapping[str, str], origin: DocumentOrigin) -> None:
+    """Leave out of the view, inside the gate, rows without the values of `equal`, by column, or of another origin.
+
+    A version is of the publication that stored it, if the reader may see that crawl, else of the first one with it
+    that the reader may see.
+    """
     connection.execute(sql("gate/wanted"))
-    connection.execute(sql("gate/insert_wanted"), {column: equal.get(column) for column in COLUMNS})
+    connection.execute(sql("gate/insert_wanted"), wanted_values(equal, origin))
     connection.execute(sql("gate/drop_view"))
-    terms = (sql(_TERMS[column]) for column in equal)
+    terms = [sql(_TERMS[column]) for column in equal if column != "domain" or not origin.domain]
+    terms += [sql("gate/of_shown_domains")] if origin.domain else []
+    terms += [sql("gate/stored_by")] if origin.publication else []
     connection.execute("".join((sql("gate/view"), *terms, sql("gate/barrier"))))
 
 
@@ -183,7 +193,7 @@ class ReaderLinks:
         self.held = lru_cache(maxsize=_REMEMBERED)(self._held)
 
     def span(self, path: str, first: int, last: int) -> tuple[int, int] | None:
-        """Return from when to when a version of a page is known to the reader; None if it is not.
+        """Return from when to when a version of a page is known to the reader; None if it is not, or of another origin.
 
         That is from the first open snapshot that contains it to the first open one that does not.
         """
@@ -195,6 +205,9 @@ class ReaderLinks:
         url, captured, version = capture
         answer = self._gate.with_rules(access_rules.may(snapshots, version, saw), url, captured)
         if not isinstance(answer, Open) or self._has_hidden_dom(path, version.stored, answer.since):
+            return None
+        publication = self._question.origin.publication
+        if publication and access_rules.publication_of(snapshots, version, saw) != publication:
             return None
         if self._at is None and not self._question.ever:
             now = access_rules.newest_open(snapshots, NEVER)

@@ -22,7 +22,7 @@ from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.index.links import LinkReader, Question
-from webarcfs.archive.index.query import Narrowed
+from webarcfs.archive.index.query import DocumentOrigin, Narrowed
 from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, second_name, split
 from webarcfs.archive.model.errors import Damaged, NotAnArchive, NotFound, UrlRefused, UsageError
 from webarcfs.archive.model.metadata import ANY_ROLE, PAGE_ROLE, RESOURCE_ROLE, CommitTag, parse_moment
@@ -100,6 +100,34 @@ def place_options(command: _F) -> _F:
         return command(*args, place=place, **options)
 
     return cast(_F, archive(mount(public(named(with_place)))))
+
+
+def origin_options(command: _F) -> _F:
+    """Add the options `--domain` and `--publication`; the command gets `origin`."""
+    of_domain = click.option("--domain", default="", metavar="HOST", help="Only of this host.")
+    of_publication = click.option(
+        "--publication", default="", metavar="NAME", help="Only what this publication stored."
+    )
+
+    @functools.wraps(command)
+    def with_origin(*args: Any, domain: str, publication: str, **options: Any) -> Any:
+        return command(*args, origin=DocumentOrigin(domain_of(domain) if domain else "", publication), **options)
+
+    return cast(_F, of_domain(of_publication(with_origin)))
+
+
+def domain_of(text: str) -> str:
+    """Return the domain that a host's name spells: in lower case, IDNA in punycode, with its port unless that is usual.
+
+    The archive need not have it. Raises UsageError for what is no host.
+    """
+    scheme = "https" if text.endswith(":443") else "http"
+    if any(mark in text for mark in "/?#@\\") or text != text.strip():
+        raise UsageError(f"{text!r} is no host; give its name alone, such as www.example.org")
+    try:
+        return split(arc_path(canonical(f"{scheme}://{text}/")))[0]
+    except UrlRefused as error:
+        raise UsageError(f"{text!r} is no host: {error}") from None
 
 
 def roles_of(role: str) -> frozenset[str]:

@@ -16,6 +16,7 @@ COMMANDS = Commands(
     {
         "serve": "webarcfs.commands.serve:serve",
         "search": "webarcfs.commands.search:search",
+        "curve": "webarcfs.commands.curve:curve",
         "query": "webarcfs.commands.query:query",
         "log": "webarcfs.commands.versions:log",
         "diff": "webarcfs.commands.comparing:diff",
@@ -46,6 +47,7 @@ def cli(debug: bool) -> None:  # `main` checks it in sys.argv, also for an inval
     Find words, at present or at any time:
       webarc search annual report
       webarc search '"annual report" type:pdf' --at 2026-11-21
+      webarc curve harbour port
 
     \b
     Find documents, in every snapshot, by what is known of them:

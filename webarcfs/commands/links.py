@@ -8,12 +8,12 @@ from functools import partial
 import click
 
 from webarcfs.archive.index.links import AskedKind, FoundLink, Question, ask, figures, figures_of
-from webarcfs.archive.index.query import SECONDS
+from webarcfs.archive.index.query import SECONDS, DocumentOrigin
 from webarcfs.archive.model.errors import Damaged, UrlRefused, UsageError
 from webarcfs.archive.model.metadata import ROLES, CommitTag
 from webarcfs.archive.model.urls import canonical
 from webarcfs.commands import arguments
-from webarcfs.commands.arguments import ArchiveArgument, place_options
+from webarcfs.commands.arguments import ArchiveArgument, origin_options, place_options
 from webarcfs.commands.listing import LIST, Form, format_option, print_array, print_object, print_rows, print_table
 
 #: Columns of a table; the other formats have all.
@@ -34,6 +34,7 @@ _SHOWN = ("page", "kind", "target", "text", "times")
 @click.option(
     "--role", type=click.Choice(ROLES), help="Of pages (default), of what only pages of other hosts needed, or of both."
 )
+@origin_options
 @click.option("--at", metavar="TAG", help="As it was in this snapshot; else the newest of every domain.")
 @click.option("--ever", is_flag=True, help="Of every version of every page.")
 @click.option("--count", metavar="TAG", help="Count the links of a snapshot instead.")
@@ -50,6 +51,7 @@ def links(
     external: bool,
     kind: str | None,
     role: str | None,
+    origin: DocumentOrigin,
     at: str | None,
     ever: bool,
     count: str | None,
@@ -60,7 +62,8 @@ def links(
 ) -> None:
     """Show what pages link to, and by which words.
 
-    From a page, to a URL, by a word; those that are broken, or leave their domain. Kinds are http (what is followed or
+    From a page, to a URL, by a word; those that are broken, or leave their domain. --domain and --publication are those
+    of the pages with the links. Kinds are http (what is followed or
     shown in a frame), mail and image. JSON and CSV also have `arc`, the path at which the archive has the target. The
     archive keeps links, unless webarc.toml says `[index] links = false`.
 
@@ -71,6 +74,7 @@ def links(
       webarc links --to someone@example.org
       webarc links --word 'annual report' --limit 20
       webarc links --broken --kind image
+      webarc links --external --domain www.example.org --publication example
       webarc links --external --at 2026-11-21T03:00:00@www.example.org --format json
       webarc links --count 2026-11-21T03:00:00@www.example.org
     """
@@ -78,12 +82,14 @@ def links(
     if sum(option is not None for option in (source, target, word, count)) > 1:
         raise UsageError("--from, --to, --word and --count are different questions; give one")
     if count is not None:
-        if narrowed or kind or role or at or ever or limit is not None:
+        if narrowed or kind or role or at or ever or not origin.is_any or limit is not None:
             raise UsageError("--count counts a snapshot's links as they are; nothing narrows it")
         _count(place, count, form, seconds)
         return
-    if not narrowed and source is None and target is None and word is None:
-        raise UsageError("say which links: --from, --to, --word, --broken, --external or --count")
+    if not narrowed and origin.is_any and source is None and target is None and word is None:
+        raise UsageError(
+            "say which links: --from, --to, --word, --broken, --external, --domain, --publication or --count"
+        )
     if at is not None and ever:
         raise UsageError("--at is one snapshot and --ever is all; give one")
     if at is not None:
@@ -99,6 +105,7 @@ def links(
         broken=broken,
         role=role or "",
         limit=limit,
+        origin=origin,
     )
     arcs = form is not Form.TABLE
     matching_links = ask(place.archive, question, seconds, place.links(question), arcs=arcs) if word != "" else ()

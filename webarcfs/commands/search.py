@@ -13,11 +13,12 @@ from rich.text import Text
 
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.model.metadata import ROLES
-from webarcfs.commands.arguments import ArchiveArgument, moment, place_options
+from webarcfs.commands.arguments import ArchiveArgument, moment, origin_options, place_options
 from webarcfs.commands.lazy_commands import with_archive
 from webarcfs.commands.listing import LIST, Form, Row, format_option, print_object, print_rows, table_console
 
 if TYPE_CHECKING:
+    from webarcfs.archive.index.query import DocumentOrigin
     from webarcfs.search.searching import Hit, SearchAnswer, Searcher, SearchQuestion, SnapshotHits
 
 
@@ -33,9 +34,8 @@ _SORTS = ("relevance", "date", "oldest", "url")
 @click.option("--present", is_flag=True, help="Only as it is at present.")
 @click.option("--during", default="", metavar="SPAN", help="Only captured in this span: 2024, 2024-03, 2019..2021.")
 @click.option("--all-versions", is_flag=True, hidden=True)
-@click.option("--domain", default="", metavar="HOST", help="Only of this host.")
+@origin_options
 @click.option("--type", "type_", default="", metavar="KIND|MIME", help="Only of this kind or MIME type: pdf, image/*.")
-@click.option("--publication", default="", metavar="NAME", help="Only what this publication stored.")
 @click.option("--lang", default="", metavar="CODE", help="Only in this language: de, en.")
 @click.option("--errors", is_flag=True, help="Also error pages.")
 @click.option(
@@ -54,8 +54,8 @@ _SORTS = ("relevance", "date", "oldest", "url")
 @format_option(*LIST, Form.PATHS)
 @place_options
 def search(
-    *, words: tuple[str, ...], place: ArchiveArgument, at: str | None, group: str, facets: bool, form: Form,
-    type_: str, lang: str, errors: bool, role: str | None, sort: str, all_versions: bool, **narrowing: Any,
+    *, words: tuple[str, ...], place: ArchiveArgument, origin: DocumentOrigin, at: str | None, group: str, facets: bool,
+    form: Form, type_: str, lang: str, errors: bool, role: str | None, sort: str, all_versions: bool, **narrowing: Any,
 ) -> None:  # fmt: skip
     """Show the URLs of which a version has all WORDS.
 
@@ -97,6 +97,8 @@ def search(
     question = SearchQuestion(
         words=" ".join(words),
         at=moment(place, at),
+        domain=origin.domain,
+        publication=origin.publication,
         type=type_,
         language=lang,
         role=role or "",

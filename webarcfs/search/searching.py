@@ -355,10 +355,9 @@ class Searcher:
         with ExitStack() as stack:
             hits = tuple(self._hits(stack, asked, page.matches))
         suggestion = "" if page.versions else suggest(self._reader, asked.expression, asked.visible)
-        missing = database.count_snapshots(self._archive.database) - self._reader.count_snapshots()
         in_present, is_exact = self._count_present(asked, total)
         return SearchAnswer(
-            total.number, hits, suggestion, max(missing, 0), total.is_exact and is_exact, in_present
+            total.number, hits, suggestion, self.count_missing(), total.is_exact and is_exact, in_present
         )  # fmt: skip
 
     def count(self, question: SearchQuestion) -> int:
@@ -370,6 +369,23 @@ class Searcher:
     def count_versions(self, question: SearchQuestion) -> int:
         """Return the number of distinct versions that a question finds. `during:2024` alone means all of its span."""
         return self._reader.count(self._asked(question).query)
+
+    def count_missing(self) -> int:
+        """Return the number of snapshots of the archive that are not in the index yet."""
+        return max(database.count_snapshots(self._archive.database) - self._reader.count_snapshots(), 0)
+
+    def time_span(self, domain: str = "") -> tuple[int, int] | None:
+        """Return the times of the first and the last snapshot that the asker may see; None without one.
+
+        They are in seconds since 1970, of the snapshots of a domain, or of all.
+        """
+        self._know_all_snapshots()
+        times = []
+        for name in [domain] if domain else list(self._known_snapshots):
+            clocks.check()
+            if snapshots := self._snapshots(name):
+                times += [snapshots[0].seq, snapshots[-1].seq]
+        return (min(times), max(times)) if times else None
 
     def places(self, question: SearchQuestion) -> Iterator[tuple[str, str]]:
         """Yield commitTag and path of each hit: all that links and lists need."""

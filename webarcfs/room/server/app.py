@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 from webarcfs.access.gate import Reader
 from webarcfs.archive.config import directory
 from webarcfs.archive.model.errors import NotFound, TookTooLong, UsageError, WebarcError
-from webarcfs.room.pages import about, archived, calendar, frame, lists, mementos, records, searching
+from webarcfs.room.pages import about, archived, calendar, curves, frame, lists, mementos, records, searching
 from webarcfs.room.replay import replay_url
 from webarcfs.room.replay.pywb_proxy import PywbProxy
 from webarcfs.room.replay.replay_url import (
@@ -87,7 +87,9 @@ class RoomRoute(PathRoute):
 
 def _robots(_visit: Visit, _: Mapping[str, str]) -> Response:
     """Keep crawlers out of replay: an archive must not be found in place of the sites that it archives."""
-    return PlainTextResponse("User-agent: *\nDisallow: /web/\nDisallow: /diff/\nDisallow: /search\nDisallow: /cdx\n")
+    return PlainTextResponse(
+        "User-agent: *\nDisallow: /web/\nDisallow: /diff/\nDisallow: /search\nDisallow: /curve\nDisallow: /cdx\n"
+    )
 
 
 # -- URLs of the past --------------------------------------------------------------------------------------------------
@@ -152,6 +154,7 @@ def _absent(_: Request) -> Response:
 name_expression("digits", "[0-9]*")
 name_expression("export", "xml|json|dc")
 name_expression("rows", "csv|json")
+name_expression("drawing", "csv|svg")
 name_expression("notice", "|".join(Notice))
 name_expression("token", "[^/]*")
 #: All paths of the room; the first that fits answers, so those that are asked for most come first.
@@ -161,6 +164,8 @@ ROUTES: tuple[RoomRoute, ...] = (
     RoomRoute("home", "/", lists.home),
     RoomRoute("search", "/search", searching.search, is_costly=True),
     RoomRoute("search as a file", "/search.{kind:rows}", searching.exported, is_costly=True),
+    RoomRoute("curve", "/curve", curves.curve, is_costly=True),
+    RoomRoute("curve as a file", "/curve.{kind:drawing}", curves.exported, is_costly=True),
     RoomRoute("TimeMap", "/timemap/", _past, is_costly=True),
     RoomRoute("differences", "/diff/", _past, is_costly=True),
     RoomRoute("side by side", "/side/", _side, is_costly=True),

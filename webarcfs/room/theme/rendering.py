@@ -18,6 +18,8 @@ from markupsafe import Markup
 
 from webarcfs.archive.config.directory import Archive
 from webarcfs.room.views import CalendarEntry, Change, Slice, SnapshotRow
+from webarcfs.search.curve_picture import CurveTexts, picture, sign
+from webarcfs.search.curves import Curves, decimals
 from webarcfs.web import language as languages
 from webarcfs.web.rendering import PageRenderer, link_to
 
@@ -231,6 +233,36 @@ def _mark(change: Change, x: float, y: float, radius: float) -> Markup:
     return Markup('<g class="mark {}">{}</g>').format(change.value, shape)
 
 
+# -- words over time ---------------------------------------------------------------------------------------------------
+
+
+def curve_texts(language: str) -> CurveTexts:
+    """Return what a picture of curves says in a language."""
+    return CurveTexts(
+        title=languages.translate(languages.msgid("Share of the captured versions with these words"), language),
+        few=languages.translate(languages.msgid("fewer than 20 versions"), language),
+        of=languages.translate(languages.msgid("of"), language),
+        nothing=languages.translate(languages.msgid("nothing was captured"), language),
+        per_cent=partial(languages.per_cent, language=language),
+        number=partial(languages.number, language=language),
+    )
+
+
+def over_time(curves: Curves, language: str) -> Markup:
+    """Return curves of words as a picture, without its key."""
+    return Markup(picture(curves, curve_texts(language)))  # noqa: S704 # it escapes all text
+
+
+def curve_sign(at: int) -> Markup:
+    """Return the mark of a curve, for where its words stand beside it."""
+    return Markup(sign(at))  # noqa: S704 # it has no text
+
+
+def per_cent(share: float, language: str) -> str:
+    """Return a share as a text in per cent."""
+    return languages.per_cent(share, decimals(share), language)
+
+
 # -- all pictures ------------------------------------------------------------------------------------------------------
 
 
@@ -264,5 +296,6 @@ class Look(PageRenderer):
 
 
 def _pictures(language: str) -> dict[str, object]:
-    drawn = {picture.__name__: partial(picture, language=language) for picture in (years, sizes, months_of, years_of)}
-    return {"parts_of": parts_of, "mark": mark, **drawn}
+    functions = (years, sizes, months_of, years_of, over_time, per_cent)
+    drawn = {function.__name__: partial(function, language=language) for function in functions}
+    return {"parts_of": parts_of, "mark": mark, "curve_sign": curve_sign, **drawn}
