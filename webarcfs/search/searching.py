@@ -211,6 +211,8 @@ def _on_one_line(text: str, begin: int, end: int, places: list[tuple[int, int]])
 MOST_HITS, MOST_VALUES = 100_000, 20
 #: Snapshots in which hits are listed where they are grouped so, and hits of each.
 _GROUPS, _OF_EACH = 20, 3
+#: Versions that are read from the index at a time, and a moment after all snapshots.
+_AT_ONCE, _LATEST = 20_000, 1 << 40
 #: Domains and moments that are counted for groups and years.
 _COUNTED = 65_000
 
@@ -320,8 +322,11 @@ class Searcher:
         with ExitStack() as stack:
             hits = tuple(self._hits(stack, asked, page))
         suggestion = "" if page.total else suggest(self._reader, asked.expression, asked.visible)
-        missing = database.count_snapshots(self._archive.database) - self._reader.count_snapshots()
-        return SearchAnswer(page.total, hits, suggestion, max(missing, 0))
+        return SearchAnswer(page.total, hits, suggestion, self.missing())
+
+    def missing(self) -> int:
+        """Return the number of snapshots that are not indexed yet."""
+        return max(database.count_snapshots(self._archive.database) - self._reader.count_snapshots(), 0)
 
     def count(self, question: SearchQuestion) -> int:
         """Return the number of hits."""
@@ -342,6 +347,26 @@ class Searcher:
                     if document.since <= snapshot.seq < document.until and (upper is None or snapshot.seq <= upper)
                 ]  # fmt: skip
                 yield inside[-1] if inside else _tag(document.domain, document.since), document.path
+
+    def every_version(self, question: SearchQuestion) -> Iterator[tuple[str, int]]:
+        """Yield path and beginning of each version that a question finds, however many there are, in no order.
+
+        They are asked for by the moments at which they began, `_AT_ONCE` at a time: memory is flat.
+        """
+        asked, make = self._asked(question), Translator(self._reader.schema)
+        waiting = [(0, _LATEST)]
+        while waiting:
+            clocks.check()
+            first, last = waiting.pop()
+            portion = make.all(asked.query, make.number("since", first, last))
+            count = self._reader.count(portion)
+            if count > _AT_ONCE and first < last:
+                middle = (first + last) // 2
+                waiting += [(middle + 1, last), (first, middle)]
+                continue
+            for offset in range(0, count, _AT_ONCE):
+                for document in self._reader.documents(portion, _AT_ONCE, offset).plain():
+                    yield document.path, document.since
 
     def facets(self, question: SearchQuestion) -> dict[str, list[tuple[str, int]]]:
         """Return the most frequent values of each facet, with the number of hits; years last.

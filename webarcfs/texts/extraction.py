@@ -204,7 +204,7 @@ def _text_of(store: Repository, request: ExtractionRequest) -> Extracted:
     """Return the text of a body. Raises Damaged if git cannot read it."""
     from webarcfs.content.extractors.extracting import extract  # noqa: PLC0415 # only this process needs them
 
-    head = store.read_short(request.head, LONGEST_OF_ARC) if request.head else b""
+    head = store.read_short(request.head, LONGEST_OF_ARC)
     with opened(store, request.blob) as file:
         return extract(file, request.mime_type, content_type_in(head), request.language)
 
