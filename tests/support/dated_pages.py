@@ -53,7 +53,7 @@ def docx(text: str) -> bytes:
     """A letter."""
     file = io.BytesIO()
     body = f"<w:document {_W}><w:body><w:p><w:t>{text}</w:t></w:p></w:body></w:document>"
-    with zipfile.ZipFile(file, "w") as package:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as package:
         package.writestr("[Content_Types].xml", f'<Types><Override ContentType="{DOCX}.main+xml"/></Types>')
         package.writestr("word/document.xml", body)
     return file.getvalue()

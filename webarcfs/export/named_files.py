@@ -49,6 +49,8 @@ def file_names(row: ChosenCapture, *, is_marked: bool = False) -> tuple[str, str
     segment = unquote(row.url.partition("?")[0].rpartition("/")[2])
     extension = _extension_of(row.mime_type, segment)
     title = _BLANKS.sub(" ", row.title).strip() or _named_by(row.url)
+    if title.lower().endswith(f".{extension}"):
+        title = title[: -len(extension) - 1] or title
     day = f"{from_epoch(row.captured).astimezone(UTC):%Y-%m-%d}"
     tail = f"~{_mark_of(row)}" if is_marked else ""
     room = len(tail) + len(extension) + 1 + len(_TEXT_ENDING)

@@ -382,10 +382,10 @@ def _chosen(capture: VisibleCapture, kind: RowKind) -> ChosenCapture:
 #: Frames in frames, and sheets in sheets, that are followed; resources of one page.
 _DEEPEST: Final = 8
 _MOST: Final = 20_000
-#: Bodies whose references are remembered: sheets and frames are those of page after page.
-_REMEMBERED: Final = 2_000
-#: URLs in the state of one snapshot that were looked up.
-_STATES: Final = 50_000
+#: References that are remembered, of whole bodies: sheets and frames are those of page after page.
+_REMEMBERED: Final = 100_000
+#: URLs in the state of one snapshot that were looked up, at some 2 kB.
+_STATES: Final = 10_000
 
 
 class _Needed:
@@ -394,7 +394,9 @@ class _Needed:
     def __init__(self, captures: VisibleCaptures, reader: VersionReader) -> None:
         self._captures = captures
         self._reader = reader
-        self._references: Cache[tuple[str, str, str], tuple[tuple[str, NamedAs], ...]] = Cache(_REMEMBERED)
+        self._references: Cache[tuple[str, str, str], tuple[tuple[str, NamedAs], ...]] = Cache(
+            _REMEMBERED, lambda references: len(references) + 1
+        )
         self._states: Cache[tuple[str, int], tuple[ChosenCapture, ...]] = Cache(_STATES)
         self.unread = 0
 

@@ -82,8 +82,9 @@ def _read(documents: VersionDocuments, row: ChosenCapture) -> tuple[VersionWithT
         return VersionWithText(row), None
     try:
         store, document, meta = documents.of(row)
+        blob = document.files[document.data]
+        store.size(blob)  # raises where it is missing
     except Damaged as error:
         return VersionWithText(row, error=error), None
-    blob = document.files[document.data]
     version = VersionWithText(row, store, blob, meta)
     return version, request_of(store, meta, blob, document.files.get(HEADERS, ""))
