@@ -235,6 +235,25 @@ def test_a_state_and_a_condition_of_time(archive: Archive, tmp_path: Path) -> No
     assert {record.uri for record in warcreading.read(errors)[1:]} == {f"{URL}gone"}
 
 
+def test_a_span_of_time_has_its_captures_and_the_first_one_of_each_version(archive: Archive, tmp_path: Path) -> None:
+    """during: takes the versions that a crawl of the span stored or met; present: those of a state, as --at does."""
+    out = tmp_path / "during.warc"
+    _export(archive, out, "--search", "mayor during:2017..2018")
+    every = _truth(archive, _has_mayor)
+    span = _truth(archive, _has_mayor, dict.fromkeys((2017, 2018)))
+    firsts = {
+        (url, min(date for other, date, same in every if (other, same) == (url, digest)), digest)
+        for url, _, digest in span
+    }
+    assert _captures(warcreading.read(out)) == span | firsts
+    assert firsts - span  # some are older
+    for number, words in enumerate((("mayor present:2017",), ("mayor", "--at", "2017-12-31"))):
+        _export(archive, tmp_path / f"{number}.jsonl", "--format", "jsonl", "--search", *words)
+    states = [(tmp_path / f"{number}.jsonl").read_text() for number in (0, 1)]
+    assert states[0] == states[1]
+    assert {json.loads(line)["last"] for line in states[0].splitlines()} == {_date(2017)}
+
+
 def test_with_resources_a_page_replays_as_it_was(archive: Archive, tmp_path: Path) -> None:
     """What the page needs of each of its captures: sheets and their images, frames and theirs, behind redirects."""
     out = tmp_path / "pages.warc.gz"

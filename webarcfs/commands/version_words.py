@@ -17,7 +17,7 @@ from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.model.metadata import CommitTag, format_time
 from webarcfs.commands.arguments import ArchiveArgument
 from webarcfs.commands.lazy_commands import with_archive
-from webarcfs.export.version_selection import VersionQuestion
+from webarcfs.export.version_selection import Span, VersionQuestion
 
 #: Seconds that a query may take: nobody waits for a page, and ^C ends it.
 _SECONDS: Final = 86_400.0
@@ -64,13 +64,10 @@ class VersionWords:
 
     def question(self, place: ArchiveArgument) -> VersionQuestion:
         """Return the question to an archive. Raises UsageError, NotFound, Busy and what a search or query raises."""
-        until = None
-        if self.at is not None:
-            until = int((self.at.crawl_time if isinstance(self.at, CommitTag) else self.at).timestamp())
-        places = self._searched(place) if self.words is not None else self._queried(place)
-        return VersionQuestion(str(self), lambda: places, until, self.publication, self.one_a_url, self.with_resources)
+        span, places = self._searched(place) if self.words is not None else ((None, None), self._queried(place))
+        return VersionQuestion(str(self), lambda: places, span, self.publication, self.one_a_url, self.with_resources)
 
-    def _searched(self, place: ArchiveArgument) -> Iterable[tuple[str, int]]:
+    def _searched(self, place: ArchiveArgument) -> tuple[Span, Iterable[tuple[str, int]]]:
         if find_spec("tantivy") is None:
             raise UsageError("search needs more libraries: pip install 'webarcfs[search]'")
         from webarcfs.search.searching import Searcher, SearchQuestion  # noqa: PLC0415 # of the extra `search`
@@ -80,7 +77,6 @@ class VersionWords:
             at=self.at,
             record=self.record,
             publication=self.publication,
-            all_versions=self.at is None and not self.record,
         )
         searcher = Searcher(place.archive, place.gate)
         missing = searcher.missing()
@@ -92,7 +88,7 @@ class VersionWords:
                 ),
                 err=True,
             )
-        return searcher.every_version(question)
+        return searcher.span_of(question), searcher.every_version(question)
 
     def _queried(self, place: ArchiveArgument) -> Iterator[tuple[str, int]]:
         condition = query.Condition(self.where or "")

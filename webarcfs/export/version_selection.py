@@ -123,18 +123,23 @@ class ChosenCapture:
             raise Damaged(f"no row of an export: {error!r}") from None
 
 
+#: The first and the last second of a span, None without a bound.
+Span = tuple[int | None, int | None]
+
+
 @dataclass(frozen=True, slots=True)
 class VersionQuestion:
     """A question, in words and as the places that it finds.
 
     `places` yields path (`/<domain>/…`) and a time (seconds since 1970) at which the archive has what was found there.
-    `until` is the last time that counts, None for all of them. `publication`: only what its crawls stored. `one_a_url`:
-    of what was found at a URL, the version that was captured last.
+    `span` has the first and the last second whose snapshots count. Of a version that was captured before, the captures
+    of that span are exported, and the first one, which has its content. `publication`: only what its crawls stored.
+    `one_a_url`: of what was found at a URL, the version that was captured last.
     """
 
     words: str
     places: Callable[[], Iterable[tuple[str, int]]]
-    until: int | None = None
+    span: Span = (None, None)
     publication: str = ""
     one_a_url: bool = False
     with_resources: bool = False
@@ -321,12 +326,15 @@ class _Chooser:
 
     def _versions(self, captures: Iterable[VisibleCapture]) -> Iterator[ChosenCapture]:
         """Yield the captures of what was found at one path: of each version its first one, then when it was met."""
-        until = self._question.until
+        begin, until = self._question.span
         by_version: dict[tuple[str, int], list[VisibleCapture]] = {}
         for capture in sorted(captures, key=lambda capture: (capture.is_revisit, capture.since)):
-            if until is None or capture.since <= until:
+            is_late_enough = begin is None or capture.since >= begin or not capture.is_revisit
+            if is_late_enough and (until is None or capture.since <= until):
                 by_version.setdefault((capture.blob, capture.stored), []).append(capture)
         versions = [of_version for of_version in by_version.values() if not of_version[0].is_revisit]
+        if begin is not None:
+            versions = [of_version for of_version in versions if max(capture.since for capture in of_version) >= begin]
         if self._question.one_a_url:
             versions = _newest_of_each_url(versions)
         for response, *others in versions:
