@@ -170,6 +170,7 @@ def _export(archive: Archive, out: Path, *words: str) -> dict[str, object]:
 
 
 def test_a_search_as_warc_is_what_the_crawls_met_and_nothing_else(archive: Archive, tmp_path: Path) -> None:
+    """S-take-1, S-take-3: read by two programs that are not ours."""
     out = tmp_path / "mayor.warc.gz"
     summary = _export(archive, out, "--search", "mayor")
     records = warcreading.read(out)
@@ -186,6 +187,7 @@ def test_a_search_as_warc_is_what_the_crawls_met_and_nothing_else(archive: Archi
 
 
 def test_one_a_url_is_the_newest_version_of_each(archive: Archive, tmp_path: Path) -> None:
+    """S-take-1."""
     out = tmp_path / "one.warc"
     _export(archive, out, "--search", "mayor", "--one-a-url")
     truth = _truth(archive, _has_mayor)
@@ -217,7 +219,7 @@ def test_each_question_equals_its_truth(
 
 
 def test_a_state_and_a_condition_of_time(archive: Archive, tmp_path: Path) -> None:
-    """--at takes what is in that state, and no capture after it; a query takes the versions of its snapshots."""
+    """S-take-2: --at takes what is in that state, and no capture after it; a query takes the versions of its snapshots."""
     out = tmp_path / "then.warc"
     _export(archive, out, "--search", "mayor", "--at", "2017-12-31")
     then = _CRAWLS[archive.root][2017]
@@ -236,7 +238,7 @@ def test_a_state_and_a_condition_of_time(archive: Archive, tmp_path: Path) -> No
 
 
 def test_a_span_of_time_has_its_captures_and_the_first_one_of_each_version(archive: Archive, tmp_path: Path) -> None:
-    """during: takes the versions that a crawl of the span stored or met; present: those of a state, as --at does."""
+    """S-take-2: during: takes the versions that a crawl of the span stored or met; present: those of a state, as --at does."""
     out = tmp_path / "during.warc"
     _export(archive, out, "--search", "mayor during:2017..2018")
     every = _truth(archive, _has_mayor)
@@ -255,7 +257,7 @@ def test_a_span_of_time_has_its_captures_and_the_first_one_of_each_version(archi
 
 
 def test_with_resources_a_page_replays_as_it_was(archive: Archive, tmp_path: Path) -> None:
-    """What the page needs of each of its captures: sheets and their images, frames and theirs, behind redirects."""
+    """S-take-4: what the page needs of each of its captures: sheets and their images, frames and theirs, behind redirects."""
     out = tmp_path / "pages.warc.gz"
     summary = _export(archive, out, "--search", "bürgermeister", "--with-resources")
     captures = {(record.uri, record.fields["WARC-Date"]) for record in warcreading.read(out)[1:]}
@@ -303,6 +305,7 @@ def test_other_formats_of_a_question(archive: Archive, tmp_path: Path) -> None:
 
 
 def test_imported_elsewhere_it_is_found_by_the_same_words(archive: Archive, tmp_path: Path) -> None:
+    """S-take-3."""
     out = tmp_path / "mayor.warc.gz"
     _export(archive, out, "--search", "mayor OR bürgermeister", "--with-resources")
     again = archives.make_archive(tmp_path)
@@ -370,7 +373,7 @@ def _hold(archive: Archive, year: int, decision: Decision) -> None:
 
 
 def test_a_reader_gets_exactly_what_may_be_seen(copied: Archive, tmp_path: Path) -> None:
-    """Half is withheld: a page, the first crawl, and one of the others."""
+    """S-take-5: half is withheld, a page, the first crawl, and one of the others."""
     (withheld,) = withholding.withhold(copied, [f"{URL}secret"], Acting("anna", None), reason="court")
     hidden = (2015, 2016, 2019)
     for year in hidden:
@@ -453,6 +456,7 @@ def test_files_are_named_by_date_and_title_and_the_index_says_which_is_which(arc
 
 
 def test_names_that_systems_refuse_and_titles_of_any_size(tmp_path: Path) -> None:
+    """S-take-6."""
     made = archives.make_archive(tmp_path)
     titles = {
         "long": "x" * 10_000, "rtl": "שלום \u202eevil\u202c עולם", "con": "CON", "same1": "Same", "same2": "same",
@@ -530,6 +534,7 @@ def _content(path: Path) -> dict[str, bytes]:
 
 
 def test_a_reader_who_sees_less_by_now_gets_no_rest(copied: Archive, tmp_path: Path) -> None:
+    """S-take-5."""
     out = tmp_path / "out.jsonl"
     words = [
         "export",

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import os
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -30,6 +29,7 @@ from webarcfs.export.selection import Progress, Stop
 from webarcfs.export.static_places import file_type, folded, host_name, is_like_marked, safe
 from webarcfs.export.version_selection import ChosenCapture, RowKind, VersionSelection
 from webarcfs.export.version_texts import COLUMNS, VersionWithText, with_texts
+from webarcfs.export.warc_records import opened
 
 # == names, pure ======================================================================================================
 
@@ -92,6 +92,9 @@ def _shortened(name: str, units: int, size: int) -> str:
                 end -= 1  # a letter keeps its marks, or goes with them
             return name[:end].rstrip(" .")
     return name.rstrip(" .")
+
+
+# == marks ============================================================================================================
 
 
 class _Marked:
@@ -199,9 +202,8 @@ class _Files:
         assert version.store is not None
         size = version.store.size(version.blob)
         if not (path.exists() and path.stat().st_size == size):
-            with self._scratch.open("wb") as file:
-                os.posix_fallocate(file.fileno(), 0, size) if size else None
-                version.store.copy(version.blob, file.fileno())
+            with opened(version.store, version.blob) as body, self._scratch.open("wb") as file:
+                file.writelines(body.parts())
             self._scratch.replace(path)
         self._count(size)
 
