@@ -32,6 +32,7 @@ from webarcfs.archive.catalogue.workflow import Decision, apply_decision
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
 from webarcfs.export import export_result, named_files
+from webarcfs.search import searching
 
 pytestmark = pytest.mark.crawl
 
@@ -219,7 +220,7 @@ def test_each_question_equals_its_truth(
 
 
 def test_a_state_and_a_condition_of_time(archive: Archive, tmp_path: Path) -> None:
-    """S-take-2: --at takes what is in that state, and no capture after it; a query takes the versions of its snapshots."""
+    """S-take-2: --at takes what is in that state and no capture after it, a query the versions of its snapshots."""
     out = tmp_path / "then.warc"
     _export(archive, out, "--search", "mayor", "--at", "2017-12-31")
     then = _CRAWLS[archive.root][2017]
@@ -238,7 +239,7 @@ def test_a_state_and_a_condition_of_time(archive: Archive, tmp_path: Path) -> No
 
 
 def test_a_span_of_time_has_its_captures_and_the_first_one_of_each_version(archive: Archive, tmp_path: Path) -> None:
-    """S-take-2: during: takes the versions that a crawl of the span stored or met; present: those of a state, as --at does."""
+    """S-take-2: during: takes what a crawl of the span stored or met, present: those of a state, as --at does."""
     out = tmp_path / "during.warc"
     _export(archive, out, "--search", "mayor during:2017..2018")
     every = _truth(archive, _has_mayor)
@@ -257,7 +258,7 @@ def test_a_span_of_time_has_its_captures_and_the_first_one_of_each_version(archi
 
 
 def test_with_resources_a_page_replays_as_it_was(archive: Archive, tmp_path: Path) -> None:
-    """S-take-4: what the page needs of each of its captures: sheets and their images, frames and theirs, behind redirects."""
+    """S-take-4: what each capture of the page needs: sheets and their images, frames and theirs, redirects."""
     out = tmp_path / "pages.warc.gz"
     summary = _export(archive, out, "--search", "bürgermeister", "--with-resources")
     captures = {(record.uri, record.fields["WARC-Date"]) for record in warcreading.read(out)[1:]}
@@ -407,6 +408,26 @@ def test_a_reader_gets_exactly_what_may_be_seen(copied: Archive, tmp_path: Path)
         for year in hidden:
             _hold(copied, year, Decision.RELEASE)
         withholding.lift(copied, withheld.id, Acting("anna", None))
+
+
+def test_staff_get_nothing_of_a_discarded_crawl(copied: Archive, tmp_path: Path) -> None:
+    for decision in (Decision.WITHDRAW, Decision.DISCARD):
+        _hold(copied, 2017, decision)
+    for number, words in enumerate((("--search", "mayor"), ("--query", "title <> 'Never'"))):
+        out = tmp_path / f"{number}.warc"
+        _export(copied, out, *words)
+        wanted = _has_mayor if words[0] == "--search" else lambda *_: True
+        assert _captures(warcreading.read(out)) == _truth(copied, wanted, dict.fromkeys(set(YEARS) - {2017}))
+
+
+def test_a_search_is_read_in_portions(archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many versions, and of many that began at one moment, none is lost and none stands there twice."""
+    for number, size in enumerate((1, 2, 3, 20_000)):
+        monkeypatch.setattr(searching, "_AT_ONCE", size)
+        found = sorted(searching.Searcher(archive).every_version(searching.SearchQuestion(words="mayor")))
+        assert len(found) == len(set(found)) == len({(url, digest) for url, _, digest in _truth(archive, _has_mayor)})
+        _export(archive, tmp_path / f"{number}.warc", "--search", "mayor")
+    assert len({(tmp_path / f"{number}.warc").read_bytes() for number in range(4)}) == 1
 
 
 # -- tables and files --------------------------------------------------------------------------------------------------
