@@ -13,7 +13,6 @@ of the index with the field names of SolrWayback, for Solr.
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -23,7 +22,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from agent.indexing.extraction import Extraction, ExtractionRequest
 from agent.pipeline.domain_run import TreeReader
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
@@ -34,12 +32,14 @@ from webarcfs.archive.index.database import SourceSnapshot, SourceVersion
 from webarcfs.archive.model.arc_paths import DATA_XML
 from webarcfs.archive.model.errors import Busy, Damaged, Interrupted, InvalidDocument, NotFound
 from webarcfs.archive.model.metadata import RESOURCE_ROLE, CommitTag, from_epoch
-from webarcfs.content.extractors.extracted import LONGEST, SENTENCES, Extracted, Fault
-from webarcfs.content.extractors.extracting import clean, has_text, language_of
+from webarcfs.content.extractors.extracted import SENTENCES, Extracted, Fault
+from webarcfs.content.extractors.extracting import has_text
 from webarcfs.search import generations
 from webarcfs.search.index import IndexReader, IndexWriter
 from webarcfs.search.translation import Translator
 from webarcfs.search.words import CURRENT, IndexedDocument, began, faulty, kind_of
+from webarcfs.texts.extraction import Extraction, ExtractionRequest
+from webarcfs.texts.version_text import joined
 
 # == textless =========================================================================================================
 
@@ -301,24 +301,6 @@ class _ShownTexts:
         except (Damaged, NotFound, InvalidDocument) as error:
             _log.warning("what a browser showed of %s is not indexed: %s", version.path, error)
             return _ShownText()
-
-
-def joined(text: Extracted, rendered: str) -> Extracted:
-    """Return the text of a document with that which a browser showed of it: its lines that the document has not."""
-    if not rendered:
-        return text
-    own = set(text.body.split("\n"))
-    shown = clean(rendered)
-    more = "\n".join(line for line in shown.split("\n") if line not in own)
-    body = f"{text.body}\n{more}".strip()
-    fault = text.fault
-    if len(body) > LONGEST and not fault:
-        fault = Fault.TOO_LONG
-    if fault == Fault.NO_TEXT:
-        fault = Fault.NONE
-    return dataclasses.replace(
-        text, body=body[:LONGEST], language=text.language or language_of(shown), fault=str(fault)
-    )
 
 
 def _until(version: SourceVersion) -> int:

@@ -25,7 +25,6 @@ from pathlib import Path
 from tantivy import Query
 
 from agent.indexing import fulltext
-from agent.indexing.extraction import Extraction, ExtractionRequest
 from agent.indexing.recovery import catch_up
 from tests.support import archives
 from webarcfs.access.access_rules import Standing, VisibleSnapshot
@@ -38,6 +37,7 @@ from webarcfs.search.index import IndexReader, IndexWriter
 from webarcfs.search.query_language import parse_search
 from webarcfs.search.translation import Filter, Moment, Shown, Translator
 from webarcfs.search.words import CURRENT, IndexedDocument
+from webarcfs.texts.extraction import Extraction, ExtractionRequest
 
 _PAGES, _DOMAIN = 5_000, "www.example.org"
 _DOMAINS, _SNAPSHOTS, _ASKED = 1_000, 20, 40

@@ -22,7 +22,7 @@ from webarcfs.access.gate import KnownGate
 from webarcfs.archive.catalogue.record import OWN
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.history import redirect_lists
-from webarcfs.archive.index.database import NEVER, CaptureIndex, CaptureRow, Span, UrlRows
+from webarcfs.archive.index.database import NEVER, CaptureIndex, CaptureRow, Meeting, Span, UrlRows
 from webarcfs.archive.model.arc_paths import arc_path, second_path, split
 from webarcfs.archive.model.metadata import from_epoch
 from webarcfs.archive.model.url_lists import Met, spelled
@@ -200,6 +200,13 @@ class VisibleCaptures:
                     yield from self._met_again(now, state.seq, met)
 
         return UrlHistory(url, lambda: self._states(domain, stored), captures)
+
+    def of_row(self, row: CaptureRow, meetings: Iterable[Meeting]) -> Iterator[VisibleCapture]:
+        """Yield what a reader may see of a stored version: the capture, and when crawls met it again.
+
+        `meetings` are those of the index at the row's place.
+        """
+        return self._captures(split(row.path)[0], row, {meeting.seq: meeting.met for meeting in meetings})
 
     def _captures(self, domain: str, row: CaptureRow, met: Mapping[int, Met]) -> Iterator[VisibleCapture]:
         """Yield what a reader may see of a stored version or redirect: the capture, and when crawls met it again."""

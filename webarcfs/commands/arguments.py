@@ -23,7 +23,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.index.links import LinkReader, Question
 from webarcfs.archive.index.query import DocumentOrigin, Narrowed
-from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, second_name, split
+from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, places, second_name, split
 from webarcfs.archive.model.errors import Damaged, NotAnArchive, NotFound, UrlRefused, UsageError
 from webarcfs.archive.model.metadata import ANY_ROLE, PAGE_ROLE, RESOURCE_ROLE, CommitTag, parse_moment
 from webarcfs.archive.model.urls import canonical
@@ -193,6 +193,15 @@ def document(place: ArchiveArgument, text: str) -> Target:
     if not arc or any(part in ("", ".", "..") for part in (domain, *arc.split("/"))):
         raise UsageError(f"{text!r} names no document; give a URL, or a path such as /www.example.org/index.html")
     return Target(place.repository(domain), domain, arc, url)
+
+
+def arc_in(target: Target, store: Repository, tree: str) -> str:
+    """Return the path of a document in the tree of one snapshot.
+
+    That of a URL may be the second name of its place there and the first one at present, or the other way round.
+    """
+    names = places(target.url) if target.url else ()
+    return next((arc for arc in names if store.find(tree, f"{arc}/{DATA_XML}") is not None), target.arc)
 
 
 def tag(place: ArchiveArgument, text: str) -> tuple[CommitTag, Repository]:

@@ -80,6 +80,12 @@ def cli(debug: bool) -> None:  # `main` checks it in sys.argv, also for an inval
       webarc export --format static --at 2026-11-21 site/
 
     \b
+    Take away what a search or a query finds: to replay, as files, or as a table with the text:
+      webarc export --search 'minutes during:2026' --with-resources minutes.warc.gz
+      webarc export --search '"annual report" type:pdf' --format files reports/
+      webarc export --query "domain = 'www.example.org'" --format csv example.csv
+
+    \b
     Which archive: $WEBARC_ARCHIVE, else /srv/webarc; or one that is named, or is mounted:
       webarc query --archive ~/webarc "url = 'http://www.example.org/'" --format json
       webarc query --mount ~/web "mimeType = 'text/html'" --format paths

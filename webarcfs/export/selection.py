@@ -40,6 +40,10 @@ from webarcfs.archive.model.url_lists import REDIRECTS, Met, MetList, Redirect
 _DIGITS = 15
 #: Opens the repository of a domain.
 Opener = Callable[[str], Repository]
+#: Called with what is done, how much of it, and how much there is: ("export", 17, 400).
+Progress = Callable[[str, int, int], None]
+#: Whether someone asked for the end.
+Stop = Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +138,7 @@ class Selection:
             store = self.open(domain)
             before = snapshots[number - 1].tree if number else self.before.get(domain)
             for snapshot in snapshots[number:]:
-                crawl = _crawl(store, snapshot.tag, snapshot.commit)
+                crawl = crawl_of(store, snapshot.tag, snapshot.commit)
                 met_in = redirect_lists.seen_tree(crawl)
                 yield Exported(
                     store, snapshot.tag, snapshot.tree, before, crawl.message, crawl.time, snapshot.seen, met_in
@@ -257,7 +261,7 @@ def _parts(archive: Archive, record_id: str, reader: ReaderRepositories | None) 
 def _snapshots(store: Repository, domain: str, asked: Asked) -> Iterator[SelectedSnapshot]:
     """Yield the snapshots of a domain, oldest first; of a publication its own, as it saw them."""
     for tag, commit in versions.snapshots(store, domain):
-        if asked.publication and _crawl(store, tag, commit).message.publication != asked.publication:
+        if asked.publication and crawl_of(store, tag, commit).message.publication != asked.publication:
             continue
         tree, seen = store.commit(commit).tree, store.ref(tag.seen_ref) or ""
         if seen and (asked.publication or asked.record):
@@ -281,7 +285,7 @@ def _of(asked: Asked) -> str:
     return f" of {asked.publication}" if asked.publication else ""
 
 
-def _crawl(store: Repository, tag: CommitTag, commit: str) -> Commit:
+def crawl_of(store: Repository, tag: CommitTag, commit: str) -> Commit:
     """Return the crawl's own commit of a snapshot, below additions made since."""
     crawl = sequence.crawl_commit(store, commit)
     if crawl is None or crawl.message.tag != tag:

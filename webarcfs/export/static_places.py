@@ -360,12 +360,17 @@ def file_path(domain: str, segments: Sequence[str], kind: FileType, marks: Seque
     return f"{host}/{LONG}/{_with_mark(body, whole, 40, _LENGTH_OF_MARK + 4)}.{extension}"
 
 
+def is_like_marked(name: str) -> bool:
+    """Return whether a name looks as if it had a mark, whoever gave it."""
+    return "~" in name and _MARKED.search(folded(name)) is not None
+
+
 def _needs_mark(plain: str, name: str) -> bool:
     """Return whether a name is too long, or looks as if it were marked."""
     is_long = len(name) * 4 > LONGEST_NAME and (
         _units(name) > LONGEST_NAME or len(name.encode("utf-8", "surrogatepass")) > LONGEST_BYTES
     )
-    return is_long or ("~" in plain and _MARKED.search(folded(plain)) is not None)
+    return is_long or is_like_marked(plain)
 
 
 def _with_mark(body: str, name: str, longest: int, length: int = _LENGTH_OF_MARK) -> str:

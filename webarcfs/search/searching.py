@@ -226,6 +226,8 @@ def _on_one_line(text: str, begin: int, end: int, places: list[tuple[int, int]])
 MOST_HITS, MOST_VALUES = 100_000, 20
 #: Snapshots in which hits are listed where they are grouped so, and hits of each.
 _GROUPS, _OF_EACH = 20, 3
+#: Versions that are read from the index at a time, and a moment after all snapshots.
+_AT_ONCE, _LATEST = 20_000, 1 << 40
 #: Domains and moments that are counted for groups and years.
 _COUNTED = 65_000
 #: URLs that are counted exactly, and versions whose URLs are looked at one by one.
@@ -403,6 +405,31 @@ class Searcher:
                     if document.since <= snapshot.seq < document.until and (upper is None or snapshot.seq <= upper)
                 ]  # fmt: skip
                 yield inside[-1] if inside else _tag(document.domain, document.since), document.path
+
+    def every_version(self, question: SearchQuestion) -> Iterator[tuple[str, int]]:
+        """Yield path and beginning of each version that a question finds, however many there are, in no order.
+
+        They are asked for by the moments at which they began, `_AT_ONCE` at a time: memory is flat.
+        """
+        asked, make = self._asked(question), Translator(self._reader.schema)
+        waiting = [(0, _LATEST)]
+        while waiting:
+            clocks.check()
+            first, last = waiting.pop()
+            portion = make.all(asked.query, make.number("since", first, last))
+            count = self._reader.count(portion)
+            if count > _AT_ONCE and first < last:
+                middle = (first + last) // 2
+                waiting += [(middle + 1, last), (first, middle)]
+                continue
+            for offset in range(0, count, _AT_ONCE):
+                for document in self._reader.documents(portion, _AT_ONCE, offset).plain():
+                    yield document.path, document.since
+
+    def span_of(self, question: SearchQuestion) -> tuple[int | None, int | None]:
+        """Return the first and the last second whose captures a question means; None where there is no bound."""
+        moment = self._asked(question).moment
+        return moment.during[0] if moment.during is not None else None, moment.last
 
     # -- hits of a page, and numbers of URLs -------------------------------------------------------------------------
 
