@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from agent.indexing.extraction import Extraction, ExtractionRequest
 from agent.pipeline.domain_run import TreeReader
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
@@ -37,6 +36,7 @@ from webarcfs.archive.model.metadata import RESOURCE_ROLE, CommitTag, from_epoch
 from webarcfs.content.extractors.extracted import LONGEST, SENTENCES, Extracted, Fault
 from webarcfs.content.extractors.extracting import clean, has_text, language_of
 from webarcfs.search import generations
+from webarcfs.search.extraction import Extraction, ExtractionRequest
 from webarcfs.search.index import IndexReader, IndexWriter
 from webarcfs.search.translation import Translator
 from webarcfs.search.words import CURRENT, IndexedDocument, began, faulty, kind_of

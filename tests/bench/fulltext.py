@@ -25,7 +25,6 @@ from pathlib import Path
 from tantivy import Query
 
 from agent.indexing import fulltext
-from agent.indexing.extraction import Extraction, ExtractionRequest
 from agent.indexing.recovery import catch_up
 from tests.support import archives
 from webarcfs.access.access_rules import Standing, VisibleSnapshot
@@ -34,6 +33,7 @@ from webarcfs.archive.index import database
 from webarcfs.archive.index.database import SourceVersion
 from webarcfs.content.extractors.extracted import Extracted
 from webarcfs.search import generations
+from webarcfs.search.extraction import Extraction, ExtractionRequest
 from webarcfs.search.index import IndexReader, IndexWriter
 from webarcfs.search.query_language import parse_search
 from webarcfs.search.translation import Filter, Moment, Shown, Translator

@@ -58,7 +58,7 @@ def _extractors(archive: Archive) -> list[str]:
         try:
             line = each.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
             if (
-                "agent.indexing.extraction" in line
+                "webarcfs.search.extraction" in line
                 and (each.parent / "environ").read_bytes().find(os.fsencode(archive.root)) >= 0
             ):
                 found.append(line)

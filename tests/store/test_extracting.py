@@ -16,7 +16,7 @@ from matplotlib.backends.backend_pdf import PdfPages
 from matplotlib.figure import Figure
 
 from agent.indexing import extraction
-from agent.indexing.extraction import Extraction, ExtractionRequest
+from webarcfs.search.extraction import Extraction, ExtractionRequest
 from tests.support import archives
 from tests.support.properties import IS_LONG, examples
 from webarcfs.content.extractors import extracting

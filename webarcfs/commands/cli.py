@@ -23,6 +23,7 @@ COMMANDS = Commands(
         "cat": "webarcfs.commands.versions:cat",
         "links": "webarcfs.commands.links:links",
         "export": "webarcfs.commands.export:export",
+        "dataset": "webarcfs.commands.dataset:dataset",
         "completion": "webarcfs.commands.lazy_commands:completion",
     }
 )

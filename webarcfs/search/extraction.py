@@ -3,7 +3,7 @@
 The process reads bodies from git itself, a document a request, and answers in order. A document at which it dies, or
 for which it takes too long, has a fault; the next ones go to a new process.
 
-`python -m agent.indexing.extraction` is that process.
+`python -m webarcfs.search.extraction` is that process.
 """
 
 from __future__ import annotations
