@@ -12,7 +12,7 @@ from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.model.metadata import ANY_ROLE, PAGE_ROLE, CommitTag, format_time
 from webarcfs.search.words import KINDS, kind_of
 
-_END = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?")
+_END = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?", re.ASCII)
 _ALL_OF_A_FAMILY = "/*"
 
 
