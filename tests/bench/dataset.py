@@ -51,7 +51,7 @@ def _measure(archive: Archive, size: int, form: str) -> None:
         raise SystemExit(f"the dataset ended with {done.exit_code}")
     written = sum(path.stat().st_size for path in out.iterdir())
     print(
-        f"    {size:9,} captures as {form:8} {size / done.processor:9,.0f} rows a second, {done.peak:5.0f} MiB, "
+        f"    {size:9,} captures as {form:8} {size / done.processor:9,.0f} rows a second, {done.together:5.0f} MiB, "
         f"{written >> 20:5,} MiB written"
     )
 
