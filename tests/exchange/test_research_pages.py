@@ -59,3 +59,16 @@ def test_each_block_runs_and_answers(
             assert language == "sql"
             answer = duckdb.sql(block).fetchall()
             assert answer, block
+
+
+def test_each_command_of_the_readme_writes_its_table(archive: Archive, tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    section = readme.partition("## Tables for research\n")[2].partition("\n## ")[0]
+    commands = re.findall(r"^ {4}(webarc .*)$", section, re.MULTILINE)
+    assert len(commands) == 7
+    (tmp_path / "webarc").symlink_to(archive.root)
+    for command in commands:
+        run(archive, tmp_path, f"export HOME={tmp_path}\n{command.replace('| head -1', '| wc -l')}")
+    names = {"pages", "texts", "links", "types", "words", "graph"}
+    assert names == {path.name for path in tmp_path.iterdir() if path.is_dir() and not path.is_symlink()}
+    assert all((tmp_path / name / "README.md").exists() for name in names)

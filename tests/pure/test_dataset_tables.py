@@ -21,7 +21,7 @@ from lxml import etree
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.dataset.columns import Column, Dataset, Kind, columns_of
 from webarcfs.dataset.gexf import write_graph
-from webarcfs.dataset.narrowing import Narrowing, Unit, parse_period
+from webarcfs.dataset.narrowing import DatasetUnit, Narrowing, parse_period
 from webarcfs.dataset.spilled_counts import SpilledCounts
 from webarcfs.dataset.table_writers import (
     TableFormat,
@@ -229,7 +229,7 @@ def test_columns_have_the_names_of_the_toolkit_where_they_mean_the_same() -> Non
         Dataset.LINKS: {"crawl_date", "src", "dest", "anchor"},
     }
     for dataset, names in toolkit.items():
-        for unit in Unit:
+        for unit in DatasetUnit:
             columns = columns_of(dataset, unit)
             assert names <= {column.name for column in columns if column.elsewhere}
             assert len({column.name for column in columns}) == len(columns)

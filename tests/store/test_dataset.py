@@ -35,7 +35,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.database import CaptureIndex, Span
 from webarcfs.archive.system import locks
 from webarcfs.dataset import dataset_folder, making, table_writers
-from webarcfs.dataset.narrowing import Narrowing, Unit
+from webarcfs.dataset.narrowing import DatasetUnit, Narrowing
 from webarcfs.dataset.readers_versions import ReadersVersions
 
 pytestmark = pytest.mark.store
@@ -69,7 +69,7 @@ def small(folder: Path) -> Archive:
 # -- whose view --------------------------------------------------------------------------------------------------------
 
 
-def units(archive: Archive, unit: Unit) -> list[tuple[Any, ...]]:
+def units(archive: Archive, unit: DatasetUnit) -> list[tuple[Any, ...]]:
     gate = KnownGate(archive, Reader(), lambda: NOW)
     with ReadersVersions(gate, Narrowing(unit=unit)) as versions:
         return [
@@ -94,7 +94,7 @@ def test_units_are_what_the_rules_say(tmp_path_factory: pytest.TempPathFactory, 
             Span("", "\U0010ffff"), with_met=True
         )
     }
-    captures = units(archive, Unit.CAPTURE)
+    captures = units(archive, DatasetUnit.CAPTURE)
     assert {(url, time, blob) for url, time, _, blob, _ in captures} == expected
     assert len(captures) == len(expected)
     store = archives.store_of(archive, DOMAIN)
@@ -104,8 +104,8 @@ def test_units_are_what_the_rules_say(tmp_path_factory: pytest.TempPathFactory, 
         if history.is_open(number)
         for path, body in history.at(number).items()
     )
-    assert Counter((url, seq, blob) for url, _, seq, blob, _ in units(archive, Unit.SNAPSHOT)) == states
-    versions = units(archive, Unit.VERSION)
+    assert Counter((url, seq, blob) for url, _, seq, blob, _ in units(archive, DatasetUnit.SNAPSHOT)) == states
+    versions = units(archive, DatasetUnit.VERSION)
     assert {(url, blob) for url, _, _, blob, _ in versions} == {(url, blob) for url, _, blob in expected}
     assert len(versions) == len({(url, blob) for url, _, blob in expected})
     assert PATHS
@@ -125,7 +125,7 @@ def test_a_readers_half_is_exactly_the_other_half(tmp_path: Path) -> None:
     bring_in_step(archive)
     access_rules.withhold(archive, f"http://{DOMAIN}/c.html", "anna", "asked for", access=Access.EXCLUDE)
     for kind in _KINDS:
-        for unit in Unit:
+        for unit in DatasetUnit:
             whole = table(archive, kind, "--unit", unit)
             public = table(archive, kind, "--unit", unit, "--as-reader")
             assert "zebra" in str(whole) or kind in ("pages", "types")
@@ -146,7 +146,7 @@ def test_what_is_under_embargo_is_for_whom_a_rule_names(tmp_path: Path) -> None:
     published(archive, History(steps))
     recover(archive)
     access_rules.withhold(archive, f"http://{DOMAIN}/b", "anna", "a reader", access=Access.ALLOW, user="ben")
-    for unit in Unit:
+    for unit in DatasetUnit:
         assert {row["url"] for row in table(archive, "pages", "--unit", unit, "--as-reader")} == {f"http://{DOMAIN}/a"}
         named = table(archive, "pages", "--unit", unit, "--reader", "ben")
         assert {row["url"] for row in named} == {f"http://{DOMAIN}/a", f"http://{DOMAIN}/b"}, unit

@@ -43,9 +43,9 @@ def withhold_half(archive: Archive) -> None:
     """Withhold the crawl of one publication and year, and the pages below a folder of one host."""
     catalogue = Catalogue(archive)
     publication, year = HELD
-    for record in list(catalogue.records()):
-        if record.publication == publication and record.parts[0].tag.crawl_time.year == year:
-            record, blob = catalogue.read(record.id)
+    for listed in list(catalogue.records()):
+        if listed.publication == publication and listed.parts[0].tag.crawl_time.year == year:
+            record, blob = catalogue.read(listed.id)
             decided = apply_decision(record, Decision.WITHDRAW, "anna", "not for the public")
             catalogue.save([decided], "anna", "withdraw", expected={record.id: blob})
     access_rules.withhold(archive, WITHHELD, "anna", "asked for", access=Access.EXCLUDE)

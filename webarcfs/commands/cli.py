@@ -79,6 +79,11 @@ def cli(debug: bool) -> None:  # `main` checks it in sys.argv, also for an inval
       webarc export --format static --at 2026-11-21 site/
 
     \b
+    Take tables away for research: pages, texts, links, words; the graph of hosts:
+      webarc dataset pages pages/
+      webarc dataset text texts/ --as-reader --format parquet
+
+    \b
     Which archive: $WEBARC_ARCHIVE, else /srv/webarc; or one that is named, or is mounted:
       webarc query --archive ~/webarc "url = 'http://www.example.org/'" --format json
       webarc query --mount ~/web "mimeType = 'text/html'" --format paths

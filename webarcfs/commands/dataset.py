@@ -146,7 +146,7 @@ def _write(
     from webarcfs.dataset import making  # noqa: PLC0415
     from webarcfs.dataset.columns import Dataset  # noqa: PLC0415
     from webarcfs.dataset.dataset_folder import asker_in_words  # noqa: PLC0415
-    from webarcfs.dataset.narrowing import Narrowing, Unit, parse_period  # noqa: PLC0415
+    from webarcfs.dataset.narrowing import DatasetUnit, Narrowing, parse_period  # noqa: PLC0415
     from webarcfs.dataset.table_writers import TableFormat  # noqa: PLC0415
 
     is_reader = place.gate is not None and not place.gate.is_staff
@@ -156,7 +156,7 @@ def _write(
         gate=KnownStaffGate(place.archive) if reader is None else KnownGate(place.archive, reader),
         dataset=Dataset(name),
         narrowing=Narrowing(
-            unit=Unit(unit),
+            unit=DatasetUnit(unit),
             domains=frozenset(domains),
             during=None if during is None else parse_period(during),
             at=moment(place, at),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from webarcfs.dataset.narrowing import Unit
+from webarcfs.dataset.narrowing import DatasetUnit
 
 
 class Kind(StrEnum):
@@ -44,9 +44,9 @@ class Dataset(StrEnum):
 _TEXT, _NUMBER, _YES_NO, _TIME = Kind.TEXT, Kind.NUMBER, Kind.YES_NO, Kind.TIME
 
 _WHEN = {
-    Unit.VERSION: "when the first capture of the version was made",
-    Unit.CAPTURE: "when the capture was made",
-    Unit.SNAPSHOT: "when the last capture up to the snapshot was made",
+    DatasetUnit.VERSION: "when the first capture of the version was made",
+    DatasetUnit.CAPTURE: "when the capture was made",
+    DatasetUnit.SNAPSHOT: "when the last capture up to the snapshot was made",
 }
 _CRAWL_DATE = Column("crawl_date", _TEXT, "{when}: yyyymmddHHMMSS in UTC", "crawl_date")
 _DOMAIN = Column("domain", _TEXT, "the host, with its port where that is not the usual one",
@@ -75,30 +75,32 @@ _WORD = (
     "characters"
 )
 _YEARS = {
-    Unit.VERSION: "the year (UTC) of the first capture of the versions",
-    Unit.CAPTURE: "the year (UTC) of the captures",
-    Unit.SNAPSHOT: "the year (UTC) of the snapshots",
+    DatasetUnit.VERSION: "the year (UTC) of the first capture of the versions",
+    DatasetUnit.CAPTURE: "the year (UTC) of the captures",
+    DatasetUnit.SNAPSHOT: "the year (UTC) of the snapshots",
 }
 _OF_UNIT = {
-    Unit.VERSION: (
+    DatasetUnit.VERSION: (
         Column("first", _TIME, "the time of the first capture of the version that is counted"),
         Column("last", _TIME, "the time of the last one"),
         Column("captures", _NUMBER, "the number of captures that have this version"),
     ),
-    Unit.CAPTURE: (
+    DatasetUnit.CAPTURE: (
         Column("revisit", _YES_NO, "whether the crawl met unchanged what an earlier one had stored"),
     ),
-    Unit.SNAPSHOT: (
+    DatasetUnit.SNAPSHOT: (
         Column("carried", _YES_NO, "whether the snapshot has it from before, and its own crawl did not capture it"),
     ),
 }  # fmt: skip
 _OF_PAGE = (_CRAWL_DATE, _DOMAIN, _URL, _MIME_TYPE)
 _COUNTED = {
-    Unit.VERSION: "versions", Unit.CAPTURE: "captures", Unit.SNAPSHOT: "snapshots with such a document, summed up",
-}  # fmt: skip
+    DatasetUnit.VERSION: "versions",
+    DatasetUnit.CAPTURE: "captures",
+    DatasetUnit.SNAPSHOT: "snapshots with such a document, summed up",
+}
 
 
-def columns_of(dataset: Dataset, unit: Unit, *, by_host: bool = False) -> tuple[Column, ...]:
+def columns_of(dataset: Dataset, unit: DatasetUnit, *, by_host: bool = False) -> tuple[Column, ...]:
     """Return the columns of a dataset. `by_host` is of words."""
     more, year = _OF_UNIT[unit], Column("year", _NUMBER, _YEARS[unit])
     pages = Column("pages", _NUMBER, f"the number of {_COUNTED[unit]}")

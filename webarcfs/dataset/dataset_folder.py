@@ -69,7 +69,7 @@ def _is_empty(folder: Path) -> bool:
     return folder.is_dir() and not any(folder.iterdir())
 
 
-# == description, pure ================================================================================================
+# == description ======================================================================================================
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from webarcfs.access.access_rules import Standing
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.index.links import StoredBody, StoredLinks
+from webarcfs.archive.index.links import PageBody, StoredLinks
 from webarcfs.archive.model.metadata import PAGE_ROLE, RESOURCE_ROLE
 from webarcfs.dataset.columns import Dataset
-from webarcfs.dataset.narrowing import Unit
+from webarcfs.dataset.narrowing import DatasetUnit
 from webarcfs.dataset.readers_versions import ReadersVersions, UnitRow, commit_tag
 from webarcfs.dataset.spilled_counts import SpilledCounts
 from webarcfs.dataset.table_writers import Row, crawl_date, writable, year_of
@@ -40,7 +40,7 @@ class DatasetRows:
     """
 
     def __init__(
-        self, archive: Archive, versions: ReadersVersions, unit: Unit, scratch: Path, *, by_host: bool = False
+        self, archive: Archive, versions: ReadersVersions, unit: DatasetUnit, scratch: Path, *, by_host: bool = False
     ) -> None:
         self._archive = archive
         self._versions = versions
@@ -168,16 +168,16 @@ class DatasetRows:
             yield unit
 
     def _year(self, unit: UnitRow) -> str:
-        return f"{year_of(unit.seq if self._unit is Unit.SNAPSHOT else unit.time):04}"
+        return f"{year_of(unit.seq if self._unit is DatasetUnit.SNAPSHOT else unit.time):04}"
 
     def _more(self, unit: UnitRow) -> tuple[object, ...]:
-        if self._unit is Unit.VERSION:
+        if self._unit is DatasetUnit.VERSION:
             return unit.time, unit.last, unit.captures
         return (unit.flag,)
 
-    def _bodies(self, stored: StoredLinks) -> Iterator[tuple[UnitRow, StoredBody]]:
+    def _bodies(self, stored: StoredLinks) -> Iterator[tuple[UnitRow, PageBody]]:
         """Yield the rows of the unit that are pages with links, each with its body in links.db."""
-        path, bodies, domain = "", list[StoredBody](), ""
+        path, bodies, domain = "", list[PageBody](), ""
         hidden: frozenset[int] = frozenset()
         for unit in self._units():
             version = unit.version

@@ -16,7 +16,7 @@ _END = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?", re.ASCII)
 _ALL_OF_A_FAMILY = "/*"
 
 
-class Unit(StrEnum):
+class DatasetUnit(StrEnum):
     """What a row stands for."""
 
     VERSION = "version"
@@ -69,7 +69,7 @@ class Narrowing:
     snapshots are taken of; None: every snapshot.
     """
 
-    unit: Unit = Unit.VERSION
+    unit: DatasetUnit = DatasetUnit.VERSION
     domains: frozenset[str] = frozenset()
     publication: str = ""
     during: Period | None = None
@@ -81,7 +81,7 @@ class Narrowing:
 
     def __post_init__(self) -> None:
         """Raise UsageError for what makes no sense together, or a kind that is none."""
-        if self.at is not None and self.unit is not Unit.SNAPSHOT:
+        if self.at is not None and self.unit is not DatasetUnit.SNAPSHOT:
             raise UsageError("--at is of --unit snapshot; --during narrows versions and captures")
         if self.at is not None and self.during is not None:
             raise UsageError("--at is one state and --during is a period; give one")

@@ -23,7 +23,7 @@ from webarcfs.archive.index.database import CaptureIndex, CaptureRow
 from webarcfs.archive.index.stored_rows import StoredRow, StoredRows
 from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch
 from webarcfs.archive.model.url_lists import spelled
-from webarcfs.dataset.narrowing import Narrowing, Unit
+from webarcfs.dataset.narrowing import DatasetUnit, Narrowing
 
 #: Kinds of the lists of what crawls met.
 _ARCS, _REDIRECTS = 0, 1
@@ -145,7 +145,11 @@ class ReadersVersions:
         self._newest: list[list[VisibleSnapshot]] | None = None
         self._last_seqs = self._chosen_snapshots()
         number = 0
-        expand = {Unit.VERSION: self._versions, Unit.CAPTURE: self._captures, Unit.SNAPSHOT: self._snapshots}
+        expand = {
+            DatasetUnit.VERSION: self._versions,
+            DatasetUnit.CAPTURE: self._captures,
+            DatasetUnit.SNAPSHOT: self._snapshots,
+        }
         make = expand[self._narrowing.unit]
         for version in self._all_versions():
             for unit in make(version):

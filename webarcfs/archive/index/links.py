@@ -738,7 +738,7 @@ def _must_have(archive: Archive, connection: sqlite3.Connection, tag: CommitTag)
 # == stored links =====================================================================================================
 
 
-class StoredBody(NamedTuple):
+class PageBody(NamedTuple):
     """From one snapshot (`first`) up to another (`last`) a page has the body of that number.
 
     `has_dom`: its links are also those of a DOM that a browser showed.
@@ -786,10 +786,10 @@ class StoredLinks:
         """Return the snapshots of a domain that links.db has, in seconds since 1970."""
         return {int(row[0]) for row in self._rows("links/snapshots_of_domain", {"domain": domain})}
 
-    def bodies(self, path: str) -> list[StoredBody]:
+    def bodies(self, path: str) -> list[PageBody]:
         """Return the bodies of the page at a path (`/<domain>/…`), oldest first."""
         rows = self._rows("links/bodies_of_page", {"path": path})
-        return [StoredBody(first, last, number, bool(has_dom)) for first, last, number, has_dom in rows]
+        return [PageBody(first, last, number, bool(has_dom)) for first, last, number, has_dom in rows]
 
     def of(self, body: int) -> Iterator[StoredLink]:
         """Yield the links of a body, some at a time."""
