@@ -257,7 +257,7 @@ def test_an_interruption_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
 
     def write(self: table_writers.CsvWriter, rows: Any) -> None:
         original(self, rows)
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(table_writers.CsvWriter, "write", write)
     done = webarc("dataset", "pages", "--archive", str(archive.root), str(tmp_path / "out"))
