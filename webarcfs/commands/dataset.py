@@ -124,7 +124,10 @@ def words(**options: Any) -> None:
 @dataset.command()
 @_dataset_options("gexf", *_TABLES)
 def hosts(**options: Any) -> None:
-    """The graph of hosts: how many links lead from one to another, by year; for Gephi, or as a table."""
+    """The graph of hosts: the links between them, by year.
+
+    GEXF is for Gephi; the other forms are a table with a row for two hosts and a year.
+    """
     _write("hosts", **options)
 
 
