@@ -30,6 +30,7 @@ ONLY = {
         "webarcfs.access.reader_stores",
         "webarcfs.archive.index.links",
         "webarcfs.archive.index.sqlite_file",
+        "webarcfs.archive.index.stored_rows",
         "agent.crawl.frontier",
     },
     "sqlite_utils": {"webarcfs.archive.index.sqlite_file"},

@@ -24,6 +24,7 @@ COMMANDS = Commands(
         "cat": "webarcfs.commands.versions:cat",
         "links": "webarcfs.commands.links:links",
         "export": "webarcfs.commands.export:export",
+        "dataset": "webarcfs.commands.dataset:dataset",
         "completion": "webarcfs.commands.lazy_commands:completion",
     }
 )
@@ -84,6 +85,11 @@ def cli(debug: bool) -> None:  # `main` checks it in sys.argv, also for an inval
       webarc export --search 'minutes during:2026' --with-resources minutes.warc.gz
       webarc export --search '"annual report" type:pdf' --format files reports/
       webarc export --query "domain = 'www.example.org'" --format csv example.csv
+
+    \b
+    Take tables away for research: pages, texts, links, words; the graph of hosts:
+      webarc dataset pages pages/
+      webarc dataset text texts/ --as-reader --format parquet
 
     \b
     Which archive: $WEBARC_ARCHIVE, else /srv/webarc; or one that is named, or is mounted:

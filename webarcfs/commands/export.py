@@ -146,7 +146,7 @@ def export(
         out = out / "index.cdxj"
     logging.basicConfig(level=logging.INFO, format="webarc: %(message)s", stream=sys.stderr)
     _settle(place.archive)
-    with _stopping() as stop, Display(error_console()) as progress:
+    with stopping() as stop, Display(error_console()) as progress:
 
         def make(selection: Any, target: Path) -> Summary:
             return write(selection, target, progress, lambda: stop() or (is_stream and is_output_closed()))
@@ -319,7 +319,7 @@ def _text(report: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def _stopping() -> Iterator[Stop]:
+def stopping() -> Iterator[Stop]:
     """Yield what says whether SIGINT or SIGTERM came; a second one ends the command at once."""
     asked = False
 

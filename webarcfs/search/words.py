@@ -51,6 +51,13 @@ def kind_of(mime_type: str) -> str:
     return _KINDS.get(mime_type) or _FAMILIES.get(mime_type.partition("/")[0], "other")
 
 
+def extension_of(url: str) -> str:
+    """Return the extension of a URL's file, in lower case; empty without one."""
+    name = url.partition("?")[0].rpartition("/")[2]
+    dot, end = name.rpartition(".")[1:]
+    return end.lower() if dot and 0 < len(end) <= 10 else ""
+
+
 # == words, pure ======================================================================================================
 
 
@@ -217,9 +224,7 @@ class IndexedDocument:
     @property
     def extension(self) -> str:
         """The extension of the URL's file, in lower case; empty without one."""
-        name = self.url.partition("?")[0].rpartition("/")[2]
-        dot, end = name.rpartition(".")[1:]
-        return end.lower() if dot and 0 < len(end) <= 10 else ""
+        return extension_of(self.url)
 
     def sites(self) -> Iterator[str]:
         """Yield the names for which `site:` finds it: its host, hosts above, and its folders."""

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import json
 import marshal
+import math
 import re
 import sqlite3
 import tempfile
@@ -758,3 +759,77 @@ def _must_have(archive: Archive, connection: sqlite3.Connection, tag: CommitTag)
         raise NotFound(
             f"{archive.links} has no snapshot {tag}; if the archive has, `webarc-agent recover` brings it in"
         )
+
+
+# == stored links =====================================================================================================
+
+
+class PageBody(NamedTuple):
+    """From one snapshot (`first`) up to another (`last`) a page has the body of that number.
+
+    `has_dom`: its links are also those of a DOM that a browser showed.
+    """
+
+    first: int
+    last: int
+    number: int
+    has_dom: bool
+
+
+class StoredLink(NamedTuple):
+    """A link of a body. `domain` is the host of its target; empty for a mail address."""
+
+    kind: str
+    target: str
+    text: str
+    times: int
+    domain: str
+
+
+#: Links of a page of an answer.
+_LINKS = 5_000
+_KINDS = {int(kind): kind.name.lower() for kind in AskedKind}
+
+
+class StoredLinks:
+    """The links of links.db by the path of their page, on one connection. A context manager, for one thread.
+
+    Raises NotFound without links.db, Busy while another process writes for long, DatabaseDamaged.
+    """
+
+    def __init__(self, archive: Archive) -> None:
+        self._path = archive.links
+
+    def __enter__(self) -> StoredLinks:
+        self._stack = ExitStack()
+        self._connection = self._stack.enter_context(_opened(self._path, math.inf))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def snapshots(self, domain: str) -> set[int]:
+        """Return the snapshots of a domain that links.db has, in seconds since 1970."""
+        return {int(row[0]) for row in self._rows("links/snapshots_of_domain", {"domain": domain})}
+
+    def bodies(self, path: str) -> list[PageBody]:
+        """Return the bodies of the page at a path (`/<domain>/…`), oldest first."""
+        rows = self._rows("links/bodies_of_page", {"path": path})
+        return [PageBody(first, last, number, bool(has_dom)) for first, last, number, has_dom in rows]
+
+    def of(self, body: int) -> Iterator[StoredLink]:
+        """Yield the links of a body, some at a time."""
+        last = -1
+        while True:
+            rows = self._rows("links/of_body", {"body": body, "last": last, "limit": _LINKS})
+            for _, kind, target, text, times, domain in rows:
+                yield StoredLink(_KINDS[kind], target, text, times, domain)
+            if len(rows) < _LINKS:
+                return
+            last = rows[-1][0]
+
+    def _rows(self, statement: str, values: dict[str, Any]) -> list[Any]:
+        try:
+            return self._connection.execute(sql(statement), values).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise as_told_to_readers(self._path, error) from None
