@@ -188,7 +188,10 @@ def test_access_rules_hold_for_the_time_and_the_spelling_of_captures(made: tuple
     one, two, third = HOSTS
     rules = [
         (f"http://{one}/p1.html", {}),
-        (f"http://{one}/old/*", {"after": datetime(2017, 1, 1, tzinfo=CET), "before": datetime(2019, 5, 1, tzinfo=CET)}),
+        (
+            f"http://{one}/old/*",
+            {"after": datetime(2017, 1, 1, tzinfo=CET), "before": datetime(2019, 5, 1, tzinfo=CET)},
+        ),
         (f"http://{two}/p2.html", {"after": datetime(2018, 6, 1, tzinfo=CET)}),
         (f"http://{third}/p3.html", {"before": datetime(2018, 6, 1, tzinfo=CET), "access": Access.EXCLUDE}),
         (f"http://{third}/folder/", {"exact": True}),

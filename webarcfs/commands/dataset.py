@@ -39,7 +39,7 @@ def _dataset_options(*forms: str) -> Callable[[_F], _F]:
         ),
         click.option("--domain", "domains", metavar="HOST", multiple=True, help="Only of this host, or of several."),
         click.option("--publication", default="", metavar="NAME", help="Only what its crawls captured."),
-        click.option("--during", metavar="PERIOD", help="Only of 2024, 2024-03, 2024-03-05 or 2019..2021 (UTC)."),
+        click.option("--during", metavar="PERIOD", help="Only of 2024, 2024-03, 2024-03-05 or 2019..2021 (CET)."),
         click.option("--at", metavar="TAG|TIME", help="Of --unit snapshot: this one, or the state at this time."),
         click.option(
             "--type", "types", metavar="KIND|MIME", multiple=True, help="Only of this kind or MIME type: pdf, image/*."
@@ -149,7 +149,7 @@ def _write(
     from webarcfs.dataset import making  # noqa: PLC0415
     from webarcfs.dataset.columns import Dataset  # noqa: PLC0415
     from webarcfs.dataset.dataset_folder import asker_in_words  # noqa: PLC0415
-    from webarcfs.dataset.narrowing import DatasetUnit, Narrowing, parse_period  # noqa: PLC0415
+    from webarcfs.dataset.narrowing import DatasetUnit, Narrowing, parse_time_span  # noqa: PLC0415
     from webarcfs.dataset.table_writers import TableFormat  # noqa: PLC0415
 
     is_reader = place.gate is not None and not place.gate.is_staff
@@ -161,7 +161,7 @@ def _write(
         narrowing=Narrowing(
             unit=DatasetUnit(unit),
             domains=frozenset(domains),
-            during=None if during is None else parse_period(during),
+            during=None if during is None else parse_time_span(during),
             at=moment(place, at),
             **narrowing,
         ),

@@ -75,9 +75,9 @@ _WORD = (
     "characters"
 )
 _YEARS = {
-    DatasetUnit.VERSION: "the year (UTC) of the first capture of the versions",
-    DatasetUnit.CAPTURE: "the year (UTC) of the captures",
-    DatasetUnit.SNAPSHOT: "the year (UTC) of the snapshots",
+    DatasetUnit.VERSION: "the year (CET) of the first capture of the versions",
+    DatasetUnit.CAPTURE: "the year (CET) of the captures",
+    DatasetUnit.SNAPSHOT: "the year (CET) of the snapshots",
 }
 _OF_UNIT = {
     DatasetUnit.VERSION: (

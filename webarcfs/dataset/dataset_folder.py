@@ -230,8 +230,9 @@ A node is a host, with `archived`, `internal links` (of its pages to itself), `l
 leads from the host of pages to the host that they link to. Its weight is the number of these links, and `links 2024`
 the number of those of 2024."""
 _READING = """\
-All text is UTF-8, all times are UTC. CSV is that of RFC 4180: a line of names, CRLF, quotes where they are needed, line
-breaks inside of quotes. Nothing is escaped otherwise: a spreadsheet program may take a value that begins with `=`, `+`,
+All text is UTF-8, all times are UTC, but years begin and end in CET (UTC+01:00), as those of the archive's commands do.
+CSV is that of RFC 4180: a line of names, CRLF, quotes where they are needed, line breaks inside of quotes.
+Nothing is escaped otherwise: a spreadsheet program may take a value that begins with `=`, `+`,
 `-` or `@` for a formula, so import such columns as text. U+0000 and halves of surrogate pairs are U+FFFD. An empty text
 is an empty text, also in Parquet: in pandas, `read_csv(…, keep_default_na=False)` keeps it."""
 

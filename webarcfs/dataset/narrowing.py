@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
 
-from webarcfs.archive.model.errors import UsageError
+from webarcfs.archive.model.errors import BadCondition, UsageError
 from webarcfs.archive.model.metadata import ANY_ROLE, PAGE_ROLE, CommitTag, format_time
+from webarcfs.search.query_language import parse_span
 from webarcfs.search.words import KINDS, kind_of
 
-_END = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?", re.ASCII)
 _ALL_OF_A_FAMILY = "/*"
 
 
@@ -25,7 +24,7 @@ class DatasetUnit(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
+class DatasetTime:
     """The times from `begin` up to, and without, `end`: seconds since 1970. `text` is what was asked for."""
 
     begin: int
@@ -36,29 +35,12 @@ class Period:
         return self.begin <= time < self.end
 
 
-def parse_period(text: str) -> Period:
-    """Return the period of `2024`, `2024-03`, `2024-03-05` or `2019..2021`, in UTC. Raises UsageError."""
-    begin, dots, end = text.partition("..")
-    first, last = _span(begin, text), _span(end if dots else begin, text)
-    if first[0] >= last[1]:
-        raise UsageError(f"{text!r} ends before it begins")
-    return Period(first[0], last[1], text)
-
-
-def _span(part: str, text: str) -> tuple[int, int]:
-    match = _END.fullmatch(part.strip())
+def parse_time_span(text: str) -> DatasetTime:
+    """Return the times of a text as `during:` of a search has it: in CET. Raises UsageError."""
     try:
-        if match is None:
-            raise ValueError(part)
-        year, month, day = (None if group is None else int(group) for group in match.groups())
-        assert year is not None
-        begin = datetime(year, month or 1, day or 1, tzinfo=UTC)
-        if day is not None:
-            return int(begin.timestamp()), int(begin.timestamp()) + 86_400
-        next_year, next_month = (year + 1, 1) if month in (None, 12) else (year, (month or 0) + 1)
-        return int(begin.timestamp()), int(datetime(next_year, next_month, 1, tzinfo=UTC).timestamp())
-    except ValueError:
-        raise UsageError(f"{text!r} is no period: give 2024, 2024-03, 2024-03-05 or 2019..2021") from None
+        return DatasetTime(*parse_span(text), text)
+    except BadCondition as error:
+        raise UsageError(str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +54,7 @@ class Narrowing:
     unit: DatasetUnit = DatasetUnit.VERSION
     domains: frozenset[str] = frozenset()
     publication: str = ""
-    during: Period | None = None
+    during: DatasetTime | None = None
     types: tuple[str, ...] = ()
     role: str = PAGE_ROLE
     errors: bool = False

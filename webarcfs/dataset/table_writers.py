@@ -25,6 +25,7 @@ Row = tuple[Any, ...]
 
 _UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 _TIME_OF_DAY = 86_400
+_CET = 3_600
 #: Rows of a batch, and characters of long texts in it.
 _ROWS, _ROWS_OF_GROUP, _CHARACTERS = 2_000, 20_000, 8 << 20
 _MISSING = "Parquet needs another library: pip install 'webarcfs[data]'"
@@ -103,8 +104,8 @@ def crawl_date(seconds: int) -> str:
 
 
 def year_of(seconds: int) -> int:
-    """Return the year of a time, in UTC."""
-    return int(_day(seconds // _TIME_OF_DAY)[:4])
+    """Return the year of a time, in CET, as `--during` means it."""
+    return int(_day((seconds + _CET) // _TIME_OF_DAY)[:4])
 
 
 # -- CSV ---------------------------------------------------------------------------------------------------------------
