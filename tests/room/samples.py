@@ -57,7 +57,7 @@ def row(number: int = 12, **others: Any) -> SnapshotRow:
         publication="bundestag",
         signature="5100",
         provenance="Referat PuK 4, Online-Dienste",
-        project="Internet",
+        project=("Internet", "Intranet")[number % 5 == 0],
         domains=("www.bundestag.example", "dip.bundestag.example", "mitmischen.bundestag.example"),
         is_occasion=number % 3 == 0,
         reason="Constitution of the 16th electoral term" if number % 3 == 0 else "",

@@ -114,7 +114,7 @@ def test_columns_that_have_no_value_are_not_shown() -> None:
 
     assert heads(EMPTY["publication"]) == ["Date", "Crawl", "View"]
     assert heads(RICH["list"]) == [
-        "Date", "Crawl", "Signature", "Project", "Type", "Documents", "Size", "View"
+        "Date", "Crawl", "Call number", "Project", "Type", "Documents", "Size", "View"
     ]  # fmt: skip
 
 

@@ -98,9 +98,52 @@ def test_the_overview_has_what_is_released_by_fonds(room: Served) -> None:
 def test_the_overview_shows_the_words_that_count(room: Served) -> None:
     words = "oth other 52 5200 q"
     page = tree(room, f"/?q={quote(f'{words} nothing')}")
-    field = page.css_first("input#c")
+    field = page.css_first("input#find")
     assert field is not None and field.attributes["value"] == words
     assert len(page.css("table.snapshots tbody tr")) == 1
+
+
+def found_by(room: Served, text: str, place: str = "") -> str:
+    """Where the one box leads with a text."""
+    answer = room.get(f"/find?q={quote(text)}{f'&in={place}' if place else ''}")
+    assert answer.status == 302
+    return answer.headers["location"]
+
+
+def test_one_box_knows_an_address_from_words(room: Served) -> None:
+    assert len(tree(room, "/").css("form")) == 1
+    assert found_by(room, "www.example.org") == f"/web/*/{HOME}"
+    assert found_by(room, f"{HOME}new.pdf") == f"/web/*/{HOME}new.pdf"
+    assert found_by(room, "nowhere.example.org/x") == "/web/*/http://nowhere.example.org/x"
+    assert found_by(room, '"www.example.org"') == "/search?q=%22www.example.org%22"
+    assert found_by(room, "annual report") == "/search?q=annual+report"
+    assert found_by(room, "javascript:alert(1)") == "/search?q=javascript%3Aalert%281%29"
+    assert found_by(room, "") == "/search"
+    assert found_by(room, "www.example.org", "catalogue") == "/?q=www.example.org"
+    assert found_by(room, f"{HOME}new.pdf", "words") == "/search?q=%22www.example.org%2Fnew.pdf%22"
+    assert room.get("/find").headers["location"] == "/search"
+
+
+def test_the_box_tells_nobody_which_hosts_are_hidden(tmp_path: Path) -> None:
+    """A host without a known suffix is an address where readers see a crawl of it, and words as any other else."""
+    own = archives.make_archive(tmp_path)
+    published(own, "open.test", {"http://open.test/": Page(b"x")}, FIRST)
+    published(own, "held.test", {"http://held.test/": Page(b"x")}, FIRST, state=RecordState.CHECKED, held=True)
+    published(own, "later.test", {"http://later.test/": Page(b"x")}, FIRST, closed_for="90 years")
+    recover(own)
+    with served(own) as found:
+        assert found_by(found, "open.test/a") == "/web/*/http://open.test/a"
+        for domain in ("held.test", "later.test", "none.test"):
+            assert found_by(found, f"{domain}/a") == f"/search?q={domain}%2Fa"
+
+
+def test_an_address_of_which_the_archive_has_nothing_says_so_and_offers_its_words(room: Served) -> None:
+    page = tree(room, found_by(room, "annual-report.zip"))
+    assert "The archive has no version of it." in page.text()
+    link = page.css_first("a[href^='/find?in=words&q=']")
+    assert link is not None
+    found = room.get(link.attributes["href"] or "")
+    assert found.headers["location"] == "/search?q=%22annual-report.zip%22"
 
 
 def test_external_links_have_number_titles_url_window_and_pages(room: Served) -> None:
@@ -124,7 +167,7 @@ def test_external_links_have_number_titles_url_window_and_pages(room: Served) ->
 
 
 def test_search_is_reached_from_the_overview_and_from_archived_pages(room: Served) -> None:
-    assert tree(room, "/").css_first("form[action='/search'] input[name=q]") is not None
+    assert tree(room, "/").css_first("form[action='/find'] input[name=q]") is not None
     link = tree(room, f"/web/{digits(TIMES[0])}/{HOME}").css_first("a[href^='/search?from=']")
     assert link is not None
     assert "search of the archived site itself is not here" in room.get(link.attributes["href"] or "").text
@@ -284,7 +327,7 @@ def test_pages_speak_german(room: Served) -> None:
     for path in ("/", "/search?q=line", f"/snapshot/{RECORDS[0]}", f"/web/{digits(TIMES[0])}/{HOME}", "/about"):
         answer = room.get(path, {"Accept-Language": "de"})
         assert '<html lang="de"' in answer.text
-        assert any(word in answer.text for word in ("Lesesaal", "Netzressource"))
+        assert any(word in answer.text for word in ("Lesesaal", "Website"))
     assert "Bestandssignatur" in room.get(f"/snapshot/{RECORDS[0]}?lang=de").text
 
 
