@@ -118,6 +118,7 @@ def about(url: str) -> Iterator[str]:
     yield f"/cdx/search/cdx?url={said}&sort=reverse&limit=-5"
     yield f"/wayback/available?url={said}&timestamp={TIMES[2]}"
     yield f"/versions?url={said}"
+    yield from (f"/find?q={said}{place}" for place in ("", "&in=words", "&in=catalogue"))
     yield f"/urls?prefix={said[:-9]}"
     yield from (
         f"/notice/{kind}?url={said}&from={TIMES[2]}/{url}"
