@@ -319,7 +319,7 @@ _HOME = page(
     rows=(),
     pages=None,
     filters=(
-        ("signature", "Signature", "", (PageLink("/?signature=5100", "5100"), PageLink("/?signature=5101", "5101"))),
+        ("signature", "Call number", "", (PageLink("/?signature=5100", "5100"), PageLink("/?signature=5101", "5101"))),
         ("type", "Type", "occasion", (PageLink("/", "occasion", True), PageLink("/?type=regular", "regular"))),
         ("year", "Year", "", tuple(PageLink(f"/?year={year}", str(year)) for year in range(2024, 2004, -1))),
     ),

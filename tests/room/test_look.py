@@ -281,6 +281,28 @@ def test_no_page_is_closed_to_anybody(browser: Browser, code: str, scheme: Any, 
 
 
 @needs_chromium()
+@pytest.mark.parametrize("code", ["en", "de"])
+def test_tables_of_lists_are_read_on_a_phone_without_scrolling(browser: Browser, code: str) -> None:
+    """No letter of a word stands alone in its line, and each cell says what it is."""
+    stage = Stage()
+    context = browser.new_context(viewport=_PHONE)  # type: ignore[arg-type] # a dictionary of its two keys
+    context.route("**/*", stage.answer)
+    tab = context.new_page()
+    for name in ("prefix", "links", "compare", "list", "publication"):
+        stage.html = rendered(RICH[name], code)
+        tab.goto("http://room.test/x")
+        assert tab.locator("main table.stacked").count() > 0
+        assert tab.evaluate(
+            "[...document.querySelectorAll('table')].every(e => e.getBoundingClientRect().right <= 320)"
+        )
+        cells = tab.locator("main table.stacked td:visible")
+        assert all(box["width"] > 200 for each in cells.all() if (box := each.bounding_box())), name
+        unnamed = "td:not([data-label], .date, .open, .sign, .bars)"
+        assert tab.locator(f"main table.stacked {unnamed}").count() == 0, name
+    context.close()
+
+
+@needs_chromium()
 def test_pages_keep_to_their_policy_and_the_frame_fills_the_window(browser: Browser) -> None:
     stage, said = Stage(), []
     context = browser.new_context(viewport=_DESK)  # type: ignore[arg-type] # a dictionary of its two keys

@@ -83,7 +83,7 @@ def tree(room: Served, path: str, **headers: str) -> LexborHTMLParser:
 
 def test_the_overview_has_what_is_released_by_fonds(room: Served) -> None:
     found = tree(room, "/")
-    assert [node.text() for node in found.css(".fonds > h3")] == ["5100", "5200"]
+    assert [node.text() for node in found.css(".fonds > h3 .shelf")] == ["5100", "5200"]
     assert found.css_first(f"a[href='/web/{digits(TIMES[2])}/{HOME}']") is not None
     assert found.css_first("a[href='/publication/p']") is not None
     rows = tree(room, "/?all=1").css("table.snapshots tbody tr")
