@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
@@ -24,10 +25,20 @@ from tantivy import Filter, Occur, Query, SchemaBuilder, TextAnalyzer, TextAnaly
 
 from webarcfs.archive.model.errors import Busy, Damaged
 from webarcfs.search.query_language import DocumentPart
-from webarcfs.search.words import SNAPSHOT, IndexedDocument, from_bytes, key, kind_of, marks, natural, terms_of
+from webarcfs.search.words import (
+    SNAPSHOT,
+    IndexedDocument,
+    from_bytes,
+    key,
+    kind_of,
+    marks,
+    natural,
+    place_of,
+    terms_of,
+)
 
 #: Raised with each change of the fields: an index of another version is rebuilt.
-VERSION = 4
+VERSION = 5
 #: The languages in which other forms of a word are found, with the stemmer of each.
 STEMMERS = {
     "de": "german", "en": "english", "es": "spanish", "fr": "french", "it": "italian", "nl": "dutch",
@@ -67,6 +78,7 @@ def _schema() -> tantivy.Schema:
     builder.add_text_field(STEMS, tokenizer_name=_WORDS, index_option="freq")
     for name in ("since", "until", "captured", "size"):
         builder.add_integer_field(name, fast=True)
+    builder.add_integer_field("place", indexed=True, fast=True)
     for name in ("about", "content", "tag"):
         builder.add_bytes_field(name, stored=True)
     return builder.build()
@@ -170,6 +182,7 @@ class IndexWriter:
                     headings=terms_of(extracted.headings),
                     description=terms_of(extracted.description),
                     url=terms_of(document.url),
+                    place=place_of(document.path),
                     since=document.since,
                     until=document.until,
                     captured=document.captured,
@@ -238,6 +251,35 @@ class IndexReader:
             shown = search_result.hits[:limit]
             return HitPage(getattr(search_result, "count", 0) or 0, [address for _, address in shown], self)
 
+    def best(self, query: Query, limit: int, order: str = "", *, ascending: bool = False) -> Matches:
+        """Return the first documents of a query with their places; by relevance, or by the numbers of a field."""
+        with _translated(self._folder):
+            direction = tantivy.Order.Asc if ascending else tantivy.Order.Desc
+            search_result = self.searcher.search(query, max(limit, 1), True, order or None, 0, direction)
+            hits = search_result.hits[:limit]
+            addresses = [address for _, address in hits]
+            places = cast("list[int]", self.searcher.fast_field_values("place", addresses)) if addresses else []
+            begins = cast("list[int]", self.searcher.fast_field_values("since", addresses)) if addresses else []
+            ranked = [
+                Match(place, since, value, address)
+                for place, since, (value, address) in zip(places, begins, hits, strict=True)
+            ]
+            return Matches(getattr(search_result, "count", 0) or 0, ranked)
+
+    def page(self, total: int, addresses: Sequence[tantivy.DocAddress]) -> HitPage:
+        """Return a page of documents that were found."""
+        return HitPage(total, addresses, self)
+
+    def count_places(self, query: Query) -> int:
+        """Return about how many paths the documents of a query have: some per cent more or less."""
+        with _translated(self._folder):
+            return round(self.searcher.cardinality(query, "place"))
+
+    def places(self, query: Query, most: int) -> set[int] | None:
+        """Return the places of the documents of a query; None if they are more than `most`."""
+        buckets = self.aggregate(query, {"place": {"terms": {"field": "place", "size": most + 1}}})["place"]["buckets"]
+        return None if len(buckets) > most else {int(bucket["key"]) for bucket in buckets}
+
     def count(self, query: Query) -> int:
         """Return the number of documents of a query."""
         return self.documents(query, 0).total
@@ -286,6 +328,24 @@ class IndexReader:
         """Return a version with its text; None if it is not there."""
         page = self.documents(Query.term_query(self.schema, "key", key(path, since)), 1)
         return next(page.with_text(), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A document of an answer: the place of its path, its first snapshot, and what ordered it."""
+
+    place: int
+    since: int
+    value: object
+    address: tantivy.DocAddress
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The first documents of an answer, and the number of all."""
+
+    total: int
+    ranked: list[Match]
 
 
 class HitPage:

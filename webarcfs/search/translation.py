@@ -191,6 +191,13 @@ class Translator:
             return self.any(*(self.term(field, value) for value in values))
         return Query.const_score_query(Query.term_set_query(self._schema, field, [*values]), 0.0)
 
+    def places(self, places: Iterable[int]) -> Query:
+        """Return the query of the versions at any of some places, without weight."""
+        numbers = [*places]
+        if not numbers:
+            return Query.empty_query()
+        return Query.const_score_query(Query.term_set_query(self._schema, "place", numbers), 0.0)
+
     def prefix(self, field: str, value: str) -> Query:
         """Return the query of all terms that begin so."""
         return Query.fuzzy_term_query(self._schema, field, value, distance=0, prefix=True)
@@ -250,10 +257,20 @@ _STATES = 64
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A state of the archive: the present, that at a time (`seq`, seconds since 1970), or with `ever` all states."""
+    """A state of the archive: the present, that at a time (`seq`, seconds since 1970), or with `ever` all states.
+
+    With `during`, a span of time from the first second on, before the last, only versions that were captured in it:
+    stored, or met unchanged, by a crawl that the asker may see.
+    """
 
     seq: int | None = None
     ever: bool = False
+    during: tuple[int, int] | None = None
+
+    @property
+    def last(self) -> int | None:
+        """The last second of which it speaks; None if that is now."""
+        return self.during[1] - 1 if self.during is not None and self.seq is None else self.seq
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ found.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import unicodedata
@@ -279,6 +280,11 @@ def _place(url: str) -> tuple[str, str]:
 def key(path: str, since: int) -> str:
     """Return the name of a version in the index."""
     return f"{path}{_SEPARATOR}{since}"
+
+
+def place_of(path: str) -> int:
+    """Return the number by which the versions at a path are counted as one: 63 bits of a digest."""
+    return int.from_bytes(hashlib.blake2b(path.encode("utf-8", "surrogateescape"), digest_size=8).digest()) >> 1
 
 
 def began(domain: str, seq: int) -> str:
