@@ -127,8 +127,13 @@ def _hit(number: int) -> SimpleNamespace:
         mime_type=("text/html", "application/pdf")[number % 2],
         language=("de", "", "en")[number % 3],
         size=48_123 * number,
-        first=_year(number),
-        last=_year(number + number % 2),
+        date=_year(number),
+        words_from=_year(number),
+        words_to=_year(number + number % 4),
+        versions=number % 3 + 1,
+        has_words=number % 3 == 0,
+        is_present=number % 3 < 2,
+        is_of_words=number != 6,
         snippet=Marked(_SNIPPET, tuple((at, at + 7) for at in (_SNIPPET.find("Bericht"), _SNIPPET.rfind("Bericht")))),
         signature="5100",
         project="Internet",
@@ -138,6 +143,7 @@ def _hit(number: int) -> SimpleNamespace:
 
 
 _FACETS = (
+    ("during", "Captured in", ((PageLink("?during=2005", "2005"), 800), (PageLink("?during=2006", "2006"), 900))),
     ("type", "Kind of file", ((PageLink("?type=html", "html"), 1_204), (PageLink("?type=pdf", "pdf", True), 311))),
     (
         "site",
@@ -145,19 +151,40 @@ _FACETS = (
         ((PageLink("?site=a", "www.bundestag.example"), 1_411), (PageLink("?site=b", "dip.example"), 104)),
     ),
     ("language", "Language", ((PageLink("?language=de", "de"), 1_400), (PageLink("?language=en", "en"), 115))),
-    ("", "Year", ((PageLink("", "2005"), 800), (PageLink("", "2006"), 900))),
+    ("publication", "Publication", ((PageLink("?publication=bundestag", "bundestag"), 1_515),)),
+    ("role", "Pages and resources", ((PageLink("", "page"), 1_515),)),
 )
 _SEARCHED = page(
     "search.html",
     words="bericht ausschuss",
-    fields={"site": "www.bundestag.example", "type": "pdf", "sort": "date", "after": "2005"},
+    fields={
+        "site": "www.bundestag.example",
+        "type": "pdf",
+        "sort": "date",
+        "after": "2005",
+        "before": "2008",
+        "during": "2005..2008",
+        "language": "de",
+        "publication": "bundestag",
+        "record": "a",
+        "role": "any",
+    },
     has_index=True,
     total=1_515,
+    in_present=311,
+    is_exact=False,
+    is_of_the_past=False,
+    address=PageLink("/web/*/http://www.bundestag.example/", "http://www.bundestag.example/"),
+    only_record=(row(), PageLink("/search?q=bericht", "")),
+    languages=(("de", "German"), ("en", "English"), ("tlh", "tlh")),
+    kinds=("html", "other", "pdf"),
+    table_rows=1_000,
+    states=(PageLink("/search?q=bericht", "all versions", True), PageLink("/search?q=bericht&present=1", "at present")),
     hits=tuple(_hit(number) for number in range(1, 8)),
     facets=_FACETS,
     pages=Pages(21, 40, 1_515, "/search?q=bericht", "/search?q=bericht&page=3"),
     suggestion=PageLink("/search?q=berichte+ausschuss", "berichte ausschuss"),
-    from_record=row(),
+    from_record=(row(), PageLink("/search?q=bericht&record=a", "")),
     sorts=(
         PageLink("?sort=", "by relevance"),
         PageLink("?sort=date", "newest first", True),
@@ -166,8 +193,7 @@ _SEARCHED = page(
     groupings=(PageLink("?q=", "by URL", True), PageLink("?group=snapshot", "by snapshot")),
     exports=(PageLink("/search.csv?q=bericht", "CSV"), PageLink("/search.json?q=bericht", "JSON")),
     missing=2,
-    publications=("bundestag", "mitmischen"),
-    snapshots=(("a", "Internetangebot, 2 Aug 2005", True), ("b", "Internetangebot, 3 Sep 2005", False)),
+    publications=SimpleNamespace(names=("bundestag", "mitmischen"), is_choice=True),
     groups=(),
     fault="",
 )
@@ -329,7 +355,8 @@ _HOME = page(
 
 _FORM = with_values(
     _SEARCHED, words="", fields={}, total=0, hits=(), facets=(), pages=None, suggestion=None, from_record=None,
-    sorts=(), groupings=(), exports=(), missing=0, publications=(), snapshots=(),
+    only_record=None, address=None, in_present=None, is_exact=True, states=(), sorts=(), groupings=(), exports=(),
+    missing=0, publications=SimpleNamespace(names=(), is_choice=True),
 )  # fmt: skip
 _BARE_HOME = page("home.html", query="", fonds=(), rows=(), pages=None, filters=(), order=(), total_snapshots=0)
 _BARE_CALENDAR = page(
@@ -396,6 +423,13 @@ RICH: dict[str, Sample] = {
     ),
     "search": _SEARCHED,
     "grouped search": _GROUPED,
+    "search of many publications": with_values(
+        _SEARCHED,
+        publications=SimpleNamespace(names=tuple(f"site-{number}" for number in range(200)), is_choice=False),
+        fields={"type": "image/png", "publication": "site-7", "present": "1"}, in_present=None, only_record=None,
+    ),
+    "search of the past": with_values(_SEARCHED, is_of_the_past=True, in_present=0, is_exact=True, total=26),
+    "search with nothing at present": with_values(_SEARCHED, in_present=0, total=1, states=()),
     "faulty search": with_values(
         _FORM, words="bericht AND (ausschuss", fault="a bracket is open at 12:\nbericht AND (ausschuss\n            ^",
     ),

@@ -157,7 +157,8 @@ def general() -> Iterator[str]:
         yield f"/search?q={word[:-1]}s"  # suggestions
         yield f"/search?q={word[:4]}*"
     yield from (f"/search?q=home&at={time}@{DOMAIN}" for time in ("2020-01-01T12:00:00", "2020-01-21T12:00:00"))
-    yield from ("/search?q=home&sort=date", "/search?q=home&all=1&group=snapshot", "/search?q=title:home&type=html")
+    yield from ("/search?q=home&sort=date", "/search?q=home&group=snapshot", "/search?q=title:home&type=html")
+    yield from ("/search?q=home&present=1", "/search?q=home&during=2019..2021", "/search.csv?q=home&at=2020")
 
 
 def secrets_in(answer: Answer, asked: str) -> list[str]:

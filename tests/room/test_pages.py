@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import random
 import re
@@ -179,12 +181,125 @@ def test_hits_have_signature_and_dates_and_open_in_their_snapshot(room: Served) 
     (hit,) = found.css("article.hit")
     assert hit.css_first("h2 a, h3 a").attributes["href"] == f"/web/{digits(TIMES[1])}/{HOME}"  # type: ignore[union-attr]
     facts = hit.css_first("p.facts").text()  # type: ignore[union-attr]
-    assert "5100" in facts and "text/html" in facts and "2020" in facts
+    assert "5100" in facts and "text/html" in facts and "25 Feb 2021" in facts
     names = {node.attributes["name"] for node in found.css("form.big [name]")}
-    assert names >= {"q", "site", "type", "language", "after", "before", "publication", "record", "present"}
+    assert names == {"q", "during", "at", "type", "language", "site", "publication", "role", "record"}
+    assert found.css("form details") == []
     (kind,) = found.css("aside.facets li.here")
     assert kind.text(strip=True).startswith("Web pages")  # in the language of the page, and not as the index has it
     assert tree(room, f"/search?q=line&type=pdf&record={RECORDS[1]}").css_first("article.hit") is None
+
+
+def count_of(page: LexborHTMLParser) -> str:
+    """How many pages a search says that it found."""
+    node = page.css_first(".count")
+    assert node is not None
+    return " ".join(node.text().split())
+
+
+def spans_of(page: LexborHTMLParser) -> list[str]:
+    """When each hit has the words, and what became of it."""
+    return [" ".join(node.text().split()) for node in page.css("article.hit .span")]
+
+
+def test_a_search_finds_all_versions_and_says_how_many_pages_the_present_has(room: Served) -> None:
+    old = tree(room, "/search?q=%22line+3%22")
+    assert count_of(old) == "one page: none at present, 1 only in earlier versions"
+    assert spans_of(old) == ["Had the words on 1 May 2020 the page has changed since"]
+    (hit,) = old.css("article.hit")
+    assert hit.css_first("h2 a").attributes["href"] == f"/web/{digits(TIMES[0])}/{HOME}"  # type: ignore[union-attr]
+    assert hit.css_first(f"a[href='/web/*/{HOME}']") is not None
+    twice = tree(room, "/search?q=%22line+6%22")
+    assert spans_of(twice) == [
+        "Had the words from 1 May 2020 to 25 Feb 2021, in 2 versions the page has changed since"
+    ]  # fmt: skip
+    now = tree(room, "/search?q=%22another+line+1%22")
+    assert count_of(now) == "one page: 1 at present, 0 only in earlier versions"
+    assert spans_of(now) == ["Has the words since 25 Feb 2021, in 2 versions"]
+    gone = tree(room, "/search?q=url:new.pdf")
+    assert spans_of(gone) == ["Had the words on 25 Feb 2021 the page is gone since"]
+    assert spans_of(tree(room, f"/search?q=site:{DOMAIN}+type:html")) == ["Fits since 1 May 2020, in 3 versions"]
+
+
+def test_a_search_is_narrowed_to_the_present_and_back_by_links(room: Served) -> None:
+    page = tree(room, "/search?q=line")
+    narrow = page.css_first(".count a")
+    assert narrow is not None and narrow.attributes["href"] == "/search?q=line&present=1"
+    present = tree(room, "/search?q=line&present=1")
+    assert count_of(present) == "one page"
+    assert present.css_first(".orders a[aria-current]").text() == "at present"  # type: ignore[union-attr]
+    assert present.css_first(".orders a[href='/search?q=line']").text() == "all versions"  # type: ignore[union-attr]
+
+
+def test_what_the_present_does_not_have_earlier_versions_show(room: Served) -> None:
+    page = tree(room, "/search?q=%22line+3%22&present=1")
+    assert count_of(page) == "At present no page fits. Earlier versions do: one page"
+    assert len(page.css("article.hit")) == 1
+    exported = page.css_first(".takeaway a")
+    assert exported is not None and "present" not in (exported.attributes["href"] or "")
+    assert count_of(tree(room, "/search?q=nowhereatall&present=1")) == "Nothing was found."
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [("during=2020", True), ("during=2021", True), ("during=2020-05", True),
+     ("during=5/2020", True), ("during=1.5.2020", True), ("during=2019..2020", True), ("during=2019+%E2%80%93+2021", True),
+     ("during=2019+to+2021", True), ("at=2020", True), ("at=2020-04", False), ("at=2020-05-01", True),
+     ("at=30.4.2020", False), (f"at={TIMES[0]:%Y-%m-%dT%H:%M:%S}@{DOMAIN}", True), ("after=5/2020", True),
+     ("after=2022", False), ("before=2020", False)],
+)  # fmt: skip
+def test_a_search_takes_times_as_people_type_them(room: Served, asked: str, found: bool) -> None:
+    page = tree(room, f"/search?q=line&{asked}")
+    assert page.css_first("#fault") is None
+    assert (len(page.css("article.hit")) > 0) is found
+
+
+@pytest.mark.parametrize(
+    "asked", ["during=yesterday", "during=2021..2019", "during=%00", "during=2020-13", "at=2020-13"]
+)
+def test_a_time_that_is_none_is_a_fault_of_the_search(room: Served, asked: str) -> None:
+    assert tree(room, f"/search?q=line&{asked}").css_first("#fault") is not None
+
+
+def test_each_facet_is_shown_and_a_year_is_a_span_of_captures(room: Served) -> None:
+    page = tree(room, "/search?q=%22line+3%22&present=1&page=7")
+    assert [node.text() for node in page.css("aside.facets h2")] == [
+        "Captured in", "Kind of file", "Site", "Language", "Publication"
+    ]  # fmt: skip
+    (year,) = page.css("aside.facets a[href*='during=']")
+    assert year.attributes["href"] == "/search?q=%22line+3%22&during=2020"
+    chosen = tree(room, year.attributes["href"] or "")
+    assert spans_of(chosen) == spans_of(tree(room, "/search?q=%22line+3%22"))
+    (here,) = chosen.css("aside.facets li.here a")
+    assert here.attributes["href"] == "/search?q=%22line+3%22"
+    said = tree(room, "/search?q=%22line+3%22+during:2020")
+    assert len(said.css("article.hit")) == 1
+    assert said.css("aside.facets a[href*='during=']") == said.css(".orders a[href*='present=']") == []
+
+
+def test_a_search_of_one_crawl_says_so_and_leads_to_all(room: Served) -> None:
+    page = tree(room, f"/search?q=line&from={RECORDS[1]}")
+    only = page.css_first(f".notice a[href='/search?q=line&record={RECORDS[1]}']")
+    assert only is not None
+    alone = tree(room, only.attributes["href"] or "")
+    assert alone.css_first(".notice a[href='/search?q=line']") is not None
+    assert alone.css_first(f"form input[type=hidden][name=record][value='{RECORDS[1]}']") is not None
+    assert len(alone.css("article.hit")) == 1
+    assert len(tree(room, f"/search?q=line&record={RECORDS[1]}&at=2020").css("article.hit")) == 1
+
+
+def test_words_that_spell_an_address_lead_to_its_versions(room: Served) -> None:
+    page = tree(room, f"/search?q={DOMAIN}")
+    assert page.css_first(f".notice a[href='/web/*/{HOME}']") is not None
+    assert tree(room, f"/search?q=%22{DOMAIN}%22").css_first(".notice") is None
+
+
+def test_hits_that_are_taken_away_have_the_span_of_the_words(room: Served) -> None:
+    (row,) = csv.DictReader(io.StringIO(room.get("/search.csv?q=%22line+6%22").text))
+    assert (row["wordsFrom"], row["wordsTo"], row["versions"]) == ("2020-05-01T12:00:00", "2021-02-25T12:00:00", "2")
+    answer = json.loads(room.get("/search.json?q=%22line+6%22").body)
+    assert (answer["total"], answer["inPresent"], answer["exact"]) == (1, 0, True)
+    assert answer["hits"][0]["wordsTo"] == "2021-02-25T12:00:00"
 
 
 def test_a_publication_has_its_snapshots_newest_first_and_by_year(room: Served) -> None:
@@ -299,7 +414,7 @@ def test_a_fault_in_a_search_is_marked_and_a_suggestion_made(room: Served) -> No
     [
         "/", "/?all=1", "/publication/p", f"/snapshot/{RECORDS[2]}", f"/web/*/{HOME}",
         f"/web/{digits(TIMES[0])}/{HOME}",
-        "/search?q=line", "/search?q=line&group=snapshot&all=1", f"/search?q={HOSTILE}", f"/?q={HOSTILE}",
+        "/search?q=line", "/search?q=line&group=snapshot", f"/search?q={HOSTILE}", f"/search?q=line&during={HOSTILE}", f"/?q={HOSTILE}",
         f"/notice/external?url={HOSTILE}", f"/notice/external?url=javascript:alert(1)&from={HOSTILE}", f"/{HOSTILE}",
     ],
 )  # fmt: skip

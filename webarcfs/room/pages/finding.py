@@ -80,10 +80,15 @@ def find(visit: Visit, _: Mapping[str, str]) -> Response:
     text, place = visit.parameter("q"), visit.parameter("in")
     if place == "catalogue":
         return visit.led(_with_words("/", text))
-    url = None if place == "words" else address_in(text, lambda domain: _is_shown(visit.services, domain))
+    url = None if place == "words" else address_of(visit.services, text)
     if url is not None:
         return visit.led(calendar_path(url))
     return visit.led(_with_words("/search", words_in(text) if place == "words" else text))
+
+
+def address_of(services: Services, text: str) -> str | None:
+    """Return the URL that a text spells; a host without a known suffix is one where readers see a snapshot of it."""
+    return address_in(text, lambda domain: _is_shown(services, domain))
 
 
 def _is_shown(services: Services, domain: str) -> bool:
