@@ -243,8 +243,9 @@ def test_what_the_present_does_not_have_earlier_versions_show(room: Served) -> N
 @pytest.mark.parametrize(
     ("asked", "found"),
     [("during=2020", True), ("during=2021", True), ("during=2020-05", True),
-     ("during=5/2020", True), ("during=1.5.2020", True), ("during=2019..2020", True), ("during=2019+%E2%80%93+2021", True),
-     ("during=2019+to+2021", True), ("at=2020", True), ("at=2020-04", False), ("at=2020-05-01", True),
+     ("during=5/2020", True), ("during=1.5.2020", True), ("during=2019..2020", True),
+     ("during=2019+%E2%80%93+2021", True), ("during=2019+to+2021", True), ("at=2020", True),
+     ("at=2020-04", False), ("at=2020-05-01", True),
      ("at=30.4.2020", False), (f"at={TIMES[0]:%Y-%m-%dT%H:%M:%S}@{DOMAIN}", True), ("after=5/2020", True),
      ("after=2022", False), ("before=2020", False)],
 )  # fmt: skip
@@ -414,7 +415,8 @@ def test_a_fault_in_a_search_is_marked_and_a_suggestion_made(room: Served) -> No
     [
         "/", "/?all=1", "/publication/p", f"/snapshot/{RECORDS[2]}", f"/web/*/{HOME}",
         f"/web/{digits(TIMES[0])}/{HOME}",
-        "/search?q=line", "/search?q=line&group=snapshot", f"/search?q={HOSTILE}", f"/search?q=line&during={HOSTILE}", f"/?q={HOSTILE}",
+        "/search?q=line", "/search?q=line&group=snapshot", f"/search?q={HOSTILE}", f"/search?q=line&during={HOSTILE}",
+        f"/?q={HOSTILE}",
         f"/notice/external?url={HOSTILE}", f"/notice/external?url=javascript:alert(1)&from={HOSTILE}", f"/{HOSTILE}",
     ],
 )  # fmt: skip

@@ -185,7 +185,9 @@ def test_hits_are_counted_by_snapshot(archive: Archive) -> None:
 
 def test_nothing_found_has_a_suggestion(archive: Archive) -> None:
     assert Searcher(archive).ask(SearchQuestion(words="girafe", present=True)).suggestion == "giraffe"
-    assert Searcher(archive).ask(SearchQuestion(words="zebar", present=True)).suggestion == ""  # only an older state has zebras
+    assert (
+        Searcher(archive).ask(SearchQuestion(words="zebar", present=True)).suggestion == ""
+    )  # only an older state has zebras
     assert Searcher(archive).ask(SearchQuestion(words="zebar")).suggestion == "zebra"
 
 
