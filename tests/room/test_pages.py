@@ -139,6 +139,20 @@ def test_the_box_tells_nobody_which_hosts_are_hidden(tmp_path: Path) -> None:
             assert found_by(found, f"{domain}/a") == f"/search?q={domain}%2Fa"
 
 
+def test_without_a_full_text_index_words_are_looked_for_in_the_catalogue(tmp_path: Path) -> None:
+    own = archives.make_archive(tmp_path)
+    published(own, DOMAIN, {HOME: Page(b"x")}, FIRST, title="The harbour")
+    recover(own)
+    with served(own) as found:
+        page = tree(found, found_by(found, "harbour"))
+        assert "no full-text index" in page.text()
+        field = page.css_first("form[action='/find'] input[name=q]")
+        assert field is not None and field.attributes["value"] == "harbour"
+        assert page.css_first("form[action='/find'] button[name=in][value=catalogue]") is not None
+        assert page.css("a[href^='/find?in=words']") == []
+        assert len(tree(found, found_by(found, "harbour", "catalogue")).css("table.snapshots tbody tr")) == 1
+
+
 def test_an_address_of_which_the_archive_has_nothing_says_so_and_offers_its_words(room: Served) -> None:
     page = tree(room, found_by(room, "annual-report.zip"))
     assert "The archive has no version of it." in page.text()
@@ -219,6 +233,24 @@ def test_a_search_finds_all_versions_and_says_how_many_pages_the_present_has(roo
     gone = tree(room, "/search?q=url:new.pdf")
     assert spans_of(gone) == ["Had the words on 25 Feb 2021 the page is gone since"]
     assert spans_of(tree(room, f"/search?q=site:{DOMAIN}+type:html")) == ["Fits since 1 May 2020, in 3 versions"]
+
+
+def test_a_search_tells_nothing_of_crawls_that_are_hidden(tmp_path: Path) -> None:
+    """Neither that a page changed or went in one, nor when it had the words there."""
+    own, pages = archives.make_archive(tmp_path), [f"{HOME}{name}" for name in ("changed", "gone", "later")]
+    published(own, DOMAIN, {url: Page(b"<p>harbour") for url in pages[:2]}, TIMES[0])
+    held: dict[str, Page | None] = {pages[0]: Page(b"<p>secret"), pages[1]: None, pages[2]: Page(b"<p>harbour")}
+    published(own, DOMAIN, held, TIMES[1], state=RecordState.CHECKED, held=True)
+    published(own, DOMAIN, {pages[0]: Page(b"<p>closed")}, TIMES[2], closed_for="90 years")
+    recover(own)
+    fulltext.bring_in_step(own)
+    with served(own) as found:
+        page = tree(found, "/search?q=harbour")
+        assert count_of(page) == "2 pages: 2 at present, 0 only in earlier versions"
+        assert spans_of(page) == ["Has the words since 1 May 2020"] * 2
+        assert [node.text() for node in page.css("aside.facets a[href*='during=']")] == ["2020"]
+        for words in ("secret", "closed", "harbour&at=2019", "url:later"):
+            assert count_of(tree(found, f"/search?q={words}")) == "Nothing was found."
 
 
 def test_a_search_is_narrowed_to_the_present_and_back_by_links(room: Served) -> None:
