@@ -29,6 +29,7 @@ from tests.support.readercommand import webarc
 from tests.support.users import NOBODY
 from webarcfs.archive.config import directory
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.index.database import CaptureFacts
 from webarcfs.archive.index.links import Question
 from webarcfs.archive.model.errors import BadCondition, Interrupted, NotFound, TooMany, UsageError
 from webarcfs.archive.model.metadata import CommitTag
@@ -185,9 +186,8 @@ def test_hits_are_counted_by_snapshot(archive: Archive) -> None:
 
 def test_nothing_found_has_a_suggestion(archive: Archive) -> None:
     assert Searcher(archive).ask(SearchQuestion(words="girafe", present=True)).suggestion == "giraffe"
-    assert (
-        Searcher(archive).ask(SearchQuestion(words="zebar", present=True)).suggestion == ""
-    )  # only an older state has zebras
+    # Only an older state has zebras.
+    assert Searcher(archive).ask(SearchQuestion(words="zebar", present=True)).suggestion == ""
     assert Searcher(archive).ask(SearchQuestion(words="zebar")).suggestion == "zebra"
 
 
@@ -217,7 +217,7 @@ def test_verify_tells_what_is_wrong(archive: Archive) -> None:
     folder = generations.current(archive)
     assert folder is not None
     with index.IndexWriter(folder) as writer:
-        writer.mark_snapshot(f"2001-01-01T00:00:00@{_DOMAIN}")
+        writer.mark_snapshot(f"2001-01-01T00:00:00@{_DOMAIN}", CaptureFacts(0, 0, 0, 0, 0))
         writer.commit()
     assert any("webarc.db has not" in line for line in verify(archive))
     assert (recovered(archive) or 0) > 0 and findings(archive) == []

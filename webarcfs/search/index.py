@@ -8,22 +8,26 @@ in a folder of its own, which it removes at once.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, cast
 
 import tantivy
-from tantivy import Filter, Occur, Query, SchemaBuilder, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
+from tantivy import FieldType, Filter, Occur, Query, SchemaBuilder, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
+from webarcfs.archive.index.database import CaptureFacts
 from webarcfs.archive.model.errors import Busy, Damaged
+from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.system import clocks
 from webarcfs.search.query_language import DocumentPart
 from webarcfs.search.words import (
     SNAPSHOT,
@@ -79,6 +83,8 @@ def _schema() -> tantivy.Schema:
     for name in ("since", "until", "captured", "size"):
         builder.add_integer_field(name, fast=True)
     builder.add_integer_field("place", indexed=True, fast=True)
+    for name in ("begin", "end"):  # of snapshots: when their crawls captured something
+        builder.add_integer_field(name, fast=True)
     for name in ("about", "content", "tag"):
         builder.add_bytes_field(name, stored=True)
     return builder.build()
@@ -193,12 +199,21 @@ class IndexWriter:
                 )
             )
 
-    def mark_snapshot(self, tag: str) -> None:
-        """Note that all documents of a snapshot are there."""
+    def mark_snapshot(self, tag: str, facts: CaptureFacts) -> None:
+        """Note that all documents of a snapshot are there, and what its crawl captured."""
+        seq = int(CommitTag.parse(tag).crawl_time.timestamp())
         with _translated(self._folder):
             self._writer.delete_documents_by_term("key", tag)
             self._writer.add_document(
-                tantivy.Document(key=tag, mark=[SNAPSHOT], domain=tag.partition("@")[2], tag=tag.encode())
+                tantivy.Document(
+                    key=tag,
+                    mark=[SNAPSHOT],
+                    domain=tag.partition("@")[2],
+                    begin=min(facts.first, seq),
+                    end=max(facts.last, seq),
+                    tag=tag.encode(),
+                    about=json.dumps([seq, *astuple(facts)]).encode(),
+                )
             )
 
     def forget(self, domain: str) -> None:
@@ -314,6 +329,22 @@ class IndexReader:
         with _translated(self._folder):
             hits = self.searcher.search(query, max(self.searcher.num_docs, 1), False).hits
             return {_bytes(self.searcher.doc(address), "tag").decode() for _, address in hits}
+
+    def facts_of(self, begin: int, end: int) -> Iterator[tuple[str, int, CaptureFacts]]:
+        """Yield domain, time and facts of the snapshots that, or whose captures, may lie in a span of time.
+
+        The span is from `begin` on, before `end`, all in seconds since 1970.
+        """
+        is_snapshot = Query.term_query(self.schema, "mark", SNAPSHOT)
+        begins = Query.range_query(self.schema, "begin", FieldType.Integer, None, end - 1)
+        ends = Query.range_query(self.schema, "end", FieldType.Integer, begin, None)
+        query = Query.boolean_query([(Occur.Must, part) for part in (is_snapshot, begins, ends)])
+        with _translated(self._folder):
+            for _, address in self.searcher.search(query, max(self.searcher.num_docs, 1), False).hits:
+                clocks.check()
+                document = self.searcher.doc(address)
+                seq, *facts = json.loads(_bytes(document, "about"))
+                yield _bytes(document, "tag").decode().partition("@")[2], seq, CaptureFacts(*facts)
 
     def counts(self) -> dict[str, int]:
         """Return the number of documents of each domain."""

@@ -30,6 +30,7 @@ from webarcfs.archive.model.errors import BadCondition, NotFound, TooMany
 from webarcfs.archive.model.metadata import PAGE_ROLE, RESOURCE_ROLE, CommitTag, format_time, from_epoch
 from webarcfs.archive.system import clocks
 from webarcfs.search import generations
+from webarcfs.search.capture_times import CaptureTimes
 from webarcfs.search.index import STEMMERS, IndexReader, Match, stem
 from webarcfs.search.query_language import (
     After,
@@ -342,6 +343,7 @@ class Searcher:
         self._reader = generations.opened(archive)
         self._known_snapshots: dict[str, list[SourceSnapshot]] = {}
         self._view = None if gate is None else ReadersView(gate)
+        self._times = CaptureTimes(archive, self._view)
 
     def ask(self, question: SearchQuestion) -> SearchAnswer:
         """Return a page of hits. Raises BadCondition, NotFound for an unknown snapshot or record, TooMany."""
@@ -545,7 +547,7 @@ class Searcher:
             self._known_snapshots.clear()
         parsed = parse_whole_search(question.words)
         moment = moment or self._moment(question, parsed)
-        is_all = self._view is None or self._view.shown(moment).is_all
+        is_all = self._view is None or self._view.shown(replace(moment, during=None)).is_all
         make = Translator(self._reader.schema, exact=question.exact, of_all=is_all)
         unasked = AskedRole.ANY if asks_for_a_role(parsed.expression) else AskedRole.PAGE
         role = role_of(question.role) if question.role else unasked
@@ -568,7 +570,10 @@ class Searcher:
 
     def _in_state(self, make: Translator, query: Query, moment: Moment) -> Query:
         """Return a query of the documents of another one that are in some state, and may be seen."""
-        shown = Shown() if self._view is None else self._view.shown(moment)
+        shown = Shown() if self._view is None else self._view.shown(replace(moment, during=None))
+        if moment.during is not None:
+            ever = shown if self._view is None else self._view.shown(Moment(ever=True))
+            shown = replace(shown, captured=self._times.within(self._reader, moment.during, ever))
         return Filter(make, shown, has_forms=self._reader.frequency("mark", SHOWN) > 0).applied(query, moment)
 
     def _narrowing(self, make: Translator, question: SearchQuestion) -> Iterator[Query]:
