@@ -179,6 +179,7 @@ _SEARCHED = page(
     languages=(("de", "German"), ("en", "English"), ("tlh", "tlh")),
     kinds=("html", "other", "pdf"),
     table_rows=1_000,
+    as_it_was=None,
     states=(PageLink("/search?q=bericht", "all versions", True), PageLink("/search?q=bericht&present=1", "at present")),
     hits=tuple(_hit(number) for number in range(1, 8)),
     facets=_FACETS,
@@ -484,7 +485,9 @@ EMPTY: dict[str, Sample] = {
     ),
     "links": page("links.html", row=bare_row(), links=(), pages=Pages(0, 0, 0), csv=""),
     "search": _FORM,
-    "search without a hit": with_values(_FORM, words="nothing"),
+    "search without a hit": with_values(
+        _FORM, words="nothing", as_it_was=PageLink("/search?q=nothing&at=2020", "2020")
+    ),
     "search without an index": with_values(_FORM, has_index=False),
     "calendar": _BARE_CALENDAR,
     "calendar of one": with_values(

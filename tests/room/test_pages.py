@@ -311,6 +311,16 @@ def test_each_facet_is_shown_and_a_year_is_a_span_of_captures(room: Served) -> N
     assert said.css("aside.facets a[href*='during=']") == said.css(".orders a[href*='present=']") == []
 
 
+def test_a_span_without_a_capture_leads_to_the_state_at_its_end(room: Served) -> None:
+    page = tree(room, "/search?q=line&during=2019+to+6.2020&page=2")
+    assert count_of(page) == "one page: 1 at present, 0 only in earlier versions"  # captured in May
+    nothing = tree(room, "/search?q=line&during=6/2020&sort=date")
+    assert count_of(nothing) == "Nothing was found."
+    then = nothing.css_first("a[href='/search?q=line&sort=date&at=2020-06']")
+    assert then is not None
+    assert len(tree(room, then.attributes["href"] or "").css("article.hit")) == 1
+
+
 def test_a_search_of_one_crawl_says_so_and_leads_to_all(room: Served) -> None:
     page = tree(room, f"/search?q=line&from={RECORDS[1]}")
     only = page.css_first(f".notice a[href='/search?q=line&record={RECORDS[1]}']")

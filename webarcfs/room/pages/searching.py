@@ -109,8 +109,8 @@ def span_in(text: str) -> str:
 #: The values of a search without hits.
 _NO_HITS: dict[str, Any] = {
     "fault": "", "total": 0, "in_present": None, "is_exact": True, "is_of_the_past": False, "hits": (), "groups": (),
-    "facets": (), "pages": None, "suggestion": None, "states": (), "sorts": (), "groupings": (), "exports": (),
-    "missing": 0,
+    "facets": (), "pages": None, "suggestion": None, "states": (), "as_it_was": None, "sorts": (),
+    "groupings": (), "exports": (), "missing": 0,
 }  # fmt: skip
 
 
@@ -212,6 +212,7 @@ def _answered(visit: Visit, words: str) -> dict[str, Any]:
         "pages": pages,
         "suggestion": suggestion,
         "states": () if _says_states(parsed) else _states(visit, question),
+        "as_it_was": _as_it_was(visit, question) if not answer.total else None,
         "sorts": [
             PageLink(visit.with_parameters(sort=name, page=None), label, visit.parameter("sort") == name)
             for name, label in _SORTS.items()
@@ -330,6 +331,12 @@ def _group(visit: Visit, group: SnapshotHits, parsed: ParsedSearch) -> SimpleNam
 def _in_state(visit: Visit, **changes: str | None) -> str:
     """Return the search with other states of the archive than now, and with other changes."""
     return visit.with_parameters("", **(dict.fromkeys((*_STATES, "page")) | changes))
+
+
+def _as_it_was(visit: Visit, question: SearchQuestion) -> PageLink | None:
+    """Return the search of the state at the end of the span of time that was asked; None where none was."""
+    end = question.during.rpartition("..")[2]
+    return PageLink(_in_state(visit, at=end), end) if end else None
 
 
 def _says_states(parsed: ParsedSearch) -> bool:
