@@ -346,6 +346,12 @@ class IndexReader:
                 seq, *facts = json.loads(_bytes(document, "about"))
                 yield _bytes(document, "tag").decode().partition("@")[2], seq, CaptureFacts(*facts)
 
+    def last_capture(self) -> int | None:
+        """Return the last time at which a crawl captured something, in seconds since 1970; None without snapshots."""
+        is_snapshot = Query.term_query(self.schema, "mark", SNAPSHOT)
+        value = self.aggregate(is_snapshot, {"last": {"max": {"field": "end"}}})["last"]["value"]
+        return None if value is None else int(value)
+
     def counts(self) -> dict[str, int]:
         """Return the number of documents of each domain."""
         make = {"domain": {"terms": {"field": "domain", "size": 65_000}}}
