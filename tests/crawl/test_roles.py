@@ -286,7 +286,7 @@ def test_the_reading_room_shows_sites_first(archived: Archive) -> None:
         assert json.loads(room.get("/search.json?q=zebra").text)["total"] == 1
         assert json.loads(room.get("/search.json?q=zebra&role=any").text)["total"] == 2
         found = room.get("/search?q=zebra").text
-        assert "Resources of pages elsewhere" in found and "role=resource" in found
+        assert "Only embedded in pages of other hosts" in found and "role=resource" in found
 
 
 def test_a_host_that_is_listed_as_a_site_is_no_resource_host(archived: Archive) -> None:

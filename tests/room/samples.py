@@ -58,7 +58,7 @@ def row(number: int = 12, **others: Any) -> SnapshotRow:
         publication="bundestag",
         signature="5100",
         provenance="Referat PuK 4, Online-Dienste",
-        project="Internet",
+        project=("Internet", "Intranet")[number % 5 == 0],
         domains=("www.bundestag.example", "dip.bundestag.example", "mitmischen.bundestag.example"),
         is_occasion=number % 3 == 0,
         reason="Constitution of the 16th electoral term" if number % 3 == 0 else "",
@@ -128,8 +128,13 @@ def _hit(number: int) -> SimpleNamespace:
         mime_type=("text/html", "application/pdf")[number % 2],
         language=("de", "", "en")[number % 3],
         size=48_123 * number,
-        first=_year(number),
-        last=_year(number + number % 2),
+        date=_year(number),
+        words_from=_year(number),
+        words_to=_year(number + number % 4),
+        versions=number % 3 + 1,
+        has_words=number % 3 == 0,
+        is_present=number % 3 < 2,
+        is_of_words=number != 6,
         snippet=Marked(_SNIPPET, tuple((at, at + 7) for at in (_SNIPPET.find("Bericht"), _SNIPPET.rfind("Bericht")))),
         signature="5100",
         project="Internet",
@@ -139,6 +144,7 @@ def _hit(number: int) -> SimpleNamespace:
 
 
 _FACETS = (
+    ("during", "Captured in", ((PageLink("?during=2005", "2005"), 800), (PageLink("?during=2006", "2006"), 900))),
     ("type", "Kind of file", ((PageLink("?type=html", "html"), 1_204), (PageLink("?type=pdf", "pdf", True), 311))),
     (
         "site",
@@ -146,19 +152,41 @@ _FACETS = (
         ((PageLink("?site=a", "www.bundestag.example"), 1_411), (PageLink("?site=b", "dip.example"), 104)),
     ),
     ("language", "Language", ((PageLink("?language=de", "de"), 1_400), (PageLink("?language=en", "en"), 115))),
-    ("", "Year", ((PageLink("", "2005"), 800), (PageLink("", "2006"), 900))),
+    ("publication", "Publication", ((PageLink("?publication=bundestag", "bundestag"), 1_515),)),
+    ("role", "Pages and resources", ((PageLink("", "page"), 1_515),)),
 )
 _SEARCHED = page(
     "search.html",
     words="bericht ausschuss",
-    fields={"site": "www.bundestag.example", "type": "pdf", "sort": "date", "after": "2005"},
+    fields={
+        "site": "www.bundestag.example",
+        "type": "pdf",
+        "sort": "date",
+        "after": "2005",
+        "before": "2008",
+        "during": "2005..2008",
+        "language": "de",
+        "publication": "bundestag",
+        "record": "a",
+        "role": "any",
+    },
     has_index=True,
     total=1_515,
+    in_present=311,
+    is_exact=False,
+    is_of_the_past=False,
+    address=PageLink("/web/*/http://www.bundestag.example/", "http://www.bundestag.example/"),
+    only_record=(row(), PageLink("/search?q=bericht", "")),
+    languages=(("de", "German"), ("en", "English"), ("tlh", "tlh")),
+    kinds=("html", "other", "pdf"),
+    table_rows=1_000,
+    as_it_was=None,
+    states=(PageLink("/search?q=bericht", "all versions", True), PageLink("/search?q=bericht&present=1", "at present")),
     hits=tuple(_hit(number) for number in range(1, 8)),
     facets=_FACETS,
     pages=Pages(21, 40, 1_515, "/search?q=bericht", "/search?q=bericht&page=3"),
     suggestion=PageLink("/search?q=berichte+ausschuss", "berichte ausschuss"),
-    from_record=row(),
+    from_record=(row(), PageLink("/search?q=bericht&record=a", "")),
     sorts=(
         PageLink("?sort=", "by relevance"),
         PageLink("?sort=date", "newest first", True),
@@ -167,8 +195,7 @@ _SEARCHED = page(
     groupings=(PageLink("?q=", "by URL", True), PageLink("?group=snapshot", "by snapshot")),
     exports=(PageLink("/search.csv?q=bericht", "CSV"), PageLink("/search.json?q=bericht", "JSON")),
     missing=2,
-    publications=("bundestag", "mitmischen"),
-    snapshots=(("a", "Internetangebot, 2 Aug 2005", True), ("b", "Internetangebot, 3 Sep 2005", False)),
+    publications=SimpleNamespace(names=("bundestag", "mitmischen"), is_choice=True),
     groups=(),
     fault="",
 )
@@ -320,7 +347,7 @@ _HOME = page(
     rows=(),
     pages=None,
     filters=(
-        ("signature", "Signature", "", (PageLink("/?signature=5100", "5100"), PageLink("/?signature=5101", "5101"))),
+        ("signature", "Call number", "", (PageLink("/?signature=5100", "5100"), PageLink("/?signature=5101", "5101"))),
         ("type", "Type", "occasion", (PageLink("/", "occasion", True), PageLink("/?type=regular", "regular"))),
         ("year", "Year", "", tuple(PageLink(f"/?year={year}", str(year)) for year in range(2024, 2004, -1))),
     ),
@@ -330,7 +357,8 @@ _HOME = page(
 
 _FORM = with_values(
     _SEARCHED, words="", fields={}, total=0, hits=(), facets=(), pages=None, suggestion=None, from_record=None,
-    sorts=(), groupings=(), exports=(), missing=0, publications=(), snapshots=(),
+    only_record=None, address=None, in_present=None, is_exact=True, states=(), sorts=(), groupings=(), exports=(),
+    missing=0, publications=SimpleNamespace(names=(), is_choice=True),
 )  # fmt: skip
 _BARE_HOME = page("home.html", query="", fonds=(), rows=(), pages=None, filters=(), order=(), total_snapshots=0)
 _BARE_CALENDAR = page(
@@ -430,6 +458,13 @@ RICH: dict[str, Sample] = {
     ),
     "search": _SEARCHED,
     "grouped search": _GROUPED,
+    "search of many publications": with_values(
+        _SEARCHED,
+        publications=SimpleNamespace(names=tuple(f"site-{number}" for number in range(200)), is_choice=False),
+        fields={"type": "image/png", "publication": "site-7", "present": "1"}, in_present=None, only_record=None,
+    ),
+    "search of the past": with_values(_SEARCHED, is_of_the_past=True, in_present=0, is_exact=True, total=26),
+    "search with nothing at present": with_values(_SEARCHED, in_present=0, total=1, states=()),
     "faulty search": with_values(
         _FORM, words="bericht AND (ausschuss", fault="a bracket is open at 12:\nbericht AND (ausschuss\n            ^",
     ),
@@ -491,7 +526,9 @@ EMPTY: dict[str, Sample] = {
     ),
     "links": page("links.html", row=bare_row(), links=(), pages=Pages(0, 0, 0), csv=""),
     "search": _FORM,
-    "search without a hit": with_values(_FORM, words="nothing"),
+    "search without a hit": with_values(
+        _FORM, words="nothing", as_it_was=PageLink("/search?q=nothing&at=2020", "2020")
+    ),
     "search without an index": with_values(_FORM, has_index=False),
     "curve": _NO_CURVE,
     "curve without an index": with_values(_NO_CURVE, has_index=False),

@@ -180,7 +180,7 @@ def pages_of_the_room() -> list[str]:
     return [
         "/", "/?all=1", "/?q=nothing-fits", "/publication/python", f"/snapshot/{record}", f"/snapshot/{record}/links",
         f"/compare/{record}..{record}", "/search", "/curve?q=python&q=the", "/search?q=python",
-        "/search?q=python&group=snapshot&all=1",
+        "/search?q=python&group=snapshot",
         "/search?q=%22", f"/search?q=python&from={record}", f"/web/*/{url}", "/web/*/http://python.test/*",
         f"/web/{time}/{url}", f"/web/{time}/http://python.test/nothing.html", f"/diff/{time}..{time}/{url}",
         f"/notice/external?url=http://e.org/&from={time}/{url}", f"/notice/form/x/{time}/{url}", "/notice/function",

@@ -118,6 +118,7 @@ def about(url: str) -> Iterator[str]:
     yield f"/cdx/search/cdx?url={said}&sort=reverse&limit=-5"
     yield f"/wayback/available?url={said}&timestamp={TIMES[2]}"
     yield f"/versions?url={said}"
+    yield from (f"/find?q={said}{place}" for place in ("", "&in=words", "&in=catalogue"))
     yield f"/urls?prefix={said[:-9]}"
     yield from (
         f"/notice/{kind}?url={said}&from={TIMES[2]}/{url}"
@@ -157,7 +158,8 @@ def general() -> Iterator[str]:
         yield from (f"/curve{end}?q={word}&q=home" for end in ("", ".csv", ".svg"))
         yield f"/search?q={word[:4]}*"
     yield from (f"/search?q=home&at={time}@{DOMAIN}" for time in ("2020-01-01T12:00:00", "2020-01-21T12:00:00"))
-    yield from ("/search?q=home&sort=date", "/search?q=home&all=1&group=snapshot", "/search?q=title:home&type=html")
+    yield from ("/search?q=home&sort=date", "/search?q=home&group=snapshot", "/search?q=title:home&type=html")
+    yield from ("/search?q=home&present=1", "/search?q=home&during=2019..2021", "/search.csv?q=home&at=2020")
 
 
 def secrets_in(answer: Answer, asked: str) -> list[str]:

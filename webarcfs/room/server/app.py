@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 from webarcfs.access.gate import Reader
 from webarcfs.archive.config import directory
 from webarcfs.archive.model.errors import NotFound, TookTooLong, UsageError, WebarcError
-from webarcfs.room.pages import about, archived, calendar, curves, frame, lists, mementos, records, searching
+from webarcfs.room.pages import about, archived, calendar, curves, finding, frame, lists, mementos, records, searching
 from webarcfs.room.replay import replay_url
 from webarcfs.room.replay.pywb_proxy import PywbProxy
 from webarcfs.room.replay.replay_url import (
@@ -85,11 +85,13 @@ class RoomRoute(PathRoute):
         self.answer, self.is_costly = answer, is_costly
 
 
+#: Beginnings of paths that crawlers are asked not to follow.
+_FOR_READERS_ALONE = ("/web/", "/diff/", "/find", "/search", "/curve", "/cdx")
+
+
 def _robots(_visit: Visit, _: Mapping[str, str]) -> Response:
     """Keep crawlers out of replay: an archive must not be found in place of the sites that it archives."""
-    return PlainTextResponse(
-        "User-agent: *\nDisallow: /web/\nDisallow: /diff/\nDisallow: /search\nDisallow: /curve\nDisallow: /cdx\n"
-    )
+    return PlainTextResponse("User-agent: *\n" + "".join(f"Disallow: {path}\n" for path in _FOR_READERS_ALONE))
 
 
 # -- URLs of the past --------------------------------------------------------------------------------------------------
@@ -162,6 +164,7 @@ ROUTES: tuple[RoomRoute, ...] = (
     RoomRoute("calendar", "/web/{digits:digits}*/", _past, is_costly=True),
     RoomRoute("past", "/web/", _past),
     RoomRoute("home", "/", lists.home),
+    RoomRoute("find", "/find", finding.find),
     RoomRoute("search", "/search", searching.search, is_costly=True),
     RoomRoute("search as a file", "/search.{kind:rows}", searching.exported, is_costly=True),
     RoomRoute("curve", "/curve", curves.curve, is_costly=True),
