@@ -10,7 +10,7 @@ nothing, spellings that would find something are looked for.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -535,13 +535,30 @@ class Searcher:
             is_few = versions <= MOST_EXACT
             wanted["aggs"] = {"urls": of_places if is_few else {"cardinality": {"field": "place"}}}
         counts = []
-        for bucket in self._reader.aggregate(asked.query, {name: wanted})[name]["buckets"]:
+        query = asked.query
+        if name == "publication" and self._view is not None and (several := self._view.of_several()):
+            of_several = asked.make.all(query, asked.make.terms("domain", several))
+            query = asked.make.but(query, asked.make.terms("domain", several))
+            counts = [*self._publications(asked, of_several)]
+        for bucket in self._reader.aggregate(query, {name: wanted})[name]["buckets"]:
             number = bucket["doc_count"]
             if asked.moment.ever:
                 number = len(bucket["urls"]["buckets"]) if is_few else round(bucket["urls"]["value"])
             if bucket["key"]:
                 counts.append((str(bucket["key"]), int(number)))
-        return sorted(counts, key=lambda pair: (-pair[1], pair[0]))
+        sums: Counter[str] = Counter()
+        for value, count in counts:
+            sums[value] += count
+        return sorted(sums.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_VALUES]
+
+    def _publications(self, asked: _Asked, of_several: Query) -> Iterator[tuple[str, int]]:
+        """Yield publications with the number of URLs that a query has of each, on domains of several."""
+        for publication in [] if self._view is None else self._view.publications():
+            clocks.check()
+            query = asked.make.all(of_several, self._stored_by(asked.make, publication))
+            if versions := self._reader.count(query):
+                places, about = self._places_of(query, versions)
+                yield publication, about if places is None else len(places)
 
     def _by_role(self, question: SearchQuestion, asked: AskedRole, total: int) -> Iterator[tuple[AskedRole, int]]:
         """Yield the number of hits by role. `total` is that of the role that was asked: no query counts it again."""
@@ -627,9 +644,10 @@ class Searcher:
         if not question.error_pages:
             unwanted.append(make.term("mark", ERROR_PAGE))
         yield make.but(Query.all_query(), *unwanted)
-        for name, value in (("domain", question.domain), ("publication", question.publication)):
-            if value:
-                yield make.term(name, value.lower() if name == "domain" else value)
+        if question.domain:
+            yield make.term("domain", question.domain.lower())
+        if question.publication:
+            yield self._stored_by(make, question.publication)
         if question.type:
             yield make.query(parse_condition("type", question.type))
         if question.language:
@@ -637,6 +655,12 @@ class Searcher:
         for name, value in (("site", question.site), ("after", question.after), ("before", question.before)):
             if value:
                 yield make.query(parse_condition(name, value))
+
+    def _stored_by(self, make: Translator, publication: str) -> Query:
+        """Return the query of what a publication stored, as far as the asker may see the crawl that did it."""
+        if self._view is None:
+            return make.term("publication", publication)
+        return self._view.stored_by(make, publication)
 
     def _parts_of(self, make: Translator, question: SearchQuestion) -> Iterator[Query]:
         """Yield what narrows a question to some snapshots."""
@@ -750,9 +774,12 @@ class Searcher:
             for seq in (shown[-1], own[0], own[-1], every[0], every[-1], with_words[0], with_words[-1])
         )
         role = RESOURCE_ROLE if document.is_resource else PAGE_ROLE
+        publication = document.publication
+        if self._view is not None and own_version is not None:
+            publication = self._view.publication_of(document.domain, own_version)
         return Hit(
             document.url, document.path, f"{at}@{document.domain}", document.title, document.mime_type, text.language,
-            document.size, document.status, document.publication, role, since, until, first, last, words_from, words_to,
+            document.size, document.status, publication, role, since, until, first, last, words_from, words_to,
             1 if words is None else words.versions, piece,
         )  # fmt: skip
 
