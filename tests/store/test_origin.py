@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import replace
@@ -34,6 +35,7 @@ from webarcfs.archive.index.links import Question
 from webarcfs.archive.index.query import ANY_ORIGIN, Condition, DocumentOrigin
 from webarcfs.archive.model.metadata import MetaData
 from webarcfs.client import WebarchiveClient
+from webarcfs.search.searching import Searcher, SearchQuestion
 
 pytestmark = pytest.mark.store
 
@@ -100,7 +102,9 @@ def _of(history: History, rows: Iterable[MetaData], origin: DocumentOrigin, *, t
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-def test_queries_and_links_keep_to_origin_and_gate(tmp_path_factory: pytest.TempPathFactory, history: History) -> None:
+def test_searches_queries_and_links_keep_to_origin_and_gate(
+    tmp_path_factory: pytest.TempPathFactory, history: History
+) -> None:
     history = _of_pages(history)
     archive = _archive(tmp_path_factory.mktemp("origin"), history)
     gate = Gate(archive, Reader(), clock=lambda: NOW)
@@ -116,6 +120,18 @@ def test_queries_and_links_keep_to_origin_and_gate(tmp_path_factory: pytest.Temp
             assert also == [meta for meta in staff if meta.path.endswith("a.html")], origin
             shown = list(query.ask(archive.database, "", order, narrowed=narrowed, origin=origin))
             assert shown == _of(history, readers_rows, origin, to_readers=narrowed is not None), origin
+            found_words = SearchQuestion(
+                words="harbour", domain=origin.domain, publication=origin.publication, limit=100
+            )
+            for searcher, rows in ((Searcher(archive), staff), (Searcher(archive, gate), shown)):
+                answer = searcher.ask(found_words)
+                assert {hit.path for hit in answer.hits} == {meta.path for meta in rows}, origin
+                by_publication = dict(searcher.facets(found_words)["publication"])
+                assert origin.publication in ("", *by_publication) or not rows, (origin, by_publication)
+                if not origin.publication:
+                    to_readers = rows is shown and narrowed is not None
+                    names = {(_publication(history, meta, to_readers=to_readers), meta.path) for meta in rows}
+                    assert by_publication == Counter(name for name, _ in names), origin
 
             for at in (None, *{meta.commit_tag for meta in all_rows}):
                 question = Question(at=at, ever=at is None, origin=origin)
@@ -198,13 +214,27 @@ def test_what_is_no_host_is_refused(tmp_path: Path, text: str) -> None:
 def test_no_option_shows_a_reader_who_stored_what_waits(tmp_path: Path) -> None:
     """To a reader, b is of p: the crawl of q that stored it is hidden, and its name is in no answer."""
     archive, _ = _two(tmp_path)
-    for name in ("query", "links"):
-        ask = (*_COMMANDS[name], "--as-reader")
+    for words in _COMMANDS.values():
+        ask = (*words, "--as-reader")
         assert _paths(archive, *ask, "--publication", "q") == []
         assert _paths(archive, *ask, "--publication", "p") == [f"/{DOMAIN}/a.html", f"/{DOMAIN}/b.html"]
         assert _paths(archive, *ask, "--publication", "p", "--domain", OTHER) == []
     answer = webarc("links", "--archive", str(archive.root), "--publication", "p", "--as-reader", "--json")
     assert {row["path"] for row in json.loads(answer.stdout)} == {f"/{DOMAIN}/a.html", f"/{DOMAIN}/b.html"}
+
+
+def test_no_hit_and_no_facet_names_a_publication_that_waits(tmp_path: Path) -> None:
+    """The index has q as the publication of b: its hidden crawl stored it."""
+    archive, _ = _two(tmp_path)
+    answers = {}
+    for options in ((), ("--as-reader",)):
+        answer = webarc("search", "harbour", "--archive", str(archive.root), "--facets", "--format", "json", *options)
+        found = json.loads(answer.stdout)
+        own = [hit for hit in found["hits"] if hit["path"].startswith(f"/{DOMAIN}/")]
+        hits = {hit["path"].rpartition("/")[2]: hit["publication"] for hit in own}
+        answers[options] = hits, found["facets"]["publication"]
+    assert answers[()] == ({"a.html": "p", "b.html": "q", "c.html": "q"}, {"p": 1, "q": 2, "test": 2})
+    assert answers["--as-reader",] == ({"a.html": "p", "b.html": "p"}, {"p": 2, "test": 2})
 
 
 def test_a_readers_condition_does_not_reach_past_the_origin(tmp_path: Path) -> None:

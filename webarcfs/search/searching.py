@@ -10,8 +10,8 @@ nothing, spellings that would find something are looked for.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -462,7 +462,7 @@ class Searcher:
                 break
             query = asked.make.but(asked.query, asked.make.places(best))
             at_once *= 2
-        urls = _Number(len(best)) if is_all else None
+        urls = _Number(len(best), places=frozenset(best)) if is_all else None
         return _Page(versions, list(best.values())[question.offset : wanted], urls)
 
     def _count_urls(self, asked: _Asked, versions: int) -> _Number:
@@ -470,12 +470,12 @@ class Searcher:
         if not asked.moment.ever:
             return _Number(versions)
         places, about = self._places_of(asked.query, versions)
-        return _Number(about, is_exact=False) if places is None else _Number(len(places))
+        return _Number(about, is_exact=False) if places is None else _Number(len(places), places=places)
 
     def _places_of(self, query: Query, versions: int) -> tuple[set[int] | None, int]:
         """Return the places of the versions of a query, or None and about their number where they are many."""
         if versions <= _ONE_BY_ONE:
-            places = {match.place for match in self._reader.best(query, versions).ranked} if versions else set[int]()
+            places = self._reader.places_of(query, versions)
             if len(places) <= MOST_EXACT:
                 return places, len(places)
         about = self._reader.count_places(query)
@@ -496,9 +496,9 @@ class Searcher:
         if asked.is_all_of_time or not in_all:  # what is at present is among all versions
             return in_all, True
         make = asked.make
-        places, about = self._places_of(asked.query, self._reader.count(asked.query))
-        if places is not None:
-            return self._reader.count(make.all(present, make.places(places))), True
+        if total.places is not None:
+            return self._reader.count(make.all(present, make.places(total.places))), True
+        about = total.number
         present_places, _ = self._places_of(present, in_all)
         if present_places is not None:
             both = self._reader.places(make.all(asked.query, make.places(present_places)), MOST_EXACT)
@@ -534,11 +534,15 @@ class Searcher:
             begin, end = parse_span(f"{year:04}")
             if asked.moment.during is not None:
                 begin, end = max(begin, asked.moment.during[0]), min(end, asked.moment.during[1])
+            if begin >= end:
+                continue
             query = asked.in_parts(Moment(ever=True, during=(begin, end)))
-            count = self._reader.count(query) if begin < end else 0
-            if count:
-                places, about = self._places_of(query, count)
-                yield str(year), about if places is None else len(places)
+            about = self._reader.count_places(query)
+            if 0 < about <= MOST_EXACT:
+                places = self._reader.places(query, MOST_EXACT)
+                about = about if places is None else len(places)
+            if about:
+                yield str(year), about
 
     def _years_of_state(self, asked: _Asked) -> Iterator[tuple[str, int]]:
         """Yield the years with the number of URLs of a state that some snapshot of the year has as they are in it."""
@@ -562,13 +566,30 @@ class Searcher:
             is_few = versions <= MOST_EXACT
             wanted["aggs"] = {"urls": of_places if is_few else {"cardinality": {"field": "place"}}}
         counts = []
-        for bucket in self._reader.aggregate(asked.query, {name: wanted})[name]["buckets"]:
+        query = asked.query
+        if name == "publication" and self._view is not None and (several := self._view.of_several()):
+            of_several = asked.make.all(query, asked.make.terms("domain", several))
+            query = asked.make.but(query, asked.make.terms("domain", several))
+            counts = [*self._publications(asked, of_several)]
+        for bucket in self._reader.aggregate(query, {name: wanted})[name]["buckets"]:
             number = bucket["doc_count"]
             if asked.moment.ever:
                 number = len(bucket["urls"]["buckets"]) if is_few else round(bucket["urls"]["value"])
             if bucket["key"]:
                 counts.append((str(bucket["key"]), int(number)))
-        return sorted(counts, key=lambda pair: (-pair[1], pair[0]))
+        sums: Counter[str] = Counter()
+        for value, count in counts:
+            sums[value] += count
+        return sorted(sums.items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_VALUES]
+
+    def _publications(self, asked: _Asked, of_several: Query) -> Iterator[tuple[str, int]]:
+        """Yield publications with the number of URLs that a query has of each, on domains of several."""
+        for publication in [] if self._view is None else self._view.publications():
+            clocks.check()
+            query = asked.make.all(of_several, self._stored_by(asked.make, publication))
+            if versions := self._reader.count(query):
+                places, about = self._places_of(query, versions)
+                yield publication, about if places is None else len(places)
 
     def _by_role(self, question: SearchQuestion, asked: AskedRole, total: int) -> Iterator[tuple[AskedRole, int]]:
         """Yield the number of hits by role. `total` is that of the role that was asked: no query counts it again."""
@@ -654,9 +675,10 @@ class Searcher:
         if not question.error_pages:
             unwanted.append(make.term("mark", ERROR_PAGE))
         yield make.but(Query.all_query(), *unwanted)
-        for name, value in (("domain", question.domain), ("publication", question.publication)):
-            if value:
-                yield make.term(name, value.lower() if name == "domain" else value)
+        if question.domain:
+            yield make.term("domain", question.domain.lower())
+        if question.publication:
+            yield self._stored_by(make, question.publication)
         if question.type:
             yield make.query(parse_condition("type", question.type))
         if question.language:
@@ -664,6 +686,12 @@ class Searcher:
         for name, value in (("site", question.site), ("after", question.after), ("before", question.before)):
             if value:
                 yield make.query(parse_condition(name, value))
+
+    def _stored_by(self, make: Translator, publication: str) -> Query:
+        """Return the query of what a publication stored, as far as the asker may see the crawl that did it."""
+        if self._view is None:
+            return make.term("publication", publication)
+        return self._view.stored_by(make, publication)
 
     def _parts_of(self, make: Translator, question: SearchQuestion) -> Iterator[Query]:
         """Yield what narrows a question to some snapshots."""
@@ -777,9 +805,12 @@ class Searcher:
             for seq in (shown[-1], own[0], own[-1], every[0], every[-1], with_words[0], with_words[-1])
         )
         role = RESOURCE_ROLE if document.is_resource else PAGE_ROLE
+        publication = document.publication
+        if self._view is not None and own_version is not None:
+            publication = self._view.publication_of(document.domain, own_version)
         return Hit(
             document.url, document.path, f"{at}@{document.domain}", document.title, document.mime_type, text.language,
-            document.size, document.status, document.publication, role, since, until, first, last, words_from, words_to,
+            document.size, document.status, publication, role, since, until, first, last, words_from, words_to,
             1 if words is None else words.versions, piece,
         )  # fmt: skip
 
@@ -821,10 +852,11 @@ class Searcher:
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """A number of URLs."""
+    """A number of URLs, and their places if they were looked at."""
 
     number: int
     is_exact: bool = True
+    places: Collection[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ from webarcfs.access.gate import Gate
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.index import database
 from webarcfs.archive.model.metadata import from_epoch
+from webarcfs.archive.system import clocks
 from webarcfs.search.index import FIELDS, STEMMERS, STEMS, stem, stem_term
 from webarcfs.search.query_language import (
     After,
@@ -307,7 +308,7 @@ class Trees:
 
 
 @dataclass(frozen=True, slots=True)
-class Captured:
+class CapturedWithin:
     """The versions that were captured in a span of time: from `begin` on, before `end`, in seconds since 1970.
 
     They are those that visible crawls stored in it, those in `trees`, and those with the keys `met`. Of some domains
@@ -380,7 +381,7 @@ class Shown:
     reader: str = ""
     remembered: SnapshotMemory = field(default_factory=SnapshotMemory, repr=False, compare=False)
     of_shared: Mapping[str, Sequence[VisibleSnapshot]] = field(default_factory=dict)
-    captured: Captured | None = None
+    captured: CapturedWithin | None = None
 
     @property
     def is_all(self) -> bool:
@@ -426,7 +427,7 @@ class Filter:
         forms = self._hidden_forms(visible)
         return make.but(in_state, make.terms("mark", forms)) if forms else in_state
 
-    def _captured(self, captured: Captured, visible: tuple[Standing, ...]) -> Query:
+    def _captured(self, captured: CapturedWithin, visible: tuple[Standing, ...]) -> Query:
         """Return the query of what was captured in the span of time."""
         make, hidden = self._make, self._hidden(visible)
         unwanted = [make.term("mark", LATER_PART)]
@@ -446,7 +447,7 @@ class Filter:
             query = make.any(query, make.terms("key", captured.asked))
         return Query.const_score_query(query, 0.0)
 
-    def _in_trees(self, captured: Captured, trees: Trees) -> Query:
+    def _in_trees(self, captured: CapturedWithin, trees: Trees) -> Query:
         make = self._make
         there = make.all(
             make.number("since", None, captured.end - 1),
@@ -662,6 +663,8 @@ class _Known:
     named: OrderedDict[Moment, tuple[Named, ...]] = field(default_factory=OrderedDict)
     shown: dict[tuple[Moment, tuple[AccessRule, ...]], Shown] = field(default_factory=dict)
     remembered: SnapshotMemory = field(default_factory=SnapshotMemory)
+    #: Of domains with several publications: the keys of versions by the publication that stored them, to the reader.
+    stored_by: dict[str, dict[str, list[str]]] = field(default_factory=dict)
 
     @property
     def ends(self) -> float:
@@ -725,6 +728,45 @@ class ReadersView:
         """Return whether a snapshot of a domain contains a version, as its publication saw it."""
         is_there = version.first <= snapshot.seq < version.last
         return is_there and (not snapshot.seen or self._saw(domain)(snapshot, version))
+
+    # -- publications ------------------------------------------------------------------------------------------------
+
+    def of_several(self) -> tuple[str, ...]:
+        """Return the domains of several publications of which something is hidden.
+
+        There the index may name a publication that the reader does not know: one whose hidden crawl stored a version.
+        """
+        snapshots = self._current().snapshots
+        return tuple(
+            sorted(domain for domain, known in snapshots.items() if not _is_open(known) and _is_of_several(known))
+        )
+
+    def publication_of(self, domain: str, version: VersionSpan) -> str:
+        """Return the publication that stored a version, to the reader (`access_rules.publication_of`)."""
+        return access_rules.publication_of(self._current().snapshots.get(domain, []), version, self._saw(domain))
+
+    def stored_by(self, make: Translator, publication: str) -> Query:
+        """Return the query of the versions that a publication stored, to the reader."""
+        own, several = make.term("publication", publication), self.of_several()
+        if not several:
+            return own
+        keys = [name for domain in several for name in self._by_publication(domain).get(publication, ())]
+        return make.any(make.but(own, make.terms("domain", several)), make.terms("key", keys))
+
+    def publications(self) -> list[str]:
+        """Return the publications that stored versions of the domains of several, to the reader."""
+        return sorted({name for domain in self.of_several() for name in self._by_publication(domain) if name})
+
+    def _by_publication(self, domain: str) -> dict[str, list[str]]:
+        known = self._current().stored_by
+        if domain not in known:
+            keys: dict[str, list[str]] = {}
+            for held in database.versions_of(self._gate.archive.database, domain):
+                clocks.check()
+                version = VersionSpan(held.path, held.blob, held.first, held.last, held.stored)
+                keys.setdefault(self.publication_of(domain, version), []).append(key(held.path, held.first))
+            known[domain] = keys
+        return known[domain]
 
     def _saw(self, domain: str) -> Saw:
         known = self._known
