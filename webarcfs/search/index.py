@@ -290,6 +290,13 @@ class IndexReader:
         with _translated(self._folder):
             return round(self.searcher.cardinality(query, "place"))
 
+    def places_of(self, query: Query, versions: int) -> set[int]:
+        """Return the places of some versions of a query, each looked at: all of them, if `versions` is their number."""
+        with _translated(self._folder):
+            hits = self.searcher.search(Query.const_score_query(query, 0.0), max(versions, 1), False).hits
+            addresses = [address for _, address in hits]
+            return set(cast("list[int]", self.searcher.fast_field_values("place", addresses))) if addresses else set()
+
     def places(self, query: Query, most: int) -> set[int] | None:
         """Return the places of the documents of a query; None if they are more than `most`."""
         buckets = self.aggregate(query, {"place": {"terms": {"field": "place", "size": most + 1}}})["place"]["buckets"]

@@ -11,7 +11,7 @@ nothing, spellings that would find something are looked for.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -419,7 +419,7 @@ class Searcher:
                 break
             query = asked.make.but(asked.query, asked.make.places(best))
             at_once *= 2
-        urls = _Number(len(best)) if is_all else None
+        urls = _Number(len(best), places=frozenset(best)) if is_all else None
         return _Page(versions, list(best.values())[question.offset : wanted], urls)
 
     def _count_urls(self, asked: _Asked, versions: int) -> _Number:
@@ -427,12 +427,12 @@ class Searcher:
         if not asked.moment.ever:
             return _Number(versions)
         places, about = self._places_of(asked.query, versions)
-        return _Number(about, is_exact=False) if places is None else _Number(len(places))
+        return _Number(about, is_exact=False) if places is None else _Number(len(places), places=places)
 
     def _places_of(self, query: Query, versions: int) -> tuple[set[int] | None, int]:
         """Return the places of the versions of a query, or None and about their number where they are many."""
         if versions <= _ONE_BY_ONE:
-            places = {match.place for match in self._reader.best(query, versions).ranked} if versions else set[int]()
+            places = self._reader.places_of(query, versions)
             if len(places) <= MOST_EXACT:
                 return places, len(places)
         about = self._reader.count_places(query)
@@ -453,9 +453,9 @@ class Searcher:
         if asked.is_all_of_time or not in_all:  # what is at present is among all versions
             return in_all, True
         make = asked.make
-        places, about = self._places_of(asked.query, self._reader.count(asked.query))
-        if places is not None:
-            return self._reader.count(make.all(present, make.places(places))), True
+        if total.places is not None:
+            return self._reader.count(make.all(present, make.places(total.places))), True
+        about = total.number
         present_places, _ = self._places_of(present, in_all)
         if present_places is not None:
             both = self._reader.places(make.all(asked.query, make.places(present_places)), MOST_EXACT)
@@ -491,11 +491,15 @@ class Searcher:
             begin, end = parse_span(f"{year:04}")
             if asked.moment.during is not None:
                 begin, end = max(begin, asked.moment.during[0]), min(end, asked.moment.during[1])
+            if begin >= end:
+                continue
             query = asked.in_parts(Moment(ever=True, during=(begin, end)))
-            count = self._reader.count(query) if begin < end else 0
-            if count:
-                places, about = self._places_of(query, count)
-                yield str(year), about if places is None else len(places)
+            about = self._reader.count_places(query)
+            if 0 < about <= MOST_EXACT:
+                places = self._reader.places(query, MOST_EXACT)
+                about = about if places is None else len(places)
+            if about:
+                yield str(year), about
 
     def _years_of_state(self, asked: _Asked) -> Iterator[tuple[str, int]]:
         """Yield the years with the number of URLs of a state that some snapshot of the year has as they are in it."""
@@ -778,10 +782,11 @@ class Searcher:
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """A number of URLs."""
+    """A number of URLs, and their places if they were looked at."""
 
     number: int
     is_exact: bool = True
+    places: Collection[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
