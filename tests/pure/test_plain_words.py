@@ -47,7 +47,6 @@ SNAPSHOTS = {
     "One snapshot is not indexed yet.": "the full-text index counts commitTags",
     "%(n)s snapshots are not indexed yet.": "the full-text index counts commitTags",
     "In the snapshot of %(when)s.": "the frame's time is that of a commitTag",
-    "Unchanged since then, in the snapshot of %(when)s.": "the frame's time is that of a commitTag",
     "In the snapshot of %(when)s as it was then: the crawl of that snapshot has no capture of it.":
         "the frame's time is that of a commitTag",
     "Not in this snapshot": "replay stays in what one host had at one time",

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from webarcfs.archive.model.metadata import CET
+from webarcfs.room.pages.citing import FORMS, Citation
 from webarcfs.room.views import (
     CalendarEntry,
     Change,
@@ -255,6 +256,19 @@ _DIFF = page(
     old_frame=f"/web/1/{_PAGE}",
     new_frame=f"/web/2/{_PAGE}",
 )
+_CITATION = Citation(
+    "Protokoll der 42. Sitzung", _PAGE, START - timedelta(days=3), f"/web/20050730020000/{_PAGE}",
+    f"http://room.test/web/20050730020000/{_PAGE}",
+)  # fmt: skip
+_UNTITLED = Citation(
+    "", "http://e.org/", START, "/web/20050802020000/http://e.org/", "http://room.test/web/20050802020000/http://e.org/"
+)
+_CITE = page(
+    "cite.html",
+    citation=_CITATION,
+    note=f"Archived copy of {_PAGE}, captured on 30 Jul 2005, 03:00 CET.",
+    files=tuple(PageLink(f"/cite.{form}/20050730020000/{_PAGE}", form) for form in FORMS),
+)
 _FRAME = page(
     "frame.html",
     url=_PAGE,
@@ -263,7 +277,10 @@ _FRAME = page(
     sandbox="allow-forms allow-downloads allow-top-navigation-by-user-activation",
     date=START,
     captured=START - timedelta(days=3),
-    is_unchanged=False,
+    unchanged_since=None,
+    citation=_CITATION,
+    cite=f"/cite/20050802020000/{_PAGE}",
+    whole=f"{REPLAY}/web/20050802020000mp_/{_PAGE}",
     furthest=9,
     previous=PageLink(f"/web/20050701020000/{_PAGE}", "2005-07-01T03:00:00+01:00"),
     following=PageLink(f"/web/20050902020000/{_PAGE}", "2005-09-02T03:00:00+01:00"),
@@ -409,6 +426,10 @@ RICH: dict[str, Sample] = {
     "diff": _DIFF,
     "diff in one column": with_values(_DIFF, is_side_by_side=False, other_view="?view=side"),
     "frame": _FRAME,
+    "frame of what did not change": with_values(
+        _FRAME, unchanged_since=START - timedelta(days=40), captured=START, furthest=0, copy="", certificate=()
+    ),
+    "citation": _CITE,
     "notice in a frame": page("inner_notice.html", heading="Not in this snapshot", url=_PAGE),
     "frame of a document of another type": with_values(_FRAME, reason_against="not-read", size=12),
     "frame of a download": with_values(_FRAME, reason_against="too-large", size=17_300_000),
@@ -463,9 +484,10 @@ EMPTY: dict[str, Sample] = {
     "frame as rendered": with_values(
         _FRAME, rendered="", as_sent=f"/web/20050802020000/{_PAGE}", has_scripts=False, goes_on=None
     ),
+    "citation": with_values(_CITE, citation=_UNTITLED, note="Archived copy of http://e.org/.", files=()),
     "frame": with_values(
         _FRAME, url="http://e.org/", title="", source="/web/1mp_/http://e.org/", sandbox="", date=START, captured=START,
-        is_unchanged=False,
+        unchanged_since=None, citation=_UNTITLED, cite="/cite/1/http://e.org/", whole="",
         furthest=None, previous=None, following=None, first=None, last=None, calendar="/web/*/http://e.org/",
         differences="", raw="/web/1id_/http://e.org/", search="", record=None, has_scripts=False, runs_scripts=False,
         record_href="", goes_on=None, alone="", is_unreleased=False, copy="", certificate=(), rendered="",

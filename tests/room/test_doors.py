@@ -103,6 +103,7 @@ def about(url: str) -> Iterator[str]:
     """Every way to ask about a URL."""
     for time in TIMES:
         yield from (f"/web/{time}{modifier}/{url}" for modifier in Modifier)
+    yield from (f"/cite{form}/{time}/{url}" for time in TIMES for form in ("", ".bib", ".ris", ".json"))
     yield f"/web/{url}"
     yield f"/web/*/{url}"
     yield f"/web/2020*/{url}"

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 from webarcfs.access.gate import Reader
 from webarcfs.archive.config import directory
 from webarcfs.archive.model.errors import NotFound, TookTooLong, UsageError, WebarcError
-from webarcfs.room.pages import about, archived, calendar, frame, lists, mementos, records, searching
+from webarcfs.room.pages import about, archived, calendar, citing, frame, lists, mementos, records, searching
 from webarcfs.room.replay import replay_url
 from webarcfs.room.replay.pywb_proxy import PywbProxy
 from webarcfs.room.replay.replay_url import (
@@ -87,7 +87,8 @@ class RoomRoute(PathRoute):
 
 def _robots(_visit: Visit, _: Mapping[str, str]) -> Response:
     """Keep crawlers out of replay: an archive must not be found in place of the sites that it archives."""
-    return PlainTextResponse("User-agent: *\nDisallow: /web/\nDisallow: /diff/\nDisallow: /search\nDisallow: /cdx\n")
+    paths = ("/web/", "/cite", "/diff/", "/search", "/cdx")
+    return PlainTextResponse("User-agent: *\n" + "".join(f"Disallow: {path}\n" for path in paths))
 
 
 # -- URLs of the past --------------------------------------------------------------------------------------------------
@@ -152,6 +153,7 @@ def _absent(_: Request) -> Response:
 name_expression("digits", "[0-9]*")
 name_expression("export", "xml|json|dc")
 name_expression("rows", "csv|json")
+name_expression("citation", "|".join(citing.FORMS))
 name_expression("notice", "|".join(Notice))
 name_expression("token", "[^/]*")
 #: All paths of the room; the first that fits answers, so those that are asked for most come first.
@@ -164,6 +166,8 @@ ROUTES: tuple[RoomRoute, ...] = (
     RoomRoute("TimeMap", "/timemap/", _past, is_costly=True),
     RoomRoute("differences", "/diff/", _past, is_costly=True),
     RoomRoute("side by side", "/side/", _side, is_costly=True),
+    RoomRoute("citation", "/cite/", citing.page),
+    RoomRoute("citation as a file", "/cite.{form:citation}/", citing.file),
     RoomRoute("publication", "/publication/{name}", lists.publication),
     RoomRoute("links as CSV", "/snapshot/{record}/links.csv", records.links_as_csv, is_costly=True),
     RoomRoute("links", "/snapshot/{record}/links", records.links, is_costly=True),
