@@ -8,6 +8,7 @@ from enum import Enum
 from types import SimpleNamespace
 from typing import Any
 
+from webarcfs.access.access_rules import Blocked
 from webarcfs.archive.model.metadata import CET
 from webarcfs.room.pages.citing import FORMS, Citation
 from webarcfs.room.views import (
@@ -198,6 +199,7 @@ def _entry(number: int, change: Change, **others: Any) -> CalendarEntry:
         size=31_022 + number,
         mime_type="" if change is Change.GONE else "text/html",
         diff=f"/diff/1..2/{_PAGE}" if change is Change.CHANGED else "",
+        digits="" if change in (Change.GONE, Change.WITHHELD) else f"2005{number:04}020000",
     )
     return replace(found, **others)
 
@@ -209,6 +211,7 @@ _ENTRIES = (
     _entry(30, Change.SAME, date=START + timedelta(days=30, hours=6)),
     _entry(61, Change.CHANGED, status=301, target="http://www.bundestag.example/neu/sitzung_42.html", mime_type=""),
     _entry(92, Change.GONE),
+    _entry(150, Change.WITHHELD, href="", status=0, mime_type=""),
     _entry(200, Change.NEW),
     _entry(260, Change.SAME),
     _entry(400, Change.CHANGED, status=404),
@@ -222,6 +225,14 @@ _CALENDAR = page(
     "calendar.html",
     url=_PAGE,
     entries=_ENTRIES,
+    rows=_ENTRIES[::-1],
+    pages=Pages(101, 200, 100_000, f"/versions?url={_PAGE}", f"/versions?url={_PAGE}&page=3"),
+    choices=(
+        (PageLink(f"/web/*/{_PAGE}", "all snapshots", True), 100_000),
+        (PageLink(f"/versions?url={_PAGE}&changes=1", "changes only"), 41),
+    ),
+    blocked=None,
+    closed_until=None,
     counts_by_year=tuple((replace(link, is_here=False), count) for link, count in _YEARS),
     year=None,
     versions=6,
@@ -314,7 +325,14 @@ _MISSING = page(
     after=PageLink(f"/web/2/{_PAGE}", "2 Sept 2005, 03:00 CET"),
     variants=(PageLink("/web/*/http://bundestag.example/", "http://bundestag.example/"),),
     calendar=f"/web/*/{_PAGE}",
-    prefix="/web/*/http://www.bundestag.example/*",
+    host="www.bundestag.example",
+    is_loop=False,
+    is_known=True,
+    has_host=True,
+    prefixes=(
+        PageLink("/web/*/http://www.bundestag.example/a/*", "http://www.bundestag.example/a/"),
+        PageLink("/web/*/http://www.bundestag.example/*", "http://www.bundestag.example/"),
+    ),
     search="/search?q=site:bundestag.example",
     record=row(),
 )
@@ -351,7 +369,7 @@ _FORM = with_values(
 _BARE_HOME = page("home.html", query="", fonds=(), rows=(), pages=None, filters=(), order=(), total_snapshots=0)
 _BARE_CALENDAR = page(
     "calendar.html", url="http://e.org/", entries=(), counts_by_year=(), year=None, versions=0, timemaps=(), others=(),
-    prefix="",
+    prefix="", rows=(), pages=None, choices=(), blocked=None, closed_until=None,
 )  # fmt: skip
 _BARE_RECORD = page(
     "record.html", row=bare_row(), is_closed=False, groups=(), starts=(), domains=(), types=(), extensions=(),
@@ -417,7 +435,9 @@ RICH: dict[str, Sample] = {
         _FORM, words="bericht AND (ausschuss", fault="a bracket is open at 12:\nbericht AND (ausschuss\n            ^",
     ),
     "calendar": _CALENDAR,
-    "calendar of a year": with_values(_CALENDAR, year=2005, counts_by_year=_YEARS, entries=_ENTRIES[:6]),
+    "calendar of a year": with_values(
+        _CALENDAR, year=2005, counts_by_year=_YEARS, entries=_ENTRIES[:6], rows=_ENTRIES[5::-1]
+    ),
     "prefix": page(
         "prefix.html", prefix="http://www.bundestag.example/parlament/", following="/urls?prefix=x&after=y",
         rows=tuple(SimpleNamespace(href=f"/web/*/{_PAGE}", url=_PAGE, mime_type="text/html", versions=9, first=START,
@@ -443,6 +463,8 @@ RICH: dict[str, Sample] = {
         for kind in Notice
     },
     "missing": _MISSING,
+    "never seen": with_values(_MISSING, is_known=False, before=None, after=None, record=row(13)),
+    "redirect without end": with_values(_MISSING, is_loop=True, before=None, after=None),
     "error": page(
         "error.html", status=400, heading="This cannot be asked", text="There is no such page",
         details="a bracket is open at 12",
@@ -474,8 +496,10 @@ EMPTY: dict[str, Sample] = {
     "search without a hit": with_values(_FORM, words="nothing"),
     "search without an index": with_values(_FORM, has_index=False),
     "calendar": _BARE_CALENDAR,
+    "calendar of what is withheld": with_values(_BARE_CALENDAR, blocked=Blocked("By law.")),
+    "calendar under embargo": with_values(_BARE_CALENDAR, closed_until=START),
     "calendar of one": with_values(
-        _BARE_CALENDAR, entries=_ENTRIES[:1], counts_by_year=((_YEARS[0][0], 1),), versions=1
+        _BARE_CALENDAR, entries=_ENTRIES[:1], rows=_ENTRIES[:1], counts_by_year=((_YEARS[0][0], 1),), versions=1
     ),
     "prefix": page("prefix.html", prefix="http://e.org/", rows=(), following=""),
     "diff of the same": with_values(_DIFF, lines=(), is_same=True, is_cut=False),
@@ -496,7 +520,8 @@ EMPTY: dict[str, Sample] = {
     "notice in a frame": page("inner_notice.html", heading="Not in this snapshot", url=""),
     "missing": page(
         "missing.html", url="http://e.org/", date=None, before=None, after=None, variants=(),
-        calendar="/web/*/http://e.org/", prefix="", search="", record=None,
+        calendar="/web/*/http://e.org/", prefixes=(), search="", record=None, host="e.org", is_loop=False,
+        is_known=False, has_host=False,
     ),
     "error": page("error.html", status=404, heading="There is no such page", text="", details=""),
     "about": page(

@@ -118,7 +118,8 @@ def about(url: str) -> Iterator[str]:
             yield f"/cdx?url={said}&output={form}&matchType={match}"
     yield f"/cdx/search/cdx?url={said}&sort=reverse&limit=-5"
     yield f"/wayback/available?url={said}&timestamp={TIMES[2]}"
-    yield f"/versions?url={said}"
+    yield from (f"/versions?url={said}{more}" for more in ("", "&changes=1", "&year=2020&page=2"))
+    yield f"/diff?url={said}&old=2020-01-01&new={TIMES[2]}"
     yield f"/urls?prefix={said[:-9]}"
     yield from (
         f"/notice/{kind}?url={said}&from={TIMES[2]}/{url}"
