@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import bibtexparser
 import pytest
@@ -16,6 +17,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from agent.indexing.recovery import recover
 from tests.support import archives
+from tests.support.browsers import chromium, needs_chromium
 from tests.support.rooms import Page, Served, digits, published, served
 from webarcfs.access import access_rules
 from webarcfs.access.access_rules import Access
@@ -254,3 +256,33 @@ def test_zotero_takes_title_date_archive_and_address_from_the_frame(room: Served
     assert dublin_core["DC.identifier"] == item["url"] and dublin_core["DC.publisher"] == "The House"
     date = datetime.fromisoformat(dublin_core["DC.date"] or "")
     assert date.astimezone(UTC) == when.astimezone(UTC)
+
+
+@needs_chromium()
+@pytest.mark.parametrize("is_granted", [True, False], ids=["where the clipboard is open", "where it is not"])
+def test_buttons_copy_citation_and_link_or_select_them(room: Served, tmp_path: Path, *, is_granted: bool) -> None:
+    with chromium(tmp_path) as browser:
+        context = browser.new_context()
+        if is_granted:
+            context.grant_permissions(["clipboard-read", "clipboard-write"], origin=room.origin)
+        else:
+            context.add_init_script("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+            context.add_init_script("document.execCommand = () => false")
+        tab = context.new_page()
+        tab.goto(f"{room.origin}/cite/{digits(FIRST)}/{HOME}")
+        address = f"{room.origin}/web/{digits(FIRST)}/{HOME}"
+        for button, text in (("Copy the citation", tab.locator("#citation").inner_text()), ("Copy the link", address)):
+            tab.get_by_role("button", name=button).click()
+            status = tab.get_by_role("status")
+            if is_granted:
+                status.filter(has_text="Copied.").wait_for()
+                assert tab.evaluate("navigator.clipboard.readText()") == text
+            else:
+                status.filter(has_text="It is selected now.").wait_for()
+                assert tab.evaluate("getSelection().toString().trim()") == text
+        context.close()
+        context = browser.new_context(java_script_enabled=False)
+        tab = context.new_page()
+        tab.goto(f"{room.origin}/cite/{digits(FIRST)}/{HOME}")
+        assert tab.locator("#citation").is_visible() and tab.locator("button:visible").count() == 0
+        context.close()

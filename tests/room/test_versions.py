@@ -90,9 +90,9 @@ def test_any_two_are_compared_from_the_list_without_scripts(room: Served) -> Non
     form = page.css_first("form[action='/diff']")
     assert form is not None
     for name, chosen in (("old", AT[3]), ("new", AT[4])):
-        values = [node.attributes["value"] for node in form.css(f"input[name={name}]")]
-        assert values == AT[::-1]
-        assert [node.attributes["value"] for node in form.css(f"input[name={name}][checked]")] == [chosen]
+        radios = page.css(f"input[type=radio][form={form.attributes['id']}][name={name}]")
+        assert [node.attributes["value"] for node in radios] == AT[::-1]
+        assert [node.attributes["value"] for node in radios if "checked" in node.attributes] == [chosen]
     for old, new in ((AT[0], AT[4]), (AT[4], AT[0])):
         answer = room.get(f"/diff?url=http%3A%2F%2F{DOMAIN}%2F&old={old}&new={new}")
         assert (answer.status, answer.headers["location"]) == (302, f"/diff/{AT[0]}..{AT[4]}/{HOME}")
