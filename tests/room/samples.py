@@ -325,6 +325,7 @@ _MISSING = page(
     after=PageLink(f"/web/2/{_PAGE}", "2 Sept 2005, 03:00 CET"),
     variants=(PageLink("/web/*/http://bundestag.example/", "http://bundestag.example/"),),
     calendar=f"/web/*/{_PAGE}",
+    start="/web/20050802020000/http://www.bundestag.example/",
     host="www.bundestag.example",
     is_loop=False,
     is_known=True,
@@ -520,7 +521,7 @@ EMPTY: dict[str, Sample] = {
     "notice in a frame": page("inner_notice.html", heading="Not in this snapshot", url=""),
     "missing": page(
         "missing.html", url="http://e.org/", date=None, before=None, after=None, variants=(),
-        calendar="/web/*/http://e.org/", prefixes=(), search="", record=None, host="e.org", is_loop=False,
+        calendar="/web/*/http://e.org/", prefixes=(), search="", record=None, start="", host="e.org", is_loop=False,
         is_known=False, has_host=False,
     ),
     "error": page("error.html", status=404, heading="There is no such page", text="", details=""),

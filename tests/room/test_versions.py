@@ -132,12 +132,12 @@ def test_a_page_that_another_snapshot_has_leads_there(room: Served) -> None:
 def test_an_address_that_was_never_seen_leads_to_nothing_empty(room: Served) -> None:
     answers = {}
     for url in (f"http://{DOMAIN}/nothing", EXCLUDED):
-        page = page_of(room, f"/web/{AT[2]}/{url}")
+        page = page_of(room, f"/web/{AT[3]}/{url}")
         text = words(page)
         assert "The archive does not have this address" in text and "Not in this snapshot" not in text
         assert "All versions" not in text and "The room does not say which." in text
         links = [node.attributes["href"] or "" for node in page.css("main a")]
-        assert f"/web/*/{HOME}*" in links
+        assert f"/web/*/{HOME}*" in links and f"/web/{AT[3]}/{HOME}" in links
         for href in links:
             shown = room.get(href)
             assert shown.status == 200 and "no version" not in shown.text and "Nothing" not in shown.text, href

@@ -233,8 +233,10 @@ def _absent(visit: Visit, located: Located) -> Response:
     if seq is not None:
         before, after = history.beside(seq)
     head = None if seq is None else memento.record_of(services, located.domain, seq)
-    folders = [f"{located.url.partition('?')[0].rpartition('/')[0]}/", f"{located.url.partition('://')[0]}://"]
-    folders[1] += f"{located.url.partition('://')[2].partition('/')[0]}/"
+    scheme, _, rest = located.url.partition("://")
+    site = f"{scheme}://{rest.partition('/')[0]}/"
+    folders = dict.fromkeys((f"{located.url.partition('?')[0].rpartition('/')[0]}/", site))
+    has_start = seq is not None and services.captures.state(site, seq).capture is not None
     return visit.page(
         "missing.html",
         http_status=404,
@@ -248,9 +250,8 @@ def _absent(visit: Visit, located: Located) -> Response:
         after=_version(visit, located.url, after),
         variants=list(variants(services, located.url)),
         calendar=calendar_path(located.url),
-        prefixes=[
-            PageLink(prefix_path(folder), folder) for folder in dict.fromkeys(folders) if has_some_below(visit, folder)
-        ],
+        prefixes=[PageLink(prefix_path(folder), folder) for folder in folders if has_some_below(visit, folder)],
+        start=replay_path(digits_of(seq), Modifier.FRAME, site) if seq is not None and has_start else "",
         search=_search(visit, located.domain if seq is not None else ""),
         record=None if head is None else lists.snapshot_row(services, head),
     )
