@@ -47,14 +47,14 @@ SNAPSHOTS = {
     "One snapshot is not indexed yet.": "the full-text index counts commitTags",
     "%(n)s snapshots are not indexed yet.": "the full-text index counts commitTags",
     "In the snapshot of %(when)s.": "the frame's time is that of a commitTag",
-    "Unchanged since then, in the snapshot of %(when)s.": "the frame's time is that of a commitTag",
     "In the snapshot of %(when)s as it was then: the crawl of that snapshot has no capture of it.":
         "the frame's time is that of a commitTag",
     "Not in this snapshot": "replay stays in what one host had at one time",
     "The snapshot of %(when)s does not have this address.": "replay stays in what one host had at one time",
-    "This page in each snapshot": "a calendar has what each commitTag of its host did to a URL",
+    "This page in each snapshot, newest first": "a calendar has what each commitTag of its host did to a URL",
     "This page in each snapshot, by day": "a calendar has what each commitTag of its host did to a URL",
     "This page in each snapshot, over time": "a calendar has what each commitTag of its host did to a URL",
+    "all snapshots": "a calendar counts commitTags of its host",
     "snapshots": "a calendar counts commitTags of its host",
     "is no time and no snapshot": "`at` takes a commitTag",
     "<p lang=en>This page is not in this snapshot, or it cannot be shown.</p>"

@@ -8,7 +8,9 @@ from enum import Enum
 from types import SimpleNamespace
 from typing import Any
 
+from webarcfs.access.access_rules import Blocked
 from webarcfs.archive.model.metadata import CET
+from webarcfs.room.pages.citing import FORMS, Citation
 from webarcfs.room.views import (
     CalendarEntry,
     Change,
@@ -225,6 +227,7 @@ def _entry(number: int, change: Change, **others: Any) -> CalendarEntry:
         size=31_022 + number,
         mime_type="" if change is Change.GONE else "text/html",
         diff=f"/diff/1..2/{_PAGE}" if change is Change.CHANGED else "",
+        digits="" if change in (Change.GONE, Change.WITHHELD) else f"2005{number:04}020000",
     )
     return replace(found, **others)
 
@@ -236,6 +239,7 @@ _ENTRIES = (
     _entry(30, Change.SAME, date=START + timedelta(days=30, hours=6)),
     _entry(61, Change.CHANGED, status=301, target="http://www.bundestag.example/neu/sitzung_42.html", mime_type=""),
     _entry(92, Change.GONE),
+    _entry(150, Change.WITHHELD, href="", status=0, mime_type=""),
     _entry(200, Change.NEW),
     _entry(260, Change.SAME),
     _entry(400, Change.CHANGED, status=404),
@@ -249,6 +253,14 @@ _CALENDAR = page(
     "calendar.html",
     url=_PAGE,
     entries=_ENTRIES,
+    rows=_ENTRIES[::-1],
+    pages=Pages(101, 200, 100_000, f"/versions?url={_PAGE}", f"/versions?url={_PAGE}&page=3"),
+    choices=(
+        (PageLink(f"/web/*/{_PAGE}", "all snapshots", True), 100_000),
+        (PageLink(f"/versions?url={_PAGE}&changes=1", "changes only"), 41),
+    ),
+    blocked=None,
+    closed_until=None,
     counts_by_year=tuple((replace(link, is_here=False), count) for link, count in _YEARS),
     year=None,
     versions=6,
@@ -283,6 +295,19 @@ _DIFF = page(
     old_frame=f"/web/1/{_PAGE}",
     new_frame=f"/web/2/{_PAGE}",
 )
+_CITATION = Citation(
+    "Protokoll der 42. Sitzung", _PAGE, START - timedelta(days=3), f"/web/20050730020000/{_PAGE}",
+    f"http://room.test/web/20050730020000/{_PAGE}",
+)  # fmt: skip
+_UNTITLED = Citation(
+    "", "http://e.org/", START, "/web/20050802020000/http://e.org/", "http://room.test/web/20050802020000/http://e.org/"
+)
+_CITE = page(
+    "cite.html",
+    citation=_CITATION,
+    note=f"Archived copy of {_PAGE}, captured on 30 Jul 2005, 03:00 CET.",
+    files=tuple(PageLink(f"/cite.{form}/20050730020000/{_PAGE}", form) for form in FORMS),
+)
 _FRAME = page(
     "frame.html",
     url=_PAGE,
@@ -291,7 +316,10 @@ _FRAME = page(
     sandbox="allow-forms allow-downloads allow-top-navigation-by-user-activation",
     date=START,
     captured=START - timedelta(days=3),
-    is_unchanged=False,
+    unchanged_since=None,
+    citation=_CITATION,
+    cite=f"/cite/20050802020000/{_PAGE}",
+    whole=f"{REPLAY}/web/20050802020000mp_/{_PAGE}",
     furthest=9,
     previous=PageLink(f"/web/20050701020000/{_PAGE}", "2005-07-01T03:00:00+01:00"),
     following=PageLink(f"/web/20050902020000/{_PAGE}", "2005-09-02T03:00:00+01:00"),
@@ -325,7 +353,15 @@ _MISSING = page(
     after=PageLink(f"/web/2/{_PAGE}", "2 Sept 2005, 03:00 CET"),
     variants=(PageLink("/web/*/http://bundestag.example/", "http://bundestag.example/"),),
     calendar=f"/web/*/{_PAGE}",
-    prefix="/web/*/http://www.bundestag.example/*",
+    start="/web/20050802020000/http://www.bundestag.example/",
+    host="www.bundestag.example",
+    is_loop=False,
+    is_known=True,
+    has_host=True,
+    prefixes=(
+        PageLink("/web/*/http://www.bundestag.example/a/*", "http://www.bundestag.example/a/"),
+        PageLink("/web/*/http://www.bundestag.example/*", "http://www.bundestag.example/"),
+    ),
     search="/search?q=site:bundestag.example",
     record=row(),
 )
@@ -363,7 +399,7 @@ _FORM = with_values(
 _BARE_HOME = page("home.html", query="", fonds=(), rows=(), pages=None, filters=(), order=(), total_snapshots=0)
 _BARE_CALENDAR = page(
     "calendar.html", url="http://e.org/", entries=(), counts_by_year=(), year=None, versions=0, timemaps=(), others=(),
-    prefix="",
+    prefix="", rows=(), pages=None, choices=(), blocked=None, closed_until=None,
 )  # fmt: skip
 _BARE_RECORD = page(
     "record.html", row=bare_row(), is_closed=False, groups=(), starts=(), domains=(), types=(), extensions=(),
@@ -476,7 +512,9 @@ RICH: dict[str, Sample] = {
         _NO_CURVE, words=("bericht (",), inputs=("bericht (", "", ""), fault="this ( is never closed\n  bericht (",
     ),
     "calendar": _CALENDAR,
-    "calendar of a year": with_values(_CALENDAR, year=2005, counts_by_year=_YEARS, entries=_ENTRIES[:6]),
+    "calendar of a year": with_values(
+        _CALENDAR, year=2005, counts_by_year=_YEARS, entries=_ENTRIES[:6], rows=_ENTRIES[5::-1]
+    ),
     "prefix": page(
         "prefix.html", prefix="http://www.bundestag.example/parlament/", following="/urls?prefix=x&after=y",
         rows=tuple(SimpleNamespace(href=f"/web/*/{_PAGE}", url=_PAGE, mime_type="text/html", versions=9, first=START,
@@ -485,6 +523,10 @@ RICH: dict[str, Sample] = {
     "diff": _DIFF,
     "diff in one column": with_values(_DIFF, is_side_by_side=False, other_view="?view=side"),
     "frame": _FRAME,
+    "frame of what did not change": with_values(
+        _FRAME, unchanged_since=START - timedelta(days=40), captured=START, furthest=0, copy="", certificate=()
+    ),
+    "citation": _CITE,
     "notice in a frame": page("inner_notice.html", heading="Not in this snapshot", url=_PAGE),
     "frame of a document of another type": with_values(_FRAME, reason_against="not-read", size=12),
     "frame of a download": with_values(_FRAME, reason_against="too-large", size=17_300_000),
@@ -498,6 +540,8 @@ RICH: dict[str, Sample] = {
         for kind in Notice
     },
     "missing": _MISSING,
+    "never seen": with_values(_MISSING, is_known=False, before=None, after=None, record=row(13)),
+    "redirect without end": with_values(_MISSING, is_loop=True, before=None, after=None),
     "error": page(
         "error.html", status=400, heading="This cannot be asked", text="There is no such page",
         details="a bracket is open at 12",
@@ -536,8 +580,10 @@ EMPTY: dict[str, Sample] = {
         _NO_CURVE, words=("a",), inputs=("a", "", ""), curves=Curves(("a",), PeriodLength.YEAR, ()), rows=()
     ),
     "calendar": _BARE_CALENDAR,
+    "calendar of what is withheld": with_values(_BARE_CALENDAR, blocked=Blocked("By law.")),
+    "calendar under embargo": with_values(_BARE_CALENDAR, closed_until=START),
     "calendar of one": with_values(
-        _BARE_CALENDAR, entries=_ENTRIES[:1], counts_by_year=((_YEARS[0][0], 1),), versions=1
+        _BARE_CALENDAR, entries=_ENTRIES[:1], rows=_ENTRIES[:1], counts_by_year=((_YEARS[0][0], 1),), versions=1
     ),
     "prefix": page("prefix.html", prefix="http://e.org/", rows=(), following=""),
     "diff of the same": with_values(_DIFF, lines=(), is_same=True, is_cut=False),
@@ -546,9 +592,10 @@ EMPTY: dict[str, Sample] = {
     "frame as rendered": with_values(
         _FRAME, rendered="", as_sent=f"/web/20050802020000/{_PAGE}", has_scripts=False, goes_on=None
     ),
+    "citation": with_values(_CITE, citation=_UNTITLED, note="Archived copy of http://e.org/.", files=()),
     "frame": with_values(
         _FRAME, url="http://e.org/", title="", source="/web/1mp_/http://e.org/", sandbox="", date=START, captured=START,
-        is_unchanged=False,
+        unchanged_since=None, citation=_UNTITLED, cite="/cite/1/http://e.org/", whole="",
         furthest=None, previous=None, following=None, first=None, last=None, calendar="/web/*/http://e.org/",
         differences="", raw="/web/1id_/http://e.org/", search="", record=None, has_scripts=False, runs_scripts=False,
         record_href="", goes_on=None, alone="", is_unreleased=False, copy="", certificate=(), rendered="",
@@ -557,7 +604,8 @@ EMPTY: dict[str, Sample] = {
     "notice in a frame": page("inner_notice.html", heading="Not in this snapshot", url=""),
     "missing": page(
         "missing.html", url="http://e.org/", date=None, before=None, after=None, variants=(),
-        calendar="/web/*/http://e.org/", prefix="", search="", record=None,
+        calendar="/web/*/http://e.org/", prefixes=(), search="", record=None, start="", host="e.org", is_loop=False,
+        is_known=False, has_host=False,
     ),
     "error": page("error.html", status=404, heading="There is no such page", text="", details=""),
     "about": page(

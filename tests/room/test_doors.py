@@ -103,6 +103,7 @@ def about(url: str) -> Iterator[str]:
     """Every way to ask about a URL."""
     for time in TIMES:
         yield from (f"/web/{time}{modifier}/{url}" for modifier in Modifier)
+    yield from (f"/cite{form}/{time}/{url}" for time in TIMES for form in ("", ".bib", ".ris", ".json"))
     yield f"/web/{url}"
     yield f"/web/*/{url}"
     yield f"/web/2020*/{url}"
@@ -117,8 +118,9 @@ def about(url: str) -> Iterator[str]:
             yield f"/cdx?url={said}&output={form}&matchType={match}"
     yield f"/cdx/search/cdx?url={said}&sort=reverse&limit=-5"
     yield f"/wayback/available?url={said}&timestamp={TIMES[2]}"
-    yield f"/versions?url={said}"
     yield from (f"/find?q={said}{place}" for place in ("", "&in=words", "&in=catalogue"))
+    yield from (f"/versions?url={said}{more}" for more in ("", "&changes=1", "&year=2020&page=2"))
+    yield f"/diff?url={said}&old=2020-01-01&new={TIMES[2]}"
     yield f"/urls?prefix={said[:-9]}"
     yield from (
         f"/notice/{kind}?url={said}&from={TIMES[2]}/{url}"

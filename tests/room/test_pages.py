@@ -423,8 +423,8 @@ def test_two_snapshots_are_compared_document_by_document(room: Served) -> None:
 
 def test_the_calendar_tells_new_changed_and_gone(room: Served) -> None:
     found = tree(room, f"/web/*/{HOME}new.pdf")
-    assert [node.text() for node in found.css("tbody .flag")] == ["new", "gone"]
-    assert [node.text() for node in tree(room, f"/web/*/{HOME}").css("tbody .flag")] == ["new", "changed", "changed"]
+    assert [node.text() for node in found.css("tbody .flag")] == ["gone", "new"]
+    assert [node.text() for node in tree(room, f"/web/*/{HOME}").css("tbody .flag")] == ["changed", "changed", "new"]
     assert len(tree(room, f"/web/2020*/{HOME}").css("tbody tr")) == 1
     assert room.get("/versions?url=www.example.org").headers["location"] == f"/web/*/{HOME}"
     rows = [node.text() for node in tree(room, f"/web/*/{HOME}*").css("tbody th a")]

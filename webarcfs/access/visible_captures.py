@@ -337,6 +337,7 @@ class VisibleCaptures:
         """
         ask = self.index.meetings()
         for _, group in groupby(self.index.below(span, backwards=backwards), key=lambda row: row.surt):
+            clocks.check()
             captures: list[VisibleCapture] = []
             for row in group:
                 domain = split(row.path)[0]

@@ -122,11 +122,15 @@ class Change(StrEnum):
     CHANGED = "changed"
     SAME = "same"
     GONE = "gone"
+    WITHHELD = "withheld"  # a rule withholds it, or it is under embargo
 
 
 @dataclass(frozen=True, slots=True)
 class CalendarEntry:
-    """A snapshot in the calendar of a URL; `status` is HTTP's, `target` that of a redirect, `diff` the change."""
+    """A snapshot in the calendar of a URL; `status` is HTTP's, `target` that of a redirect, `diff` the change.
+
+    `digits` are its time, by which its text is compared with another one's; empty where there is no page.
+    """
 
     href: str
     date: datetime
@@ -136,6 +140,7 @@ class CalendarEntry:
     mime_type: str
     target: str = ""
     diff: str = ""
+    digits: str = ""
 
 
 class Line(StrEnum):

@@ -431,6 +431,11 @@ def diff_path(old: int, new: int, url: str) -> str:
     return f"/diff/{digits_of(old)}..{digits_of(new)}/{_safe(url)}"
 
 
+def cite_path(digits: str, url: str, form: str = "") -> str:
+    """Return the path of the citation of a canonical URL at a time: a page, or a file of a form."""
+    return f"/cite{'.' if form else ''}{form}/{replay_path(digits, Modifier.FRAME, url).removeprefix('/web/')}"
+
+
 def record_path(record_id: str) -> str:
     """Return the path of a record's page."""
     return f"/snapshot/{quote(record_id, safe='')}"

@@ -21,7 +21,19 @@ from starlette.types import ASGIApp
 from webarcfs.access.gate import Reader
 from webarcfs.archive.config import directory
 from webarcfs.archive.model.errors import NotFound, TookTooLong, UsageError, WebarcError
-from webarcfs.room.pages import about, archived, calendar, curves, finding, frame, lists, mementos, records, searching
+from webarcfs.room.pages import (
+    about,
+    archived,
+    calendar,
+    citing,
+    curves,
+    finding,
+    frame,
+    lists,
+    mementos,
+    records,
+    searching,
+)
 from webarcfs.room.replay import replay_url
 from webarcfs.room.replay.pywb_proxy import PywbProxy
 from webarcfs.room.replay.replay_url import (
@@ -86,7 +98,7 @@ class RoomRoute(PathRoute):
 
 
 #: Beginnings of paths that crawlers are asked not to follow.
-_FOR_READERS_ALONE = ("/web/", "/diff/", "/find", "/search", "/curve", "/cdx")
+_FOR_READERS_ALONE = ("/web/", "/cite", "/diff/", "/find", "/search", "/curve", "/cdx")
 
 
 def _robots(_visit: Visit, _: Mapping[str, str]) -> Response:
@@ -157,6 +169,7 @@ name_expression("digits", "[0-9]*")
 name_expression("export", "xml|json|dc")
 name_expression("rows", "csv|json")
 name_expression("drawing", "csv|svg")
+name_expression("citation", "|".join(citing.FORMS))
 name_expression("notice", "|".join(Notice))
 name_expression("token", "[^/]*")
 #: All paths of the room; the first that fits answers, so those that are asked for most come first.
@@ -171,7 +184,10 @@ ROUTES: tuple[RoomRoute, ...] = (
     RoomRoute("curve as a file", "/curve.{kind:drawing}", curves.exported, is_costly=True),
     RoomRoute("TimeMap", "/timemap/", _past, is_costly=True),
     RoomRoute("differences", "/diff/", _past, is_costly=True),
+    RoomRoute("chosen versions", "/diff", calendar.chosen),
     RoomRoute("side by side", "/side/", _side, is_costly=True),
+    RoomRoute("citation", "/cite/", citing.page),
+    RoomRoute("citation as a file", "/cite.{form:citation}/", citing.file),
     RoomRoute("publication", "/publication/{name}", lists.publication),
     RoomRoute("links as CSV", "/snapshot/{record}/links.csv", records.links_as_csv, is_costly=True),
     RoomRoute("links", "/snapshot/{record}/links", records.links, is_costly=True),
@@ -179,7 +195,7 @@ ROUTES: tuple[RoomRoute, ...] = (
     RoomRoute("record", "/snapshot/{record}", records.record, is_costly=True),
     RoomRoute("compare", "/compare/{pair}", records.compare, is_costly=True),
     RoomRoute("opensearch", "/opensearch.xml", searching.description),
-    RoomRoute("versions", "/versions", calendar.versions),
+    RoomRoute("versions", "/versions", calendar.versions, is_costly=True),
     RoomRoute("urls", "/urls", calendar.urls, is_costly=True),
     RoomRoute("cdx", "/cdx", mementos.answer_cdx, is_costly=True),
     RoomRoute("cdx of the Wayback Machine", "/cdx/search/cdx", mementos.answer_cdx, is_costly=True),

@@ -31,7 +31,7 @@ MOST = 7
 #: Years that are shown without a snapshot between those that have some.
 _MOST_YEARS = 60
 #: The mark that means several in one place: the change that matters most.
-_WEIGHT = {Change.SAME: 0, Change.CHANGED: 1, Change.NEW: 2, Change.GONE: 3}
+_WEIGHT = {Change.SAME: 0, Change.CHANGED: 1, Change.NEW: 2, Change.GONE: 3, Change.WITHHELD: 4}
 _CELL, _ROW = 34, 26
 
 
@@ -217,7 +217,8 @@ def _linked(
 
 
 def _mark(change: Change, x: float, y: float, radius: float) -> Markup:
-    """Return a mark: a disc is new, a diamond changed, a ring the same, a crossed square gone."""
+    """Return a mark: a disc is new, a diamond changed, a ring the same, a crossed square gone, a
+    ring with a bar not shown."""
     if change is Change.NEW:
         shape = Markup('<circle cx="{:g}" cy="{:g}" r="{:g}"/>').format(x, y, radius)
     elif change is Change.CHANGED:
@@ -225,6 +226,10 @@ def _mark(change: Change, x: float, y: float, radius: float) -> Markup:
         shape = Markup('<path d="M{:g} {:g}l{r:g} {r:g}l-{r:g} {r:g}l-{r:g} -{r:g}z"/>').format(x, y - long, r=long)
     elif change is Change.SAME:
         shape = Markup('<circle cx="{:g}" cy="{:g}" r="{:g}"/>').format(x, y, radius - 1)
+    elif change is Change.WITHHELD:
+        shape = Markup('<circle cx="{x:g}" cy="{y:g}" r="{r:g}"/><path d="M{a:g} {y:g}h{w:g}"/>').format(
+            x=x, y=y, r=radius - 1, a=x - radius * 0.5, w=radius
+        )
     else:
         half = radius * 0.8
         shape = Markup('<path d="M{a:g} {b:g}h{w:g}v{w:g}h-{w:g}zl{w:g} {w:g}m0 -{w:g}l-{w:g} {w:g}"/>').format(
