@@ -356,11 +356,10 @@ class ReaderRecords:
             counts = tables.years_shown(publication)
         return {year: counts.get(year, 0) for year in range(min(counts), max(counts) + 1)} if counts else {}
 
-    def of_publication(self, publication: str, part: slice, *, only_open: bool = False) -> list[RecordHead]:
-        """Return a part of a publication's records, or of its open ones, newest capture first."""
-        opened_by = self._seconds() if only_open else None
+    def of_publication(self, publication: str, part: slice) -> list[RecordHead]:
+        """Return a part of a publication's records, newest capture first."""
         with self._tables() as tables:
-            shown = tables.shown_of(publication, offset=part.start, limit=part.stop - part.start, opened_by=opened_by)
+            shown = tables.shown_of(publication, offset=part.start, limit=part.stop - part.start)
         return self._heads_of(shown)
 
     def beside(self, record_id: str, *, later: bool = False, only_open: bool = False) -> RecordHead | None:

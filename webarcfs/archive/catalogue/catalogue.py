@@ -1037,10 +1037,9 @@ class CatalogueDatabase(SqliteFile):
                 int(year): int(count) for year, count in self._run("catalogue/years_shown", publication=publication)
             }
 
-    def shown_of(self, publication: str, *, offset: int, limit: int, opened_by: int | None = None) -> list[ShownRecord]:
-        """Return a part of a publication's records, newest first: those alone that are open by a time, where given."""
-        values = {"publication": publication, "open": _NEVER if opened_by is None else opened_by}
-        return self._shown("catalogue/shown_of_publication", **values, offset=offset, limit=limit)
+    def shown_of(self, publication: str, *, offset: int, limit: int) -> list[ShownRecord]:
+        """Return a part of a publication's records, newest first."""
+        return self._shown("catalogue/shown_of_publication", publication=publication, offset=offset, limit=limit)
 
     def shown_beside(
         self, record: ShownRecord, *, later: bool = False, opened_by: int | None = None

@@ -217,13 +217,7 @@ def publication(visit: Visit, path_params: Mapping[str, str]) -> Response:
     if not years:
         raise NotFound(f"there is no publication {name!r}")
     pages, part = pages_of(visit, sum(years.values()))
-    heads = open_ones = services.records.of_publication(name, part)
-    if part.start or any(head.closed_until is not None for head in heads):
-        open_ones = services.records.of_publication(name, part, only_open=True)
-    compare = [
-        PageLink(f"/compare/{quote(older.id, safe='')}..{quote(newer.id, safe='')}", "")
-        for newer, older in pairwise(open_ones)
-    ]
+    heads = services.records.of_publication(name, part)
     return visit.page(
         "publication.html",
         name=name,
@@ -231,9 +225,18 @@ def publication(visit: Visit, path_params: Mapping[str, str]) -> Response:
         rows=[snapshot_row(services, head) for head in heads],
         pages=pages,
         counts_by_year=list(years.items()),
-        compare=compare,
+        compare=list(_comparisons(services, heads)),
         search=f"/search?publication={quote(name, safe='')}" if services.has_search else "",
     )
+
+
+def _comparisons(services: Services, heads: Sequence[RecordHead]) -> Iterator[SimpleNamespace]:
+    """Yield where each open crawl of a page is compared with the open one before it, and when it was."""
+    open_ones = [head for head in heads if head.closed_until is None]
+    older = services.records.beside(open_ones[-1].id, only_open=True) if open_ones else None
+    for newer, before in pairwise([*open_ones, *([older] if older is not None else [])]):
+        href = f"/compare/{quote(before.id, safe='')}..{quote(newer.id, safe='')}"
+        yield SimpleNamespace(href=href, date=newer.date)
 
 
 def _fits(group: ShownGroup, chosen: Mapping[str, str]) -> bool:
