@@ -364,7 +364,8 @@ RICH: dict[str, Sample] = {
         "publication.html", name="bundestag", description="Das Internetangebot des Deutschen Bundestages.", rows=_ROWS,
         pages=_WAY,
         counts_by_year=((2005, 2), (2006, 4), (2007, 0), (2008, 9), (2009, 12)),
-        compare=(SimpleNamespace(href="/compare/a..b", date=_year(14)), SimpleNamespace(href="/compare/b..c", date=_year(13))), search="/search?publication=bundestag",
+        compare=tuple(SimpleNamespace(href=f"/compare/{at}..b", date=_year(at)) for at in (14, 13)),
+        search="/search?publication=bundestag",
     ),
     "record": page(
         "record.html", row=row(), is_closed=False, groups=_GROUPS,

@@ -279,10 +279,12 @@ class RecordHead:
 
     They are None where it was not counted, is closed, or where the reader may not see all of it.
 
+    `title` is empty where no person gave it one, and `complete` None where nobody knows.
+
     `closed_until` is the end of its closure, None for an open one. `released` is when it was released, and
-    `release_number` counts the releases of this record. `tags` are the newest of each domain, those of sites first: a
-    crawl that was cut or patched has several of one. Of `resource_domains` it has no page, only what pages of others
-    needed. Times are CET.
+    `release_number` counts the releases of this record. What the feed says of it changed at `updated`. `tags` are the
+    newest of each domain, those of sites first: a crawl that was cut or patched has several of one. Of
+    `resource_domains` it has no page, only what pages of others needed. Times are CET.
     """
 
     id: str
@@ -296,11 +298,12 @@ class RecordHead:
     is_occasion: bool
     occasion: str
     date: datetime
-    complete: bool
+    complete: bool | None
     documents: int | None
     bytes: int | None
     tags: tuple[CommitTag, ...]
     released: datetime
+    updated: datetime
     release_number: int = 1
     resource_domains: frozenset[str] = frozenset()
     closed_until: datetime | None = None
@@ -380,6 +383,11 @@ class ReaderRecords:
         """Return the number of open records."""
         with self._tables() as tables:
             return tables.count_open(self._seconds())
+
+    def last_gone(self) -> datetime | None:
+        """Return when a record that readers had seen was taken from them last; None if that never happened."""
+        with self._tables() as tables:
+            return tables.last_gone()
 
     def count_sites(self) -> int:
         """Return the number of domains of which the records have a page."""
@@ -476,4 +484,5 @@ def whole_head(shown: ShownRecord) -> RecordHead:
         resource_domains=shown.resource_domains,
         released=shown.released,
         release_number=shown.releases,
+        updated=shown.updated,
     )

@@ -34,7 +34,8 @@ class Pages:
 class SnapshotRow:
     """A snapshot in a list: what its record says to readers. `href` is its record, `start` its first page in replay.
 
-    It has pages of the `domains`; of `resource_hosts` others it has only what these pages needed.
+    `title` is its own, or that of its start page; `complete` is None where nobody knows. It has pages of the `domains`;
+    of `resource_hosts` others it has only what these pages needed.
     """
 
     href: str
@@ -49,7 +50,7 @@ class SnapshotRow:
     is_occasion: bool
     reason: str
     date: datetime
-    complete: bool
+    complete: bool | None
     documents: int | None
     bytes: int | None
     closed_until: datetime | None = None

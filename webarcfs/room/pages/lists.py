@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice, pairwise
 from operator import attrgetter
 from types import SimpleNamespace
@@ -18,8 +19,10 @@ from webarcfs.access.reader_stores import RecordHead
 from webarcfs.access.visible_captures import VisibleCapture
 from webarcfs.archive.catalogue.catalogue import MOST_WORDS, ShownGroup, ShownSelection
 from webarcfs.archive.index.database import Span
-from webarcfs.archive.model.errors import NotFound
+from webarcfs.archive.model.arc_paths import arc_path
+from webarcfs.archive.model.errors import NotFound, UrlRefused
 from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.model.url_lists import without_fragment
 from webarcfs.archive.model.urls import surt
 from webarcfs.content.text import HTML_TYPES
 from webarcfs.room.replay.replay_url import Modifier, digits_of, publication_path, record_path, replay_path
@@ -33,16 +36,28 @@ from webarcfs.room.visit import Services, Visit
 ROWS = 50
 #: Captures of a host, in order of their URLs, among which its first page is looked for.
 _LOOKED_THROUGH = 200
+#: Redirects in a row that are followed for a title, its letters, and the status from which a page is an error's.
+_LONGEST_WAY, _LONGEST_TITLE, _FIRST_ERROR = 3, 160, 400
+
+
+def snapshot_rows(services: Services, heads: Sequence[RecordHead]) -> list[SnapshotRow]:
+    """Return the rows of snapshots. Each leads to its first page, and has its title, only where that may be seen."""
+    first_pages = _first_pages(services, heads)
+    return [_row(head, first_pages.get(head.id, _FirstPage())) for head in heads]
 
 
 def snapshot_row(services: Services, head: RecordHead) -> SnapshotRow:
-    """Return the row of a snapshot; it leads to its first page only where that may be seen."""
+    """Return the row of one snapshot."""
+    return snapshot_rows(services, [head])[0]
+
+
+def _row(head: RecordHead, first_page: _FirstPage) -> SnapshotRow:
     sites = sites_of(head)
     return SnapshotRow(
         href=record_path(head.id),
-        start="" if head.closed_until is not None else start_of(services, head),
+        start=first_page.href,
         number=head.number,
-        title=head.title,
+        title=head.title or first_page.title,
         publication=head.publication,
         signature=head.signature,
         provenance=head.provenance,
@@ -65,10 +80,92 @@ def sites_of(head: RecordHead) -> tuple[str, ...]:
     return tuple(domain for domain in every if domain not in head.resource_domains) or tuple(every)
 
 
-def start_of(services: Services, head: RecordHead) -> str:
-    """Return the path of the frame of a snapshot's first start page."""
-    starts = start_urls(services, head)
-    return starts[0][1] if starts else ""
+@dataclass(frozen=True, slots=True)
+class _FirstPage:
+    """The first start page of a snapshot: the path of its frame, and its title as far as the reader may see it."""
+
+    href: str = ""
+    title: str = ""
+
+
+def _first_pages(services: Services, heads: Iterable[RecordHead]) -> dict[str, _FirstPage]:
+    """Return the first start pages of snapshots, by the ids of their records; none of closed ones.
+
+    That is the first URL of `start_urls`. The database is asked once for all of them, and once more for each step of
+    redirects, however many there are.
+    """
+    open_ones = [head for head in heads if head.closed_until is None and head.tags]
+    named, roots = dict[str, str](), dict[str, str]()
+    for head in open_ones:
+        sites = sites_of(head)
+        urls = (url for url in publication_urls(services, head.publication) if _domain(url) in sites)
+        url = next(urls, "")
+        (named if url else roots)[head.id] = url or f"http://{sites[0]}/"
+    asked = {head.id: head for head in open_ones if head.id in roots or not head.title}
+    captures = _captured(
+        services, {asked[record_id]: url for record_id, url in (named | roots).items() if record_id in asked}
+    )
+    for record_id in roots:
+        capture = captures.get(record_id)
+        if isinstance(capture, VisibleCapture):
+            named[record_id] = roots[record_id] if capture.is_redirect else capture.url
+        else:
+            named[record_id] = root_of(services, _tag_of(asked[record_id], roots[record_id]))
+    others = {asked[record_id]: named[record_id] for record_id, url in roots.items()
+              if record_id not in captures and named[record_id] != url}  # fmt: skip
+    captures |= _captured(services, others)
+    titles = _titles(
+        services, {head: captures[head.id] for head in open_ones if head.id in captures and not head.title}
+    )
+    return {
+        head.id: _FirstPage(frame_of(_tag_of(head, named[head.id]), named[head.id]), titles.get(head.id, ""))
+        for head in open_ones
+    }
+
+
+def _captured(services: Services, wanted: Mapping[RecordHead, str]) -> dict[str, VisibleCapture]:
+    """Return what the reader sees of a URL in each of some snapshots, by the ids of their records."""
+    if not wanted:
+        return {}
+    places = [(url, int(_tag_of(head, url).crawl_time.timestamp())) for head, url in wanted.items()]
+    captures = zip(wanted, services.captures.in_snapshots(places), strict=True)
+    return {head.id: capture for head, capture in captures if isinstance(capture, VisibleCapture)}
+
+
+def _titles(services: Services, captures: Mapping[RecordHead, VisibleCapture]) -> dict[str, str]:
+    """Return the titles of pages, and of those to which redirects led in the same crawl; by the ids of records."""
+    titles: dict[str, str] = {}
+    for _ in range(_LONGEST_WAY + 1):
+        targets: dict[RecordHead, str] = {}
+        for head, capture in captures.items():
+            target = without_fragment(capture.target)
+            if not capture.is_redirect:
+                titles[head.id] = "" if capture.status >= _FIRST_ERROR else _short(capture.title)
+            elif _domain(target) in {tag.domain for tag in head.tags} and _has_place(target):
+                targets[head] = target
+        by_id = _captured(services, targets)
+        captures = {head: by_id[head.id] for head in targets if head.id in by_id}
+    return titles
+
+
+def _has_place(url: str) -> bool:
+    """Return whether an archive can have a URL: a redirect may lead to any."""
+    try:
+        arc_path(url)
+    except UrlRefused:
+        return False
+    return True
+
+
+def _short(title: str) -> str:
+    """Return a title on one line; a long one ends with an ellipsis."""
+    line = " ".join(title[: 4 * _LONGEST_TITLE].split())
+    return line if len(line) <= _LONGEST_TITLE else f"{line[:_LONGEST_TITLE].rstrip()}…"
+
+
+def _tag_of(head: RecordHead, url: str) -> CommitTag:
+    """Return the snapshot of a record that has the host of a URL."""
+    return next(tag for tag in head.tags if tag.domain == _domain(url))
 
 
 def start_urls(services: Services, head: RecordHead) -> list[tuple[str, str]]:
@@ -196,7 +293,7 @@ def home(visit: Visit, _: Mapping[str, str]) -> Response:
         if matching:
             is_oldest = visit.parameter("order") == "oldest"
             heads = services.records.listed(_selection(query, chosen), part, oldest=is_oldest)
-        shown = [snapshot_row(services, head) for head in heads]
+        shown = snapshot_rows(services, heads)
     total = _total(groups)
     return visit.page(
         "home.html",
@@ -222,7 +319,7 @@ def publication(visit: Visit, path_params: Mapping[str, str]) -> Response:
         "publication.html",
         name=name,
         description=publication_description(services, name),
-        rows=[snapshot_row(services, head) for head in heads],
+        rows=snapshot_rows(services, heads),
         pages=pages,
         counts_by_year=list(years.items()),
         compare=list(_comparisons(services, heads)),
@@ -266,6 +363,8 @@ def _fonds(services: Services, groups: Sequence[ShownGroup]) -> list[tuple[str, 
     for group in groups:
         by_publication[group.publication].append(group)
     newest = services.records.newest(by_publication, 2)
+    rows = iter(snapshot_rows(services, [head for heads in newest.values() for head in heads]))
+    rows_by_name = {name: [next(rows) for _ in heads] for name, heads in newest.items()}
     by_signature: dict[str, list[SimpleNamespace]] = defaultdict(list)
     for name, heads in sorted(newest.items()):
         by_signature[heads[0].signature].append(
@@ -275,8 +374,8 @@ def _fonds(services: Services, groups: Sequence[ShownGroup]) -> list[tuple[str, 
                 description=publication_description(services, name),
                 count=_total(by_publication[name]),
                 first=min(group.first for group in by_publication[name]),
-                newest=snapshot_row(services, heads[0]),
-                next_to_newest=snapshot_row(services, heads[1]) if len(heads) > 1 else None,
+                newest=rows_by_name[name][0],
+                next_to_newest=rows_by_name[name][1] if len(heads) > 1 else None,
             )
         )
     return sorted(by_signature.items(), key=lambda fonds: fonds[0])
