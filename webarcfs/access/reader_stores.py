@@ -42,6 +42,7 @@ from webarcfs.access.reader_repositories import ReaderRepositories
 from webarcfs.archive.catalogue.catalogue import (
     Catalogue,
     CatalogueDatabase,
+    CrawlPlace,
     ShownGroup,
     ShownRecord,
     ShownSelection,
@@ -364,6 +365,22 @@ class ReaderRecords:
         with self._tables() as tables:
             shown = tables.shown_of(publication, offset=part.start, limit=part.stop - part.start)
         return self._heads_of(shown)
+
+    def collected(self, publications: Iterable[str], numbers: Iterable[int], part: slice) -> list[RecordHead]:
+        """Return a part of the records of some publications, and of some numbers, newest capture first."""
+        with self._tables() as tables:
+            shown = tables.collected(publications, numbers, offset=part.start, limit=part.stop - part.start)
+        return self._heads_of(shown)
+
+    def places(self, record_ids: Iterable[str]) -> dict[str, CrawlPlace]:
+        """Return where lists have those of these records that readers may see, closed ones too."""
+        with self._tables() as tables:
+            return tables.places(record_ids)
+
+    def commit(self) -> str:
+        """Return the state of the catalogue; empty without one."""
+        state = self._catalogue.state()
+        return "" if state is None else state.commit
 
     def beside(self, record_id: str, *, later: bool = False, only_open: bool = False) -> RecordHead | None:
         """Return the record of the same publication before another one, or after it; None without one."""

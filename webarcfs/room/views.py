@@ -57,6 +57,23 @@ class SnapshotRow:
     resource_hosts: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionCard:
+    """A collection in a list: its beginning in words, the number of its crawls, and the dates of the first and last.
+
+    `picture` is the path of its picture, empty without one; `picture_text` says what it shows.
+    """
+
+    href: str
+    title: str
+    lead: str
+    count: int
+    first: datetime
+    last: datetime
+    picture: str = ""
+    picture_text: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Slice:
     """A part of a whole, for tables and pictures."""

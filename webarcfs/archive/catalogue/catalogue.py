@@ -839,6 +839,15 @@ class ShownGroup:
     last: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class CrawlPlace:
+    """Where lists have a crawl: the number of its record, its publication and its date."""
+
+    number: int
+    publication: str
+    date: datetime
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownSelection:
     """What a list of readers chooses: an empty text, or None, chooses all.
@@ -1071,6 +1080,19 @@ class CatalogueDatabase(SqliteFile):
     def shown_of(self, publication: str, *, offset: int, limit: int) -> list[ShownRecord]:
         """Return a part of a publication's records, newest first."""
         return self._shown("catalogue/shown_of_publication", publication=publication, offset=offset, limit=limit)
+
+    def collected(
+        self, publications: Iterable[str], numbers: Iterable[int], *, offset: int, limit: int
+    ) -> list[ShownRecord]:
+        """Return a part of the records of some publications, and of some numbers, newest first."""
+        values = {"publications": json.dumps(list(publications)), "numbers": json.dumps(list(numbers))}
+        return self._shown("catalogue/list_collected", **values, offset=offset, limit=limit)
+
+    def places(self, record_ids: Iterable[str]) -> dict[str, CrawlPlace]:
+        """Return where lists have these records, by their ids; those that readers may not see are not among them."""
+        with self._reading():
+            rows = self._run("catalogue/find_places", records=json.dumps(list(record_ids)))
+            return {record_id: CrawlPlace(number, name, from_epoch(date)) for record_id, number, name, date in rows}
 
     def shown_beside(
         self, record: ShownRecord, *, later: bool = False, opened_by: int | None = None

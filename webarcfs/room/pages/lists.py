@@ -5,6 +5,7 @@ Several pages share the row of a snapshot, and the way through a long list.
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,25 +16,35 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
+from webarcfs.access.reader_collections import VisibleCollection
 from webarcfs.access.reader_stores import RecordHead
 from webarcfs.access.visible_captures import VisibleCapture
 from webarcfs.archive.catalogue.catalogue import MOST_WORDS, ShownGroup, ShownSelection
+from webarcfs.archive.config.collection_files import read_picture
 from webarcfs.archive.index.database import Span
 from webarcfs.archive.model.arc_paths import arc_path
-from webarcfs.archive.model.errors import NotFound, UrlRefused
+from webarcfs.archive.model.errors import NotFound, UrlRefused, UsageError
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.model.url_lists import without_fragment
 from webarcfs.archive.model.urls import surt
 from webarcfs.content.text import HTML_TYPES
-from webarcfs.room.replay.replay_url import Modifier, digits_of, publication_path, record_path, replay_path
-from webarcfs.room.views import PageLink, Pages, SnapshotRow
+from webarcfs.room.replay.headers import policy_of_bytes, whole
+from webarcfs.room.replay.replay_url import (
+    Modifier,
+    collection_path,
+    digits_of,
+    publication_path,
+    record_path,
+    replay_path,
+)
+from webarcfs.room.views import CollectionCard, PageLink, Pages, SnapshotRow
 from webarcfs.room.visit import Services, Visit
 
 # == rows =============================================================================================================
 
 
-#: Rows of a page of a list.
-ROWS = 50
+#: Rows of a page of a list, and links of a row of them.
+ROWS, MOST_NAMED = 50, 30
 #: Captures of a host, in order of their URLs, among which its first page is looked for.
 _LOOKED_THROUGH = 200
 #: Redirects in a row that are followed for a title, its letters, and the status from which a page is an error's.
@@ -140,7 +151,7 @@ def _titles(services: Services, captures: Mapping[RecordHead, VisibleCapture]) -
         for head, capture in captures.items():
             target = without_fragment(capture.target)
             if not capture.is_redirect:
-                titles[head.id] = "" if capture.status >= _FIRST_ERROR else _short(capture.title)
+                titles[head.id] = "" if capture.status >= _FIRST_ERROR else short(capture.title, _LONGEST_TITLE)
             elif _domain(target) in {tag.domain for tag in head.tags} and _has_place(target):
                 targets[head] = target
         by_id = _captured(services, targets)
@@ -157,10 +168,10 @@ def _has_place(url: str) -> bool:
     return True
 
 
-def _short(title: str) -> str:
-    """Return a title on one line; a long one ends with an ellipsis."""
-    line = " ".join(title[: 4 * _LONGEST_TITLE].split())
-    return line if len(line) <= _LONGEST_TITLE else f"{line[:_LONGEST_TITLE].rstrip()}…"
+def short(text: str, most: int) -> str:
+    """Return a text on one line; a long one ends with an ellipsis."""
+    line = " ".join(text[: 4 * most].split())
+    return line if len(line) <= most else f"{line[:most].rstrip()}…"
 
 
 def _tag_of(head: RecordHead, url: str) -> CommitTag:
@@ -299,6 +310,10 @@ def home(visit: Visit, _: Mapping[str, str]) -> Response:
         "home.html",
         query=query,
         fonds=() if as_list else _fonds(services, groups),
+        collections=[]
+        if query or chosen or visit.parameter("all") or page_of(visit) > 1
+        else list(_collections(visit)),
+        total_collections=len(services.collections().by_name),
         rows=shown,
         pages=pages,
         filters=list(_choices(visit, matching if query else groups, chosen)) if total > 1 else (),
@@ -322,6 +337,7 @@ def publication(visit: Visit, path_params: Mapping[str, str]) -> Response:
         rows=snapshot_rows(services, heads),
         pages=pages,
         counts_by_year=list(years.items()),
+        collections=links_to_collections(visit, name),
         compare=list(_comparisons(services, heads)),
         search=f"/search?publication={quote(name, safe='')}" if services.has_search else "",
     )
@@ -334,6 +350,98 @@ def _comparisons(services: Services, heads: Sequence[RecordHead]) -> Iterator[Si
     for newer, before in pairwise([*open_ones, *([older] if older is not None else [])]):
         href = f"/compare/{quote(before.id, safe='')}..{quote(newer.id, safe='')}"
         yield SimpleNamespace(href=href, date=newer.date)
+
+
+# == collections ======================================================================================================
+
+
+#: Collections that the first page names, and letters of the beginning of a text.
+_FIRST_COLLECTIONS, _LEAD = 6, 280
+
+
+def collection_cards(visit: Visit) -> list[tuple[str, VisibleCollection]]:
+    """Return the collections that readers see, each with its title in the language of the visit, in order of these."""
+    visible = visit.services.collections().by_name.values()
+    titled = [(one.collection.title_in(visit.language), one) for one in visible]
+    return sorted(titled, key=lambda pair: (pair[0].casefold(), pair[1].collection.name))
+
+
+def collection_card(visit: Visit, visible: VisibleCollection) -> CollectionCard:
+    """Return a collection as lists have it."""
+    collection = visible.collection
+    paragraphs = collection.text_in(visit.language).replace("\r\n", "\n").strip().split("\n\n")
+    return CollectionCard(
+        href=collection_path(collection.name),
+        title=collection.title_in(visit.language),
+        lead=short(paragraphs[0], _LEAD),
+        count=visible.count,
+        first=visible.first,
+        last=visible.last,
+        picture=f"{collection_path(collection.name)}/picture" if collection.picture else "",
+        picture_text=collection.picture_text_in(visit.language),
+    )
+
+
+def collections(visit: Visit, _: Mapping[str, str]) -> Response:
+    """Show the collections that have something for readers, by their titles."""
+    titled = collection_cards(visit)
+    pages, part = pages_of(visit, len(titled))
+    return visit.page("collections.html", cards=[collection_card(visit, one) for _, one in titled[part]], pages=pages)
+
+
+def collection(visit: Visit, path_params: Mapping[str, str]) -> Response:
+    """Show a collection: its text, and its crawls, newest first. Raises NotFound for one without any for readers."""
+    services, visible = visit.services, _collection_of(visit, path_params["name"])
+    pages, part = pages_of(visit, visible.count)
+    heads = services.records.collected(visible.publications, visible.numbers, part)
+    return visit.page(
+        "collection.html",
+        card=collection_card(visit, visible),
+        text=visible.collection.text_in(visit.language),
+        publications=[PageLink(publication_path(name), name) for name in visible.publications[:MOST_NAMED]],
+        more_publications=max(len(visible.publications) - MOST_NAMED, 0),
+        rows=snapshot_rows(services, heads),
+        pages=pages,
+        search=f"/search?collection={quote(visible.collection.name, safe='')}" if services.has_search else "",
+    )
+
+
+def collection_picture(visit: Visit, path_params: Mapping[str, str]) -> Response:
+    """Return the picture of a collection. It is a document of its own that runs nothing. Raises NotFound."""
+    visible = _collection_of(visit, path_params["name"])
+    try:
+        body, mime_type = read_picture(visit.services.archive, visible.collection.picture)
+    except UsageError as error:
+        raise NotFound(str(error)) from None
+    etag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+    return whole(visit.request, 200, body, [
+        ("Content-Type", mime_type), ("ETag", etag), ("Cache-Control", visit.caching),
+        ("Content-Security-Policy", policy_of_bytes()),
+    ])  # fmt: skip
+
+
+def _collection_of(visit: Visit, name: str) -> VisibleCollection:
+    visible = visit.services.collections().by_name.get(name)
+    if visible is None:
+        raise NotFound(f"there is no collection {name!r}")
+    return visible
+
+
+def _collections(visit: Visit) -> Iterator[CollectionCard]:
+    """Yield the collections that the first page names."""
+    for _, visible in collection_cards(visit)[:_FIRST_COLLECTIONS]:
+        yield collection_card(visit, visible)
+
+
+def links_to_collections(visit: Visit, publication: str, number: int = 0) -> list[PageLink]:
+    """Return links to the collections that a publication or a crawl belongs to."""
+    return [
+        PageLink(collection_path(one.collection.name), one.collection.title_in(visit.language))
+        for one in visit.services.collections().of(publication, number)[:MOST_NAMED]
+    ]
+
+
+# == filters ==========================================================================================================
 
 
 def _fits(group: ShownGroup, chosen: Mapping[str, str]) -> bool:
