@@ -275,7 +275,7 @@ def pages_of(visit: Visit, total: int, rows: int = ROWS, *, name: str = "page", 
 _OCCASION, _REGULAR = "occasion", "regular"
 #: Filters of the list: parameter → label, and the value of a group of snapshots.
 _FILTERS: dict[str, tuple[str, Callable[[ShownGroup], str]]] = {
-    "signature": ("Signature", attrgetter("signature")),
+    "signature": ("Call number", attrgetter("signature")),
     "publication": ("Publication", attrgetter("publication")),
     "project": ("Project", attrgetter("project")),
     "type": ("Type", lambda group: _OCCASION if group.is_occasion else _REGULAR),
