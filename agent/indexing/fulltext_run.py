@@ -207,8 +207,9 @@ class _Run:
         versions = database.versions(self._archive.database, domain, touched)
         for wanted, text in self._extraction.texts(self._wanted(domain, versions)):
             self._put(domain, wanted.version, joined(text, wanted.rendered.text), wanted.rendered.shown_in)
+        facts = database.capture_facts(self._archive.database, domain, (snapshot.seq for snapshot in missing))
         for snapshot in missing:
-            self._writer.mark_snapshot(snapshot.tag)
+            self._writer.mark_snapshot(snapshot.tag, facts[snapshot.seq])
         self._progress(domain, self._documents, self._documents)
 
     def _wanted(self, domain: str, versions: Iterator[SourceVersion]) -> Iterator[tuple[_Wanted, ExtractionRequest]]:
@@ -243,7 +244,8 @@ class _Run:
                 url=version.url, path=version.path, domain=domain, publication=version.publication,
                 since=version.since, until=_until(version), captured=version.captured, mime_type=version.mime_type,
                 title=version.title or text.title, status=version.status, size=version.size, blob=version.blob,
-                is_resource=version.is_resource, shown_in=shown_in, extracted=text,
+                is_resource=version.is_resource, shown_in=shown_in, is_later_part=version.stored != version.since,
+                extracted=text,
             )
         )  # fmt: skip
         self._documents += 1

@@ -138,7 +138,7 @@ def test_hits_have_signature_and_dates_and_open_in_their_snapshot(room: Served) 
     facts = hit.css_first("p.facts").text()  # type: ignore[union-attr]
     assert "5100" in facts and "text/html" in facts and "2020" in facts
     names = {node.attributes["name"] for node in found.css("form.big [name]")}
-    assert names >= {"q", "site", "type", "language", "after", "before", "publication", "record", "all"}
+    assert names >= {"q", "site", "type", "language", "after", "before", "publication", "record", "present"}
     (kind,) = found.css("aside.facets li.here")
     assert kind.text(strip=True).startswith("Web pages")  # in the language of the page, and not as the index has it
     assert tree(room, f"/search?q=line&type=pdf&record={RECORDS[1]}").css_first("article.hit") is None

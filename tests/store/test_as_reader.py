@@ -80,8 +80,9 @@ def _questions(tags: Sequence[CommitTag]) -> dict[str, list[list[str]]]:
     old, new = map(str, tags[:2])
     return {
         "search": [
-            [_SECRET], [_SECRET, "--all-versions"], ["first OR b", "--facets", "--all-versions"], [_SECRET[:3] + "*"],
-            [_SECRET, "--format", "json"], [f"url:{_SECRET}"], [_SECRET, "--format", "csv", "--all-versions"],
+            [_SECRET], [_SECRET, "--present"],
+            ["first OR b", "--facets"], [_SECRET, "during:1990..2100"], [_SECRET[:3] + "*"],
+            [_SECRET, "--format", "json"], [f"url:{_SECRET}"], [_SECRET, "--format", "csv", "--present"],
             [_SECRET, "--group", "snapshot"], ["site:example.org", "--group", "snapshot", "--format", "json"],
             ["site:example.org", "--format", "paths"], [_SECRET[:-1] + "o"], ["site:example.org", "--at", new],
         ],

@@ -177,7 +177,7 @@ def test_a_running_client_follows(tmp_path: Path) -> None:
         assert client.snapshots(DOMAIN) == [tags[0], tags[2]]
         assert len(client.select("status >= 0")) == seen - 3
         assert [record.number for record in client.records()] == [3, 1]
-        assert client.search(_SECRET, all_versions=True).total == 0
+        assert client.search(_SECRET).total == 0
         with pytest.raises(NotFound):
             list(client.at(tags[1]))
         _act(archive, "restore", _record(tags[1]))

@@ -526,10 +526,10 @@ class WebarchiveClient:
         return list(ask(self.archive.database, where, order_by, limit, narrowed=narrowed))
 
     def search(self, words: str, **narrowing: Any) -> SearchAnswer:
-        """Return documents with words, in the language of `webarc search --help`: 20 hits, and the number of all.
+        """Return URLs with words, in the language of `webarc search --help`: 20 hits, and the number of all.
 
         `narrowing` are the fields of `webarcfs.search.searching.SearchQuestion`: `at` (a CommitTag or a time),
-        `all_versions`, `domain`, `type`, `language`, `publication`, `record`, `sort`, `limit`, `offset`, …. Raises
+        `present`, `during`, `domain`, `type`, `language`, `publication`, `record`, `sort`, `limit`, `offset`, …. Raises
         BadCondition, NotFound without an index, UsageError without the libraries of webarcfs[search].
         """
         if find_spec("tantivy") is None:

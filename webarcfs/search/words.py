@@ -13,6 +13,7 @@ found.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import unicodedata
@@ -187,7 +188,8 @@ class IndexedDocument:
     Both are seconds since 1970. `path` is `/<domain>/…`, `publication` that whose crawl stored it, `blob` git's id of
     the body, `size` its bytes. `captured` is the time at which the server answered, in seconds. `is_resource`: only
     pages of other hosts needed it. `shown_in` is the snapshot whose crawl recorded what a browser showed of it, whose
-    words are among those of the text; 0 without that.
+    words are among those of the text; 0 without that. `is_later_part`: it was stored before `since`, and a snapshot in
+    between has something else at its path; `from_bytes` leaves it out.
     """
 
     url: str
@@ -204,6 +206,7 @@ class IndexedDocument:
     blob: str
     is_resource: bool = False
     shown_in: int = 0
+    is_later_part: bool = False
     extracted: Extracted = field(default_factory=Extracted)
 
     @property
@@ -281,6 +284,11 @@ def key(path: str, since: int) -> str:
     return f"{path}{_SEPARATOR}{since}"
 
 
+def place_of(path: str) -> int:
+    """Return the number by which the versions at a path are counted as one: 63 bits of a digest."""
+    return int.from_bytes(hashlib.blake2b(path.encode("utf-8", "surrogateescape"), digest_size=8).digest()) >> 1
+
+
 def began(domain: str, seq: int) -> str:
     """Return the mark of versions that a snapshot was the first to contain."""
     return f"f{domain} {seq}"
@@ -309,6 +317,8 @@ def shown(domain: str, seq: int) -> str:
 #: The mark of error pages, of what only pages of other hosts needed, of what has words that a browser showed, and of a
 #: snapshot whose documents are all there.
 ERROR_PAGE, RESOURCE, SHOWN, SNAPSHOT = "error", "resource", "shown", "snapshot"
+#: The mark of versions that an import from before cut in two: their first part has the capture that stored them.
+LATER_PART = "later part"
 
 
 def marks(document: IndexedDocument) -> Iterator[str]:
@@ -319,6 +329,8 @@ def marks(document: IndexedDocument) -> Iterator[str]:
     yield span(document.domain, document.since, document.until)
     if document.status >= 400:  # HTTP's
         yield ERROR_PAGE
+    if document.is_later_part:
+        yield LATER_PART
     if document.is_resource:
         yield RESOURCE
     if document.shown_in:

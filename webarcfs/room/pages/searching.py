@@ -46,6 +46,8 @@ _FIELDS = (
     "group",
     "errors",
     "all",
+    "present",
+    "during",
 )
 #: Facet of the index → its parameter and its label (a msgid).
 _FACETS = {
@@ -135,21 +137,18 @@ def question_of(visit: Visit) -> SearchQuestion:
     """Return the question of a request. Raises BadCondition, NotFound."""
     from webarcfs.search.searching import HitOrder, SearchQuestion  # noqa: PLC0415 # of the extra `search`
 
-    words = visit.parameter("q")[:_LONGEST]
-    for name, key in (("after", "after"), ("before", "before")):
-        if value := visit.parameter(name):
-            words = f"({words}) {key}:{value}"
-    site = visit.parameter("site")
-    if site:
-        words = f"({words}) site:{site}"
     sort, role = visit.parameter("sort"), visit.parameter("role")
     records = visit.parameters().get("record", [])
     at = _at(visit.parameter("at"))
     return SearchQuestion(
-        words=words,
+        words=visit.parameter("q")[:_LONGEST],
+        site=visit.parameter("site"),
+        after=visit.parameter("after"),
+        before=visit.parameter("before"),
+        during=visit.parameter("during"),
         at=at,
         record=records[-1] if records and at is None else "",
-        all_versions=visit.parameter("all") == "1" and not records and at is None,
+        present=visit.parameter("present") == "1" and not records and at is None,
         publication=visit.parameter("publication"),
         type=visit.parameter("type"),
         language=visit.parameter("language"),
@@ -257,7 +256,13 @@ def exported(visit: Visit, path_params: Mapping[str, str]) -> Response:
         for hit in answer.hits
     ]
     if path_params["kind"] == "json":
-        output = {"total": answer.total, "hits": rows, "suggestion": answer.suggestion}
+        output = {
+            "total": answer.total,
+            "exact": answer.is_exact,
+            "inPresent": answer.in_present,
+            "hits": rows,
+            "suggestion": answer.suggestion,
+        }
         return visit.file(json.dumps(output, ensure_ascii=False, indent=1).encode(), "application/json")
     text = io.StringIO()
     if rows:
