@@ -38,10 +38,10 @@ _SNAPSHOT = re.compile(r"\b(snapshots?|Momentaufnahmen?|Schnappsch\w+)\b", re.IG
 _JINJA = re.compile(r"\{% trans\b.*?endtrans %\}|\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}|<[^>]*>", re.DOTALL)
 #: Texts of the desk and the reading room that mean the state of one host at one time → why. All others say crawl.
 SNAPSHOTS = {
-    "A crawl is one visit to a site: a program fetches its pages, and the archive keeps them. A snapshot is one host as it"
-    " was at one time. A page is shown as its server sent it, and its links lead to other archived pages. If a page is not"
-    " archived, a notice says so. All times are Central European Time without daylight saving (CET), one hour ahead of"
-    " UTC.": "it says what both words mean",
+    "A crawl is one visit to a site: a program fetches its pages, and the archive keeps them. A snapshot is one host as"
+    " it was at one time. A page is shown as its server sent it, and its links lead to other archived pages. If a page"
+    " is not archived, a notice says so. All times are Central European Time without daylight saving (CET), one hour"
+    " ahead of UTC.": "it says what both words mean",
     "All %(count)s hits of this snapshot": "a group of hits has one commitTag",
     "Snapshots with hits": "a group of hits has one commitTag",
     "by snapshot": "a group of hits has one commitTag",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
+from agent.indexing import fulltext
 from agent.indexing.recovery import recover
 from tests.support import archives
 from tests.support.rooms import Page, Served, published, served
@@ -17,7 +19,10 @@ from webarcfs.access.access_rules import Access
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config.directory import Archive
+from webarcfs.archive.model.errors import NotFound, TooMany
 from webarcfs.archive.model.metadata import CET, compact_time
+from webarcfs.search.collecting import MOST_CRAWLS
+from webarcfs.search.searching import Searcher, SearchQuestion
 
 pytestmark = pytest.mark.store
 
@@ -195,3 +200,72 @@ def test_a_long_list_of_collections_is_paged(archive: Archive) -> None:
         assert [title for page in pages for title in page] == [f"Title {number:03}" for number in range(120)]
         home = named(room, "/")
         assert home == pages[0][: len(home)] and len(home) == 6 and "All 120 collections" in room.get("/").text
+
+
+# -- search ------------------------------------------------------------------------------------------------------------
+
+
+def hits(room: Served, question: str) -> list[str]:
+    answer = room.get(f"/search.json?q={question}")
+    assert answer.status == 200, answer.text
+    return sorted(hit["url"] for hit in json.loads(answer.body)["hits"])
+
+
+@pytest.fixture
+def searched(tmp_path: Path) -> Archive:
+    """Each crawl of a and b has a page of its own; a third publication is not released."""
+    archive = archives.make_archive(tmp_path)
+    for number in range(5):
+        name = "ab"[number > 2]
+        host = f"{name}.example.org"
+        pages = {f"http://{host}/{number}": Page(f"<p>word of {number}".encode()),
+                 f"http://{host}/{number - 1}": None}  # fmt: skip
+        published(archive, host, pages, day(number), publication=name, title=f"Crawl {number}")
+    published(archive, "h.example.org", {"http://h.example.org/": Page(b"<p>word of none")}, day(9),
+              publication="unshown", state=RecordState.COUNTED, held=True)  # fmt: skip
+    recover(archive)
+    fulltext.bring_in_step(archive)
+    collection(archive, "whole", 'title = "Whole"\npublications = ["a", "unshown"]\n')
+    collection(archive, "single", f'title = "Single"\ncrawls = ["{record_id(1, "a")}", "{record_id(4, "b")}"]\n')
+    collection(archive, "shut", f'title = "Shut"\npublications = ["unshown"]\ncrawls = ["{record_id(9, "unshown")}"]\n')
+    return archive
+
+
+def test_a_search_in_a_collection_finds_what_its_crawls_have(searched: Archive) -> None:
+    whole = [f"http://a.example.org/{number}" for number in range(3)]
+    single = ["http://a.example.org/1", "http://b.example.org/4"]
+    with served(searched) as room:
+        assert hits(room, "word&collection=whole") == hits(room, "word+collection:whole") == whole
+        assert hits(room, "word&collection=single") == hits(room, "word+collection:single") == single
+        assert hits(room, "word+-collection:single") == [*whole[::2], "http://b.example.org/3"]
+        assert hits(room, "collection:single+OR+2") == sorted([*single, whole[2]])
+        assert hits(room, "word+of+1&collection=single+") == single[:1]
+        for name in ("shut", "none"):
+            answer = room.get(f"/search?q=word&collection={name}")
+            assert f"there is no collection &#39;{name}&#39;" in answer.text and "example.org/" not in answer.text
+        page = LexborHTMLParser(room.get("/search?q=word").body)
+        facet = {node.text(): node.attributes["href"] or "" for node in page.css(".facets a[href*='collection=']")}
+        assert set(facet) == {"Whole", "Single"} and facet["Whole"].endswith("collection=whole")
+        kept = LexborHTMLParser(room.get("/search?q=word&collection=whole").body)
+        assert kept.css_first("form input[name=collection]").attributes["value"] == "whole"  # type: ignore[union-attr]
+
+
+def test_a_crawl_that_is_withdrawn_is_searched_in_no_collection(searched: Archive) -> None:
+    with served(searched) as room:
+        assert len(hits(room, "word&collection=single")) == 2
+        Catalogue(searched).change(
+            record_id(1, "a"), lambda was: was.with_event("w", "x", "", RecordState.REJECTED), "x", lambda _: "w"
+        )
+        assert hits(room, "word&collection=single") == ["http://b.example.org/4"]
+
+
+def test_staff_search_all_that_a_collection_names(searched: Archive) -> None:
+    searcher = Searcher(searched)
+    assert searcher.count(SearchQuestion(words="word", collection="shut")) == 1
+    assert searcher.count(SearchQuestion(words="word collection:whole")) == 4
+    with pytest.raises(NotFound, match="there is no collection none"):
+        searcher.count(SearchQuestion(words="word", collection="none"))
+    many = [f"20200101T000000-{number}" for number in range(MOST_CRAWLS + 1)]
+    collection(searched, "many", f'title = "Many"\ncrawls = {json.dumps(many)}\n')
+    with pytest.raises(TooMany, match="2,001 crawls by themselves"):
+        searcher.count(SearchQuestion(words="word", collection="many"))

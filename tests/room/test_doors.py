@@ -153,6 +153,10 @@ def general() -> Iterator[str]:
     yield "/collections"
     for name in ("some", "shut"):
         yield from (f"/collection/{name}", f"/collection/{name}/picture")
+        yield from (
+            f"/search{end}?q={word}&collection={name}" for end in ("", ".csv") for word in ("home", "xylophonist")
+        )
+        yield f"/search?q=home+collection:{name}"
     for record in RECORDS:
         yield from (f"/snapshot/{record}{end}" for end in ("", ".xml", ".json", ".dc", "/links", "/links.csv"))
         yield from (f"/compare/{record}..{other}" for other in RECORDS)

@@ -228,16 +228,21 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
         "/?all=1&page=2",
         "/?q=crawl",
         "/publication/p0",
+        "/publication/p0?page=2",
+        "/collections",
+        "/collection/c",
+        "/collection/c?page=2",
         "/search",
         "/about",
         "/status.json",
         "/news.atom",
+        "/news.atom?page=2",
     ],
 )
 def test_a_first_page_reads_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     """Six times the crawls cost no more rows, and no record is read from git. Years and publications stay the same."""
     costs = []
-    for name, many in (("few", 140), ("many", 840)):
+    for name, many in (("few", 220), ("many", 1_320)):
         archive = archives.make_archive(tmp_path / name)
         when = BEGIN - timedelta(days=200)
         records = [
@@ -249,6 +254,8 @@ def test_a_first_page_reads_what_it_shows(tmp_path: Path, monkeypatch: pytest.Mo
             for at in range(many)
         ]  # fmt: skip
         Catalogue(archive).save(records, "test", "many")
+        archive.collections.mkdir()
+        (archive.collections / "c.toml").write_text('title = "C"\npublications = ["p0", "p1"]\n')
         with opened(archive), Database(archive.database):
             pass  # as the agent leaves them
         with rooms.served(archive) as room, counted(monkeypatch) as counts:

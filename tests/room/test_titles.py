@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,8 +21,8 @@ from webarcfs.access import access_rules
 from webarcfs.access.access_rules import Access
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.catalogue.record import SYSTEM, RecordState, Value
-from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.index.database import CaptureIndex
+from webarcfs.archive.config.directory import Archive, sql
+from webarcfs.archive.index.database import CaptureIndex, Database
 from webarcfs.archive.model.metadata import CET, compact_time
 
 pytestmark = pytest.mark.store
@@ -146,3 +147,16 @@ def test_titles_of_a_page_of_rows_cost_no_more_questions_than_of_one(
             assert names(room.get("/publication/p").body) == [f"Title {at}" for at in reversed(range(many))]
         costs.append((sorted(asked), counts["catalogue/heads_of_records"]))
     assert costs[0] == costs[1] == (["captures/redirects_in_snapshots", "captures/versions_in_snapshots"], costs[0][1])
+
+
+def test_of_a_page_with_many_versions_one_is_looked_at_for_each_crawl(tmp_path: Path) -> None:
+    """Each statement seeks: no step reads the versions or redirects of a page one after the other."""
+    with Database(tmp_path / "webarc.db"):
+        pass
+    with closing(sqlite3.connect(tmp_path / "webarc.db")) as connection:
+        for name in ("versions", "redirects"):
+            statement = f"EXPLAIN QUERY PLAN {sql(f'captures/{name}_in_snapshots')}"
+            steps = [str(row[3]) for row in connection.execute(statement, {"places": "[]"})]
+            assert not [step for step in steps if step.startswith("SCAN") and "VIRTUAL" not in step], steps
+            sought = [step for step in steps if "seq_from" in step]
+            assert len(sought) == 2 and any("seq_from=?" in step for step in sought), steps

@@ -100,6 +100,7 @@ def test_a_year_that_is_none_chooses_all_or_nothing(archive: Archive, year: str)
         ("shown_after", "record_shown_of_publication"), ("list_released", "record_released"),
         ("count_open", "record_released"), ("newest_by_extension", "record_by_extension"),
         ("group_found", "record_grouped"), ("find_head", "sqlite_autoindex_record_1"),
+        ("list_collected", "record_shown"), ("find_places", "sqlite_autoindex_record_1"), ("last_gone", "record_gone"),
         ("parts_of_records", "part_of_record"), ("heads_of_records", "sqlite_autoindex_record_1"),
     ],
 )  # fmt: skip
@@ -127,7 +128,7 @@ def test_the_sites_are_counted_by_one_scan_of_the_parts(archive: Archive) -> Non
 def _plan(archive: Archive, statement: str) -> list[str]:
     """Return the steps of SQLite for a statement."""
     text = sql(f"catalogue/{statement}")
-    lists = dict.fromkeys(("publications", "records"), "[]")
+    lists = dict.fromkeys(("publications", "records", "numbers"), "[]")
     values = dict.fromkeys(re.findall(r":(\w+)", re.sub("--.*", "", text)), 1) | lists
     with closing(sqlite3.connect(archive.catalogue_database)) as connection:
         return [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]

@@ -234,7 +234,7 @@ class Services:
         if self._searcher is None:
             from webarcfs.search.searching import Searcher  # noqa: PLC0415 # of the extra `search`
 
-            self._searcher = Searcher(self.archive, self.gate)
+            self._searcher = Searcher(self.archive, self.gate, self.shared.collections)
         return self._searcher
 
     def link_reader(self, question: Question) -> ReaderLinks | None:

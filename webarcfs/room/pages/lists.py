@@ -221,6 +221,9 @@ def root_of(services: Services, tag: CommitTag, *, has_pages: bool = True) -> st
     """
     seq = int(tag.crawl_time.timestamp())
     root = f"http://{tag.domain}/"
+    (own,) = services.captures.in_snapshots([(root, seq)])  # this reads no other version of the page
+    if isinstance(own, VisibleCapture):
+        return root if own.is_redirect else own.url
     state = services.captures.state(root, seq)
     if state.capture is not None:
         return root if state.capture.is_redirect else state.capture.url

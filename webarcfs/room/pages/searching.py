@@ -25,11 +25,15 @@ from webarcfs.room.visit import Services, Visit
 from webarcfs.search.query_language import AskedRole, parse_search
 
 if TYPE_CHECKING:
-    from webarcfs.search.searching import Hit, SearchQuestion
+    from webarcfs.search.searching import Hit, Searcher, SearchQuestion
 
 
 #: Hits of a page, groups of a page, and hits of a table that is taken away.
 HITS, _GROUPS, _TABLE = 20, 10, 1_000
+#: Collections whose hits are counted, each by a question of its own: the largest ones.
+_COLLECTIONS = 5
+#: A facet: its name in the URL, its label (a msgid), and its values with their counts.
+Facet = tuple[str, str, list[tuple[PageLink, int]]]
 #: Longest search, in characters.
 _LONGEST = 2_000
 _FIELDS = (
@@ -38,6 +42,7 @@ _FIELDS = (
     "language",
     "role",
     "publication",
+    "collection",
     "after",
     "before",
     "at",
@@ -118,7 +123,7 @@ def _answered(visit: Visit, words: str) -> dict[str, Any]:
     return {
         "total": answer.total,
         "hits": [_hit(services, hit) for hit in answer.hits],
-        "facets": list(_facets(visit, searcher.facets(question))) if answer.total else (),
+        "facets": _all_facets(visit, searcher, question) if answer.total else (),
         "pages": pages,
         "suggestion": suggestion,
         "sorts": [
@@ -150,6 +155,7 @@ def question_of(visit: Visit) -> SearchQuestion:
         record=records[-1] if records and at is None else "",
         present=visit.parameter("present") == "1" and not records and at is None,
         publication=visit.parameter("publication"),
+        collection=visit.parameter("collection"),
         type=visit.parameter("type"),
         language=visit.parameter("language"),
         role=role if role in set(AskedRole) else "",
@@ -191,7 +197,7 @@ def _hit(services: Services, hit: Hit) -> SimpleNamespace:
         signature="" if head is None else head.signature,
         project="" if head is None else head.project,
         domain=tag.domain,
-        record=None if head is None else PageLink(record_path(head.id), head.title),
+        record=None if head is None else PageLink(record_path(head.id), head.title or tag.domain),
     )
 
 
@@ -219,9 +225,24 @@ def _groupings(visit: Visit) -> tuple[PageLink, ...]:
     )
 
 
-def _facets(
-    visit: Visit, counts: dict[str, list[tuple[str, int]]]
-) -> Iterator[tuple[str, str, list[tuple[PageLink, int]]]]:
+def _all_facets(visit: Visit, searcher: Searcher, question: SearchQuestion) -> list[Facet]:
+    facets = list(_facets(visit, searcher.facets(question)))
+    values = list(_in_collections(visit, searcher, question))
+    return [*facets, ("collection", "Collection", values)] if values else facets
+
+
+def _in_collections(visit: Visit, searcher: Searcher, question: SearchQuestion) -> Iterator[tuple[PageLink, int]]:
+    """Yield the collections that have hits, of the largest ones; where one is chosen, that alone."""
+    collections = visit.services.collections().by_name
+    names = sorted(collections, key=lambda name: (-collections[name].count, name))[:_COLLECTIONS]
+    for name in [question.collection] if question.collection else names:
+        if name in collections and (count := searcher.count(replace(question, collection=name))):
+            href = visit.with_parameters("", collection=None if question.collection else name, page=None)
+            title = collections[name].collection.title_in(visit.language)
+            yield PageLink(href, title, bool(question.collection)), count
+
+
+def _facets(visit: Visit, counts: dict[str, list[tuple[str, int]]]) -> Iterator[Facet]:
     """Yield the facets: the name in the URL, the label (a msgid), and the values with their counts."""
     for name, (parameter, label) in _FACETS.items():
         chosen = visit.parameter(parameter) if parameter else ""
