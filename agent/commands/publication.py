@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-import tomllib
 from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from agent.commands.common import archive_option, opened, settings_of, stop_on_signals
+from agent.commands.common import archive_option, opened, settings_of, stop_on_signals, values_of
 from agent.crawl import browser_check
 from agent.crawl.secrets import kept_back
 from agent.operations import trying
@@ -161,7 +160,7 @@ def add(
     """
     place = opened(archive)
     people.acting(place, Right.PUBLICATIONS)
-    values = ({"urls": [start_url(url) for url in urls]} if urls else {}) | _values(sets)
+    values = ({"urls": [start_url(url) for url in urls]} if urls else {}) | values_of(sets)
     if not any(values.get(key) for key in ("urls", "list", "watch")):
         raise UsageError("give start URLs, or --set list=FILE, or --set watch=FEED, whose new items are captured")
     if only_try:
@@ -196,7 +195,7 @@ def edit(
     """
     place = opened(archive)
     people.acting(place, Right.PUBLICATIONS)
-    values = _values(sets)
+    values = values_of(sets)
     if only_try:
         text = settings_files.edited_text(place, name, values, unsets)
         _tell_trial(place, *settings_files.with_text(place, name, text), form=form)
@@ -343,17 +342,3 @@ def retire(name: str, archive: str | None) -> None:
     for job in overview(place)["jobs"]:
         if job["publication"] == name:
             click.echo(f"its job {job['job']} continues; `webarc-agent job {job['job']} stop` ends it")
-
-
-def _values(sets: tuple[str, ...]) -> dict[str, Any]:
-    """Return settings from KEY=VALUE; a value that is no TOML is text. Raises UsageError."""
-    values: dict[str, Any] = {}
-    for setting in sets:
-        key, sign, text = setting.partition("=")
-        if not sign or not key.strip():
-            raise UsageError(f"{setting!r} is not KEY=VALUE, as depth=3")
-        try:
-            values[key.strip()] = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
-            values[key.strip()] = text
-    return values

@@ -118,7 +118,7 @@ def list_(archive: str | None, publication: str | None, state: str | None, limit
     for column in ("", "record", "date", "domains", "", *(["state"] if decides else [])):
         table.add_column(column, no_wrap=column != "domains")
     for stored_record in shown:
-        whole = "" if stored_record.complete else "incomplete"
+        whole = "incomplete" if stored_record.completeness is False else ""
         cells = (
             str(stored_record.number),
             stored_record.id,

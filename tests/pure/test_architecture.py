@@ -65,7 +65,7 @@ ONLY = {
     "babel": {"webarcfs.web.language"},
     "itsdangerous": {"webarcfs.room.replay.replay_url", "agent.desk.login"},
     "argon2": {"agent.desk.login"},
-    "tantivy": {f"webarcfs.search.{name}" for name in ("index", "translation", "searching")},
+    "tantivy": {f"webarcfs.search.{name}" for name in ("index", "translation", "searching", "collecting")},
     "pypdfium2": {"webarcfs.content.extractors.pdf"},
     "striprtf": {"webarcfs.content.extractors.text_formats"},
     "py3langid": {"webarcfs.content.extractors.extracting"},

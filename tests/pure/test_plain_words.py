@@ -38,9 +38,10 @@ _SNAPSHOT = re.compile(r"\b(snapshots?|Momentaufnahmen?|Schnappsch\w+)\b", re.IG
 _JINJA = re.compile(r"\{% trans\b.*?endtrans %\}|\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}|<[^>]*>", re.DOTALL)
 #: Texts of the desk and the reading room that mean the state of one host at one time → why. All others say crawl.
 SNAPSHOTS = {
-    "A crawl is one run of the archive's crawler over a site. A snapshot is the state of one host at one time. Pages"
-    " are shown as they were sent, with their links led into the archive; a link to a page that is not archived leads"
-    " to a notice. Dates are CET all year, which is one hour ahead of UTC.": "it says what both words mean",
+    "A crawl is one visit to a site: a program fetches its pages, and the archive keeps them. A snapshot is one host as"
+    " it was at one time. A page is shown as its server sent it, and its links lead to other archived pages. If a page"
+    " is not archived, a notice says so. All times are Central European Time without daylight saving (CET), one hour"
+    " ahead of UTC.": "it says what both words mean",
     "All %(count)s hits of this snapshot": "a group of hits has one commitTag",
     "Snapshots with hits": "a group of hits has one commitTag",
     "by snapshot": "a group of hits has one commitTag",

@@ -14,6 +14,7 @@ from webarcfs.room.pages.citing import FORMS, Citation
 from webarcfs.room.views import (
     CalendarEntry,
     Change,
+    CollectionCard,
     Compared,
     DiffLine,
     ExternalLinkRow,
@@ -115,6 +116,19 @@ _GROUPS = (
 )
 
 
+_CARDS = (
+    CollectionCard(
+        href="/collection/elections", title="Bundestagswahlen und ihre Kampagnen im Netz", count=1_240, first=START,
+        last=_year(60), picture="/collection/elections/picture", picture_text="Eine Wahlurne vor dem Reichstag",
+        lead="Seiten der Parteien, der Kandidaten und des Bundeswahlleiters, vor und nach jeder Wahl geholt. " * 2,
+    ),
+    CollectionCard(
+        href="/collection/floods", title="Flut", lead="Kreise und Gemeinden an Elbe und Mulde.", count=3, first=START,
+        last=_year(2),
+    ),
+    CollectionCard(href="/collection/c", title="C", lead="", count=1, first=START, last=START),
+)  # fmt: skip
+_IN_COLLECTIONS = (PageLink("/collection/elections", _CARDS[0].title), PageLink("/collection/floods", "Flut"))
 _SNIPPET = (
     "… in der Sitzung des Ausschusses für Wirtschaft wurde der Bericht der Bundesregierung beraten; "
     "der Bericht liegt als Drucksache vor …"
@@ -389,6 +403,8 @@ _HOME = page(
     ),
     order=(),
     total_snapshots=1_240,
+    collections=_CARDS,
+    total_collections=12,
 )
 
 _FORM = with_values(
@@ -396,14 +412,17 @@ _FORM = with_values(
     only_record=None, address=None, in_present=None, is_exact=True, states=(), sorts=(), groupings=(), exports=(),
     missing=0, publications=SimpleNamespace(names=(), is_choice=True),
 )  # fmt: skip
-_BARE_HOME = page("home.html", query="", fonds=(), rows=(), pages=None, filters=(), order=(), total_snapshots=0)
+_BARE_HOME = page(
+    "home.html", query="", fonds=(), rows=(), pages=None, filters=(), order=(), total_snapshots=0, collections=(),
+    total_collections=0,
+)  # fmt: skip
 _BARE_CALENDAR = page(
     "calendar.html", url="http://e.org/", entries=(), counts_by_year=(), year=None, versions=0, timemaps=(), others=(),
     prefix="", rows=(), pages=None, choices=(), blocked=None, closed_until=None,
 )  # fmt: skip
 _BARE_RECORD = page(
     "record.html", row=bare_row(), is_closed=False, groups=(), starts=(), domains=(), types=(), extensions=(),
-    before=None, changes=(), compare="", links="", neighbours=(), exports=(), resources=(0, 0),
+    before=None, changes=(), compare="", links="", neighbours=(), exports=(), resources=(0, 0), collections=(),
 )  # fmt: skip
 
 
@@ -462,7 +481,8 @@ RICH: dict[str, Sample] = {
         "publication.html", name="bundestag", description="Das Internetangebot des Deutschen Bundestages.", rows=_ROWS,
         pages=_WAY,
         counts_by_year=((2005, 2), (2006, 4), (2007, 0), (2008, 9), (2009, 12)),
-        compare=(PageLink("/compare/a..b", ""), PageLink("/compare/b..c", "")), search="/search?publication=bundestag",
+        compare=tuple(SimpleNamespace(href=f"/compare/{at}..b", date=_year(at)) for at in (14, 13)),
+        search="/search?publication=bundestag", collections=_IN_COLLECTIONS,
     ),
     "record": page(
         "record.html", row=row(), is_closed=False, groups=_GROUPS,
@@ -473,6 +493,13 @@ RICH: dict[str, Sample] = {
         types=_TYPES, extensions=_EXTENSIONS, before=row(11), changes=_COMPARED, compare="/compare/a..b",
         links="/snapshot/a/links", neighbours=(PageLink("/snapshot/b", "earlier"), PageLink("/snapshot/c", "later")),
         exports=tuple(PageLink(f"/snapshot/a.{kind}", kind.upper()) for kind in ("xml", "json", "dc")),
+        collections=_IN_COLLECTIONS,
+    ),
+    "collections": page("collections.html", cards=_CARDS, pages=_WAY),
+    "collection": page(
+        "collection.html", card=_CARDS[0], text=f"{_CARDS[0].lead}\n\n{_CARDS[1].lead}", rows=(_CLOSED, *_ROWS),
+        publications=tuple(PageLink(f"/publication/{name}", name) for name in ("bundestag", "bundesrat", "dip")),
+        more_publications=4, pages=_WAY, search="/search?collection=elections",
     ),
     "closed record": with_values(
         _BARE_RECORD, row=_CLOSED, is_closed=True, groups=_GROUPS, neighbours=(PageLink("/snapshot/b", "earlier"),)
@@ -561,7 +588,12 @@ EMPTY: dict[str, Sample] = {
     ),
     "publication": page(
         "publication.html", name="p", description="", rows=(bare_row(),), pages=Pages(1, 1, 1), counts_by_year=(),
-        compare=(), search="",
+        compare=(), search="", collections=(),
+    ),
+    "collections": page("collections.html", cards=(), pages=Pages(0, 0, 0)),
+    "collection": page(
+        "collection.html", card=_CARDS[2], text="", rows=(bare_row(),), publications=(), more_publications=0,
+        pages=Pages(1, 1, 1), search="",
     ),
     "record": _BARE_RECORD,
     "compare": page(

@@ -46,6 +46,7 @@ SECRETS = {
     "odom": "vexillology",
     "attached": "floccinaucity",
     "reason": "complainant",
+    "collected": "sesquipedal",
 }
 #: URLs of the same length, so that answers can be compared.
 URLS = {name: f"http://{DOMAIN}/{name}-aaaa.html" for name in ("held", "excl", "nope")}
@@ -76,6 +77,13 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
     published(
         made, "closed.example.org", {CLOSED: page(SECRETS["closed"])}, SECOND, publication="r", closed_for="100 years"
     )
+    # Of the one collection readers see nothing, of the other some crawls.
+    made.collections.mkdir()
+    hidden_only = f'title = "{SECRETS["collected"]}"\npublications = ["q"]\ncrawls = ["{RECORDS[2]}", "{RECORDS[3]}"]\n'
+    (made.collections / "shut.toml").write_text(f'{hidden_only}picture = "p.png"\n')
+    some = f'title = "Some"\npublications = ["p", "q"]\ncrawls = ["{RECORDS[3]}", "{RECORDS[4]}"]\npicture = "p.png"\n'
+    (made.collections / "some.toml").write_text(some)
+    (made.collections / "p.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     for number in (0, 1):
         name, note = f"{SECRETS['attached']}.pdf", SECRETS["attached"]
         records.attach(made, RECORDS[number], name, BytesIO(note.encode()), Acting("anna", None), note=note)
@@ -145,6 +153,13 @@ def general() -> Iterator[str]:
     )
     for name in ("p", "q", "r"):
         yield f"/publication/{name}"
+    yield "/collections"
+    for name in ("some", "shut"):
+        yield from (f"/collection/{name}", f"/collection/{name}/picture")
+        yield from (
+            f"/search{end}?q={word}&collection={name}" for end in ("", ".csv") for word in ("home", "xylophonist")
+        )
+        yield f"/search?q=home+collection:{name}"
     for record in RECORDS:
         yield from (f"/snapshot/{record}{end}" for end in ("", ".xml", ".json", ".dc", "/links", "/links.csv"))
         yield from (f"/compare/{record}..{other}" for other in RECORDS)

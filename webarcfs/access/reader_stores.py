@@ -42,6 +42,7 @@ from webarcfs.access.reader_repositories import ReaderRepositories
 from webarcfs.archive.catalogue.catalogue import (
     Catalogue,
     CatalogueDatabase,
+    CrawlPlace,
     ShownGroup,
     ShownRecord,
     ShownSelection,
@@ -292,10 +293,12 @@ class RecordHead:
 
     They are None where it was not counted, is closed, or where the reader may not see all of it.
 
+    `title` is empty where no person gave it one, and `complete` None where nobody knows.
+
     `closed_until` is the end of its closure, None for an open one. `released` is when it was released, and
-    `release_number` counts the releases of this record. `tags` are the newest of each domain, those of sites first: a
-    crawl that was cut or patched has several of one. Of `resource_domains` it has no page, only what pages of others
-    needed. Times are CET.
+    `release_number` counts the releases of this record. What the feed says of it changed at `updated`. `tags` are the
+    newest of each domain, those of sites first: a crawl that was cut or patched has several of one. Of
+    `resource_domains` it has no page, only what pages of others needed. Times are CET.
     """
 
     id: str
@@ -309,11 +312,12 @@ class RecordHead:
     is_occasion: bool
     occasion: str
     date: datetime
-    complete: bool
+    complete: bool | None
     documents: int | None
     bytes: int | None
     tags: tuple[CommitTag, ...]
     released: datetime
+    updated: datetime
     release_number: int = 1
     resource_domains: frozenset[str] = frozenset()
     closed_until: datetime | None = None
@@ -369,12 +373,27 @@ class ReaderRecords:
             counts = tables.years_shown(publication)
         return {year: counts.get(year, 0) for year in range(min(counts), max(counts) + 1)} if counts else {}
 
-    def of_publication(self, publication: str, part: slice, *, only_open: bool = False) -> list[RecordHead]:
-        """Return a part of a publication's records, or of its open ones, newest capture first."""
-        opened_by = self._seconds() if only_open else None
+    def of_publication(self, publication: str, part: slice) -> list[RecordHead]:
+        """Return a part of a publication's records, newest capture first."""
         with self._tables() as tables:
-            shown = tables.shown_of(publication, offset=part.start, limit=part.stop - part.start, opened_by=opened_by)
+            shown = tables.shown_of(publication, offset=part.start, limit=part.stop - part.start)
         return self._heads_of(shown)
+
+    def collected(self, publications: Iterable[str], numbers: Iterable[int], part: slice) -> list[RecordHead]:
+        """Return a part of the records of some publications, and of some numbers, newest capture first."""
+        with self._tables() as tables:
+            shown = tables.collected(publications, numbers, offset=part.start, limit=part.stop - part.start)
+        return self._heads_of(shown)
+
+    def places(self, record_ids: Iterable[str]) -> dict[str, CrawlPlace]:
+        """Return where lists have those of these records that readers may see, closed ones too."""
+        with self._tables() as tables:
+            return tables.places(record_ids)
+
+    def commit(self) -> str:
+        """Return the state of the catalogue; empty without one."""
+        state = self._catalogue.state()
+        return "" if state is None else state.commit
 
     def beside(self, record_id: str, *, later: bool = False, only_open: bool = False) -> RecordHead | None:
         """Return the record of the same publication before another one, or after it; None without one."""
@@ -394,6 +413,11 @@ class ReaderRecords:
         """Return the number of open records."""
         with self._tables() as tables:
             return tables.count_open(self._seconds())
+
+    def last_gone(self) -> datetime | None:
+        """Return when a record that readers had seen was taken from them last; None if that never happened."""
+        with self._tables() as tables:
+            return tables.last_gone()
 
     def count_sites(self) -> int:
         """Return the number of domains of which the records have a page."""
@@ -490,4 +514,5 @@ def whole_head(shown: ShownRecord) -> RecordHead:
         resource_domains=shown.resource_domains,
         released=shown.released,
         release_number=shown.releases,
+        updated=shown.updated,
     )

@@ -169,6 +169,28 @@ class VisibleCaptures:
                     break
         return self._closed(domain, stored)(seq) if row is None else self._judged(domain, row, seq)
 
+    def in_snapshots(
+        self, places: Sequence[tuple[str, int]]
+    ) -> list[VisibleCapture | Closed | Blocked | Absent | None]:
+        """Return what the reader sees of each URL in the tree of a snapshot; None where that has nothing there.
+
+        All are asked for at once, for lists. A snapshot that the reader may not see has nothing.
+        """
+        return [
+            self._in_snapshot(split(arc_path(url))[0], seq, rows)
+            for (url, seq), rows in zip(places, self.index.in_snapshots(places), strict=True)
+        ]
+
+    def _in_snapshot(
+        self, domain: str, seq: int, rows: Iterable[CaptureRow]
+    ) -> VisibleCapture | Closed | Blocked | Absent | None:
+        facts = self.gate.facts(domain)
+        place = bisect_left(facts.seqs, seq)
+        if place == len(facts.seqs) or facts.seqs[place] != seq:
+            return None
+        row = next((row for row in rows if self.contains(domain, facts.shown[place], row)), None)
+        return None if row is None else self.visible(domain, row)
+
     def captured_at(self, url: str, seconds: int) -> VisibleCapture | None:
         """Return the capture of this very URL, its scheme included, of a second; None without one.
 

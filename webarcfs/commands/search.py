@@ -36,6 +36,7 @@ _SORTS = ("relevance", "date", "oldest", "url")
 @click.option("--all-versions", is_flag=True, hidden=True)
 @origin_options
 @click.option("--type", "type_", default="", metavar="KIND|MIME", help="Only of this kind or MIME type: pdf, image/*.")
+@click.option("--collection", default="", metavar="NAME", help="Only of this collection.")
 @click.option("--lang", default="", metavar="CODE", help="Only in this language: de, en.")
 @click.option("--errors", is_flag=True, help="Also error pages.")
 @click.option(
@@ -71,6 +72,7 @@ def search(
       title:report               in the title; also headings:, text:, url:, description:
       site:example.org/news      on this host and below it, or in this folder
       type:pdf lang:de           of this kind, in this language
+      collection:elections       of the publications and crawls of this collection
       role:resource role:any     what only pages of other hosts needed; this and pages
       before:2024-01 after:2023  first captured so before, or from then on
       during:2024                captured then; a year, a month, a day, or 2019..2021

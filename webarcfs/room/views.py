@@ -34,7 +34,8 @@ class Pages:
 class SnapshotRow:
     """A snapshot in a list: what its record says to readers. `href` is its record, `start` its first page in replay.
 
-    It has pages of the `domains`; of `resource_hosts` others it has only what these pages needed.
+    `title` is its own, or that of its start page; `complete` is None where nobody knows. It has pages of the `domains`;
+    of `resource_hosts` others it has only what these pages needed.
     """
 
     href: str
@@ -49,11 +50,28 @@ class SnapshotRow:
     is_occasion: bool
     reason: str
     date: datetime
-    complete: bool
+    complete: bool | None
     documents: int | None
     bytes: int | None
     closed_until: datetime | None = None
     resource_hosts: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionCard:
+    """A collection in a list: its beginning in words, the number of its crawls, and the dates of the first and last.
+
+    `picture` is the path of its picture, empty without one; `picture_text` says what it shows.
+    """
+
+    href: str
+    title: str
+    lead: str
+    count: int
+    first: datetime
+    last: datetime
+    picture: str = ""
+    picture_text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ title:report             in the title; also headings:, text:, url:, description:
 site:example.org/news    on this host, the hosts below it, or in this folder
 type:pdf                 of this kind or MIME type; also type:image, type:image/png
 lang:de                  in this language
+collection:elections     of the publications and crawls of this collection
 role:resource            what only pages of other hosts needed; role:any: that and pages; without it, pages alone
 before:2024-01           first captured so before this time; after: from it on
 during:2024              captured (stored, or met unchanged) in this year, month or day; during:2019..2021: and between
@@ -103,6 +104,13 @@ class RoleCondition:
 
 
 @dataclass(frozen=True, slots=True)
+class CollectionCondition:
+    """Documents of a collection."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Before:
     """Documents that were first captured, as they are, before a time."""
 
@@ -137,7 +145,9 @@ class Any:
     inner: tuple[Expression, ...]
 
 
-Expression = Words | Site | TypeCondition | Language | RoleCondition | Before | After | Not | All | Any
+Expression = (
+    Words | Site | TypeCondition | Language | RoleCondition | CollectionCondition | Before | After | Not | All | Any
+)
 
 _QUOTES = {'"': '"', "\u201c": "\u201d", "\u201e": "\u201c\u201d", "\u00ab": "\u00bb"}
 _TOKEN = re.compile(
@@ -149,7 +159,8 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}")
 #: The fields that say which states of the archive a search means.
 _STATES = ("during", "present")
 _FIELDS = (
-    "title", "headings", "description", "text", "url", "site", "type", "lang", "role", "before", "after", *_STATES,
+    "title", "headings", "description", "text", "url", "site", "type", "lang", "role", "collection", "before", "after",
+    *_STATES,
 )  # fmt: skip
 #: Between the first and the last of two spans of time.
 _TO = ".."
@@ -368,7 +379,7 @@ class _Parser:
         if self._depth > DEEPEST:
             raise self._wrong(f"more than {DEEPEST} brackets or minus signs inside each other", token.at)
 
-    def _field(self, field: _Token) -> Expression | None:  # noqa: PLR0911 # a line for each field
+    def _field(self, field: _Token) -> Expression | None:  # noqa: PLR0911, PLR0912 # a line for each field
         name = field.text[:-1].lower()
         value = self._peek()
         if name in ("http", "https"):
@@ -403,6 +414,8 @@ class _Parser:
                 return Language(code)
             case "role":
                 return RoleCondition(self._role(text, value.at))
+            case "collection":
+                return CollectionCondition(text)
             case _:
                 time = self._time(text, value.at)
                 return Before(time) if name == "before" else After(time)

@@ -22,6 +22,7 @@ from tantivy import Query
 
 from webarcfs.access.access_rules import Standing, VersionSpan
 from webarcfs.access.gate import Gate
+from webarcfs.access.reader_collections import VisibleCollections
 from webarcfs.archive.catalogue.catalogue import Catalogue
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index import database
@@ -31,6 +32,7 @@ from webarcfs.archive.model.metadata import PAGE_ROLE, RESOURCE_ROLE, CommitTag,
 from webarcfs.archive.system import clocks
 from webarcfs.search import generations
 from webarcfs.search.capture_times import CaptureTimes
+from webarcfs.search.collecting import SearchedCollections
 from webarcfs.search.index import STEMMERS, IndexReader, Match, stem
 from webarcfs.search.query_language import (
     After,
@@ -38,6 +40,7 @@ from webarcfs.search.query_language import (
     Any,
     AskedRole,
     Before,
+    CollectionCondition,
     Expression,
     Language,
     Not,
@@ -171,7 +174,9 @@ def _positive(expression: Expression) -> Iterator[Words]:
         case All(inner) | Any(inner):
             for operand in inner:
                 yield from _positive(operand)
-        case Not() | Site() | TypeCondition() | Language() | RoleCondition() | Before() | After():
+        case Not() | Site() | TypeCondition() | Language() | RoleCondition() | CollectionCondition():
+            return
+        case Before() | After():
             return
 
 
@@ -269,6 +274,7 @@ class SearchQuestion:
     before: str = ""
     domain: str = ""
     publication: str = ""
+    collection: str = ""
     type: str = ""
     language: str = ""
     role: str = ""
@@ -340,8 +346,11 @@ class SnapshotHits:
 class Searcher:
     """Searches one archive, for one reader if there is a `gate`. For one thread; follows what is indexed meanwhile."""
 
-    def __init__(self, archive: Archive, gate: Gate | None = None) -> None:
-        """Raises NotFound without an index, Damaged, Busy."""
+    def __init__(
+        self, archive: Archive, gate: Gate | None = None, collections: VisibleCollections | None = None
+    ) -> None:
+        """Raises NotFound without an index, Damaged, Busy. `collections` are those that a server's searches share."""
+        self._collections = SearchedCollections(archive, gate, collections)
         self._archive = archive
         self._gate = gate
         self._reader = generations.opened(archive)
@@ -637,7 +646,8 @@ class Searcher:
         parsed = parse_whole_search(question.words)
         moment = moment or self._moment(question, parsed)
         is_all = self._view is None or self._view.shown(replace(moment, during=None)).is_all
-        make = Translator(self._reader.schema, exact=question.exact, of_all=is_all)
+        of_collection = self._collections.query
+        make = Translator(self._reader.schema, exact=question.exact, of_all=is_all, of_collection=of_collection)
         unasked = AskedRole.ANY if asks_for_a_role(parsed.expression) else AskedRole.PAGE
         role = role_of(question.role) if question.role else unasked
         if role is AskedRole.PAGE and not self._reader.frequency("mark", RESOURCE):
@@ -679,6 +689,8 @@ class Searcher:
             yield make.term("domain", question.domain.lower())
         if question.publication:
             yield self._stored_by(make, question.publication)
+        if question.collection:
+            yield make.query(CollectionCondition(question.collection))
         if question.type:
             yield make.query(parse_condition("type", question.type))
         if question.language:
@@ -702,9 +714,7 @@ class Searcher:
 
     @staticmethod
     def _contained(make: Translator, domain: str, seq: int) -> Query:
-        return make.all(
-            make.term("domain", domain), make.number("since", None, seq), make.number("until", seq + 1, None)
-        )
+        return make.all(make.term("domain", domain), make.contained(seq))
 
     def _parts(self, record_id: str) -> Iterator[tuple[str, int]]:
         """Yield domain and snapshot of each part of a record. Raises NotFound, also for one that is not released."""

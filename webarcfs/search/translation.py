@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_left, bisect_right
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -50,6 +50,7 @@ from webarcfs.search.query_language import (
     Any,
     AskedRole,
     Before,
+    CollectionCondition,
     DocumentPart,
     Expression,
     Language,
@@ -84,15 +85,22 @@ class Translator:
     """Makes queries for one index. `languages` are those in which other forms of words are searched."""
 
     def __init__(
-        self, schema: Schema, languages: Iterable[str] = STEMMERS, *, exact: bool = False, of_all: bool = True
+        self,
+        schema: Schema,
+        languages: Iterable[str] = STEMMERS,
+        *,
+        exact: bool = False,
+        of_all: bool = True,
+        of_collection: Callable[[Translator, str], Query] = lambda _, __: Query.empty_query(),
     ) -> None:
         """With `exact`, only the words as they are written are found.
 
         Without `of_all`, a document's score comes from itself alone: which words it has, and in which parts. The usual
         one (BM25) depends on how frequent the words are in all documents, and how long these are; also in those that
-        the asker may not see, which the order would show.
+        the asker may not see, which the order would show. `of_collection` returns the query of a collection.
         """
         self._schema = schema
+        self._of_collection = of_collection
         self._of_all = of_all
         self._languages = () if exact else tuple(languages)
 
@@ -109,6 +117,8 @@ class Translator:
                 return self.term("language", code)
             case RoleCondition(role):
                 return self.role(role)
+            case CollectionCondition(name):
+                return self._of_collection(self, name)
             case Before(time):
                 return self.number("since", None, int(time.timestamp()) - 1)
             case After(time):
@@ -212,6 +222,10 @@ class Translator:
     def prefix(self, field: str, value: str) -> Query:
         """Return the query of all terms that begin so."""
         return Query.fuzzy_term_query(self._schema, field, value, distance=0, prefix=True)
+
+    def contained(self, seq: int) -> Query:
+        """Return the query of what a snapshot has, whatever its domain."""
+        return self.all(self.number("since", None, seq), self.number("until", seq + 1, None))
 
     def number(self, field: str, least: int | None, most: int | None) -> Query:
         """Return the query of numbers from `least` to `most`, without weight."""

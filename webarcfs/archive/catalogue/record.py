@@ -570,6 +570,12 @@ class Occasion(StrEnum):
     OCCASION = "occasion"
 
 
+#: Who set what no person did.
+SYSTEM = "webarcfs"
+#: How the names of crawls end that are outside the schedule, and of those that ask again: these are no imports.
+_FETCHED = ("+occasion", "+patch")
+
+
 @dataclass(frozen=True, slots=True)
 class Value:
     """A value of a field, the person or program that set it, and when; None: not known."""
@@ -689,6 +695,20 @@ class Record:
     def job_name(self) -> str:
         """The job that made it: its reports have this name."""
         return self.job or self.id
+
+    @property
+    def completeness(self) -> bool | None:
+        """Whether it has all that there was, for people; None where nobody knows.
+
+        Of an import it is known where `--complete` said so: files do not tell what their crawl did not get.
+        """
+        is_import = "+" in self.job_name and not self.job_name.endswith(_FETCHED)
+        return True if self.complete else None if is_import and self.parts else False
+
+    @property
+    def has_own_title(self) -> bool:
+        """Whether a person gave it its title. The other one is made of project, hosts and date."""
+        return bool(self.title.text) and self.title.by != SYSTEM
 
     @property
     def domains(self) -> tuple[str, ...]:

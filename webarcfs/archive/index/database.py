@@ -31,7 +31,7 @@ from typing import Any, NamedTuple, Self
 from webarcfs.archive.config.directory import sql
 from webarcfs.archive.index.query import connected
 from webarcfs.archive.index.sqlite_file import IN_TURN, SqliteFile, as_told_to_readers, queries_of
-from webarcfs.archive.model.arc_paths import arc_path
+from webarcfs.archive.model.arc_paths import arc_path, second_path, split
 from webarcfs.archive.model.errors import Damaged
 from webarcfs.archive.model.metadata import CommitMessage, MetaData, format_time, parse_time, utc
 from webarcfs.archive.model.url_lists import (
@@ -422,6 +422,23 @@ class CaptureIndex:
         """
         versions = [_row(row) for row in self._rows("captures/versions_at", {"path": path, "second": second})]
         return versions, [_row(row) for row in self._rows("captures/redirects_at", {"path": path})]
+
+    def in_snapshots(self, places: Sequence[tuple[str, int]]) -> list[list[CaptureRow]]:
+        """Return what snapshots have at canonical URLs, of each URL and snapshot the rows: the one in force first.
+
+        That is a redirect, else the version at the second name of its path, else at the first.
+        """
+        paths = [(f"/{arc_path(url)}", f"/{second_path(url)}") for url, _ in places]
+        versions = [(at, *paths[at], seq) for at, (_, seq) in enumerate(places)]
+        redirects = [(at, split(paths[at][0])[0], url, seq) for at, (url, seq) in enumerate(places)]
+        found: list[list[CaptureRow]] = [[] for _ in places]
+        for at, *values in self._rows("captures/redirects_in_snapshots", {"places": json.dumps(redirects)}):
+            found[at].append(_row(tuple(values)))
+        rows = self._rows("captures/versions_in_snapshots", {"places": json.dumps(versions)})
+        stored = [(at, _row(tuple(values))) for at, *values in rows]
+        for at, row in sorted(stored, key=lambda pair: pair[1].path != paths[pair[0]][1]):
+            found[at].append(row)
+        return found
 
     def below(self, span: Span, *, backwards: bool = False) -> Iterator[CaptureRow]:
         """Yield the versions and redirects of all URLs of a span, in order of key, path, URL and time; or backwards."""

@@ -35,11 +35,15 @@ from webarcfs.search.words import KINDS
 from webarcfs.web.language import name_of_language
 
 if TYPE_CHECKING:
-    from webarcfs.search.searching import Hit, SearchQuestion, SnapshotHits
+    from webarcfs.search.searching import Hit, Searcher, SearchQuestion, SnapshotHits
 
 
 #: Hits of a page, groups of a page, and hits of a table that is taken away.
 HITS, _GROUPS, _TABLE = 20, 10, 1_000
+#: Collections whose hits are counted, each by a question of its own: the largest ones.
+_COLLECTIONS = 5
+#: A facet: its name in the URL, its label (a msgid), and its values with their counts.
+Facet = tuple[str, str, list[tuple[PageLink, int]]]
 #: Longest search, in characters.
 _LONGEST = 2_000
 #: Publications that a form offers: more than the first number are typed, and the second number of them suggested.
@@ -52,6 +56,7 @@ _FIELDS = (
     "language",
     "site",
     "publication",
+    "collection",
     "role",
     "after",
     "before",
@@ -208,7 +213,7 @@ def _answered(visit: Visit, words: str) -> dict[str, Any]:
         "is_exact": answer.is_exact,
         "is_of_the_past": is_of_the_past and answer.total > 0,
         "hits": [_hit(services, hit, parsed) for hit in answer.hits],
-        "facets": list(_facets(visit, searcher.facets(question), parsed)) if answer.total else (),
+        "facets": _all_facets(visit, searcher, question, parsed) if answer.total else (),
         "pages": pages,
         "suggestion": suggestion,
         "states": () if _says_states(parsed) else _states(visit, question),
@@ -246,6 +251,7 @@ def question_of(visit: Visit) -> SearchQuestion:
         after=time_in(visit.parameter("after")),
         before=time_in(visit.parameter("before")),
         publication=visit.parameter("publication"),
+        collection=visit.parameter("collection"),
         type=visit.parameter("type"),
         language=visit.parameter("language"),
         role=role if role in set(AskedRole) else "",
@@ -299,7 +305,7 @@ def _hit(services: Services, hit: Hit, parsed: ParsedSearch) -> SimpleNamespace:
         signature="" if head is None else head.signature,
         project="" if head is None else head.project,
         domain=tag.domain,
-        record=None if head is None else PageLink(record_path(head.id), head.title),
+        record=None if head is None else PageLink(record_path(head.id), head.title or tag.domain),
     )
 
 
@@ -360,9 +366,26 @@ def _groupings(visit: Visit) -> tuple[PageLink, ...]:
     )
 
 
-def _facets(
-    visit: Visit, counts: dict[str, list[tuple[str, int]]], parsed: ParsedSearch
-) -> Iterator[tuple[str, str, list[tuple[PageLink, int]]]]:
+def _all_facets(
+    visit: Visit, searcher: Searcher, question: SearchQuestion, parsed: ParsedSearch
+) -> list[Facet]:
+    facets = list(_facets(visit, searcher.facets(question), parsed))
+    values = list(_in_collections(visit, searcher, question))
+    return [*facets, ("collection", "Collection", values)] if values else facets
+
+
+def _in_collections(visit: Visit, searcher: Searcher, question: SearchQuestion) -> Iterator[tuple[PageLink, int]]:
+    """Yield the collections that have hits, of the largest ones; where one is chosen, that alone."""
+    collections = visit.services.collections().by_name
+    names = sorted(collections, key=lambda name: (-collections[name].count, name))[:_COLLECTIONS]
+    for name in [question.collection] if question.collection else names:
+        if name in collections and (count := searcher.count(replace(question, collection=name))):
+            href = visit.with_parameters("", collection=None if question.collection else name, page=None)
+            title = collections[name].collection.title_in(visit.language)
+            yield PageLink(href, title, bool(question.collection)), count
+
+
+def _facets(visit: Visit, counts: dict[str, list[tuple[str, int]]], parsed: ParsedSearch) -> Iterator[Facet]:
     """Yield the facets: the name in the URL, the label (a msgid), and the values with their counts.
 
     A year is a span in which pages were captured. It takes the place of the state or the record that was asked, and is

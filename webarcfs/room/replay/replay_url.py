@@ -441,6 +441,11 @@ def record_path(record_id: str) -> str:
     return f"/snapshot/{quote(record_id, safe='')}"
 
 
+def collection_path(name: str) -> str:
+    """Return the path of a collection's page."""
+    return f"/collection/{quote(name, safe='')}"
+
+
 def publication_path(name: str) -> str:
     """Return the path of a publication's page."""
     return f"/publication/{quote(name, safe='')}"
