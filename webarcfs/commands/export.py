@@ -20,13 +20,13 @@ import click
 from webarcfs.archive.additions.commit_additions import commit_additions
 from webarcfs.archive.additions.waiting_additions import settle_first
 from webarcfs.archive.config.directory import Archive
-from webarcfs.archive.model.errors import Damaged, Exists, Exit, Interrupted, UsageError, WebarcError
-from webarcfs.archive.model.metadata import CommitTag
+from webarcfs.archive.model.errors import Exists, Exit, Interrupted, UsageError, WebarcError
 from webarcfs.archive.system.standard_streams import is_output_closed
-from webarcfs.commands.arguments import ArchiveArgument, moment, place_options
+from webarcfs.commands.arguments import ArchiveArgument, moment, named, place_options
 from webarcfs.commands.lazy_commands import AbsolutePath
 from webarcfs.commands.listing import error_console, to_json
 from webarcfs.commands.output import Display
+from webarcfs.commands.snapshot_names import Beside
 from webarcfs.export.export_result import DAMAGED, Progress, Stop, Summary, Unfinished
 from webarcfs.export.selection import Asked, Selection, opener, select
 
@@ -83,11 +83,13 @@ def export(
       webarc export /backup/archive-2026 --json
       webarc export --format warc --at 2026-11-21T03:00:00@www.example.org example.warc.gz
       webarc export --since 2026-10-21T03:00:00@www.example.org news/
+      webarc export --since latest~1@www.example.org newest/
       webarc export --format wacz --publication example --as-reader example.wacz
       webarc export --format static --at 2026-11-21 site/
       webarc export --record 20261121T030000-example - | warcio index -
     """
-    asked = Asked(moment(place, at), _since(since), record, publication)
+    beside = Beside(publication=publication)
+    asked = Asked(moment(place, at, beside), named(place, since, beside) if since else None, record, publication)
     write = _format(form)
     is_stream = str(out) == _STREAM
     if is_stream and form not in _STREAMS:
@@ -154,13 +156,6 @@ def _made(
         raise WebarcError(
             f"{out} is incomplete: {error.strerror}; with more room the same command resumes it (or remove {out}.part)"
         ) from None
-
-
-def _since(text: str | None) -> CommitTag | None:
-    try:
-        return None if text is None else CommitTag.parse(text)
-    except Damaged as error:
-        raise UsageError(f"--since: {error}") from None
 
 
 def _format(name: str) -> Callable[[Selection, Path, Progress, Stop], Summary]:

@@ -16,6 +16,7 @@ from webarcfs.archive.model.metadata import ROLES
 from webarcfs.commands.arguments import ArchiveArgument, moment, place_options
 from webarcfs.commands.lazy_commands import with_archive
 from webarcfs.commands.listing import LIST, Form, Row, format_option, print_object, print_rows, table_console
+from webarcfs.commands.snapshot_names import Beside
 
 if TYPE_CHECKING:
     from webarcfs.search.searching import Hit, Searcher, SearchQuestion, SnapshotHits
@@ -87,7 +88,7 @@ def search(
 
     question = SearchQuestion(
         words=" ".join(words),
-        at=moment(place, at),
+        at=moment(place, at, Beside(narrowing["domain"], narrowing["publication"])),
         type=type_,
         language=lang,
         role=role or "",

@@ -17,8 +17,9 @@ from webarcfs.archive.model.errors import NotFound, UsageError, WebarcError
 from webarcfs.archive.model.metadata import CET, OK, CommitTag, format_utc, from_epoch
 from webarcfs.archive.model.url_lists import spelled
 from webarcfs.archive.model.urls import both_schemes
-from webarcfs.commands.arguments import ArchiveArgument, Target, document, place_options, tag
+from webarcfs.commands.arguments import ArchiveArgument, Target, document, host_of, place_options, tag
 from webarcfs.commands.listing import LIST, Form, format_option, print_ascii_lines, print_rows
+from webarcfs.commands.snapshot_names import Beside
 
 
 @click.command()
@@ -113,13 +114,15 @@ def cat(tag_: str, document_: str, *, place: ArchiveArgument) -> None:
     Byte for byte, as the server sent it.
 
     \b
-    Example:
+    Examples:
       webarc cat 2026-11-21T03:00:00@www.example.org /www.example.org/index.html > old.html
+      webarc cat 2026-11 http://www.example.org/
+      webarc cat latest~1 http://www.example.org/
     """
-    which, store = tag(place, tag_)
+    which, store = tag(place, tag_, Beside(host_of(place, document_)))
     target = document(place, document_)
     if target.domain != which.domain:
-        raise UsageError(f"{tag_} is a snapshot of {which.domain}, and {document_} is of {target.domain}")
+        raise UsageError(f"{which} is a snapshot of {which.domain}, and {document_} is of {target.domain}")
     folder = store.find(store.snapshot_tree(which), target.arc)
     arc = next(versions.arcs(store, folder.oid), None) if folder is not None and folder.is_tree else None
     if arc is None or arc.path or arc.data is None:

@@ -414,6 +414,11 @@ class CommitMessage:
         return "".join(self.all("Job")[:1])
 
     @property
+    def is_import(self) -> bool:
+        """Whether it was read from files, so that it may be unknown whether it is complete."""
+        return bool(self.all("Import") or self.all("Source"))
+
+    @property
     def patch(self) -> str:
         """Name of the job that made it, where it patches the crawl of `job`; else empty."""
         return "".join(self.all("Patch")[:1])
