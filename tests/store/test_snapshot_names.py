@@ -3,91 +3,28 @@
 from __future__ import annotations
 
 import json
-import random
 import subprocess
 import sys
-from dataclasses import dataclass
-from datetime import datetime, timedelta
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent.indexing.recovery import recover
-from tests.support import archives
+from tests.support.named_snapshots import CDN, KEPT, OLD, PORT, TOWN, Kept, archive_of
 from tests.support.readercommand import webarc
-from tests.support.rooms import Page, published
 from webarcfs.access.gate import Gate, Reader
-from webarcfs.archive.catalogue.record import RecordState
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import NotFound, UsageError
-from webarcfs.archive.model.metadata import CET
 from webarcfs.commands.snapshot_names import Beside, VisibleSnapshots, resolve
 
 pytestmark = pytest.mark.store
 
-TOWN, PORT, OLD, CDN = "www.town.example", "port.example:8080", "old.example", "cdn.example"
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A snapshot as the model knows it."""
-
-    tag: str
-    publication: str
-    is_complete: bool
-    is_import: bool
-    is_hidden: bool
-    has_pages: bool = True
-
-    @property
-    def time(self) -> str:
-        return self.tag.partition("@")[0]
-
-    @property
-    def host(self) -> str:
-        return self.tag.partition("@")[2]
-
-
-def _history() -> list[tuple[datetime, Kept]]:
-    """Four hosts over three years, some times near each other, and some shared by hosts."""
-    chance, begin = random.Random(41), datetime(2018, 12, 30, 23, 58, 30, tzinfo=CET)
-    rows = []
-    for host, publication, steps in ((TOWN, "town", 14), (TOWN, "news", 6), (PORT, "town", 7), (OLD, "old", 6)):
-        time = begin
-        for _ in range(steps):
-            time += timedelta(seconds=chance.choice([1, 20, 59, 3600, 86_400, 40 * 86_400]))
-            rows.append((time, host, publication))
-    rows.append((begin, CDN, "town"))
-    kept, taken = [], set()
-    for begun, host, publication in sorted(rows):
-        time = begun
-        while (time, host) in taken:
-            time += timedelta(seconds=1)
-        taken.add((time, host))
-        text = f"{time.replace(tzinfo=None).isoformat()}@{host}"
-        is_import = host == OLD
-        is_complete = not is_import and chance.random() < 0.7
-        is_hidden = chance.random() < 0.3
-        kept.append((time, Kept(text, publication, is_complete, is_import, is_hidden, host != CDN)))
-    return kept
-
-
-HISTORY = _history()
-KEPT = [row for _, row in HISTORY]
-
 
 @pytest.fixture(scope="module", params=["webarc.db", "git alone"])
 def archive(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Archive:
-    """An archive of all these; without its database git is asked."""
-    archive = archives.make_archive(tmp_path_factory.mktemp("names"))
-    for number, (time, row) in enumerate(HISTORY):
-        published(
-            archive, row.host, {f"http://{row.host}/": Page(b"%d" % number)}, time, publication=row.publication,
-            state=RecordState.COUNTED if row.is_hidden else RecordState.RELEASED, held=row.is_hidden,
-            complete=row.is_complete, sources=[f"{number:064x}"] if row.is_import else (),
-            resources="" if row.has_pages else "alone",
-        )  # fmt: skip
+    """An archive of all snapshots of the model; without its database git is asked."""
+    archive = archive_of(tmp_path_factory.mktemp("names"))
     if request.param == "webarc.db":
         recover(archive)
     return archive

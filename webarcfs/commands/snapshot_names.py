@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -201,15 +201,28 @@ class VisibleSnapshots:
         else:
             try:
                 texts = names.tags_beginning(self._archive.database, text)
-                tags = [tag for tag in map(CommitTag.parse, texts) if self._has(tag)]
+                tags = [tag for tag in map(CommitTag.parse, texts) if self.has(tag.domain, seq_of(tag))]
             except (NotFound, Damaged, Busy):
                 tags = [tag for host in self._archive.domains() for tag in self.beginning(text, host)]
         return sorted(tags, key=lambda tag: (-tag.crawl_time.timestamp(), tag.domain))
 
-    def _has(self, tag: CommitTag) -> bool:
-        seqs, seq = self.seqs(tag.domain), int(tag.crawl_time.timestamp())
-        place = bisect_right(seqs, seq)
-        return place > 0 and seqs[place - 1] == seq
+    def has(self, host: str, seq: int) -> bool:
+        """Return whether there is a snapshot of a host at a time."""
+        seqs = self.seqs(host)
+        place = bisect_left(seqs, seq)
+        return place < len(seqs) and seqs[place] == seq
+
+    def is_whole(self, host: str) -> bool:
+        """Return whether nothing of a host is hidden."""
+        if self._gate is None:
+            return True
+        is_open = all(shown.standing is Standing.OPEN for shown in self._gate.snapshots(host))
+        return is_open and (self._gate.is_staff or self._gate.shows_all_of([host]))
+
+
+def seq_of(tag: CommitTag) -> int:
+    """Return the time of a snapshot in seconds since 1970."""
+    return int(tag.crawl_time.timestamp())
 
 
 def tag_of(host: str, seq: int) -> CommitTag:
@@ -282,7 +295,7 @@ def _host_and_publication(
         return beside.host, publication
     hosts = snapshots.hosts_of(publication) if publication else snapshots.hosts()
     if publication and not hosts:
-        raise NotFound(_unknown(publication, snapshots))
+        raise NotFound(unknown_name(publication, snapshots))
     if not hosts:
         raise NotFound("the archive has no snapshot that can be shown")
     if publication and beside.host in hosts:
@@ -309,7 +322,8 @@ def _with_pages(hosts: list[str], snapshots: VisibleSnapshots) -> list[str]:
     return [host for host, message in newest if message is None or message.has_pages] or hosts
 
 
-def _unknown(word: str, snapshots: VisibleSnapshots) -> str:
+def unknown_name(word: str, snapshots: VisibleSnapshots) -> str:
+    """Return the message for what is neither a host nor a publication, with names like it."""
     known = [*snapshots.hosts(), *snapshots.publications()]
     close = difflib.get_close_matches(word, known, 3) or [name for name in known if word in name][:3]
     return f"the archive has no host and no publication {word!r}" + f"; did you mean {' or '.join(close)}?" * bool(

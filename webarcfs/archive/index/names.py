@@ -20,7 +20,6 @@ from typing import Any
 from webarcfs.archive.config.directory import sql
 from webarcfs.archive.index.query import connected
 from webarcfs.archive.index.sqlite_file import IN_TURN, STEPS_BETWEEN_LOOKS, as_told_to_readers
-from webarcfs.archive.model.metadata import CommitTag, parse_time
 
 # == snapshots ========================================================================================================
 
@@ -55,9 +54,9 @@ class ListedSnapshot:
     is_complete: bool
 
     @property
-    def tag(self) -> CommitTag:
-        """Its name."""
-        return CommitTag(parse_time(self.time), self.host)
+    def tag(self) -> str:
+        """Its commitTag."""
+        return f"{self.time}@{self.host}"
 
 
 @dataclass(frozen=True, slots=True)
