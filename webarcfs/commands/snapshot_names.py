@@ -127,6 +127,7 @@ class VisibleSnapshots:
         self._archive = archive
         self._gate = gate
         self._seqs: dict[str, list[int]] = {}
+        self._open: tuple[str, Repository] | None = None
 
     def has_host(self, host: str) -> bool:
         """Return whether there is a snapshot of a host."""
@@ -192,7 +193,9 @@ class VisibleSnapshots:
         return None if commit is None else commit.message
 
     def _store(self, host: str) -> Repository:
-        return Repository(self._archive.repository(host))
+        if self._open is None or self._open[0] != host:  # one is asked again and again
+            self._open = host, Repository(self._archive.repository(host))
+        return self._open[1]
 
     def beginning(self, text: str, host: str = "") -> list[CommitTag]:
         """Return the snapshots whose commitTags begin with a text, newest first; of one host, or of all."""
