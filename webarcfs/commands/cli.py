@@ -30,6 +30,7 @@ COMMANDS = Commands(
 
 
 @click.group(
+    "webarc",
     cls=ProgramGroup,
     commands=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},

@@ -19,14 +19,15 @@ from webarcfs.archive.model.errors import Damaged, InvalidDocument, UsageError
 from webarcfs.archive.model.metadata import PAGE_ROLE, ROLES
 from webarcfs.commands import output
 from webarcfs.commands.arguments import ArchiveArgument, document, host_of, place_options, roles_of, tag
+from webarcfs.commands.completing import complete_tags
 from webarcfs.commands.lazy_commands import AbsolutePath
 from webarcfs.commands.listing import LIST, OBJECT, Form, Row, format_option, print_ascii_lines, print_rows
 from webarcfs.commands.snapshot_names import Beside, names_host
 
 
 @click.command()
-@click.argument("old", metavar="TAG")
-@click.argument("new", metavar="TAG")
+@click.argument("old", metavar="TAG", shell_complete=complete_tags)
+@click.argument("new", metavar="TAG", shell_complete=complete_tags)
 @click.argument("path", default="", metavar="[URL|PATH]")
 @place_options
 @click.option("-w", "--ignore-space", is_flag=True, help="In texts: differences of white space are none.")
@@ -143,7 +144,7 @@ def _told(kind: str, name: str, what: str, led: redirect_lists.RedirectChange | 
 
 
 @click.command()
-@click.argument("tags", nargs=-1, required=True, metavar="TAG [TAG]")
+@click.argument("tags", nargs=-1, required=True, metavar="TAG [TAG]", shell_complete=complete_tags)
 @place_options
 @format_option(*OBJECT)
 @click.option(

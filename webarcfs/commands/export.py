@@ -23,6 +23,7 @@ from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.model.errors import Exists, Exit, Interrupted, UsageError, WebarcError
 from webarcfs.archive.system.standard_streams import is_output_closed
 from webarcfs.commands.arguments import ArchiveArgument, moment, named, place_options
+from webarcfs.commands.completing import complete_publications, complete_records, complete_tags
 from webarcfs.commands.lazy_commands import AbsolutePath
 from webarcfs.commands.listing import error_console, to_json
 from webarcfs.commands.output import Display
@@ -46,12 +47,29 @@ _STREAM = "-"
 @click.command()
 @click.argument("out", metavar="OUT", type=AbsolutePath(allow_dash=True))
 @click.option("--format", "form", type=click.Choice(list(FORMATS)), default="warc", show_default=True)
-@click.option("--at", metavar="TAG|TIME", help="The snapshot TAG, or every domain as it was at TIME; a day is its end.")
-@click.option("--since", metavar="TAG", help="Only what its domain had after this snapshot.")
 @click.option(
-    "--record", default="", metavar="RECORD", help="The snapshots of this record, as its publication saw them."
+    "--at",
+    metavar="TAG|TIME",
+    shell_complete=complete_tags,
+    help="The snapshot TAG, or every domain as it was at TIME; a day is its end.",
 )
-@click.option("--publication", default="", metavar="NAME", help="Those of this publication, as it saw them.")
+@click.option(
+    "--since", metavar="TAG", shell_complete=complete_tags, help="Only what its domain had after this snapshot."
+)
+@click.option(
+    "--record",
+    default="",
+    metavar="RECORD",
+    shell_complete=complete_records,
+    help="The snapshots of this record, as its publication saw them.",
+)
+@click.option(
+    "--publication",
+    default="",
+    metavar="NAME",
+    shell_complete=complete_publications,
+    help="Those of this publication, as it saw them.",
+)
 @place_options
 @click.option("--json", "as_json", is_flag=True, help="Tell what was exported as JSON.")
 def export(

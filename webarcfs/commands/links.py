@@ -14,6 +14,7 @@ from webarcfs.archive.model.metadata import ROLES
 from webarcfs.archive.model.urls import canonical
 from webarcfs.commands import arguments
 from webarcfs.commands.arguments import ArchiveArgument, place_options
+from webarcfs.commands.completing import complete_tags
 from webarcfs.commands.listing import LIST, Form, format_option, print_array, print_object, print_rows, print_table
 from webarcfs.commands.snapshot_names import Beside
 
@@ -35,9 +36,14 @@ _SHOWN = ("page", "kind", "target", "text", "times")
 @click.option(
     "--role", type=click.Choice(ROLES), help="Of pages (default), of what only pages of other hosts needed, or of both."
 )
-@click.option("--at", metavar="TAG", help="As it was in this snapshot; else the newest of every domain.")
+@click.option(
+    "--at",
+    metavar="TAG",
+    shell_complete=complete_tags,
+    help="As it was in this snapshot; else the newest of every domain.",
+)
 @click.option("--ever", is_flag=True, help="Of every version of every page.")
-@click.option("--count", metavar="TAG", help="Count the links of a snapshot instead.")
+@click.option("--count", metavar="TAG", shell_complete=complete_tags, help="Count the links of a snapshot instead.")
 @place_options
 @click.option("--limit", type=click.IntRange(min=0), help="At most so many.")
 @format_option(*LIST)

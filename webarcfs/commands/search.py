@@ -14,6 +14,7 @@ from rich.text import Text
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.model.metadata import ROLES
 from webarcfs.commands.arguments import ArchiveArgument, moment, place_options
+from webarcfs.commands.completing import complete_hosts, complete_publications, complete_records, complete_tags
 from webarcfs.commands.lazy_commands import with_archive
 from webarcfs.commands.listing import LIST, Form, Row, format_option, print_object, print_rows, table_console
 from webarcfs.commands.snapshot_names import Beside
@@ -28,13 +29,22 @@ _SORTS = ("relevance", "date", "oldest", "url")
 @click.command()
 @click.argument("words", nargs=-1, required=True, metavar="WORDS…")
 @click.option(
-    "--at", metavar="TAG|TIME", help="As it was in this snapshot, or everywhere at this time; a day is its end."
+    "--at",
+    metavar="TAG|TIME",
+    shell_complete=complete_tags,
+    help="As it was in this snapshot, or everywhere at this time; a day is its end.",
 )
-@click.option("--record", metavar="RECORD", help="In the snapshots of this record.")
+@click.option("--record", metavar="RECORD", shell_complete=complete_records, help="In the snapshots of this record.")
 @click.option("--all-versions", is_flag=True, help="In every version of every document.")
-@click.option("--domain", default="", metavar="HOST", help="Only of this host.")
+@click.option("--domain", default="", metavar="HOST", shell_complete=complete_hosts, help="Only of this host.")
 @click.option("--type", "type_", default="", metavar="KIND|MIME", help="Only of this kind or MIME type: pdf, image/*.")
-@click.option("--publication", default="", metavar="NAME", help="Only what this publication stored.")
+@click.option(
+    "--publication",
+    default="",
+    metavar="NAME",
+    shell_complete=complete_publications,
+    help="Only what this publication stored.",
+)
 @click.option("--lang", default="", metavar="CODE", help="Only in this language: de, en.")
 @click.option("--errors", is_flag=True, help="Also error pages.")
 @click.option(

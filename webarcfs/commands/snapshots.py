@@ -14,6 +14,7 @@ from webarcfs.archive.index.names import DocumentCounts, ListedSnapshot, Snapsho
 from webarcfs.archive.model.errors import Damaged, NotFound, UsageError
 from webarcfs.archive.model.metadata import CET, format_time, parse_span
 from webarcfs.commands.arguments import ArchiveArgument, host_of, place_options
+from webarcfs.commands.completing import complete_hosts, complete_publications
 from webarcfs.commands.listing import LIST, Form, Row, format_option, print_array, print_rows
 from webarcfs.commands.snapshot_names import VisibleSnapshots, unknown_name
 
@@ -26,9 +27,15 @@ _COMPLETE, _INCOMPLETE, _UNKNOWN = "complete", "incomplete", "unknown"
 
 
 @click.command()
-@click.argument("host", default="", metavar="[HOST|URL]")
-@click.option("--domain", default="", metavar="HOST", help="The same as HOST.")
-@click.option("--publication", default="", metavar="NAME", help="Only those of this publication's crawls.")
+@click.argument("host", default="", metavar="[HOST|URL]", shell_complete=complete_hosts)
+@click.option("--domain", default="", metavar="HOST", shell_complete=complete_hosts, help="The same as HOST.")
+@click.option(
+    "--publication",
+    default="",
+    metavar="NAME",
+    shell_complete=complete_publications,
+    help="Only those of this publication's crawls.",
+)
 @click.option("--during", default="", metavar="TIME", help="Only those of this year, month or day (CET).")
 @click.option(
     "--sort", type=click.Choice(["newest", "oldest"]), default="newest", show_default=True, help="Which come first."

@@ -18,6 +18,7 @@ from webarcfs.archive.model.metadata import CET, OK, CommitTag, format_utc, from
 from webarcfs.archive.model.url_lists import spelled
 from webarcfs.archive.model.urls import both_schemes
 from webarcfs.commands.arguments import ArchiveArgument, Target, document, host_of, place_options, tag
+from webarcfs.commands.completing import complete_tags
 from webarcfs.commands.listing import LIST, Form, format_option, print_ascii_lines, print_rows
 from webarcfs.commands.snapshot_names import Beside
 
@@ -105,7 +106,7 @@ def _told_of_redirect(change: redirect_lists.RedirectChange, *, is_whole: bool) 
 
 
 @click.command()
-@click.argument("tag_", metavar="TAG")
+@click.argument("tag_", metavar="TAG", shell_complete=complete_tags)
 @click.argument("document_", metavar="URL|PATH")
 @place_options
 def cat(tag_: str, document_: str, *, place: ArchiveArgument) -> None:

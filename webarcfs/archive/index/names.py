@@ -20,6 +20,7 @@ from typing import Any
 from webarcfs.archive.config.directory import sql
 from webarcfs.archive.index.query import connected
 from webarcfs.archive.index.sqlite_file import IN_TURN, STEPS_BETWEEN_LOOKS, as_told_to_readers
+from webarcfs.archive.model.errors import DatabaseDamaged
 
 # == snapshots ========================================================================================================
 
@@ -133,24 +134,28 @@ def _reading(database: Path) -> Iterator[sqlite3.Connection]:
 # == words ============================================================================================================
 
 
+#: Seconds for which a word waits for a writer, and for its answers.
+_PATIENCE, _SECONDS = 0.05, 0.15
+
+
+@contextmanager
+def completions(database: Path) -> Iterator[WordCompletions]:
+    """Lend what completes words, from a database as it is: nothing is made. Raises WebarcError soon where it cannot."""
+    address = f"{database.absolute().as_uri()}?mode=ro"
+    end = monotonic() + _SECONDS
+    try:
+        with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection:
+            connection.set_progress_handler(lambda: monotonic() > end, STEPS_BETWEEN_LOOKS)
+            yield WordCompletions(connection)
+    except sqlite3.Error as error:
+        raise DatabaseDamaged(f"{database}: {error}") from None
+
+
 class WordCompletions:
-    """What completes the beginning of a word, from a database as it is: nothing is made, and nobody waited for.
+    """What completes the beginning of a word, at most so many words."""
 
-    Use it as a context manager, in one thread. Raises sqlite3.Error, of whatever kind: whoever completes words, keeps
-    silent then.
-    """
-
-    def __init__(self, database: Path, seconds: float) -> None:
-        """It gives up after some seconds."""
-        self._connection = sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True, timeout=0)
-        end = monotonic() + seconds
-        self._connection.set_progress_handler(lambda: monotonic() > end, STEPS_BETWEEN_LOOKS)
-
-    def __enter__(self) -> WordCompletions:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._connection.close()
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
 
     def tags(self, begins: str, limit: int) -> list[str]:
         """Return commitTags that begin so, newest first."""
