@@ -604,6 +604,16 @@ def test_what_is_no_form_of_ours_is_refused_without_a_line_in_the_log(
     assert caplog.records == []
 
 
+@pytest.mark.parametrize("length", ["9" * 5_000, "0" * 5_000 + "9" * 25])
+def test_a_length_of_thousands_of_digits_is_too_large(length: str) -> None:
+    async def receive() -> Message:
+        raise AssertionError("nothing is read")
+
+    scope = {"type": "http", "method": "POST", "headers": [(b"content-length", length.encode())]}
+    with pytest.raises(TooMany):
+        asyncio.run(app.read_form(Request(scope, receive), forms.BODY_BYTES))
+
+
 def test_a_form_with_a_file_is_read_however_its_pieces_come() -> None:
     body = _PART % (b"note", b"", b"x\r\n\xe4\xbe\x8b") + _PART % (
         b"file", b'; filename="C:\\d\\%22\xc3\xbc%22.html"', b"--x \r\n-" * 9

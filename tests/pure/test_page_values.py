@@ -14,7 +14,7 @@ from tests.room import samples
 from webarcfs.room.theme.rendering import Look
 
 ROOT = Path(__file__).parents[2]
-_ENVIRONMENT = Look()._environments["en"]
+_ENVIRONMENT = Look().environment("en")
 #: Names that all templates of a program may read, whatever page they are for.
 _SHARED = {
     "webarcfs/room": {"language", "here", "has_search", "texts", "version", "switches", "parts"},

@@ -414,6 +414,33 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
         assert not any(map(lives, workers))
 
 
+def test_a_key_of_the_terminal_reaches_workers_by_their_parent_alone(tmp_path: Path) -> None:
+    with served(tmp_path) as room:
+        workers = room.workers()
+        for worker in workers:
+            os.kill(worker, signal.SIGINT)
+        assert all(room.ask()[0] == 200 for _ in range(20))
+        os.kill(min(workers), signal.SIGTERM)
+        until(lambda: min(workers) not in room.workers(), every=0.02)  # a signal that came before would have ended it
+        assert max(workers) in room.workers()
+
+
+def test_reloads_that_are_asked_for_while_one_runs_are_one(tmp_path: Path) -> None:
+    with served(tmp_path) as room:
+        before = room.workers()
+        room.process.send_signal(signal.SIGHUP)
+        until(lambda: room.workers() - before, every=0.01)
+        for _ in range(10):
+            room.process.send_signal(signal.SIGHUP)
+            time.sleep(0.02)  # several that wait for a process at once are one (signal(7))
+        until(lambda: len(room.workers()) == 2 and not before & room.workers(), every=0.02)
+        first = room.workers()
+        until(lambda: len(room.workers()) == 2 and not first & room.workers(), every=0.02)
+        second = room.workers()
+        room.ask("/slow/1")
+        assert room.workers() == second
+
+
 def test_it_ends_with_its_terminal(tmp_path: Path) -> None:
     terminal, theirs = os.openpty()
     script = (
@@ -507,7 +534,7 @@ def test_a_reload_that_fails_changes_nothing(tmp_path: Path) -> None:
         before = room.workers()
         broken.touch()
         room.process.send_signal(signal.SIGHUP)
-        time.sleep(0.3)
+        until(lambda: room.workers() - before, every=0.01)  # new ones are tried
         until(lambda: room.workers() == before, every=0.05)
         assert room.json()["worker"] in before
         broken.unlink()

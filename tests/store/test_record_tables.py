@@ -178,6 +178,21 @@ def test_who_comes_late_does_not_remove_what_another_rebuilt(archive: Archive, m
     assert archive.catalogue_database.stat().st_ino == rebuilt[0]
 
 
+@pytest.mark.parametrize("dropped", ["TABLE part", "TABLE record", "INDEX record_shown", "TABLE state"])
+def test_a_file_that_lacks_a_table_is_rebuilt(archive: Archive, dropped: str) -> None:
+    Catalogue(archive).save([_record(number) for number in range(3)], "anna", "new")
+    with opened(archive):
+        pass
+    with closing(sqlite3.connect(archive.catalogue_database)) as file:
+        file.execute(f"DROP {dropped}")
+        file.commit()
+    with suppress(DatabaseDamaged), opened(archive) as tables:  # a question may meet it, and the next one does not
+        tables.count_sites()
+        tables.count_of(RecordSelection())
+    with opened(archive) as tables:
+        assert tables.count_sites() == 1 and tables.count_of(RecordSelection()) == 3
+
+
 def test_a_process_with_too_many_files_removes_no_sound_file(archive: Archive) -> None:
     catalogue = Catalogue(archive)
     catalogue.save([_record(1)], "anna", "new")

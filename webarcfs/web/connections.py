@@ -264,6 +264,8 @@ class Connections(ServerState):
         self.counts = Counter[int]()
         names = [_socket_name(listener.getsockname()) for listener in sockets]
         self._apps = dict(zip(names, apps, strict=True))
+        #: Requests at a time, of all sockets: also those whose clients have gone.
+        self.most_tasks = limits.CONNECTIONS * (len(apps) + 1)
         if len(self._apps) < len(names):
             raise UsageError("two of the sockets have the same address")
 
@@ -310,6 +312,11 @@ def server_config(make: Callable[[], ServedApps], workers: int = 1) -> Config:
     )
 
 
+def _ignored() -> set[signal.Signals]:
+    """Return the signals that this process ignores, of those that end a server."""
+    return {number for number in (signal.SIGTERM, signal.SIGINT) if signal.getsignal(number) is signal.SIG_IGN}
+
+
 class ProcessServer(Server):
     """The server of all sockets of a process. It ends by SIGTERM, SIGINT or the end of its parent, after its requests.
 
@@ -322,8 +329,8 @@ class ProcessServer(Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """End by a signal as without one: uvicorn raises it again at the end."""
-        for number in (signal.SIGTERM, signal.SIGINT):
+        """End by a signal as without one: uvicorn raises it again at the end. Who ignores one goes on to do so."""
+        for number in {signal.SIGTERM, signal.SIGINT} - _ignored():
             get_running_loop().add_signal_handler(number, self.handle_exit, number, None)
         yield
 
@@ -408,7 +415,7 @@ class Connection(HttpToolsProtocol):
             self.transport.abort()
             return
         self._head_since = None
-        if self._held.counts[id(self.app)] >= limits.CONNECTIONS or len(self.tasks) >= 2 * limits.CONNECTIONS:
+        if self._held.counts[id(self.app)] >= limits.CONNECTIONS or len(self.tasks) >= self._held.most_tasks:
             self.limit_concurrency = 0  # uvicorn answers 503, and closes
         super().on_headers_complete()
         # What an upgraded connection sends is no HTTP, and is never read here.

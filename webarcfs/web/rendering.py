@@ -81,7 +81,7 @@ class PageRenderer:
         static = [path for folder in self._folders for path in sorted((folder / "static").iterdir())]
         self._files = {path.name: path.read_bytes() for path in static}
         self._digests = {name: hashlib.sha256(body).hexdigest()[:12] for name, body in self._files.items()}
-        self._environments = {language: self._environment(language) for language in languages.LANGUAGES}
+        self._environments: dict[str, Environment] = {}  # made when a page needs them: that takes a while
         self._texts = {language: _texts(archive, language) for language in languages.LANGUAGES}
 
     def render(
@@ -99,7 +99,7 @@ class PageRenderer:
         `path` and `query` are the page's own, for the switch of languages. Ends with the deadline of the thread.
         """
         pieces = (
-            self._environments[language]
+            self.environment(language)
             .get_template(template)
             .generate(
                 values,
@@ -112,6 +112,12 @@ class PageRenderer:
             )
         )
         return "".join(_until_deadline(pieces))
+
+    def environment(self, language: str) -> Environment:
+        """Return the templates of a language. Two threads may make them at once; one of both stays."""
+        if language not in self._environments:
+            self._environments[language] = self._new_environment(language)
+        return self._environments[language]
 
     def static(self, name: str) -> str:
         """Return the path of one of our files: with its digest, so that it may be kept for a year."""
@@ -128,7 +134,7 @@ class PageRenderer:
         kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
         return self._files[name], f"{kind}; charset=utf-8" if kind.startswith("text/") else kind
 
-    def _environment(self, language: str) -> Environment:
+    def _new_environment(self, language: str) -> Environment:
         environment = Environment(
             loader=FileSystemLoader([folder / "templates" for folder in self._folders]),
             autoescape=True,

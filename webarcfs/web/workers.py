@@ -186,6 +186,12 @@ class WorkerProcesses(Multiprocess):
             self.handle_signals()
             self._look()
 
+    def handle_signals(self) -> None:
+        """Obey the signals that came; those that came while it reloaded ask for one reload."""
+        for _ in range(self.signal_queue.count(signal.SIGHUP) - 1):
+            self.signal_queue.remove(signal.SIGHUP)
+        super().handle_signals()
+
     def handle_term(self) -> None:
         """Stop; at once if it is the second time."""
         if self.should_exit.is_set():

@@ -95,6 +95,8 @@ from webarcfs.web.routing import PathRoute, find_route, name_expression, static_
 _WITH_FILE: Final = b"multipart/form-data"
 #: Most fields of a form with a file, that one among them.
 _FIELDS: Final = 20
+#: Digits of a length that are read: Python refuses to read thousands.
+_LENGTH_DIGITS: Final = 20
 #: Where the form of a request is left for its handler, or what is wrong with it.
 FORM = "webarc.form"
 
@@ -120,7 +122,8 @@ async def read_form(request: Request, most: int, *, takes_file: bool = False) ->
     Raises UsageError for what is no form, TooMany, ClientDisconnect; OSError where there is no space for the file.
     """
     kind, options = parse_options_header(request.headers.get("content-type"))
-    if int(request.headers.get("content-length", "0")) > most:
+    length = request.headers.get("content-length", "0").lstrip("0")
+    if len(length) > _LENGTH_DIGITS or int(length or "0") > most:
         raise TooMany(f"a body of more than {most} bytes")
 
     async def bounded() -> AsyncGenerator[bytes, None]:

@@ -1134,9 +1134,9 @@ def _opened(archive: Archive, catalogue: Catalogue) -> CatalogueDatabase | None:
 
 
 def remove_damaged(archive: Archive) -> None:
-    """Remove the file if it is damaged or outdated: another process may have rebuilt it. Raises Busy, OSError.
+    """Remove the file if it is damaged, outdated or lacks a table: another process may have rebuilt it.
 
-    This process leaves it alone where it may not remove it.
+    Raises Busy, OSError. This process leaves it alone where it may not remove it.
     """
     path = archive.catalogue_database
     try:
@@ -1144,7 +1144,7 @@ def remove_damaged(archive: Archive) -> None:
             if not path.exists():
                 return
             with suppress(DatabaseDamaged), CatalogueDatabase(path, None) as database:
-                if not database.check():
+                if database.has_all_of("catalogue/schema") and not database.check():
                     return
             remove(path)
     except OSError:

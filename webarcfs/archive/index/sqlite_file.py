@@ -78,6 +78,16 @@ class SqliteFile:
             lines = [str(row[0]) for row in self._connection.execute(sql("check_database"))]
         return [line for line in lines if line != "ok"]
 
+    def has_all_of(self, schema: str) -> bool:
+        """Return whether it has the tables and indexes of its schema: some program may have dropped one."""
+        with closing(sqlite3.connect(":memory:")) as fresh, self._translated():
+            fresh.executescript(sql(schema))
+            wanted, present = (
+                {str(row[0]) for row in connection.execute(sql("select_schema"))}
+                for connection in (fresh, self._connection)
+            )
+        return wanted <= present
+
     def _ready(self, schema: str) -> None:
         """Give an empty database its schema. Raises DatabaseOutdated for another version."""
         file_version, version = self._one("schema_version"), version_of(schema)
