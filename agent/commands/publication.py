@@ -25,6 +25,8 @@ from webarcfs.archive.config.settings import UNLIMITED, Publication, Release, Se
 from webarcfs.archive.config.validators import UNLIMITED_WORD, start_url
 from webarcfs.archive.model.errors import Exit, UsageError
 from webarcfs.archive.model.metadata import format_time
+from webarcfs.commands.completing import complete_configured
+from webarcfs.commands.lazy_commands import VerbGroup
 from webarcfs.commands.listing import LIST, OBJECT, Form, format_option, print_object, print_rows
 
 _set = click.option(
@@ -35,7 +37,7 @@ _MOST_HOSTS = 20
 _try = click.option("--try", "only_try", is_flag=True, help="Try it so, and change nothing.")
 
 
-@click.group()
+@click.group(cls=VerbGroup)
 def publication() -> None:
     """Show, try, add, change and retire publications.
 
@@ -112,7 +114,7 @@ def _lines_of_profiles(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 @publication.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_configured)
 @archive_option
 @click.option("--all", "is_all", is_flag=True, help="Also settings that have their defaults.")
 @format_option(*OBJECT)
@@ -141,7 +143,7 @@ def _shown(key: str, value: Any) -> Any:
 
 
 @publication.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_configured)
 @click.argument("urls", nargs=-1, metavar="[URL...]")
 @archive_option
 @_set
@@ -175,7 +177,7 @@ def add(
 
 
 @publication.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_configured)
 @archive_option
 @_set
 @click.option("--unset", "unsets", multiple=True, metavar="KEY", help="A setting to remove. May be given again.")
@@ -223,7 +225,7 @@ def _in_editor(archive: Archive, name: str) -> None:
 
 
 @publication.command(name="try")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_configured)
 @archive_option
 @format_option(*OBJECT)
 def try_(name: str, archive: str | None, form: Form) -> None:
@@ -328,7 +330,7 @@ def _said(answer: Answer) -> str:
 
 
 @publication.command()
-@click.argument("name")
+@click.argument("name", shell_complete=complete_configured)
 @archive_option
 def retire(name: str, archive: str | None) -> None:
     """Keep a publication, and crawl it no more; its crawls stay.

@@ -29,6 +29,7 @@ ONLY = {
         "webarcfs.archive.index.database",
         "webarcfs.access.reader_stores",
         "webarcfs.archive.index.links",
+        "webarcfs.archive.index.names",
         "webarcfs.archive.index.sqlite_file",
         "webarcfs.archive.index.stored_rows",
         "agent.crawl.frontier",

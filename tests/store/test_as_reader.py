@@ -86,6 +86,7 @@ def _questions(tags: Sequence[CommitTag]) -> dict[str, list[list[str]]]:
             [_SECRET, "--group", "snapshot"], ["site:example.org", "--group", "snapshot", "--format", "json"],
             ["site:example.org", "--format", "paths"], [_SECRET[:-1] + "o"], ["site:example.org", "--at", new],
         ],
+        "snapshots": [[], ["--json"], ["--format", "csv"], [DOMAIN, "--sort", "oldest"], ["--publication", "p"]],
         "query": [[], ["--format", "json"], ["--format", "csv"], ["--format", "paths"], ["status >= 0"]],
         "log": [[f"{_URL}a.html"], [f"{_URL}{_SECRET}.html"], [f"{_URL}a.html", "--json"], [f"/{DOMAIN}/c.html"]],
         "diff": [[old, new], [old, new, f"{_URL}a.html"], [old, old, "--json"]],

@@ -1,4 +1,4 @@
-"""The arguments of a reader's command: the archive, a document by its URL or path, a snapshot by its commitTag.
+"""The arguments of a reader's command: the archive, a document by its URL or path, a snapshot by its name.
 
 An archive is a directory, or the one behind a mount; it is whole, or as readers see it.
 """
@@ -24,11 +24,13 @@ from webarcfs.archive.git.repository import Repository
 from webarcfs.archive.index.links import LinkReader, Question
 from webarcfs.archive.index.query import DocumentOrigin, Narrowed
 from webarcfs.archive.model.arc_paths import DATA_XML, arc_path, places, second_name, split
-from webarcfs.archive.model.errors import Damaged, NotAnArchive, NotFound, UrlRefused, UsageError
-from webarcfs.archive.model.metadata import ANY_ROLE, PAGE_ROLE, RESOURCE_ROLE, CommitTag, parse_moment
+from webarcfs.archive.model.errors import NotAnArchive, NotFound, UrlRefused, UsageError
+from webarcfs.archive.model.metadata import ANY_ROLE, PAGE_ROLE, RESOURCE_ROLE, CommitTag
 from webarcfs.archive.model.urls import canonical
 from webarcfs.client import client
+from webarcfs.commands.completing import complete_hosts, complete_publications
 from webarcfs.commands.lazy_commands import AbsolutePath
+from webarcfs.commands.snapshot_names import Beside, StateAt, VisibleSnapshots, parse_name, resolve
 
 # == place ============================================================================================================
 
@@ -104,9 +106,15 @@ def place_options(command: _F) -> _F:
 
 def origin_options(command: _F) -> _F:
     """Add the options `--domain` and `--publication`; the command gets `origin`."""
-    of_domain = click.option("--domain", default="", metavar="HOST", help="Only of this host.")
+    of_domain = click.option(
+        "--domain", default="", metavar="HOST", shell_complete=complete_hosts, help="Only of this host."
+    )
     of_publication = click.option(
-        "--publication", default="", metavar="NAME", help="Only what this publication stored."
+        "--publication",
+        default="",
+        metavar="NAME",
+        shell_complete=complete_publications,
+        help="Only what this publication stored.",
     )
 
     @functools.wraps(command)
@@ -158,6 +166,10 @@ def find(archive: str | None, mount: Path | None) -> ArchiveArgument:
     raise NotAnArchive(f"{mount} is in no mounted archive; `mount.webarcfs ARCHIVE {mount}` mounts one")
 
 
+#: What stands beside a name that stands alone.
+_NOTHING = Beside()
+
+
 # == targets ==========================================================================================================
 
 
@@ -204,34 +216,48 @@ def arc_in(target: Target, store: Repository, tree: str) -> str:
     return next((arc for arc in names if store.find(tree, f"{arc}/{DATA_XML}") is not None), target.arc)
 
 
-def tag(place: ArchiveArgument, text: str) -> tuple[CommitTag, Repository]:
-    """Return the snapshot of a commitTag's text, which need not exist, and its domain's repository.
+def tag(place: ArchiveArgument, text: str, beside: Beside = _NOTHING) -> tuple[CommitTag, Repository]:
+    """Return the snapshot of a name, and its domain's repository. A whole commitTag's snapshot need not exist.
 
-    Raises NotFound, or Forbidden, for one that the reader may not see.
+    `beside` says of which host it is, if the name does not. Prints the commitTag where the name is a short one. Raises
+    UsageError for a name of several snapshots, NotFound, or Forbidden, for one that the reader may not see.
     """
-    try:
-        commit_tag = CommitTag.parse(text)
-    except Damaged as error:
-        raise UsageError(str(error)) from None
+    commit_tag = resolve(text, VisibleSnapshots(place.archive, place.gate), beside)
     store = place.repository(commit_tag.domain)
+    return _opened(place, text, commit_tag), store
+
+
+def named(place: ArchiveArgument, text: str, beside: Beside = _NOTHING) -> CommitTag:
+    """Return the snapshot of a name, as `tag` does; that of a whole commitTag may be of an unknown domain."""
+    return _opened(place, text, resolve(text, VisibleSnapshots(place.archive, place.gate), beside))
+
+
+def _opened(place: ArchiveArgument, text: str, commit_tag: CommitTag) -> CommitTag:
     place.must_be_open(commit_tag)
-    return commit_tag, store
+    if text != str(commit_tag):
+        click.echo(f"webarc: {text} is {commit_tag}", err=True)
+    return commit_tag
 
 
-def moment(place: ArchiveArgument, text: str | None) -> CommitTag | datetime | None:
-    """Return the snapshot or the time that a text spells (`parse_moment`); None without one.
+def host_of(place: ArchiveArgument, text: str) -> str:
+    """Return the host of a URL, or of a path in the archive, or below the mount. Raises UsageError for another text."""
+    try:
+        return split(arc_path(canonical(text)) if "://" in text else _inside(place, text))[0]
+    except UrlRefused as error:
+        raise UsageError(f"{text}: {error}") from None
 
-    Raises UsageError for any other text, NotFound or Forbidden for a snapshot that the reader may not see.
+
+def moment(place: ArchiveArgument, text: str | None, beside: Beside = _NOTHING) -> CommitTag | datetime | None:
+    """Return the snapshot that a text names, or the time that it spells: that is the state of every host. None: None.
+
+    A time is of one host where the text itself names that. It raises what `tag` does.
     """
     if text is None:
         return None
-    try:
-        when = parse_moment(text)
-    except Damaged as error:
-        raise UsageError(str(error)) from None
-    if isinstance(when, CommitTag):
-        place.must_be_open(when)
-    return when
+    name = parse_name(text)
+    if isinstance(name, StateAt) and not name.of:
+        return name.end
+    return named(place, text, beside)
 
 
 def _inside(place: ArchiveArgument, text: str) -> str:

@@ -15,6 +15,7 @@ from webarcfs.commands.lazy_commands import Commands, ProgramGroup, with_archive
 COMMANDS = Commands(
     {
         "serve": "webarcfs.commands.serve:serve",
+        "snapshots": "webarcfs.commands.snapshots:snapshots",
         "search": "webarcfs.commands.search:search",
         "curve": "webarcfs.commands.curve:curve",
         "query": "webarcfs.commands.query:query",
@@ -31,6 +32,7 @@ COMMANDS = Commands(
 
 
 @click.group(
+    "webarc",
     cls=ProgramGroup,
     commands=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
@@ -56,19 +58,23 @@ def cli(debug: bool) -> None:  # `main` checks it in sys.argv, also for an inval
       webarc query "title LIKE '%minutes%'" --order-by 'crawlTime DESC' --limit 20
 
     \b
-    What became of a page, and the page as it was; a snapshot is named by its commitTag:
+    The snapshots of a host; each is named by its commitTag, a date, or latest, latest~1:
+      webarc snapshots www.example.org
+
+    \b
+    What became of a page, and the page as it was:
       webarc log http://www.example.org/
-      webarc cat 2026-10-21T03:00:00@www.example.org http://www.example.org/ > old.html
+      webarc cat 2026-10 http://www.example.org/ > old.html
 
     \b
     What a crawl changed: in all, and in the text of a page:
       webarc diff 2026-10-21T03:00:00@www.example.org 2026-11-21T03:00:00@www.example.org
-      webarc diff 2026-10-21T03:00:00@www.example.org 2026-11-21T03:00:00@www.example.org http://www.example.org/ -w
+      webarc diff latest~1 latest http://www.example.org/ -w
 
     \b
     What a snapshot consists of, and how it differs from another:
       webarc stat 2026-11-21T03:00:00@www.example.org
-      webarc stat 2026-10-21T03:00:00@www.example.org 2026-11-21T03:00:00@www.example.org
+      webarc stat 2025@www.example.org latest@www.example.org
 
     \b
     What links to a page, and where a word leads:

@@ -24,13 +24,15 @@ from webarcfs.archive.additions.commit_additions import commit_additions
 from webarcfs.archive.additions.waiting_additions import settle_first
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.index.database import CaptureIndex
-from webarcfs.archive.model.errors import Damaged, Exists, Exit, Interrupted, UsageError, WebarcError
+from webarcfs.archive.model.errors import Exists, Exit, Interrupted, UsageError, WebarcError
 from webarcfs.archive.model.metadata import CommitTag
 from webarcfs.archive.system.standard_streams import is_output_closed
-from webarcfs.commands.arguments import ArchiveArgument, moment, place_options
+from webarcfs.commands.arguments import ArchiveArgument, moment, named, place_options
+from webarcfs.commands.completing import complete_publications, complete_records, complete_tags
 from webarcfs.commands.lazy_commands import AbsolutePath
 from webarcfs.commands.listing import error_console, to_json
 from webarcfs.commands.output import Display
+from webarcfs.commands.snapshot_names import Beside
 from webarcfs.commands.version_words import VersionWords, known_gate
 from webarcfs.export.export_result import DAMAGED, Summary, Unfinished
 from webarcfs.export.selection import Asked, Progress, Selection, Stop, opener, select
@@ -63,12 +65,29 @@ _STREAM = "-"
 @click.option("--with-resources", is_flag=True, help="Also images, sheets, scripts and frames that the pages need.")
 @click.option("--text", "with_text", is_flag=True, help="With files: also the plain text of each, beside it.")
 @click.option("--text-only", is_flag=True, help="With files: the plain text instead of the documents.")
-@click.option("--at", metavar="TAG|TIME", help="The snapshot TAG, or every domain as it was at TIME; a day is its end.")
-@click.option("--since", metavar="TAG", help="Only what its domain had after this snapshot.")
 @click.option(
-    "--record", default="", metavar="RECORD", help="The snapshots of this record, as its publication saw them."
+    "--at",
+    metavar="TAG|TIME",
+    shell_complete=complete_tags,
+    help="The snapshot TAG, or every domain as it was at TIME; a day is its end.",
 )
-@click.option("--publication", default="", metavar="NAME", help="Those of this publication, as it saw them.")
+@click.option(
+    "--since", metavar="TAG", shell_complete=complete_tags, help="Only what its domain had after this snapshot."
+)
+@click.option(
+    "--record",
+    default="",
+    metavar="RECORD",
+    shell_complete=complete_records,
+    help="The snapshots of this record, as its publication saw them.",
+)
+@click.option(
+    "--publication",
+    default="",
+    metavar="NAME",
+    shell_complete=complete_publications,
+    help="Those of this publication, as it saw them.",
+)
 @place_options
 @click.option("--json", "as_json", is_flag=True, help="Tell what was exported as JSON.")
 def export(
@@ -114,6 +133,7 @@ def export(
       webarc export /backup/archive-2026 --json
       webarc export --format warc --at 2026-11-21T03:00:00@www.example.org example.warc.gz
       webarc export --since 2026-10-21T03:00:00@www.example.org news/
+      webarc export --since latest~1@www.example.org newest/
       webarc export --format wacz --publication example --as-reader example.wacz
       webarc export --format static --at 2026-11-21 site/
       webarc export --record 20261121T030000-example - | warcio index -
@@ -129,7 +149,8 @@ def export(
     if is_stream and form not in _STREAMS:
         formats = f"{', '.join(_STREAMS[:-1])} or {_STREAMS[-1]}"
         raise UsageError(f"standard output can have {formats}, and not {form}; give a name")
-    when, after = moment(place, at), _since(since)
+    beside = Beside(publication=publication)
+    when, after = moment(place, at, beside), named(place, since, beside) if since else None
     options = {"one_a_url": one_a_url, "resources": with_resources, "text": with_text, "text_only": text_only}
     exported: _Exported
     if words is None and where is None:
@@ -287,13 +308,6 @@ def _made(
         raise WebarcError(
             f"{out} is incomplete: {error.strerror}; with more room the same command resumes it (or remove {out}.part)"
         ) from None
-
-
-def _since(text: str | None) -> CommitTag | None:
-    try:
-        return None if text is None else CommitTag.parse(text)
-    except Damaged as error:
-        raise UsageError(f"--since: {error}") from None
 
 
 def _format(name: str, options: Mapping[str, bool]) -> Callable[[Any, Path, Progress, Stop], Summary]:

@@ -9,12 +9,14 @@ import click
 
 from webarcfs.archive.index.links import AskedKind, FoundLink, Question, ask, figures, figures_of
 from webarcfs.archive.index.query import SECONDS, DocumentOrigin
-from webarcfs.archive.model.errors import Damaged, UrlRefused, UsageError
-from webarcfs.archive.model.metadata import ROLES, CommitTag
+from webarcfs.archive.model.errors import UrlRefused, UsageError
+from webarcfs.archive.model.metadata import ROLES
 from webarcfs.archive.model.urls import canonical
 from webarcfs.commands import arguments
 from webarcfs.commands.arguments import ArchiveArgument, origin_options, place_options
+from webarcfs.commands.completing import complete_tags
 from webarcfs.commands.listing import LIST, Form, format_option, print_array, print_object, print_rows, print_table
+from webarcfs.commands.snapshot_names import Beside
 
 #: Columns of a table; the other formats have all.
 _SHOWN = ("page", "kind", "target", "text", "times")
@@ -35,9 +37,14 @@ _SHOWN = ("page", "kind", "target", "text", "times")
     "--role", type=click.Choice(ROLES), help="Of pages (default), of what only pages of other hosts needed, or of both."
 )
 @origin_options
-@click.option("--at", metavar="TAG", help="As it was in this snapshot; else the newest of every domain.")
+@click.option(
+    "--at",
+    metavar="TAG",
+    shell_complete=complete_tags,
+    help="As it was in this snapshot; else the newest of every domain.",
+)
 @click.option("--ever", is_flag=True, help="Of every version of every page.")
-@click.option("--count", metavar="TAG", help="Count the links of a snapshot instead.")
+@click.option("--count", metavar="TAG", shell_complete=complete_tags, help="Count the links of a snapshot instead.")
 @place_options
 @click.option("--limit", type=click.IntRange(min=0), help="At most so many.")
 @format_option(*LIST)
@@ -76,7 +83,8 @@ def links(
       webarc links --broken --kind image
       webarc links --external --domain www.example.org --publication example
       webarc links --external --at 2026-11-21T03:00:00@www.example.org --format json
-      webarc links --count 2026-11-21T03:00:00@www.example.org
+      webarc links --from http://www.example.org/ --at 2025-11
+      webarc links --count latest@www.example.org
     """
     narrowed = any((broken, external))
     if sum(option is not None for option in (source, target, word, count)) > 1:
@@ -92,13 +100,11 @@ def links(
         )
     if at is not None and ever:
         raise UsageError("--at is one snapshot and --ever is all; give one")
-    if at is not None:
-        place.must_be_open(_tag(at))
     question = Question(
         path=_path(place, source) if source is not None else "",
         targets=(_target(target),) if target is not None else (),
         word=word or "",
-        at=_tag(at) if at is not None else None,
+        at=arguments.named(place, at, _beside(place, source)) if at is not None else None,
         ever=ever,
         kind=AskedKind[kind.upper()] if kind else None,
         external=external,
@@ -130,17 +136,14 @@ def _target(text: str) -> str:
         raise UsageError(f"{error}; give a URL with http:// or https://, or a mail address") from None
 
 
-def _tag(text: str) -> CommitTag:
-    try:
-        return CommitTag.parse(text)
-    except Damaged as error:
-        raise UsageError(str(error)) from None
+def _beside(place: ArchiveArgument, source: str | None) -> Beside:
+    """Return what says of which host a snapshot is: the page whose links are asked for."""
+    return Beside(arguments.host_of(place, source)) if source else Beside()
 
 
 def _count(place: ArchiveArgument, text: str, form: Form, seconds: float) -> None:
     """Write the fields 39 to 42 of a record, in their order."""
-    tag = _tag(text)
-    place.must_be_open(tag)
+    tag = arguments.named(place, text)
     question = Question(at=tag)
     reader = place.links(question)
     if reader is None:

@@ -14,8 +14,10 @@ from rich.text import Text
 from webarcfs.archive.model.errors import UsageError
 from webarcfs.archive.model.metadata import ROLES
 from webarcfs.commands.arguments import ArchiveArgument, moment, origin_options, place_options
+from webarcfs.commands.completing import complete_records, complete_tags
 from webarcfs.commands.lazy_commands import with_archive
 from webarcfs.commands.listing import LIST, Form, Row, format_option, print_object, print_rows, table_console
+from webarcfs.commands.snapshot_names import Beside
 
 if TYPE_CHECKING:
     from webarcfs.archive.index.query import DocumentOrigin
@@ -28,9 +30,12 @@ _SORTS = ("relevance", "date", "oldest", "url")
 @click.command()
 @click.argument("words", nargs=-1, required=True, metavar="WORDS…")
 @click.option(
-    "--at", metavar="TAG|TIME", help="As it was in this snapshot, or everywhere at this time; a day is its end."
+    "--at",
+    metavar="TAG|TIME",
+    shell_complete=complete_tags,
+    help="As it was in this snapshot, or everywhere at this time; a day is its end.",
 )
-@click.option("--record", metavar="RECORD", help="In the snapshots of this record.")
+@click.option("--record", metavar="RECORD", shell_complete=complete_records, help="In the snapshots of this record.")
 @click.option("--present", is_flag=True, help="Only as it is at present.")
 @click.option("--during", default="", metavar="SPAN", help="Only captured in this span: 2024, 2024-03, 2019..2021.")
 @click.option("--all-versions", is_flag=True, hidden=True)
@@ -98,7 +103,7 @@ def search(
         click.echo("webarc: --all-versions is the default now; leave it out, or give --present", err=True)
     question = SearchQuestion(
         words=" ".join(words),
-        at=moment(place, at),
+        at=moment(place, at, Beside(origin.domain, origin.publication)),
         domain=origin.domain,
         publication=origin.publication,
         type=type_,

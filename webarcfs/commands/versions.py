@@ -20,8 +20,10 @@ from webarcfs.archive.model.errors import NotFound, UsageError, WebarcError
 from webarcfs.archive.model.metadata import CET, OK, CommitTag, format_utc, from_epoch
 from webarcfs.archive.model.url_lists import spelled
 from webarcfs.archive.model.urls import both_schemes
-from webarcfs.commands.arguments import ArchiveArgument, Target, arc_in, document, place_options, tag
+from webarcfs.commands.arguments import ArchiveArgument, Target, arc_in, document, host_of, place_options, tag
+from webarcfs.commands.completing import complete_tags
 from webarcfs.commands.listing import LIST, Form, format_option, print_ascii_lines, print_rows
+from webarcfs.commands.snapshot_names import Beside
 
 
 @click.command()
@@ -107,7 +109,7 @@ def _told_of_redirect(change: redirect_lists.RedirectChange, *, is_whole: bool) 
 
 
 @click.command()
-@click.argument("tag_", metavar="TAG")
+@click.argument("tag_", metavar="TAG", shell_complete=complete_tags)
 @click.argument("document_", metavar="URL|PATH")
 @click.option("--text", is_flag=True, help="The text that people read, as the full-text index has it.")
 @click.option("--rendered", is_flag=True, help="What a browser showed: the DOM as HTML, or its text with --text.")
@@ -123,11 +125,13 @@ def cat(tag_: str, document_: str, *, place: ArchiveArgument, text: bool, render
       webarc cat 2026-11-21T03:00:00@www.example.org /www.example.org/index.html > old.html
       webarc cat --text 2026-11-21T03:00:00@www.example.org https://www.example.org/report.pdf | wc -w
       webarc cat --rendered --text 2026-11-21T03:00:00@www.example.org https://www.example.org/app/
+      webarc cat 2026-11 http://www.example.org/
+      webarc cat latest~1 http://www.example.org/
     """
-    which, store = tag(place, tag_)
+    which, store = tag(place, tag_, Beside(host_of(place, document_)))
     target = document(place, document_)
     if target.domain != which.domain:
-        raise UsageError(f"{tag_} is a snapshot of {which.domain}, and {document_} is of {target.domain}")
+        raise UsageError(f"{which} is a snapshot of {which.domain}, and {document_} is of {target.domain}")
     tree = store.snapshot_tree(which)
     path = arc_in(target, store, tree)
     folder = store.find(tree, path)

@@ -816,6 +816,15 @@ class Record:
         return replace(self, events=(*self.events, event), state=state or self.state)
 
 
+#: What the id of the record of a crawl beside the schedule ends in.
+BESIDE_SCHEDULE = "+occasion"
+
+
+def is_of_import(record_id: str) -> bool:
+    """Return whether the record of an id describes an import."""
+    return "+" in record_id and not record_id.endswith(BESIDE_SCHEDULE)
+
+
 def publication_of(record_id: str) -> str:
     """Return the publication in the id of a record: `<time>-<publication>`, with `+…` after it for an import."""
     return record_id.partition("-")[2].partition("+")[0]

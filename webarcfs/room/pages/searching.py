@@ -366,9 +366,7 @@ def _groupings(visit: Visit) -> tuple[PageLink, ...]:
     )
 
 
-def _all_facets(
-    visit: Visit, searcher: Searcher, question: SearchQuestion, parsed: ParsedSearch
-) -> list[Facet]:
+def _all_facets(visit: Visit, searcher: Searcher, question: SearchQuestion, parsed: ParsedSearch) -> list[Facet]:
     facets = list(_facets(visit, searcher.facets(question), parsed))
     values = list(_in_collections(visit, searcher, question))
     return [*facets, ("collection", "Collection", values)] if values else facets
