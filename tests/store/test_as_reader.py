@@ -135,7 +135,7 @@ def test_a_readers_view_is_made_before_the_condition_is_asked(tmp_path: Path) ->
 def test_what_is_not_released_is_in_no_answer(tmp_path: Path) -> None:
     archive, tags = _three(tmp_path)
     questions = _questions(tags)
-    elsewhere = ("serve", "export", "curve")  # test_doors, test_export and test_curves ask them
+    elsewhere = ("serve", "export", "curve", "dataset")  # their own tests ask them
     assert {*questions, "completion", *elsewhere} == set(
         COMMANDS.list_commands(None) if hasattr(COMMANDS, "list_commands") else COMMANDS
     )

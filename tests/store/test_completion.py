@@ -248,6 +248,8 @@ def test_examples_are_taken(line: str) -> None:
     """Each example of a help is a command line without a fault, as far as that can be told without an archive."""
     words = shlex.split(line.partition(" > ")[0].partition(" | ")[0], comments=True)[1:]
     command = cli.commands[words[0]]
+    if isinstance(command, click.Group):
+        command, words = command.commands[words[1]], words[1:]
     with command.make_context(words[0], words[1:], parent=click.Context(cli)) as context:
         assert context.params
 

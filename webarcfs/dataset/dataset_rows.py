@@ -191,11 +191,12 @@ class DatasetRows:
             if version.row.path != path:
                 path = version.row.path
                 bodies = stored.bodies(path)
-            body = next((body for body in bodies if body.first <= unit.seq < body.last), None)
+            span = next((span for span in version.spans if span.first <= unit.seq < span.last), None)
+            seq = version.row.first if span is None else unit.seq  # of what another publication saw no more
+            body = next((body for body in bodies if body.first <= seq < body.last), None)
             if body is None or version.row.target:
                 continue
-            span = next((span for span in version.spans if span.first <= unit.seq < span.last), None)
-            if body.has_dom and (span is None or span.stored in hidden):
+            if body.has_dom and (version.spans[0] if span is None else span).stored in hidden:
                 self._versions.leave_out(HIDDEN_DOM, 1)
                 continue
             yield unit, body

@@ -139,7 +139,10 @@ class ReadersVersions:
         """Yield the rows of a host, in order of path, URL and time; note its overview at the end."""
         self._domain, self._facts = domain, self._gate.facts(domain)
         facts = self._facts
-        self._is_open = facts.sees_all and not self._has_rules
+        # What several publications saw of a host of which something is hidden is put together snapshot by snapshot.
+        is_joined = not facts.is_whole and len({snapshot.publication for snapshot in facts.shown}) > 1
+        is_plain = self._narrowing.unit is not DatasetUnit.SNAPSHOT or not is_joined
+        self._is_open = facts.sees_all and is_plain and not self._has_rules
         self.shown = {snapshot.seq: snapshot for snapshot in facts.shown}
         self.publications = {snapshot.seq: snapshot.publication for snapshot in facts.snapshots}
         self._newest: list[list[VisibleSnapshot]] | None = None
@@ -240,6 +243,8 @@ class ReadersVersions:
         """Yield the versions of the documents at a path, or of a redirect."""
         narrowing = self._narrowing
         number = rows[0].number  # the lowest at the path: they are in order
+        self._of_this_path: list[CaptureRow] = []
+        self._shown_at: dict[int, list[int]] | None = None
         met: list[tuple[int, int, int]] | None = None
         if len(rows) == 1:
             groups = [rows]
@@ -251,7 +256,8 @@ class ReadersVersions:
             row = group[0]
             is_asked = kind == _REDIRECTS or narrowing.fits_role(is_resource=bool(row.resource))
             is_error = kind == _ARCS and row.status >= _ERROR and not narrowing.errors
-            if not narrowing.fits_type(row.mime_type):
+            fits_type = narrowing.fits_type(row.mime_type)
+            if not fits_type and self._is_open:
                 continue
             if met is None:
                 met = self._rows.met(self._domain, kind, number) if number else []
@@ -265,7 +271,7 @@ class ReadersVersions:
                 span, captures = judged
                 version.spans.append(span)
                 version.captures += captures
-            if version is None:
+            if version is None or not fits_type:
                 continue
             if not is_asked or is_error:
                 self.leave_out(ERROR_PAGES if is_asked else RESOURCES, 1)
@@ -303,6 +309,7 @@ class ReadersVersions:
         capture = self._visible.visible(self._domain, stored_row)
         if not isinstance(capture, VisibleCapture):
             return None
+        self._of_this_path.append(stored_row)
         captures = [TimedCapture(capture.captured, capture.since, row.url, False)]
         for seq, time, spelling in met:
             snapshot = self.shown.get(seq)
@@ -317,12 +324,30 @@ class ReadersVersions:
 
     def _snapshots_with(self, row: CaptureRow) -> list[int]:
         """Return the snapshots whose state, as the asker sees it, has a row; closed ones where no other has it."""
+        if self._shown_at is None:
+            self._shown_at = self._winners()
+        shown = self._shown_at.get(id(row), [])
+        return shown or [snapshot.seq for snapshot in self._facts.closed if self._has(row)(snapshot)]
+
+    def _winners(self) -> dict[int, list[int]]:
+        """Return, by row of this path, the snapshots whose state has it.
+
+        That state is of the newest snapshot of each publication; of two that have something at the path the newer one
+        counts. So a row may be there after the host itself has it no more.
+        """
         if self._newest is None:
             self._newest = list(self._facts.newest_of_each())
-        seqs = self._facts.seqs
-        places = range(bisect_left(seqs, row.first), bisect_left(seqs, row.last))
-        shown = [seqs[place] for place in places if any(map(self._has(row), self._newest[place]))]
-        return shown or [snapshot.seq for snapshot in self._facts.closed if self._has(row)(snapshot)]
+        rows, seqs = self._of_this_path, self._facts.seqs
+        first, last = min(row.first for row in rows), max(row.last for row in rows)
+        winners: dict[int, list[int]] = {}
+        for place in range(bisect_left(seqs, first), len(seqs)):
+            newest = self._newest[place]
+            if all(snapshot.seq >= last for snapshot in newest):
+                break
+            winner = next((row for snapshot in newest for row in rows if self._has(row)(snapshot)), None)
+            if winner is not None:
+                winners.setdefault(id(winner), []).append(seqs[place])
+        return winners
 
     def _has(self, row: CaptureRow) -> Callable[[VisibleSnapshot], bool]:
         return lambda snapshot: self._visible.contains(self._domain, snapshot, row)
