@@ -24,6 +24,7 @@ from tests.bench import (
     redirects,
     resource_hosts,
     room,
+    search_versions,
     steps,
     wordcount,
 )
@@ -44,6 +45,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "resource-hosts": lambda given: resource_hosts.resource_hosts(*((10_000, 100) if given.large else (300, 10))),
     "records": lambda _: records.records(),
     "search": lambda given: fulltext.search(1_200_000 if given.large else 100_000),
+    "search-versions": lambda given: search_versions.search_versions(1_200_000 if given.large else 100_000),
     "links": lambda given: links.links(10_000_000 if given.large else 300_000),
     "steps": lambda given: steps.steps(65_000 if given.large else 5_000),
     "export": lambda given: export.export((1_000, 10_000, 100_000) if given.large else (1_000, 10_000)),

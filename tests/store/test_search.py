@@ -179,7 +179,9 @@ def test_hits_are_counted_by_snapshot(archive: Archive) -> None:
     }
     assert list(counts.values()) == [2, 2, 3]
     facets = searcher.facets(SearchQuestion(words="site:example.org OR site:example.net"))
-    assert facets["year"] == [("2026", 4), ("2027", 2), ("2029", 2)]
+    assert facets["year"] == [("2026", 4), ("2029", 1)]  # no crawl said that it met the others again
+    of_state = searcher.facets(SearchQuestion(words="site:example.org OR site:example.net", present=True))
+    assert of_state["year"] == [("2026", 2), ("2027", 1), ("2029", 2)]
     assert facets["domain"] == [(_DOMAIN, 3), (_OTHER, 1)]
     assert dict(facets["kind"]) == {"html": 4}
 

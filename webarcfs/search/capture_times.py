@@ -30,7 +30,7 @@ from webarcfs.archive.model.errors import TooMany
 from webarcfs.archive.model.url_lists import Met, spelled
 from webarcfs.archive.system import clocks
 from webarcfs.search.index import IndexReader
-from webarcfs.search.translation import Captured, ReadersView, Shown, SnapshotMemory, Translator, Trees, UrlKey
+from webarcfs.search.translation import CapturedWithin, ReadersView, Shown, SnapshotMemory, Translator, Trees, UrlKey
 from webarcfs.search.words import SNAPSHOT, began, ended, key, span
 
 #: Spans of time that are remembered.
@@ -51,9 +51,9 @@ class CaptureTimes:
         self._archive = archive
         self._view = view
         #: The memory is kept, so that no other one has its id.
-        self._known: OrderedDict[object, tuple[Captured, SnapshotMemory]] = OrderedDict()
+        self._known: OrderedDict[object, tuple[CapturedWithin, SnapshotMemory]] = OrderedDict()
 
-    def within(self, reader: IndexReader, times: TimeSpan, shown: Shown) -> Captured:
+    def within(self, reader: IndexReader, times: TimeSpan, shown: Shown) -> CapturedWithin:
         """Return what was captured in a span of time. `shown` is what the reader sees of all states.
 
         Raises TookTooLong, Busy, NotFound without webarc.db.
@@ -111,7 +111,7 @@ class _Look:
         self._times = times
         self._shown = shown
 
-    def captured(self) -> Captured:
+    def captured(self) -> CapturedWithin:
         """Return what was captured."""
         facts: dict[str, dict[int, CaptureFacts]] = {}
         for domain, seq, of_snapshot in self._reader.facts_of(*self._times):
@@ -128,7 +128,7 @@ class _Look:
             named.answer(self._below(urls, shared))
         begin, end = self._times
         asked = tuple(sorted(shared))
-        return Captured(begin, end, tuple(named.met), self._trees(named), tuple(named.asked), asked, urls)
+        return CapturedWithin(begin, end, tuple(named.met), self._trees(named), tuple(named.asked), asked, urls)
 
     def _trees(self, named: _Named) -> Trees | None:
         if not named.domains:

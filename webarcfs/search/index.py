@@ -290,6 +290,13 @@ class IndexReader:
         with _translated(self._folder):
             return round(self.searcher.cardinality(query, "place"))
 
+    def places_of(self, query: Query, versions: int) -> set[int]:
+        """Return the places of some versions of a query, each looked at: all of them, if `versions` is their number."""
+        with _translated(self._folder):
+            hits = self.searcher.search(Query.const_score_query(query, 0.0), max(versions, 1), False).hits
+            addresses = [address for _, address in hits]
+            return set(cast("list[int]", self.searcher.fast_field_values("place", addresses))) if addresses else set()
+
     def places(self, query: Query, most: int) -> set[int] | None:
         """Return the places of the documents of a query; None if they are more than `most`."""
         buckets = self.aggregate(query, {"place": {"terms": {"field": "place", "size": most + 1}}})["place"]["buckets"]
@@ -345,6 +352,12 @@ class IndexReader:
                 document = self.searcher.doc(address)
                 seq, *facts = json.loads(_bytes(document, "about"))
                 yield _bytes(document, "tag").decode().partition("@")[2], seq, CaptureFacts(*facts)
+
+    def last_capture(self) -> int | None:
+        """Return the last time at which a crawl captured something, in seconds since 1970; None without snapshots."""
+        is_snapshot = Query.term_query(self.schema, "mark", SNAPSHOT)
+        value = self.aggregate(is_snapshot, {"last": {"max": {"field": "end"}}})["last"]["value"]
+        return None if value is None else int(value)
 
     def counts(self) -> dict[str, int]:
         """Return the number of documents of each domain."""

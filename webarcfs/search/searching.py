@@ -11,7 +11,7 @@ nothing, spellings that would find something are looked for.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -232,6 +232,8 @@ _AT_ONCE, _LATEST = 5_000, 1 << 40
 _COUNTED = 65_000
 #: URLs that are counted exactly, and versions whose URLs are looked at one by one.
 MOST_EXACT, _ONE_BY_ONE = 10_000, 20_000
+#: Years of a facet.
+_MOST_YEARS = 60
 #: The fields that are facets.
 _FACETS = ("kind", "domain", "language", "publication", "extension")
 #: Versions that are fetched for each URL of a page, and the fewest at a time: one URL may have hundreds of them.
@@ -447,7 +449,7 @@ class Searcher:
                 break
             query = asked.make.but(asked.query, asked.make.places(best))
             at_once *= 2
-        urls = _Number(len(best)) if is_all else None
+        urls = _Number(len(best), places=frozenset(best)) if is_all else None
         return _Page(versions, list(best.values())[question.offset : wanted], urls)
 
     def _count_urls(self, asked: _Asked, versions: int) -> _Number:
@@ -455,12 +457,12 @@ class Searcher:
         if not asked.moment.ever:
             return _Number(versions)
         places, about = self._places_of(asked.query, versions)
-        return _Number(about, is_exact=False) if places is None else _Number(len(places))
+        return _Number(about, is_exact=False) if places is None else _Number(len(places), places=places)
 
     def _places_of(self, query: Query, versions: int) -> tuple[set[int] | None, int]:
         """Return the places of the versions of a query, or None and about their number where they are many."""
         if versions <= _ONE_BY_ONE:
-            places = {match.place for match in self._reader.best(query, versions).ranked} if versions else set[int]()
+            places = self._reader.places_of(query, versions)
             if len(places) <= MOST_EXACT:
                 return places, len(places)
         about = self._reader.count_places(query)
@@ -481,9 +483,9 @@ class Searcher:
         if asked.is_all_of_time or not in_all:  # what is at present is among all versions
             return in_all, True
         make = asked.make
-        places, about = self._places_of(asked.query, self._reader.count(asked.query))
-        if places is not None:
-            return self._reader.count(make.all(present, make.places(places))), True
+        if total.places is not None:
+            return self._reader.count(make.all(present, make.places(total.places))), True
+        about = total.number
         present_places, _ = self._places_of(present, in_all)
         if present_places is not None:
             both = self._reader.places(make.all(asked.query, make.places(present_places)), MOST_EXACT)
@@ -494,8 +496,9 @@ class Searcher:
     def facets(self, question: SearchQuestion) -> dict[str, list[tuple[str, int]]]:
         """Return the most frequent values of each facet, with the number of URLs that have it; years last.
 
-        A URL counts for each value that one of its versions has, and in each year of which a snapshot has one, so the
-        sums may exceed the total. Of many versions the numbers are some per cent more or less.
+        A URL counts for each value that one of its versions has, and in each year in which one was captured, so the
+        sums may exceed the total. Of many versions the numbers are some per cent more or less. Of one state a URL
+        counts in each year of which a snapshot has it as it is.
         """
         asked = self._asked(question)
         versions = self._reader.count(asked.query)
@@ -503,6 +506,33 @@ class Searcher:
         if self._reader.frequency("mark", RESOURCE):
             roles = self._by_role(question, asked.role, self._count_urls(asked, versions).number if versions else 0)
             facets["role"] = [(str(role), count) for role, count in roles if count]
+        facets["year"] = sorted(self._years(asked) if asked.moment.ever else self._years_of_state(asked))
+        return facets
+
+    def _years(self, asked: _Asked) -> Iterator[tuple[str, int]]:
+        """Yield the years with the number of URLs that `during:` finds in each, the last ones if they are many."""
+        earliest = self._reader.aggregate(asked.query, {"first": {"min": {"field": "captured"}}})["first"]["value"]
+        latest = self._reader.last_capture()
+        if earliest is None or latest is None:
+            return
+        first, last = from_epoch(earliest).year, from_epoch(latest).year
+        for year in range(max(first, last - _MOST_YEARS + 1), last + 1):
+            clocks.check()
+            begin, end = parse_span(f"{year:04}")
+            if asked.moment.during is not None:
+                begin, end = max(begin, asked.moment.during[0]), min(end, asked.moment.during[1])
+            if begin >= end:
+                continue
+            query = asked.in_parts(Moment(ever=True, during=(begin, end)))
+            about = self._reader.count_places(query)
+            if 0 < about <= MOST_EXACT:
+                places = self._reader.places(query, MOST_EXACT)
+                about = about if places is None else len(places)
+            if about:
+                yield str(year), about
+
+    def _years_of_state(self, asked: _Asked) -> Iterator[tuple[str, int]]:
+        """Yield the years with the number of URLs of a state that some snapshot of the year has as they are in it."""
         years: dict[str, int] = defaultdict(int)
         self._know_all_snapshots()
         for domain, begun, ended in asked.spans():
@@ -512,8 +542,7 @@ class Searcher:
             for year, seqs in of_year.items():
                 clocks.check()
                 years[str(year)] += _up_to(begun, max(seqs)) - _up_to(ended, min(seqs))
-        facets["year"] = sorted((year, count) for year, count in years.items() if count)
-        return facets
+        return ((year, count) for year, count in years.items() if count)
 
     def _facet(self, asked: _Asked, name: str, versions: int) -> list[tuple[str, int]]:
         """Return the most frequent values of a field, with the number of URLs that have each."""
@@ -593,10 +622,15 @@ class Searcher:
         def of_state(state: Moment) -> Query:
             return self._in_state(make, make.all(*narrowed), state)
 
-        query = self._in_state(make, make.all(*narrowed, *parts), moment)
+        def in_parts(state: Moment) -> Query:
+            return self._in_state(make, make.all(*narrowed, *parts), state)
+
         visible = self._in_state(make, of_role, moment)
         is_all_of_time = moment == Moment(ever=True) and not parts
-        return _Asked(self._reader, make, parsed.expression, query, visible, of_state, moment, role, is_all_of_time)
+        return _Asked(
+            self._reader, make, parsed.expression, in_parts(moment), visible, of_state, in_parts, moment, role,
+            is_all_of_time,
+        )  # fmt: skip
 
     def _in_state(self, make: Translator, query: Query, moment: Moment) -> Query:
         """Return a query of the documents of another one that are in some state, and may be seen."""
@@ -778,10 +812,11 @@ class Searcher:
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """A number of URLs."""
+    """A number of URLs, and their places if they were looked at."""
 
     number: int
     is_exact: bool = True
+    places: Collection[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -807,7 +842,8 @@ class _Asked:
     """A question as queries of the index.
 
     `query` is that of the versions that are found, `visible` that of all that might be. `of_state` makes that of the
-    words in other states. `is_all_of_time`: no span of time and no record narrows the states.
+    words in other states, `in_parts` as well, in the snapshots of the question's record. `is_all_of_time`: no span of
+    time and no record narrows the states.
     """
 
     reader: IndexReader
@@ -816,6 +852,7 @@ class _Asked:
     query: Query
     visible: Query
     of_state: Callable[[Moment], Query]
+    in_parts: Callable[[Moment], Query]
     moment: Moment
     role: AskedRole
     is_all_of_time: bool

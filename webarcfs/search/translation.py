@@ -307,7 +307,7 @@ class Trees:
 
 
 @dataclass(frozen=True, slots=True)
-class Captured:
+class CapturedWithin:
     """The versions that were captured in a span of time: from `begin` on, before `end`, in seconds since 1970.
 
     They are those that visible crawls stored in it, those in `trees`, and those with the keys `met`. Of some domains
@@ -380,7 +380,7 @@ class Shown:
     reader: str = ""
     remembered: SnapshotMemory = field(default_factory=SnapshotMemory, repr=False, compare=False)
     of_shared: Mapping[str, Sequence[VisibleSnapshot]] = field(default_factory=dict)
-    captured: Captured | None = None
+    captured: CapturedWithin | None = None
 
     @property
     def is_all(self) -> bool:
@@ -426,7 +426,7 @@ class Filter:
         forms = self._hidden_forms(visible)
         return make.but(in_state, make.terms("mark", forms)) if forms else in_state
 
-    def _captured(self, captured: Captured, visible: tuple[Standing, ...]) -> Query:
+    def _captured(self, captured: CapturedWithin, visible: tuple[Standing, ...]) -> Query:
         """Return the query of what was captured in the span of time."""
         make, hidden = self._make, self._hidden(visible)
         unwanted = [make.term("mark", LATER_PART)]
@@ -446,7 +446,7 @@ class Filter:
             query = make.any(query, make.terms("key", captured.asked))
         return Query.const_score_query(query, 0.0)
 
-    def _in_trees(self, captured: Captured, trees: Trees) -> Query:
+    def _in_trees(self, captured: CapturedWithin, trees: Trees) -> Query:
         make = self._make
         there = make.all(
             make.number("since", None, captured.end - 1),
