@@ -137,6 +137,7 @@ def export(
       webarc export --format wacz --publication example --as-reader example.wacz
       webarc export --format static --at 2026-11-21 site/
       webarc export --record 20261121T030000-example - | warcio index -
+
     \b
     Examples of what a search or a query finds:
       webarc export --search 'mayor site:example.org' --with-resources mayor.warc.gz

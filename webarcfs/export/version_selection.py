@@ -17,6 +17,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from enum import IntEnum
+from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, Final
@@ -34,7 +35,7 @@ from webarcfs.archive.system.files import Sorter
 from webarcfs.content import outlinks, text
 from webarcfs.content.mimetype import SAMPLE, declared_type
 from webarcfs.content.reference_table import LinkPurpose, NamedAs
-from webarcfs.export.selection import Files, Opener, Progress, Stop, data_of
+from webarcfs.export.selection import Files, FolderLines, Opener, Progress, Stop, data_of
 from webarcfs.warc.http_response import LONGEST_OF_ARC, content_type_in
 
 # == rows, pure =======================================================================================================
@@ -465,6 +466,10 @@ class _Needed:
 # == reading ==========================================================================================================
 
 
+#: Bytes of folders of trees that are kept: documents of a folder follow each other.
+_FOLDERS: Final = 32 << 20
+
+
 class VersionReader:
     """Reads the files of chosen versions, as the asker sees them. For one thread."""
 
@@ -472,6 +477,7 @@ class VersionReader:
         self._open = open_
         self._store: tuple[str, Repository] | None = None
         self._tree: tuple[str, int, str] | None = None
+        self._folders: Cache[str, FolderLines] = Cache(_FOLDERS, lambda folder: folder.weight)
 
     def store(self, domain: str) -> Repository:
         """Return the repository of a domain; the last one stays open. Raises Exists if the asker sees it no more."""
@@ -493,13 +499,26 @@ class VersionReader:
                 self._tree = row.domain, row.seq, store.snapshot_tree(row.tag)
             except NotFound:
                 raise _vanished(str(row.tag)) from None
-        folder = store.find(self._tree[2], row.arc)
-        entries = store.entries(folder.oid) if folder is not None and folder.is_tree else []
+        folder = self._find(store, self._tree[2], row.arc)
+        entries = store.entries(folder) if folder is not None else []
         files = {entry.name: entry.oid for entry in entries if not entry.is_tree}
         data = data_of(files)
         if DATA_XML not in files or not data or files[data] != row.blob:
             raise _vanished(f"{row.tag} {row.path}")
         return store, files
+
+    def _find(self, store: Repository, tree: str, arc: str) -> str | None:
+        """Return the folder of an ARC. pygit2's own look-up keeps some memory for each name that is asked for."""
+        folder: str | None = tree
+        for name in arc.split("/"):
+            if folder is None:
+                return None
+            folder = self._folders.get(folder, partial(_lines_of, store, folder)).folder(name)
+        return folder
+
+
+def _lines_of(store: Repository, tree: str) -> FolderLines:
+    return FolderLines(store.read_tree(tree), f"{store.path}: {tree}")
 
 
 def _vanished(what: str) -> Exists:

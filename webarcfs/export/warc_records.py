@@ -31,7 +31,7 @@ from webarcfs.archive.history import rendered_forms
 from webarcfs.archive.model import url_lists
 from webarcfs.archive.model.arc_paths import DATA_XML, HEADERS
 from webarcfs.archive.model.errors import Damaged, InvalidDocument
-from webarcfs.archive.model.metadata import COPIES, HAR, RESOURCE, MetaData, format_utc, from_epoch
+from webarcfs.archive.model.metadata import COPIES, HAR, RESOURCE, CommitTag, MetaData, format_utc, from_epoch
 from webarcfs.archive.model.url_lists import Met, MetList, spelled
 from webarcfs.export.selection import Exported, ExportedDocument, Files, ListedRedirect, Unit, data_of
 from webarcfs.warc.http_response import base32, parse_head, response_head
@@ -234,6 +234,8 @@ class SnapshotRecords:
     exported: Exported
     digests: PayloadDigests
     counts: RecordCounts
+    #: Whether headers that a crawl stored may have secrets. Asked once a crawl: pygit2 keeps memory for each look-up.
+    _have_secrets: dict[CommitTag, bool] = field(default_factory=dict)
 
     def of(self, unit: Unit) -> Iterator[WarcRecord]:
         """Yield the records of a piece. Raises Damaged, OSError."""
@@ -255,7 +257,10 @@ class SnapshotRecords:
                 yield from self._response(what, meta, unit.met)
 
     def _secrets(self, meta: MetaData) -> tuple[tuple[str, str], ...]:
-        return (_SECRETS,) * secret_headers.are_in(self.exported.store, self.exported.tag, meta.commit_tag)
+        stored, known = meta.commit_tag, self._have_secrets
+        if stored not in known:
+            known[stored] = secret_headers.are_in(self.exported.store, self.exported.tag, stored)
+        return (_SECRETS,) * known[stored]
 
     # -- the snapshot ------------------------------------------------------------------------------------------------
 

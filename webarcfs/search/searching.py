@@ -232,7 +232,7 @@ MOST_HITS, MOST_VALUES = 100_000, 20
 #: Snapshots in which hits are listed where they are grouped so, and hits of each.
 _GROUPS, _OF_EACH = 20, 3
 #: Versions that are read from the index at a time, and a moment after all snapshots.
-_AT_ONCE, _LATEST = 20_000, 1 << 40
+_AT_ONCE, _LATEST = 5_000, 1 << 40
 #: Domains and moments that are counted for groups and years.
 _COUNTED = 65_000
 #: URLs that are counted exactly, and versions whose URLs are looked at one by one.
