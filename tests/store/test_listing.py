@@ -40,6 +40,7 @@ _LISTS: dict[str, tuple[tuple[str, ...], int]] = {
     "webarc-agent job": (("list",), 1),
     "webarc-agent publication list": ((), 1),
     "webarc-agent publication profiles": ((), 1),
+    "webarc-agent collection list": ((), 1),
     "webarc-agent record list": ((), 3),
     "webarc-agent record fields": ((), 81),
     "webarc-agent record log": (("1",), 1),
@@ -96,6 +97,8 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
     (made.root / "webarc.toml").write_text(
         f'[[publication]]\nname = "p"\nurls = ["{_HOME}"]\n[profile.x]\ndescription = "ä, \\"b\\""\n', "utf-8"
     )
+    made.collections.mkdir()
+    (made.collections / "c.toml").write_text('title = "Wahlen, \\"18. Wahlperiode\\""\npublications = ["p"]\n', "utf-8")
     for words in (
         ("record", "attach", "1", str(folder / "a.txt"), "--note", 'a, "b"\nc'),
         ("record", "attach", "1", str(folder / "b.txt"), "--note", _LIKE_MARKUP),
