@@ -186,12 +186,10 @@ def test_access_rules_hold_for_the_time_and_the_spelling_of_captures(made: tuple
     searcher = Searcher(archive, Gate(archive, Reader()))
     before = _by_word_and_year(_captures(archive))
     one, two, third = HOSTS
+    between = {"after": datetime(2017, 1, 1, tzinfo=CET), "before": datetime(2019, 5, 1, tzinfo=CET)}
     rules = [
         (f"http://{one}/p1.html", {}),
-        (
-            f"http://{one}/old/*",
-            {"after": datetime(2017, 1, 1, tzinfo=CET), "before": datetime(2019, 5, 1, tzinfo=CET)},
-        ),
+        (f"http://{one}/old/*", between),
         (f"http://{two}/p2.html", {"after": datetime(2018, 6, 1, tzinfo=CET)}),
         (f"http://{third}/p3.html", {"before": datetime(2018, 6, 1, tzinfo=CET), "access": Access.EXCLUDE}),
         (f"http://{third}/folder/", {"exact": True}),

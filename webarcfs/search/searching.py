@@ -526,7 +526,7 @@ class Searcher:
         versions = self._reader.count(asked.query)
         facets = {name: self._facet(asked, name, versions) for name in _FACETS}
         if self._reader.frequency("mark", RESOURCE):
-            roles = self._by_role(question, asked.role, self._count_urls(asked, versions).number if versions else 0)
+            roles = self._by_role(question, asked, versions)
             facets["role"] = [(str(role), count) for role, count in roles if count]
         facets["year"] = sorted(self._years(asked) if asked.moment.ever else self._years_of_state(asked))
         return facets
@@ -600,16 +600,13 @@ class Searcher:
                 places, about = self._places_of(query, versions)
                 yield publication, about if places is None else len(places)
 
-    def _by_role(self, question: SearchQuestion, asked: AskedRole, total: int) -> Iterator[tuple[AskedRole, int]]:
-        """Yield the number of hits by role. `total` is that of the role that was asked: no query counts it again."""
-        if asked is AskedRole.RESOURCE:
-            yield AskedRole.PAGE, self.count(replace(question, role=AskedRole.PAGE))
-            yield AskedRole.RESOURCE, total
-            return
-        resources = self.count(replace(question, role=AskedRole.RESOURCE))
-        pages = total if asked is AskedRole.PAGE else max(total - resources, 0)  # what shows may change meanwhile
-        yield AskedRole.PAGE, pages
-        yield AskedRole.RESOURCE, resources
+    def _by_role(self, question: SearchQuestion, asked: _Asked, versions: int) -> Iterator[tuple[AskedRole, int]]:
+        """Yield the number of URLs by role. `versions` is that of the role that was asked: no query counts it again."""
+        for role in (AskedRole.PAGE, AskedRole.RESOURCE):
+            if asked.role is role:
+                yield role, self._count_urls(asked, versions).number if versions else 0
+            else:
+                yield role, self.count(replace(question, role=role))
 
     def by_snapshot(self, question: SearchQuestion) -> list[SnapshotHits]:
         """Return the snapshots that have hits, newest first, with their numbers; the first ones with some hits."""
