@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from webarcfs.archive.model.errors import BadCondition, Damaged, NotFound, TooMany
 from webarcfs.archive.model.metadata import CommitTag, from_epoch, parse_moment, parse_time
-from webarcfs.room.pages import finding, lists
+from webarcfs.room.pages import curves, finding, lists
 from webarcfs.room.replay.replay_url import calendar_path, record_path
 from webarcfs.room.views import Marked, PageLink, SnapshotRow
 from webarcfs.room.visit import Services, Visit
@@ -114,7 +114,7 @@ def span_in(text: str) -> str:
 #: The values of a search without hits.
 _NO_HITS: dict[str, Any] = {
     "fault": "", "total": 0, "in_present": None, "is_exact": True, "is_of_the_past": False, "hits": (), "groups": (),
-    "facets": (), "pages": None, "suggestion": None, "states": (), "as_it_was": None, "sorts": (),
+    "facets": (), "pages": None, "curve": None, "suggestion": None, "states": (), "as_it_was": None, "sorts": (),
     "groupings": (), "exports": (), "missing": 0,
 }  # fmt: skip
 
@@ -148,6 +148,14 @@ def search(visit: Visit, _: Mapping[str, str]) -> Response:
         table_rows=_TABLE,
         **(_NO_HITS | hits),
     )
+
+
+def _curve(visit: Visit, words: str, parsed: ParsedSearch) -> PageLink | None:
+    """Return the curve of the words; None where they, or a choice, mean certain states alone."""
+    if _says_states(parsed) or any(visit.parameter(name) for name in ("record", "collection")):
+        return None
+    narrowing = {name: visit.parameter(name) for name in ("site", "type", "language", "role", "publication", "errors")}
+    return PageLink(curves.address([words], **narrowing), "")
 
 
 def _record(visit: Visit, name: str) -> tuple[SnapshotRow, PageLink] | None:
@@ -194,6 +202,7 @@ def _answered(visit: Visit, words: str) -> dict[str, Any]:
             "pages": pages,
             "states": () if _says_states(parsed) else _states(visit, question),
             "groupings": _groupings(visit),
+            "curve": _curve(visit, words, parsed),
             "missing": answer.missing,
         }
     offset = (lists.page_of(visit) - 1) * HITS
@@ -217,6 +226,7 @@ def _answered(visit: Visit, words: str) -> dict[str, Any]:
         "pages": pages,
         "suggestion": suggestion,
         "states": () if _says_states(parsed) else _states(visit, question),
+        "curve": _curve(visit, words, parsed) if answer.total else None,
         "as_it_was": _as_it_was(visit, question) if not answer.total else None,
         "sorts": [
             PageLink(visit.with_parameters(sort=name, page=None), label, visit.parameter("sort") == name)
