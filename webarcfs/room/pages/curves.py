@@ -33,7 +33,7 @@ _LONGEST = 2_000
 #: Fields for words that the form shows beside those that are filled.
 _BLANK = 2
 #: What narrows all curves alike, by the names of parameters, which are those of `/search`.
-_FIELDS = ("site", "type", "language", "role", "publication", "errors")
+NARROWING = ("site", "type", "language", "role", "publication", "errors")
 _STEPS = {PeriodLength.YEAR: msgid("by year"), PeriodLength.MONTH: msgid("by month")}
 
 #: The values of a page without curves.
@@ -44,7 +44,7 @@ _NO_CURVES: dict[str, Any] = {
 
 def address(words: Sequence[str], **narrowing: str) -> str:
     """Return the page with the curves of some searches. `narrowing` has parameters of `/search`, such as `site`."""
-    given = {name: value for name, value in narrowing.items() if name in _FIELDS and value}
+    given = {name: value for name, value in narrowing.items() if name in NARROWING and value}
     return f"/curve?{urlencode({'q': words, **given}, doseq=True)}"
 
 
@@ -62,7 +62,7 @@ def curve(visit: Visit, _: Mapping[str, str]) -> Response:
         "curve.html",
         words=tuple(words),
         inputs=(*words, *[""] * blank)[: max(MOST_CURVES, len(words))],
-        fields={name: visit.parameter(name) for name in ("by", "from", "to", *_FIELDS) if visit.parameter(name)},
+        fields={name: visit.parameter(name) for name in ("by", "from", "to", *NARROWING) if visit.parameter(name)},
         has_index=services.has_search,
         **(_NO_CURVES | shown),
     )
@@ -107,7 +107,7 @@ def _counted(visit: Visit, words: Sequence[str]) -> Curves:
 
 
 def _shown(visit: Visit, curves: Curves) -> dict[str, Any]:
-    names = {name: visit.parameter(name) for name in _FIELDS if visit.parameter(name)}
+    names = {name: visit.parameter(name) for name in NARROWING if visit.parameter(name)}
     return {
         "curves": curves,
         "rows": tuple(_row(point, curves, names) for point in curves.points),

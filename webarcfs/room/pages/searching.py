@@ -154,8 +154,7 @@ def _curve(visit: Visit, words: str, parsed: ParsedSearch) -> PageLink | None:
     """Return the curve of the words; None where they, or a choice, mean certain states alone."""
     if _says_states(parsed) or any(visit.parameter(name) for name in ("record", "collection")):
         return None
-    narrowing = {name: visit.parameter(name) for name in ("site", "type", "language", "role", "publication", "errors")}
-    return PageLink(curves.address([words], **narrowing), "")
+    return PageLink(curves.address([words], **{name: visit.parameter(name) for name in curves.NARROWING}), "")
 
 
 def _record(visit: Visit, name: str) -> tuple[SnapshotRow, PageLink] | None:
