@@ -410,7 +410,8 @@ _HOME = page(
 
 _FORM = with_values(
     _SEARCHED, words="", fields={}, total=0, hits=(), facets=(), pages=None, suggestion=None, from_record=None,
-    only_record=None, address=None, curve=None, in_present=None, is_exact=True, states=(), sorts=(), groupings=(), exports=(),
+    only_record=None, address=None, curve=None, in_present=None, is_exact=True, states=(), sorts=(), groupings=(),
+    exports=(),
     missing=0, publications=SimpleNamespace(names=(), is_choice=True),
 )  # fmt: skip
 _BARE_HOME = page(

@@ -239,7 +239,7 @@ def _span(text: str) -> tuple[int, int]:
     """Return the span of a text. Raises ValueError."""
     first, mark, last = text.partition(_TO)
     begin, end = _unit(first), _unit(last if mark else first)
-    if begin[0] > end[0]:
+    if begin[0] >= end[1]:
         raise ValueError("it ends before it begins")
     return begin[0], end[1]
 
