@@ -282,7 +282,7 @@ def test_the_reading_room_shows_sites_first(archived: Archive) -> None:
     with served(archived) as room:
         job = next(archived.reports.iterdir()).name
         page = room.get(f"/snapshot/{job}").text
-        heading = page.index("Hosts without pages, which only gave resources")
+        heading = page.index("Hosts without pages: only files that other pages need")
         assert page.rindex(f">{SITE}<", 0, heading) < heading
         assert all(page.index(f">{host}<") > heading for host in (STYLES, FONTS, FRAMES))
         assert page.count('class="button"') == 1  # no start page of a host without pages
