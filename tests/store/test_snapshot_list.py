@@ -110,7 +110,7 @@ def test_forms(archive: Archive) -> None:
     [
         (["www.town.exampl"], 2, f"did you mean {TOWN} or"),
         (["--publication", "twon"], 2, "did you mean town?"),
-        (["--during", "lately"], 1, "--during: 'lately' is no span of time"),
+        (["--during", "lately"], 1, "--during: 'lately': a span of time is"),
         ([TOWN, "--domain", PORT], 1, "two hosts"),
         (["../x"], 2, "no host and no publication"),
     ],

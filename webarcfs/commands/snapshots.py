@@ -11,12 +11,13 @@ import click
 from webarcfs.archive.catalogue.catalogue import Catalogue, opened
 from webarcfs.archive.catalogue.record import is_of_import
 from webarcfs.archive.index.names import DocumentCounts, ListedSnapshot, SnapshotSelection, list_snapshots
-from webarcfs.archive.model.errors import Damaged, NotFound, UsageError
-from webarcfs.archive.model.metadata import CET, format_time, parse_span
+from webarcfs.archive.model.errors import BadCondition, NotFound, UsageError
+from webarcfs.archive.model.metadata import format_time, from_epoch
 from webarcfs.commands.arguments import ArchiveArgument, host_of, place_options
 from webarcfs.commands.completing import complete_hosts, complete_publications
 from webarcfs.commands.listing import LIST, Form, Row, format_option, print_array, print_rows
 from webarcfs.commands.snapshot_names import VisibleSnapshots, unknown_name
+from webarcfs.search.query_language import parse_span
 
 _COLUMNS = ("commitTag", "host", "time", "publication", "complete", "documents", "record")
 #: Columns of a table; a commitTag has the time and the host.
@@ -36,7 +37,7 @@ _COMPLETE, _INCOMPLETE, _UNKNOWN = "complete", "incomplete", "unknown"
     shell_complete=complete_publications,
     help="Only those of this publication's crawls.",
 )
-@click.option("--during", default="", metavar="TIME", help="Only those of this year, month or day (CET).")
+@click.option("--during", default="", metavar="SPAN", help="Only those of this span (CET): 2024, 2024-03, 2019..2021.")
 @click.option(
     "--sort", type=click.Choice(["newest", "oldest"]), default="newest", show_default=True, help="Which come first."
 )
@@ -74,10 +75,7 @@ def snapshots(
     host = _host(place, host, domain, known)
     if publication and not known.hosts_of(publication):
         raise NotFound(unknown_name(publication, known))
-    try:
-        since, until = (format_time(time.astimezone(CET)) for time in parse_span(during)) if during else ("", "")
-    except Damaged as error:
-        raise UsageError(f"--during: {error}") from None
+    since, until = _times(during)
     chosen = SnapshotSelection(host, publication, since, until)
     description = _Description(place, known)
     rows = map(description.of, islice(_visible(place, known, chosen, oldest=sort == "oldest"), limit))
@@ -86,6 +84,17 @@ def snapshots(
         number = len(description.uncounted)
         hosts = f"{number:,} host{'s' * (number > 1)}"
         click.echo(f"webarc: the documents of {hosts} are not counted: something of them is hidden", err=True)
+
+
+def _times(during: str) -> tuple[str, str]:
+    """Return the first and the last time of a span; empty for none. Raises UsageError."""
+    if not during:
+        return "", ""
+    try:
+        begin, end = parse_span(during)
+    except BadCondition as error:
+        raise UsageError(f"--during: {error}") from None
+    return format_time(from_epoch(begin)), format_time(from_epoch(end - 1))
 
 
 def _host(place: ArchiveArgument, host: str, domain: str, known: VisibleSnapshots) -> str:

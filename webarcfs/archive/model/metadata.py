@@ -85,36 +85,27 @@ def parse_moment(text: str) -> CommitTag | datetime:
     on that day.
     """
     try:
-        return CommitTag.parse(text) if "@" in text else _span_of(text)[1]
+        return CommitTag.parse(text) if "@" in text else _end_of(text)
     except (ValueError, OverflowError, Damaged):
         raise Damaged(f"{text!r} is no commitTag and no time, as 2026, 2026-11-21 or 2026-11-21T03:00:00") from None
 
 
-def parse_span(text: str) -> tuple[datetime, datetime]:
-    """Return the begin and the end of a year, month, day, hour, minute or second. Raises Damaged for any other text."""
-    try:
-        return _span_of(text)
-    except (ValueError, OverflowError):
-        raise Damaged(f"{text!r} is no span of time, as 2026, 2026-11 or 2026-11-21") from None
-
-
-def _span_of(text: str) -> tuple[datetime, datetime]:
-    """Return the same. Raises ValueError, OverflowError."""
+def _end_of(text: str) -> datetime:
+    """Return the end of a year, month, day, hour or minute; a second as it is. Raises ValueError, OverflowError."""
     if match := _YEAR_OR_MONTH.fullmatch(text):
         year, month = int(match[1]), int(match[2] or 12)
-        end = datetime(year, month, monthrange(year, month)[1], 23, 59, 59, 999_999, CET)
-        return datetime(year, int(match[2] or 1), 1, tzinfo=CET), end
+        return datetime(year, month, monthrange(year, month)[1], 23, 59, 59, 999_999, CET)
     if "W" in text:
         raise ValueError("a week has another end than its first day")
     begin = datetime.fromisoformat(text)
     begin = begin if begin.tzinfo else begin.replace(tzinfo=CET)
     begin.astimezone(CET)  # a zone at the ends of the calendar leads out of it
     if _DAY.fullmatch(text):
-        return begin, begin.replace(hour=23, minute=59, second=59, microsecond=999_999)
+        return begin.replace(hour=23, minute=59, second=59, microsecond=999_999)
     if match := _HOUR_OR_MINUTE.fullmatch(text):
         minute = begin.minute if match[1] else 59
-        return begin, begin.replace(minute=minute, second=59, microsecond=999_999)
-    return begin, begin
+        return begin.replace(minute=minute, second=59, microsecond=999_999)
+    return begin
 
 
 def compact_time(time: datetime) -> str:
