@@ -272,7 +272,7 @@ class HeldVersion:
 
 def version_at(database: Path, path: str, seq: int) -> HeldVersion | None:
     """Return the version of the document at a path in a snapshot; None without one."""
-    with _reading(database) as connection:
+    with reading(database) as connection:
         row = connection.execute(sql("metadata/version_at"), {"path": path, "seq": seq}).fetchone()
         return None if row is None else _version(row)
 
@@ -282,7 +282,7 @@ def versions_of(database: Path, domain: str) -> Iterator[HeldVersion]:
     path, first = "", -1
     while True:
         values = {"domain": domain, "path": path, "first": first, "limit": _ROWS}
-        with _reading(database) as connection:
+        with reading(database) as connection:
             rows = connection.execute(sql("metadata/versions_of"), values).fetchall()
         yield from map(_version, rows)
         if len(rows) < _ROWS:
@@ -292,21 +292,21 @@ def versions_of(database: Path, domain: str) -> Iterator[HeldVersion]:
 
 def domains(database: Path) -> list[str]:
     """Return the domains that have snapshots, in order."""
-    with _reading(database) as connection:
+    with reading(database) as connection:
         return [str(row[0]) for row in connection.execute(sql("metadata/select_domains"))]
 
 
 def domains_of(database: Path, publication: str) -> list[str]:
     """Return the domains of which a publication has snapshots, in order."""
     values = {"publication": publication}
-    with _reading(database) as connection:
+    with reading(database) as connection:
         return [str(row[0]) for row in connection.execute(sql("metadata/domains_of_publication"), values)]
 
 
 def urls_of(database: Path, publication: str) -> list[str]:
     """Return the URLs of the documents, but for error pages, and redirects that the crawls of a publication stored."""
     values = {"publication": publication}
-    with _reading(database) as connection:
+    with reading(database) as connection:
         return [str(row[0]) for row in connection.execute(sql("metadata/urls_of_publication"), values)]
 
 
@@ -316,7 +316,8 @@ def _version(row: tuple[str, str, str, str, int, int, int]) -> HeldVersion:
 
 
 @contextmanager
-def _reading(database: Path) -> Iterator[sqlite3.Connection]:
+def reading(database: Path) -> Iterator[sqlite3.Connection]:
+    """Open webarc.db to read it, and close it. Raises what `as_told_to_readers` returns."""
     with IN_TURN, closing(connected(database)) as connection:
         try:
             yield connection
@@ -698,7 +699,7 @@ def versions(database: Path, domain: str, touched: Iterable[int]) -> Iterator[So
     after: tuple[str, int, int, int] = ("", 0, 0, 0)
     while True:
         key = dict(zip(("mimeType", "seq_from", "seq_until", "document"), after, strict=True))
-        with _reading(database) as connection:
+        with reading(database) as connection:
             rows = connection.execute(sql("search/versions"), values | key).fetchall()
         for row in rows:
             (
@@ -723,20 +724,20 @@ def every_version(database: Path) -> Iterator[SourceVersion]:
 
 def snapshots(database: Path, domain: str | None = None) -> list[SourceSnapshot]:
     """Return the snapshots of all domains, or of one, oldest first in each."""
-    with _reading(database) as connection:
+    with reading(database) as connection:
         rows = connection.execute(sql("search/snapshots"), {"domain": domain}).fetchall()
     return [SourceSnapshot(*row) for row in rows]
 
 
 def count_snapshots(database: Path) -> int:
     """Return the number of snapshots of all domains."""
-    with _reading(database) as connection:
+    with reading(database) as connection:
         return int(connection.execute(sql("search/count_snapshots")).fetchone()[0])
 
 
 def count_versions(database: Path) -> dict[str, int]:
     """Return the number of versions of each domain."""
-    with _reading(database) as connection:
+    with reading(database) as connection:
         return dict(connection.execute(sql("search/count_versions")).fetchall())
 
 
@@ -758,7 +759,7 @@ def capture_facts(database: Path, domain: str, seqs: Iterable[int]) -> dict[int,
     """Return what the crawls of some snapshots of a domain captured. One that captured nothing has its own time."""
     wanted = sorted(seqs)
     values = {"domain": domain, "seqs": json.dumps(wanted)}
-    with _reading(database) as connection:
+    with reading(database) as connection:
         sizes = connection.execute(sql("search/tree_sizes"), {"domain": domain}).fetchall()
         stored = {seq: rest for seq, *rest in connection.execute(sql("search/stored"), values)}
     extents: dict[int, list[tuple[int, int, int]]] = {}
@@ -784,7 +785,7 @@ def met_in_snapshot(database: Path, domain: str, seq: int) -> Iterator[tuple[str
     """Yield what the crawl of a snapshot met of documents: path, first snapshot of the version, time and spelling."""
     for _, block in _met_blocks(database, domain, [seq]):
         met = dict(met_in(block))
-        with _reading(database) as connection:
+        with reading(database) as connection:
             rows = connection.execute(
                 sql("search/met_versions"), {"numbers": json.dumps([*met]), "seq": seq}
             ).fetchall()
@@ -808,7 +809,7 @@ def carried_in_snapshot(database: Path, domain: str, seq: int) -> Iterator[TreeV
     path = ""
     while True:
         values = {"domain": domain, "seq": seq, "path": path, "limit": _ROWS}
-        with _reading(database) as connection:
+        with reading(database) as connection:
             rows = connection.execute(sql("search/tree"), values).fetchall()
         yield from (version for version in map(TreeVersion._make, rows) if version.number not in met)
         if len(rows) < _ROWS:
@@ -821,7 +822,7 @@ def _met_blocks(database: Path, domain: str, seqs: Sequence[int]) -> Iterator[tu
     block, seq = -1, -1
     while True:
         values = {"domain": domain, "seqs": json.dumps(seqs), "block": block, "seq": seq, "limit": _ROWS}
-        with _reading(database) as connection:
+        with reading(database) as connection:
             rows = connection.execute(sql("search/met"), values).fetchall()
         for block, seq, base, times in rows:
             clocks.check()

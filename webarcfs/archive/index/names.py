@@ -18,8 +18,8 @@ from time import monotonic
 from typing import Any
 
 from webarcfs.archive.config.directory import sql
-from webarcfs.archive.index.query import connected
-from webarcfs.archive.index.sqlite_file import IN_TURN, STEPS_BETWEEN_LOOKS, as_told_to_readers
+from webarcfs.archive.index.database import reading
+from webarcfs.archive.index.sqlite_file import STEPS_BETWEEN_LOOKS
 from webarcfs.archive.model.errors import DatabaseDamaged
 
 # == snapshots ========================================================================================================
@@ -87,7 +87,7 @@ def _snapshot_rows(database: Path, chosen: SnapshotSelection, *, oldest: bool) -
     while True:
         # Both bounds are as close as can be: the index is entered at either.
         bounds = {"since": max(since, time), "until": until} if oldest else {"since": since, "until": min(until, time)}
-        with _reading(database) as connection:
+        with reading(database) as connection:
             rows = connection.execute(sql(statement), named | bounds | {"time": time, "domain": domain}).fetchall()
         for row_time, _, seq, host, publication, complete in rows:
             yield ListedSnapshot(host, row_time, seq, publication, bool(complete))
@@ -99,7 +99,7 @@ def _snapshot_rows(database: Path, chosen: SnapshotSelection, *, oldest: bool) -
 def tags_beginning(database: Path, text: str) -> list[str]:
     """Return the commitTags that begin with a text, newest first."""
     values = {"low": text, "high": f"{text}{_BEHIND}", "limit": -1}
-    with _reading(database) as connection:
+    with reading(database) as connection:
         return [str(row[0]) for row in connection.execute(sql("names/beginning"), values)]
 
 
@@ -107,7 +107,7 @@ class DocumentCounts:
     """The number of pages that the snapshots of a host have, without error pages: what `webarc stat` counts."""
 
     def __init__(self, database: Path, host: str) -> None:
-        with _reading(database) as connection:
+        with reading(database) as connection:
             spans = connection.execute(sql("names/documents"), {"host": host}).fetchall()
         changes: dict[int, int] = {}
         for since, until, count in spans:
@@ -120,15 +120,6 @@ class DocumentCounts:
         """Return the number of a snapshot."""
         place = bisect_right(self._seqs, seq)
         return self._totals[place - 1] if place else 0
-
-
-@contextmanager
-def _reading(database: Path) -> Iterator[sqlite3.Connection]:
-    with IN_TURN, closing(connected(database)) as connection:
-        try:
-            yield connection
-        except sqlite3.DatabaseError as error:
-            raise as_told_to_readers(database, error) from None
 
 
 # == words ============================================================================================================
