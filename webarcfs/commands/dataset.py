@@ -35,11 +35,11 @@ def _dataset_options(*forms: str) -> Callable[[_F], _F]:
         click.option("--format", "form", type=click.Choice(forms), default=forms[0], show_default=True),
         click.option(
             "--unit", type=click.Choice(["version", "capture", "snapshot"]), default="version", show_default=True,
-            help="Each content of a URL once; each capture; or each snapshot that has it.",
+            help="Each content of a URL once, with its first capture; each capture; or each snapshot that has it.",
         ),
         click.option("--domain", "domains", metavar="HOST", multiple=True, help="Only of this host, or of several."),
         click.option("--publication", default="", metavar="NAME", help="Only what its crawls captured."),
-        click.option("--during", metavar="PERIOD", help="Only of 2024, 2024-03, 2024-03-05 or 2019..2021 (CET)."),
+        click.option("--during", metavar="SPAN", help="Only of 2024, 2024-03, 2024-03-05 or 2019..2021 (CET)."),
         click.option("--at", metavar="TAG|TIME", help="Of --unit snapshot: this one, or the state at this time."),
         click.option(
             "--type", "types", metavar="KIND|MIME", multiple=True, help="Only of this kind or MIME type: pdf, image/*."
@@ -69,13 +69,14 @@ def dataset() -> None:
     to programs, and hosts.csv, with the complete and the incomplete crawls of each host. It must not exist. While it is
     made it is OUT.part; after an interruption the same command begins again. - is standard output, for the table alone.
 
-    With --as-reader it is what readers may see, in every number.
+    With --as-reader it is what readers may see, in every number. To compare years, give --unit capture: a version is one
+    row, of the year of its first capture.
 
     \b
     Examples:
       webarc dataset pages pages/
       webarc dataset pages captures/ --unit capture --during 2019..2021 --format parquet
-      webarc dataset text texts/ --domain www.example.org --as-reader
+      webarc dataset text texts/ --unit capture --domain www.example.org --as-reader
       webarc dataset words - --type html | head
       webarc dataset hosts graph/
     """
