@@ -148,6 +148,7 @@ def _hit(number: int) -> SimpleNamespace:
         words_from=_year(number),
         words_to=_year(number + number % 4),
         versions=number % 3 + 1,
+        of_versions=number % 5 + 3,
         has_words=number % 3 == 0,
         is_present=number % 3 < 2,
         is_of_words=number != 6,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -59,6 +60,34 @@ def test_a_url_with_many_versions_leaves_room_for_others(archive: Archive) -> No
         assert (answer.total, answer.is_exact, answer.in_present) == (OTHERS + 1, True, OTHERS - 1)
     assert searcher.count_versions(SearchQuestion(words="giraffe")) == VERSIONS + OTHERS
     assert searcher.count(SearchQuestion(words="giraffe")) == OTHERS + 1
+
+
+def test_a_word_of_the_address_is_none_of_the_text(tmp_path: Path) -> None:
+    archive = archives.make_archive(tmp_path)
+    archives.publish(archive, pages={"a.html": _page("port"), "b.html": _page("of example"), "c.png": b"\x89PNG"})
+    recover(archive)
+    bring_in_step(archive)
+
+    def urls(words: str) -> list[str]:
+        hits = Searcher(archive).ask(SearchQuestion(words=words)).hits
+        return sorted(hit.url.removeprefix(f"http://{DOMAIN}/") for hit in hits)
+
+    assert urls("example") == ["b.html"]
+    assert urls("url:example") == ["a.html", "b.html", "c.png"]
+    assert urls("port -example") == ["a.html"]
+
+
+def test_a_hit_says_how_many_versions_lie_between_and_lack_the_words(tmp_path: Path) -> None:
+    archive = archives.make_archive(tmp_path)
+    for number, text in enumerate(("giraffe", "zebra", "giraffe zebra", "lion", "giraffe lion", "okapi")):
+        archives.publish(archive, pages={"a.html": _page(text)}, crawl_time=FIRST + timedelta(days=number))
+    recover(archive)
+    bring_in_step(archive)
+    (hit,) = Searcher(archive).ask(SearchQuestion(words="giraffe")).hits
+    assert (hit.versions, hit.ofVersions) == (3, 5)
+    for gate in (None, Gate(archive, Reader())):
+        answer = Searcher(archive, gate).ask(SearchQuestion(words="zebra"))
+        assert [(hit.versions, hit.ofVersions) for hit in answer.hits] == [(2, 2)]
 
 
 @pytest.mark.parametrize("sort", HitOrder)

@@ -35,8 +35,6 @@ most. The share of a year is the number of distinct versions with the words that
 versions that were captured in it: stored, or met unchanged, by a crawl. So a year in which much was crawled is not
 higher for that. Where fewer than {FEW} versions were captured, the year is marked. The options narrow both numbers.
 
-A word in the address of a page counts, too; text:harbour counts texts alone.
-
 The table has the share and the number of each. CSV and JSON have a row for each year and search, with the number of all
 that was captured. At most {MOST_PERIODS} years or months are counted.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
+from datetime import UTC
 from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ import click
 from rich.text import Text
 
 from webarcfs.archive.model.errors import UsageError
-from webarcfs.archive.model.metadata import ROLES
+from webarcfs.archive.model.metadata import ROLES, CommitTag
 from webarcfs.commands.arguments import ArchiveArgument, moment, origin_options, place_options
 from webarcfs.commands.completing import complete_records, complete_tags
 from webarcfs.commands.lazy_commands import with_archive
@@ -66,7 +67,8 @@ def search(
     """Show the URLs of which a version has all WORDS.
 
     All versions are searched. A hit is a URL, with the snapshots in which it has the words, and its best version. Other
-    forms of a word are found as well, in seven languages; accents and case make no difference.
+    forms of a word are found as well, in seven languages; accents and case make no difference. The address counts where
+    a document has neither text nor title.
 
     \b
     WORDS are words, and:
@@ -74,7 +76,7 @@ def search(
       -draft                     not this word (after --)
       report OR minutes          either; ( ) group
       report*                    words that begin so
-      title:report               in the title; also headings:, text:, url:, description:
+      title:report               in the title; also headings:, text:, description:, url: (address)
       site:example.org/news      on this host and below it, or in this folder
       type:pdf lang:de           of this kind, in this language
       collection:elections       of the publications and crawls of this collection
@@ -160,14 +162,20 @@ def _answer(searcher: Searcher, question: SearchQuestion, form: Form, *, facets:
 
 
 def _fields(hit: Hit) -> dict[str, Any]:
-    return asdict(hit) | {"snippet": hit.snippet.text, "marks": [list(mark) for mark in hit.snippet.marks]}
+    time = CommitTag.parse(hit.commitTag).crawl_time.astimezone(UTC)
+    address = f"/web/{time:%Y%m%d%H%M%S}/{hit.url}"
+    return asdict(hit) | {
+        "address": address,
+        "snippet": hit.snippet.text,
+        "marks": [list(mark) for mark in hit.snippet.marks],
+    }
 
 
 def _columns() -> list[str]:
     """Return the columns of CSV: the places of the words in the snippet are left out."""
     from webarcfs.search.searching import Hit  # noqa: PLC0415 # of the extra `search`
 
-    return list(Hit.__dataclass_fields__)
+    return [*Hit.__dataclass_fields__, "address"]
 
 
 def _table(answer: SearchAnswer, offset: int) -> None:
@@ -176,7 +184,8 @@ def _table(answer: SearchAnswer, offset: int) -> None:
     number = offset
     for number, hit in enumerate(answer.hits, offset + 1):
         dates = hit.wordsFrom if hit.wordsFrom == hit.wordsTo else f"{hit.wordsFrom} … {hit.wordsTo}"
-        dates += f", {hit.versions:,} versions" if hit.versions > 1 else ""
+        if hit.ofVersions > 1:
+            dates += f", {hit.versions:,} of {hit.ofVersions:,} versions"
         console.print(Text.assemble((f"{number}. {hit.title or hit.url}", "bold")))
         console.print(f"   {hit.url}   {hit.mimeType}   {dates}")
         snippet = Text(hit.snippet.text)

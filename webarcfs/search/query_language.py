@@ -5,7 +5,7 @@ annual report            both words, anywhere in a document
 -draft                   not this word; NOT is the same
 report OR minutes        either; brackets group
 report*                  words that begin so
-title:report             in the title; also headings:, text:, url:, description:
+title:report             in the title; also headings:, text:, description:, url: (the address)
 site:example.org/news    on this host, the hosts below it, or in this folder
 type:pdf                 of this kind or MIME type; also type:image, type:image/png
 lang:de                  in this language

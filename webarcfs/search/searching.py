@@ -10,6 +10,7 @@ nothing, spellings that would find something are looked for.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
@@ -290,8 +291,8 @@ class Hit:
     """A URL that was found: its best version, as it is in the snapshot `commitTag`.
 
     `since` and `until` are the first and the last snapshot that have it so, `first` and `last` those that have anything
-    at its URL. `wordsFrom` and `wordsTo` are those that have it with the words, in one of `versions` versions; others
-    may lie between them. Times are CET. The names are those of the output.
+    at its URL. `wordsFrom` and `wordsTo` are those that have it with the words: `versions` versions of the `ofVersions`
+    that lie between. Times are CET. The names are those of the output.
     """
 
     url: str
@@ -311,6 +312,7 @@ class Hit:
     wordsFrom: str  # noqa: N815
     wordsTo: str  # noqa: N815
     versions: int
+    ofVersions: int  # noqa: N815
     snippet: Snippet = field(default_factory=Snippet)
 
     def place_of(self) -> tuple[str, str]:
@@ -812,14 +814,30 @@ class Searcher:
             for seq in (shown[-1], own[0], own[-1], every[0], every[-1], with_words[0], with_words[-1])
         )
         role = RESOURCE_ROLE if document.is_resource else PAGE_ROLE
+        number = 1 if words is None else words.versions
         publication = document.publication
         if self._view is not None and own_version is not None:
             publication = self._view.publication_of(document.domain, own_version)
         return Hit(
             document.url, document.path, f"{at}@{document.domain}", document.title, document.mime_type, text.language,
             document.size, document.status, publication, role, since, until, first, last, words_from, words_to,
-            1 if words is None else words.versions, piece,
+            number, max(number, self._count_between(document.domain, versions, with_words)), piece,
         )  # fmt: skip
+
+    def _count_between(self, domain: str, versions: Sequence[VersionSpan], ends: Sequence[int]) -> int:
+        """Return how many of some versions a snapshot has from the first to the last of some, as the asker sees it."""
+        first, last = ends[0], ends[-1]
+        near = [version for version in versions if version.first <= last and version.last > first]
+        if self._view is None:
+            return len(near)
+        snapshots = self._view.snapshots(domain)
+        seqs = [snapshot.seq for snapshot in snapshots]
+        number = 0
+        for version in near:
+            begin = bisect_left(seqs, max(first, version.first))
+            end = bisect_left(seqs, min(last + 1, version.last))
+            number += any(self._view.has(snapshot, domain, version) for snapshot in snapshots[begin:end])
+        return number
 
     def _ends(self, domain: str, versions: Sequence[VersionSpan]) -> list[int]:
         """Return the first and the last snapshot that has one of some versions, which are in order; none without."""

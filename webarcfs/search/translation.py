@@ -60,7 +60,7 @@ from webarcfs.search.query_language import (
     TypeCondition,
     Words,
 )
-from webarcfs.search.words import CURRENT, KINDS, LATER_PART, RESOURCE, began, ended, key, span
+from webarcfs.search.words import CURRENT, KINDS, LATER_PART, RESOURCE, WORDLESS, began, ended, key, span
 from webarcfs.search.words import shown as shown_mark
 
 # == translation ======================================================================================================
@@ -139,12 +139,16 @@ class Translator:
 
     def _words(self, words: Words) -> Query:
         parts = list(_WEIGHTS) if words.part is DocumentPart.ANYWHERE else [words.part]
-        queries = [
-            Query.boost_query(self._scored(self._in_field(FIELDS[part], words)), _WEIGHTS[part]) for part in parts
-        ]
+        queries = [Query.boost_query(self._in_part(words, part), _WEIGHTS[part]) for part in parts]
         if words.natural and words.part in (DocumentPart.ANYWHERE, DocumentPart.TEXT):
             queries += [Query.boost_query(self._scored(query), _STEM_WEIGHT) for query in self._other_forms(words)]
         return queries[0] if len(queries) == 1 else self.any(*queries)
+
+    def _in_part(self, words: Words, part: DocumentPart) -> Query:
+        """Return the query of words in one part. An address counts for `anywhere` where there are no other words."""
+        query = self._scored(self._in_field(FIELDS[part], words))
+        is_address = part is DocumentPart.URL and words.part is DocumentPart.ANYWHERE
+        return self.all(query, self.term("mark", WORDLESS)) if is_address else query
 
     def _scored(self, query: Query) -> Query:
         return query if self._of_all else Query.const_score_query(query, 1.0)

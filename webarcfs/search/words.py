@@ -324,10 +324,13 @@ def shown(domain: str, seq: int) -> str:
 ERROR_PAGE, RESOURCE, SHOWN, SNAPSHOT = "error", "resource", "shown", "snapshot"
 #: The mark of versions that an import from before cut in two: their first part has the capture that stored them.
 LATER_PART = "later part"
+#: The mark of documents without a text and a title. Words are looked for in their addresses as well.
+WORDLESS = "wordless"
 
 
 def marks(document: IndexedDocument) -> Iterator[str]:
     """Yield the marks of a document."""
+    text = document.extracted
     yield began(document.domain, document.since)
     if document.until < CURRENT:
         yield ended(document.domain, document.until)
@@ -341,5 +344,7 @@ def marks(document: IndexedDocument) -> Iterator[str]:
     if document.shown_in:
         yield SHOWN
         yield shown(document.domain, document.shown_in)
-    if document.extracted.fault:
-        yield faulty(document.extracted.fault)
+    if not any((document.title, text.title, text.headings, text.description, text.body)):
+        yield WORDLESS
+    if text.fault:
+        yield faulty(text.fault)

@@ -307,6 +307,7 @@ def _hit(services: Services, hit: Hit, parsed: ParsedSearch) -> SimpleNamespace:
         words_from=words_from,
         words_to=words_to,
         versions=hit.versions,
+        of_versions=hit.ofVersions,
         has_words=words_to in newest,
         is_present=parse_time(hit.last) in newest,
         is_of_words=_has_words(parsed.expression),
