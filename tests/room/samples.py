@@ -199,7 +199,11 @@ _SEARCHED = page(
     kinds=("html", "other", "pdf"),
     table_rows=1_000,
     as_it_was=None,
-    states=(PageLink("/search?q=bericht", "all versions", True), PageLink("/search?q=bericht&present=1", "at present")),
+    states=(
+        PageLink("/search?q=bericht", "all versions", True),
+        PageLink("/search?q=bericht&present=1", "at present"),
+        PageLink("/search?q=bericht&past=1", "only in earlier versions"),
+    ),
     hits=tuple(_hit(number) for number in range(1, 8)),
     facets=_FACETS,
     pages=Pages(21, 40, 1_515, "/search?q=bericht", "/search?q=bericht&page=3"),

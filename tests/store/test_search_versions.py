@@ -90,6 +90,21 @@ def test_a_hit_says_how_many_versions_lie_between_and_lack_the_words(tmp_path: P
         assert [(hit.versions, hit.ofVersions) for hit in answer.hits] == [(2, 2)]
 
 
+def test_what_is_only_in_earlier_versions(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    for gate in (None, Gate(archive, Reader())):
+        answer = Searcher(archive, gate).ask(SearchQuestion(words="giraffe", past=True))
+        assert {hit.url for hit in answer.hits} == {f"http://{DOMAIN}/busy.html", f"http://{DOMAIN}/o00.html"}
+        assert (answer.total, answer.is_exact, answer.in_present) == (2, True, 0)
+    facets = Searcher(archive).facets(SearchQuestion(words="giraffe", past=True))
+    assert facets["domain"] == [(DOMAIN, 2)]
+    with pytest.raises(BadCondition):
+        Searcher(archive).ask(SearchQuestion(words="giraffe present:now", past=True))
+    monkeypatch.setattr(searching, "_ONE_BY_ONE", 1)
+    monkeypatch.setattr(searching, "MOST_EXACT", 1)
+    with pytest.raises(TooMany):
+        Searcher(archive).ask(SearchQuestion(words="giraffe", past=True))
+
+
 @pytest.mark.parametrize("sort", HitOrder)
 def test_pages_of_hits_have_each_url_once(archive: Archive, sort: HitOrder) -> None:
     searcher = Searcher(archive)

@@ -35,7 +35,7 @@ def _dataset_options(*forms: str) -> Callable[[_F], _F]:
         click.option("--format", "form", type=click.Choice(forms), default=forms[0], show_default=True),
         click.option(
             "--unit", type=click.Choice(["version", "capture", "snapshot"]), default="version", show_default=True,
-            help="Each content of a URL once, by its first capture; each capture; each snapshot that has it.",
+            help="Each content of a URL once, by its first capture; each capture; each snapshot with it.",
         ),
         click.option("--domain", "domains", metavar="HOST", multiple=True, help="Only of this host, or of several."),
         click.option("--publication", default="", metavar="NAME", help="Only what its crawls captured."),

@@ -38,6 +38,7 @@ _SORTS = ("relevance", "date", "oldest", "url")
 )
 @click.option("--record", metavar="RECORD", shell_complete=complete_records, help="In the snapshots of this record.")
 @click.option("--present", is_flag=True, help="Only as it is at present.")
+@click.option("--past", is_flag=True, help="Only URLs that do not have the words at present.")
 @click.option("--during", default="", metavar="SPAN", help="Only captured in this span: 2024, 2024-03, 2019..2021.")
 @click.option("--all-versions", is_flag=True, hidden=True)
 @origin_options
@@ -92,6 +93,7 @@ def search(
       webarc search minutes --at 2026-11-21T03:00:00@www.example.org --format json
       webarc search minutes during:2019..2021 --group snapshot
       webarc search minutes --present --sort date
+      webarc search '"Jane Doe"' --past
       webarc search --facets --limit 5 -- minutes -draft
       webarc search minutes --mount /mnt/archive --format paths | xargs -d '\\n' ls -d
     """

@@ -260,7 +260,8 @@ class SearchQuestion:
     """A search, and what narrows it. `words` is in the language of query_language.py.
 
     Of the states of the archive it means all of them; with `present` the present alone; with `at` that of a snapshot,
-    or of all domains at a time; with `record` the snapshots of a record. `during`, a span of time, means what was
+    or of all domains at a time; with `record` the snapshots of a record. `past` leaves out URLs that have a hit at
+    present. `during`, a span of time, means what was
     captured in it; `site`, `after` and `before` are further conditions: all four are as in the language, where they may
     stand instead. Texts that are empty narrow nothing. Without a `role`, and without one in the words, it means pages.
     """
@@ -269,6 +270,7 @@ class SearchQuestion:
     at: CommitTag | datetime | None = None
     record: str = ""
     present: bool = False
+    past: bool = False
     during: str = ""
     site: str = ""
     after: str = ""
@@ -661,15 +663,25 @@ class Searcher:
         def of_state(state: Moment) -> Query:
             return self._in_state(make, make.all(*narrowed), state)
 
+        present = self._places_at_present(of_state(Moment())) if question.past else ()
+
         def in_parts(state: Moment) -> Query:
-            return self._in_state(make, make.all(*narrowed, *parts), state)
+            query = self._in_state(make, make.all(*narrowed, *parts), state)
+            return make.but(query, make.places(present)) if present else query
 
         visible = self._in_state(make, of_role, moment)
-        is_all_of_time = moment == Moment(ever=True) and not parts
+        is_all_of_time = moment == Moment(ever=True) and not parts and not present
         return _Asked(
             self._reader, make, parsed.expression, in_parts(moment), visible, of_state, in_parts, moment, role,
             is_all_of_time,
         )  # fmt: skip
+
+    def _places_at_present(self, query: Query) -> Collection[int]:
+        """Return the places of the hits of the present. Raises TooMany if they are too many to leave out."""
+        places, about = self._places_of(query, self._reader.count(query))
+        if places is None:
+            raise TooMany(f"about {about:,} pages fit at present, too many to leave out; narrow the search")
+        return places
 
     def _in_state(self, make: Translator, query: Query, moment: Moment) -> Query:
         """Return a query of the documents of another one that are in some state, and may be seen."""
@@ -737,6 +749,8 @@ class Searcher:
         states = [question.at is not None, parsed.at is not None, is_present]
         if sum([*states, during is not None or bool(question.record)]) > 1:
             raise BadCondition("the present, one state, a record, or a span of time: give one of them")
+        if question.past and any(states):
+            raise BadCondition("only in earlier versions, the present, or one state: give one of them")
         if during is not None:
             return Moment(ever=True, during=during)
         if isinstance(question.at, CommitTag):

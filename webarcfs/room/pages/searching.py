@@ -52,6 +52,7 @@ _FIELDS = (
     "during",
     "at",
     "present",
+    "past",
     "type",
     "language",
     "site",
@@ -66,7 +67,7 @@ _FIELDS = (
     "errors",
 )
 #: What says of which states of the archive a search is: at most one of them holds.
-_STATES = ("during", "at", "present", "record")
+_STATES = ("during", "at", "present", "past", "record")
 #: Facet of the index → its parameter and its label (a msgid).
 _FACETS = {
     "year": ("during", "Captured in"),
@@ -254,6 +255,7 @@ def question_of(visit: Visit) -> SearchQuestion:
         words=visit.parameter("q")[:_LONGEST],
         at=at,
         record=record_id if at is None else "",
+        past=visit.parameter("past") == "1" and at is None and visit.parameter("present") != "1",
         present=visit.parameter("present") == "1" and at is None and not during and not record_id,
         during=during,
         site=visit.parameter("site"),
@@ -361,10 +363,17 @@ def _says_states(parsed: ParsedSearch) -> bool:
 
 def _states(visit: Visit, question: SearchQuestion) -> tuple[PageLink, ...]:
     """Return the choice between all versions and the present."""
-    is_all = not question.present and question.at is None and not question.during and not question.record
+    is_all = (
+        not question.present
+        and not question.past
+        and question.at is None
+        and not question.during
+        and not question.record
+    )
     return (
         PageLink(_in_state(visit), "all versions", is_all),
         PageLink(_in_state(visit, present="1"), "at present", question.present),
+        PageLink(_in_state(visit, past="1", during=question.during or None), "only in earlier versions", question.past),
     )
 
 
