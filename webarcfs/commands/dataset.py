@@ -69,8 +69,8 @@ def dataset() -> None:
     to programs, and hosts.csv, with the complete and the incomplete crawls of each host. It must not exist. While it is
     made it is OUT.part; after an interruption the same command begins again. - is standard output, for the table alone.
 
-    With --as-reader it is what readers may see, in every number. To compare years, give --unit capture: a version is one
-    row, of the year of its first capture.
+    With --as-reader it is what readers may see, in every number. To compare years, give --unit capture: a version is
+    one row, of the year of its first capture.
 
     \b
     Examples:

@@ -363,13 +363,8 @@ def _says_states(parsed: ParsedSearch) -> bool:
 
 def _states(visit: Visit, question: SearchQuestion) -> tuple[PageLink, ...]:
     """Return the choice between all versions and the present."""
-    is_all = (
-        not question.present
-        and not question.past
-        and question.at is None
-        and not question.during
-        and not question.record
-    )
+    is_part = question.present or question.past or question.at is not None
+    is_all = not (is_part or question.during or question.record)
     return (
         PageLink(_in_state(visit), "all versions", is_all),
         PageLink(_in_state(visit, present="1"), "at present", question.present),
