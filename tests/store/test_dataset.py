@@ -173,7 +173,7 @@ def test_what_narrows(tmp_path: Path) -> None:
     assert count("--unit", "snapshot", "--at", "2026-11-20") == 0
     assert count(kind="links") == 2 and count("--type", "pdf", kind="links") == 0
     for words, message in (
-        (("--at", "2026-11-21"), "--unit snapshot"), (("--during", "soon"), "no period"),
+        (("--at", "2026-11-21"), "--unit snapshot"), (("--during", "soon"), "a span of time"),
         (("--domain", "none.example"), "no domain"), (("--type", "pfd"), "no kind"),
     ):  # fmt: skip
         done = webarc("dataset", "pages", "--archive", str(archive.root), *words, str(tmp_path / "out"))

@@ -37,6 +37,8 @@ _LISTS: dict[str, tuple[tuple[str, ...], int]] = {
     "webarc query": (("1",), 5),
     "webarc search": (("home",), 1),
     "webarc links": (("--from", _HOME), 3),
+    "webarc curve": (("home",), 1),
+    "webarc snapshots": ((), 2),
     "webarc-agent job": (("list",), 1),
     "webarc-agent publication list": ((), 1),
     "webarc-agent publication profiles": ((), 1),
@@ -53,7 +55,10 @@ _LISTS: dict[str, tuple[tuple[str, ...], int]] = {
     "webarc-agent withhold": (("--list",), 1),
 }
 #: Commands with --json whose --format is another question: the format of what they export.
-_OTHER = {"webarc export"}
+_OTHER = {
+    "webarc export",
+    *(f"webarc dataset {kind}" for kind in ("pages", "text", "links", "types", "words", "hosts")),
+}
 #: A text of people and a host that look like markup and emoji.
 _LIKE_MARKUP = "see [/Cl-6/] [bold]x[/bold] :on: [no answer] \\[y]"
 _HOST = "[fe80::1]:8080"

@@ -8,11 +8,13 @@ from collections.abc import Collection, Mapping
 #: The commands of each program. A test compares them with what the programs have.
 COMMANDS_OF: Mapping[str, tuple[str, ...]] = {
     "webarc": (
-        "serve", "snapshots", "search", "query", "log", "diff", "stat", "cat", "links", "export", "completion",
+        "serve", "snapshots", "search", "curve", "query", "log", "diff", "stat", "cat", "links", "export", "dataset",
+        "completion",
     ),
     "webarc-agent": (
-        "init", "crawl", "import", "start", "stop", "job", "publication", "status", "report", "record", "register",
-        "backup", "restore", "desk", "withhold", "people", "recover", "index", "verify", "maintain", "upgrade",
+        "init", "crawl", "import", "start", "stop", "job", "publication", "collection", "status", "report", "record",
+        "register", "backup", "restore", "desk", "withhold", "people", "recover", "index", "verify", "maintain",
+        "upgrade",
     ),
 }  # fmt: skip
 #: Words of other programs, and of older versions: what does the same here.
