@@ -99,6 +99,8 @@ def text(**options: Any) -> None:
     """The visible text of documents, and its language.
 
     It comes from the full-text index, or is read from the documents where the index has none.
+
+    To count words year by year, give --unit year: each version is a row in each year in which it was captured.
     """
     _write("text", **options)
 
