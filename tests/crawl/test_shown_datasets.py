@@ -27,7 +27,7 @@ def written(archive: Archive, out: Path, kind: str, *words: str) -> tuple[list[d
     return list(csv.DictReader(io.StringIO(table, newline=""))), done.stderr
 
 
-@pytest.mark.parametrize("unit", ["version", "capture", "snapshot"])
+@pytest.mark.parametrize("unit", ["version", "year", "capture", "snapshot"])
 def test_words_and_links_of_a_dom_are_there(archive: Archive, tmp_path: Path, unit: str) -> None:
     crawl(archive, tmp_path / "a.wacz", page("app", "zebra"))
     texts, _ = written(archive, tmp_path / "text", "text", "--unit", unit, "--as-reader", "--type", "html")
@@ -36,7 +36,7 @@ def test_words_and_links_of_a_dom_are_there(archive: Archive, tmp_path: Path, un
     assert [row["anchor"] for row in links] == ["zebra"]
 
 
-@pytest.mark.parametrize("unit", ["version", "capture", "snapshot"])
+@pytest.mark.parametrize("unit", ["version", "year", "capture", "snapshot"])
 @pytest.mark.parametrize("hidden", ["held", "under embargo"])
 def test_what_a_hidden_crawl_recorded_is_not(archive: Archive, tmp_path: Path, hidden: str, unit: str) -> None:
     """A later crawl met the same bytes: the reader has the page, and neither words nor links of the hidden DOM."""

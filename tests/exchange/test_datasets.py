@@ -21,6 +21,7 @@ from tests.support.warcreading import Read
 from webarcfs.archive.config.directory import Archive
 from webarcfs.archive.document import data_xml
 from webarcfs.archive.model.metadata import CommitTag, utc
+from webarcfs.dataset.narrowing import DatasetUnit
 
 pytestmark = pytest.mark.crawl
 
@@ -134,6 +135,43 @@ def test_states_are_those_of_the_exported_warcs(archive: Archive, tmp_path: Path
     assert {row["carried"] for row in table} == {"true", "false"}
 
 
+@pytest.mark.parametrize("asker", ASKERS)
+def test_years_have_each_version_that_was_captured_in_them_once(archive: Archive, tmp_path: Path, asker: str) -> None:
+    captures = rows(archive, "pages", tmp_path / "captures", "--unit", "capture", *_ALL, *ASKERS[asker])
+    table = rows(archive, "pages", tmp_path / "years", "--unit", "year", *_ALL, *ASKERS[asker])
+    expected = Counter((row["url"], row["sha1"], row["crawl_date"][:4]) for row in captures)
+    assert {(row["url"], row["sha1"], row["crawl_date"][:4]): int(row["captures"]) for row in table} == expected
+    assert len(expected) == len(table) < len(captures)
+    assert all(row["first"][:4] == row["last"][:4] == row["crawl_date"][:4] for row in table)
+    assert "in each year in which a crawl captured it" in (tmp_path / "years" / "README.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("asker", ASKERS)
+def test_counts_by_year_are_those_of_curves(archive: Archive, tmp_path: Path, asker: str) -> None:
+    """`types` and `words` count by default what `webarc curve` counts: versions captured in the year."""
+    types = rows(archive, "types", tmp_path / "types", *ASKERS[asker])
+    words = rows(archive, "words", tmp_path / "words", *ASKERS[asker])
+    asked = [row["word"] for row in words if row["word"] in {"nothing", "version", "zebra", "news", "2020"}]
+    expressions = {f"text:{word}": word for word in asked}
+    command = ("curve", *expressions, "--exact", "--format", "csv", "--archive", str(archive.root), *ASKERS[asker])
+    done = webarc(*command)
+    assert done.returncode == 0, done.stderr
+    points = list(csv.DictReader(done.stdout.splitlines()))
+    captured: Counter[str] = Counter()
+    for row in types:
+        captured[row["year"]] += int(row["pages"])
+    assert captured == {point["period"]: int(point["captured"]) for point in points}
+    pages = {(row["year"], row["word"]): int(row["pages"]) for row in words}
+    for point in points:
+        word = expressions[point["words"]]
+        assert pages.get((point["period"], word), 0) == int(point["versions"]), point
+    # What never changes is in each year. By versions it is in the year of its first capture alone.
+    assert {year for year, word in pages if word == "nothing"} == set(map(str, years.YEARS))
+    new = rows(archive, "words", tmp_path / "new", "--unit", "version", *ASKERS[asker])
+    assert {row["year"] for row in new if row["word"] == "nothing"} == {str(years.YEARS[0])}
+    assert "take `--unit year`" in (tmp_path / "new" / "README.md").read_text("utf-8")
+
+
 def test_the_public_gets_nothing_of_what_is_withheld(archive: Archive, tmp_path: Path) -> None:
     publication, year = years.HELD
     held = f"{year}0310"
@@ -149,7 +187,7 @@ def test_the_public_gets_nothing_of_what_is_withheld(archive: Archive, tmp_path:
     hidden = {row["snapshot"] for row in whole} - {row["snapshot"] for row in public}
     assert hidden and all(f"{year}-03-10" in tag for tag in hidden)
     for kind in ("pages", "text", "links", "types", "words", "hosts"):
-        for unit in ("version", "capture", "snapshot"):
+        for unit in map(str, DatasetUnit):
             form = "csv"
             folder = dataset(
                 archive, kind, tmp_path / f"{kind}-{unit}", "--unit", unit, "--as-reader", "--format", form

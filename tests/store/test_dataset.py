@@ -37,6 +37,7 @@ from webarcfs.archive.system import locks
 from webarcfs.dataset import dataset_folder, making, table_writers
 from webarcfs.dataset.narrowing import DatasetUnit, Narrowing
 from webarcfs.dataset.readers_versions import ReadersVersions
+from webarcfs.dataset.table_writers import year_of
 
 pytestmark = pytest.mark.store
 
@@ -108,6 +109,8 @@ def test_units_are_what_the_rules_say(tmp_path_factory: pytest.TempPathFactory, 
     versions = units(archive, DatasetUnit.VERSION)
     assert {(url, blob) for url, _, _, blob, _ in versions} == {(url, blob) for url, _, blob in expected}
     assert len(versions) == len({(url, blob) for url, _, blob in expected})
+    by_year = Counter((url, blob, year_of(time)) for url, time, _, blob, _ in units(archive, DatasetUnit.YEAR))
+    assert by_year == Counter({(url, blob, year_of(time)) for url, time, blob in expected})
     assert PATHS
 
 
@@ -173,7 +176,7 @@ def test_what_narrows(tmp_path: Path) -> None:
     assert count("--unit", "snapshot", "--at", "2026-11-20") == 0
     assert count(kind="links") == 2 and count("--type", "pdf", kind="links") == 0
     for words, message in (
-        (("--at", "2026-11-21"), "--unit snapshot"), (("--during", "soon"), "a span of time"),
+        (("--at", "2026-11-21"), "--unit snapshot"), (("--during", "soon"), "a span of time is"),
         (("--domain", "none.example"), "no domain"), (("--type", "pfd"), "no kind"),
     ):  # fmt: skip
         done = webarc("dataset", "pages", "--archive", str(archive.root), *words, str(tmp_path / "out"))

@@ -28,14 +28,15 @@ _STREAM = "-"
 _TABLES = ("csv", "jsonl", "parquet")
 
 
-def _dataset_options(*forms: str) -> Callable[[_F], _F]:
-    """Add what each dataset has: OUT, the form, the unit, what narrows it, whose view it is."""
+def _dataset_options(*forms: str, unit: str = "version") -> Callable[[_F], _F]:
+    """Add what each dataset has: OUT, the form, the unit (its default), what narrows it, whose view it is."""
     options = (
         click.argument("out", metavar="OUT", type=AbsolutePath(allow_dash=True)),
         click.option("--format", "form", type=click.Choice(forms), default=forms[0], show_default=True),
         click.option(
-            "--unit", type=click.Choice(["version", "capture", "snapshot"]), default="version", show_default=True,
-            help="Each content of a URL once, by its first capture; each capture; each snapshot with it.",
+            "--unit", type=click.Choice(["version", "year", "capture", "snapshot"]), default=unit, show_default=True,
+            help="Each content of a URL once, with its first capture; once in each year in which it was captured; each "
+            "capture; or each snapshot that has it.",
         ),
         click.option("--domain", "domains", metavar="HOST", multiple=True, help="Only of this host, or of several."),
         click.option("--publication", default="", metavar="NAME", help="Only what its crawls captured."),
@@ -69,14 +70,16 @@ def dataset() -> None:
     to programs, and hosts.csv, with the complete and the incomplete crawls of each host. It must not exist. While it is
     made it is OUT.part; after an interruption the same command begins again. - is standard output, for the table alone.
 
-    With --as-reader it is what readers may see, in every number. To compare years, give --unit capture: a version is
-    one row, of the year of its first capture.
+    With --as-reader it is what readers may see, in every number.
+
+    To compare years, give --unit year: a version is a row in each year in which it was captured, as in webarc curve.
+    With --unit version it is one row, of the year of its first capture. words and types have --unit year by default.
 
     \b
     Examples:
       webarc dataset pages pages/
       webarc dataset pages captures/ --unit capture --during 2019..2021 --format parquet
-      webarc dataset text texts/ --unit capture --domain www.example.org --as-reader
+      webarc dataset text texts/ --unit year --domain www.example.org --as-reader
       webarc dataset words - --type html | head
       webarc dataset hosts graph/
     """
@@ -96,6 +99,8 @@ def text(**options: Any) -> None:
     """The visible text of documents, and its language.
 
     It comes from the full-text index, or is read from the documents where the index has none.
+
+    To count words year by year, give --unit year: each version is a row in each year in which it was captured.
     """
     _write("text", **options)
 
@@ -108,17 +113,25 @@ def links(**options: Any) -> None:
 
 
 @dataset.command()
-@_dataset_options(*_TABLES)
+@_dataset_options(*_TABLES, unit="year")
 def types(**options: Any) -> None:
-    """Counts by year, host, MIME type and extension."""
+    """Counts by year, host, MIME type and extension.
+
+    A version counts once in each year in which it was captured, as in webarc curve. With --unit version it counts in
+    the year of its first capture alone: that counts what was new.
+    """
     _write("types", **options)
 
 
 @dataset.command()
-@_dataset_options(*_TABLES)
+@_dataset_options(*_TABLES, unit="year")
 @click.option("--by-host", is_flag=True, help="Count each host by itself.")
 def words(**options: Any) -> None:
-    """Counts of words by year, as the full-text index has words."""
+    """Counts of words by year, as the full-text index has words.
+
+    A version counts once in each year in which it was captured, as in webarc curve. With --unit version it counts in
+    the year of its first capture alone: that counts what was new.
+    """
     _write("words", **options)
 
 
@@ -127,7 +140,8 @@ def words(**options: Any) -> None:
 def hosts(**options: Any) -> None:
     """The graph of hosts: the links between them, by year.
 
-    GEXF is for Gephi; the other forms are a table with a row for two hosts and a year.
+    GEXF is for Gephi; the other forms are a table with a row for two hosts and a year. With --unit version the version
+    of a page counts in the year of its first capture alone, with --unit year in each year in which it was captured.
     """
     _write("hosts", **options)
 

@@ -45,6 +45,7 @@ _TEXT, _NUMBER, _YES_NO, _TIME = Kind.TEXT, Kind.NUMBER, Kind.YES_NO, Kind.TIME
 
 _WHEN = {
     DatasetUnit.VERSION: "when the first capture of the version was made",
+    DatasetUnit.YEAR: "when the first capture of the version in the year was made",
     DatasetUnit.CAPTURE: "when the capture was made",
     DatasetUnit.SNAPSHOT: "when the last capture up to the snapshot was made",
 }
@@ -76,6 +77,7 @@ _WORD = (
 )
 _YEARS = {
     DatasetUnit.VERSION: "the year (CET) of the first capture of the versions",
+    DatasetUnit.YEAR: "the year (CET) in which the versions were captured",
     DatasetUnit.CAPTURE: "the year (CET) of the captures",
     DatasetUnit.SNAPSHOT: "the year (CET) of the snapshots",
 }
@@ -84,6 +86,11 @@ _OF_UNIT = {
         Column("first", _TIME, "the time of the first capture of the version that is counted"),
         Column("last", _TIME, "the time of the last one"),
         Column("captures", _NUMBER, "the number of captures that have this version"),
+    ),
+    DatasetUnit.YEAR: (
+        Column("first", _TIME, "the time of the first capture of the version in the year"),
+        Column("last", _TIME, "the time of the last one in the year"),
+        Column("captures", _NUMBER, "the number of captures in the year that have this version"),
     ),
     DatasetUnit.CAPTURE: (
         Column("revisit", _YES_NO, "whether the crawl met unchanged what an earlier one had stored"),
@@ -95,6 +102,7 @@ _OF_UNIT = {
 _OF_PAGE = (_CRAWL_DATE, _DOMAIN, _URL, _MIME_TYPE)
 _COUNTED = {
     DatasetUnit.VERSION: "versions",
+    DatasetUnit.YEAR: "versions that were captured in the year",
     DatasetUnit.CAPTURE: "captures",
     DatasetUnit.SNAPSHOT: "snapshots with such a document, summed up",
 }
@@ -153,5 +161,5 @@ OVERVIEW = (
     Column("incomplete", _NUMBER, "those whose crawls did not: what is missing there may have existed"),
     Column("first", _TEXT, "the time of the first of these snapshots; empty where all that is shown is under embargo"),
     Column("last", _TEXT, "the time of the last one"),
-    Column("units", _NUMBER, "the versions, captures, or documents in snapshots, that the dataset is of"),
+    Column("units", _NUMBER, "the rows of the unit that the dataset is of: versions, versions by year, captures, …"),
 )

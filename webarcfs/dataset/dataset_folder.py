@@ -22,6 +22,7 @@ from webarcfs.archive.model.metadata import format_utc
 from webarcfs.archive.system import locks
 from webarcfs.archive.system.files import sync_folder, sync_tree
 from webarcfs.dataset.columns import OVERVIEW, Column, Dataset, Kind
+from webarcfs.dataset.narrowing import DatasetUnit
 from webarcfs.dataset.readers_versions import DomainOverview
 from webarcfs.dataset.table_writers import CsvWriter, TableFormat, spelled_time
 from webarcfs.export.export_result import must_be_free
@@ -74,12 +75,13 @@ def _is_empty(folder: Path) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """What is told of a dataset. `options` are those of the command; `asker` is who asked, in words.
+    """What is told of a dataset of a unit. `options` are those of the command; `asker` is who asked, in words.
 
     `left_out` has reason → number. `notes` are sentences. `tables` are files, with their columns and rows.
     """
 
     dataset: Dataset
+    unit: DatasetUnit
     archive: str
     asker: str
     made: datetime
@@ -172,6 +174,8 @@ def _readme(description: Description) -> str:
         f"Made by `webarc dataset {description.dataset}` of webarcfs {webarcfs.__version__} at {made},",
         f"of {description.asker}. {description.rows:,} {'rows' if description.form is not None else 'edges'}.",
         "",
+        _IN_YEARS[description.unit],
+        "",
         "| option | value |",
         "|---|---|",
         *(f"| `{name}` | {_cell(value)} |" for name, value in description.options.items()),
@@ -225,6 +229,21 @@ def _cell(text: str) -> str:
     return " ".join(text.replace("|", "\\|").split())
 
 
+#: In which year something counts.
+_IN_YEARS = {
+    DatasetUnit.VERSION: """\
+**A version counts once, in the year of its first capture.** So sums by year are of what was new in each year, and a
+page that does not change is in one year alone. To compare years, take `--unit year`.""",
+    DatasetUnit.YEAR: """\
+**A version counts once in each year in which a crawl captured it**, stored or met unchanged, as in `webarc curve`. So
+years can be compared, and sums over several years count a version several times.""",
+    DatasetUnit.CAPTURE: """\
+**Each capture counts, in its year.** So a page that is crawled often counts often. To count each version once a year,
+take `--unit year`.""",
+    DatasetUnit.SNAPSHOT: """\
+**Each snapshot counts, in its year, with all that it has.** So a host that is crawled often counts often, unless `--at`
+chose one snapshot. To count each version once a year, take `--unit year`.""",
+}
 _GRAPH = """\
 A node is a host, with `archived`, `internal links` (of its pages to itself), `links out` and `links in`. An edge
 leads from the host of pages to the host that they link to. Its weight is the number of these links, and `links 2024`

@@ -171,7 +171,7 @@ class DatasetRows:
         return f"{year_of(unit.seq if self._unit is DatasetUnit.SNAPSHOT else unit.time):04}"
 
     def _more(self, unit: UnitRow) -> tuple[object, ...]:
-        if self._unit is DatasetUnit.VERSION:
+        if self._unit in (DatasetUnit.VERSION, DatasetUnit.YEAR):
             return unit.time, unit.last, unit.captures
         return (unit.flag,)
 

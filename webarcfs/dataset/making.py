@@ -114,8 +114,9 @@ def _make(order: DatasetOrder, file: IO[bytes], scratch: Path, progress: Progres
             writer.close()
         progress("versions", known, known)
         return Description(
-            dataset=order.dataset, archive=order.archive.root.absolute().name, asker=order.asker, made=order.made,
-            options=order.narrowing.options() | ({"--by-host": "yes"} if order.by_host else {}), columns=columns,
-            file=order.file_name, form=order.form, rows=number, overviews=versions.overviews,
+            dataset=order.dataset, unit=unit, archive=order.archive.root.absolute().name, asker=order.asker,
+            made=order.made, columns=columns,
+            options=order.narrowing.options() | ({"--by-host": "yes"} if order.by_host else {}), file=order.file_name,
+            form=order.form, rows=number, overviews=versions.overviews,
             left_out=versions.left_out, notes=rows.notes(),
         )  # fmt: skip

@@ -19,6 +19,7 @@ class DatasetUnit(StrEnum):
     """What a row stands for."""
 
     VERSION = "version"
+    YEAR = "year"  # a version in a year in which it was captured
     CAPTURE = "capture"
     SNAPSHOT = "snapshot"
 

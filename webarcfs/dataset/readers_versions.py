@@ -24,6 +24,7 @@ from webarcfs.archive.index.stored_rows import StoredRow, StoredRows
 from webarcfs.archive.model.metadata import CommitTag, format_time, from_epoch
 from webarcfs.archive.model.url_lists import spelled
 from webarcfs.dataset.narrowing import DatasetUnit, Narrowing
+from webarcfs.dataset.table_writers import year_of
 
 #: Kinds of the lists of what crawls met.
 _ARCS, _REDIRECTS = 0, 1
@@ -68,11 +69,12 @@ class ReadersVersion:
 
 
 class UnitRow(NamedTuple):
-    """What a row of a dataset is of: a version, a capture of it, or a snapshot that has it.
+    """What a row of a dataset is of: a version, a year in which it was captured, a capture of it, or a snapshot of it.
 
-    `time`, `seq` and `url` are those of its first capture, of its capture, or of the last one up to the snapshot `seq`.
-    `last` and `captures` are of a version. `flag` is whether a capture is a revisit, or a snapshot's crawl `carried`
-    the version without meeting it.
+    `time` and `seq` are those of its first capture, of the first one in the year, of its capture, or of the last one up
+    to the snapshot `seq`. `url` is that of the capture; with versions and their years it is the version's. `last` and
+    `captures` are of a version, or of its year. `flag` is whether a capture is a revisit, or a snapshot's crawl
+    `carried` the version without meeting it.
     """
 
     version: ReadersVersion
@@ -150,6 +152,7 @@ class ReadersVersions:
         number = 0
         expand = {
             DatasetUnit.VERSION: self._versions,
+            DatasetUnit.YEAR: self._years,
             DatasetUnit.CAPTURE: self._captures,
             DatasetUnit.SNAPSHOT: self._snapshots,
         }
@@ -172,6 +175,12 @@ class ReadersVersions:
     def _versions(self, version: ReadersVersion) -> Iterator[UnitRow]:
         captures = self._narrowed(version.captures)
         if captures:
+            first = captures[0]
+            yield UnitRow(version, first.time, first.seq, version.row.url, captures[-1].time, len(captures), False)
+
+    def _years(self, version: ReadersVersion) -> Iterator[UnitRow]:
+        for _, of_year in groupby(self._narrowed(version.captures), lambda capture: year_of(capture.time)):
+            captures = list(of_year)
             first = captures[0]
             yield UnitRow(version, first.time, first.seq, version.row.url, captures[-1].time, len(captures), False)
 
