@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from pathlib import Path
 
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from agent.indexing.recovery import recover
 from tests.support import archives
+from tests.support.browsers import chromium, needs_chromium
 from tests.support.rooms import Page, Served, digits, published, served
 from webarcfs.access import access_rules
 from webarcfs.access.access_rules import Access, Open
@@ -103,6 +105,24 @@ def test_any_two_are_compared_from_the_list_without_scripts(room: Served) -> Non
     for wrong in ("", "&old=&new=", "&old=x&new=y", f"&old={AT[0]}", f"&old={'1' * 15}&new=1"):
         assert room.get(f"/diff?url={DOMAIN}{wrong}").status == 400, wrong
     assert room.get(f"/diff?url=ftp://x/&old={AT[0]}&new={AT[1]}").status == 400
+
+
+@needs_chromium()
+@pytest.mark.parametrize("width", [1200, 390])
+def test_side_by_side_is_two_columns_on_a_desk_and_on_a_phone(room: Served, tmp_path: Path, width: int) -> None:
+    with chromium(tmp_path) as browser:
+        tab = browser.new_page(viewport={"width": width, "height": 800}, java_script_enabled=False)
+        tab.goto(f"{room.origin}/diff/{AT[0]}..{AT[4]}/{HOME}")
+        tab.get_by_role("link", name="Side by side").click()
+        assert tab.url == f"{room.origin}/side/{AT[0]}..{AT[4]}/{HOME}"
+        row = tab.locator("table.side tbody tr").filter(has=tab.locator("del")).first
+        left, right = (cell.bounding_box() for cell in row.locator("td").all())
+        assert left is not None and right is not None
+        assert left["y"] == right["y"] and left["x"] + left["width"] <= right["x"] + 1
+        assert abs(left["width"] - right["width"]) <= 2 and right["x"] + right["width"] <= width
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        tab.get_by_role("link", name="One below the other").click()
+        assert tab.url == f"{room.origin}/diff/{AT[0]}..{AT[4]}/{HOME}"
 
 
 def test_what_is_withheld_is_not_said_to_be_missing_anywhere(room: Served) -> None:
